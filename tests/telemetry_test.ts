@@ -6,6 +6,7 @@ import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
 import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, post, publishRequest, snapshot } from "./support/controller_calls.ts";
+import { scaledClock } from "./fakes/scaled_clock.ts";
 import { freePort, startPart } from "./support/parts.ts";
 import { withoutBackend } from "./support/backend_label.ts";
 import { startStack } from "./support/stack.ts";
@@ -101,6 +102,7 @@ Deno.test("a controller whose router went away shows an open breaker, and a clos
   const { clients } = stack;
   const { controller } = clients;
   const url = stack.driver.metricsUrl ?? assert.fail("no metrics are served");
+  await stack.driver.seekRouter(new AbortController().signal);
   await controller.call("GetCapacity", {});
   const shown = async () => {
     const lines = await scrape(url);
@@ -112,10 +114,43 @@ Deno.test("a controller whose router went away shows an open breaker, and a clos
   await post(stack, "/reboot", { downMs: 2500 });
   await assert.rejects(controller.call("GetCapacity", {}));
   assert.deepEqual(await shown(), [0, 1, 1]);
+  const readiness = async () => await (await fetch(`${url}/readyz`)).text();
+  assert.match(await readiness(), /^calls are refused at once, because of the router default: /);
   await eventually(() =>
     clients.identity.call("Probe", {}).then(({ ready }) => ready?.value === true, () => false)
   );
   assert.deepEqual(await shown(), [1, 0, 1]);
+  assert.equal(await readiness(), "ok\n");
+});
+
+Deno.test("a controller whose router is frozen says so within 30 s though no call comes, and is alive and ready to be asked", async () => {
+  const clock = scaledClock(10);
+  await using stack = await startStack({ clock });
+  const { clients, simulator } = stack;
+  const url = stack.driver.metricsUrl ?? assert.fail("no metrics are served");
+  await stack.driver.seekRouter(new AbortController().signal);
+  const readiness = async () => await (await fetch(`${url}/readyz`)).text();
+  assert.equal(await readiness(), "ok\n");
+  await clients.identity.call("Probe", {});
+  simulator.faults.arm({ match: "", nth: 1, times: 1000, action: "hang", value: undefined });
+  const frozenMs = clock.monotonicMs();
+  // As often as the kubelet asks.
+  while (await readiness() === "ok\n" && clock.monotonicMs() - frozenMs < 60_000) await clock.sleep(10_000);
+  const seconds = (clock.monotonicMs() - frozenMs) / 1000;
+  // A clock that is ten times as fast makes every pause of this machine longer.
+  assert.ok(seconds < 35, `it took ${seconds} s`);
+  await eventually(async () => (await readiness()).startsWith("calls are refused"));
+  assert.match(
+    await readiness(),
+    /router default: it takes connections and has answered no command for 20 s/,
+  );
+  assert.match(await (await fetch(url)).text(), /has answered no command for 20 s/);
+  assert.equal(valueIn(await scrape(url), "rds_csi_router_breaker_open"), 1);
+  assert.equal((await fetch(`${url}/healthz`).then((it) => (it.body?.cancel(), it))).status, 200);
+  assert.deepEqual(await clients.identity.call("Probe", {}), { ready: { value: true } });
+  await assert.rejects(clients.controller.call("GetCapacity", {}), /answered no command for 20 s/);
+  simulator.faults.clear();
+  await eventually(async () => await readiness() === "ok\n", 20_000);
 });
 
 Deno.test("a controller whose login the router refuses is alive and not ready", async () => {

@@ -9,11 +9,10 @@ import { attachFlags, detachFlags } from "../src/cli/attach/options.ts";
 import { auditFlags } from "../src/cli/audit/options.ts";
 import { describeCommandFlags } from "../src/cli/describe/describe.ts";
 import { doctorFlags } from "../src/cli/doctor/options.ts";
-import { nodeFlags } from "../src/cli/node_flags.ts";
 import { withdrawFlags } from "../src/cli/withdraw.ts";
 import { legacyFlags } from "../src/cli/config/legacy_flags.ts";
 import { routerKeys } from "../src/cli/config/router_keys.ts";
-import { routerFlags, serveFlags } from "../src/cli/config/flag_tables.ts";
+import { nodeFlags, routerFlags, serveFlags } from "../src/cli/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/cli/flags.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
@@ -185,8 +184,7 @@ Beside it are two answers for probes, 200 or 503 with the reason, in the place o
 - \`/healthz\` fails only when a restart would help: when the socket that calls come by was removed or taken over. A
   router that is away does not make it fail, nor a device that hangs.
 - \`/readyz\` fails until the driver serves and, for a controller, the router has answered once and is fit for this
-  driver; and when the driver stops. A router that goes away later leaves it ready: calls are then answered with the
-  cause.
+  driver; while no router can be used, which is found within 30 s, as asking for it has the router asked as well; and when the driver stops.
 
 ${sections.join("\n")}`;
 }
@@ -239,7 +237,10 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 - \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing is
   ever rebuilt or degraded by itself.
 - \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
-- \`print\` for people gives one line an item; a router prints tables.
+- \`/ip/service\`: of SSH the limit of sessions holds; the rest is kept and shown.
+- \`/system/package\`: what is enabled, disabled or uploaded counts after \`apply-changes\`, which boots nothing.
+- \`/disk/print\` and \`/disk/print detail\` print for people as RouterOS 7.24 does. Other menus give one line an item,
+  where a router prints tables.
 
 ## Requests to the control port
 

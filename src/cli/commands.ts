@@ -25,7 +25,10 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   doctor: {
     help: "find out what is wrong with the router or this node",
-    exits: { ok: "No problem was found; there may be warnings.", failed: "There is a problem." },
+    exits: {
+      ok: "No problem was found; there may be warnings.",
+      failed: "There is a problem, or not everything was looked at.",
+    },
     flags: async () => (await import("./doctor/options.ts")).doctorFlags,
     run: async (args, io) => (await import("./doctor/doctor.ts")).doctorCommand(args, io),
   },
@@ -59,7 +62,7 @@ export const commands: Readonly<Record<string, Command>> = {
     help: "find what lies on the router without an owner",
     exits: {
       ok: "There is no problem, and all was deleted that was to be.",
-      failed: "There is a problem, or something could not be deleted.",
+      failed: "There is a problem, it was stopped, or something could not be deleted.",
     },
     flags: async () => ({ ...(await import("./audit/options.ts")).auditFlags, ...await routerFlags() }),
     run: async (args, io) => (await import("./audit/audit.ts")).auditCommand(args, io),

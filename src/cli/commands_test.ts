@@ -46,6 +46,17 @@ for (const [name, command] of Object.entries(commands)) {
   });
 }
 
+for (const name of ["doctor", "describe", "attach", "detach"]) {
+  Deno.test(`${name} takes the flags of serve that are about a node, and none about a cluster`, async () => {
+    const own = Object.keys(await commands[name]!.flags());
+    const ofServe = new Set(Object.keys(await commands["serve"]!.flags()));
+    const shared = own.filter((flag) => ofServe.has(flag));
+    assert.ok(["node-id", "connector", "state-dir", "nqn-prefix"].every((flag) => shared.includes(flag)));
+    const ofCluster = ["leader-election", "kubeconfig", "reconcile", "metrics-address"];
+    assert.deepEqual(shared.filter((flag) => ofCluster.includes(flag)), []);
+  });
+}
+
 /** How commands that can print JSON are made to, where nothing is at hand, and how they end then. */
 const jsonRuns: Readonly<
   Record<string, (folder: string) => readonly [args: string[], codes: readonly number[]]>

@@ -1,27 +1,7 @@
 import { type Environment, type NodeConfig, readNode } from "./config/config.ts";
-import { legacyFlags } from "./config/legacy_flags.ts";
-import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { assertNodeId } from "../volume/model/ids.ts";
-
-/** Of `rds-csi serve`, what only a server has a use for. */
-const serverFlags = [
-  ...["mode", "controller", "node", "endpoint", "driver-name", "log-level", "log-format"],
-  ...["register", "kubelet-path", "kubelet-endpoint", "volume-metrics"],
-  ...["audit-interval", "orphan-delete-older-than"],
-  ...Object.keys(legacyFlags),
-];
-
-/** What `rds-csi serve` is told about its node, word for word, so that a person may give a command the same. */
-export const nodeFlags: FlagTable = {
-  ...Object.fromEntries(
-    Object.entries(serveFlags).filter(([name]) =>
-      !serverFlags.includes(name) && !Object.hasOwn(routerFlags, name)
-    ),
-  ),
-  "nqn-prefix": routerFlags["nqn-prefix"]!,
-};
 
 /** Whose node this is, and how that is known. */
 export interface NodeOptions {

@@ -41,7 +41,7 @@ Deno.test("simulatorCommand() reports its ports and its host key when it is read
 
 Deno.test("simulatorCommand() plays a profile file, on pools of all kinds", async () => {
   const { io, stop, ready } = recording();
-  const file = await Deno.makeTempFile();
+  const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   try {
     const played = { ...getProfile("ros-7.21"), name: "probed", answers: { maxSlot: 20 } };
     await Deno.writeTextFile(file, formatProfile(played));

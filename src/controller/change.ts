@@ -1,6 +1,7 @@
 import { getOwned } from "../volume/rules/ownership.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
+import { filePrefixOf } from "../volume/model/layout.ts";
 import type { FileView, ImageLocation, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import type { MutationOutcome, VolumeChange } from "../volume/ports/store.ts";
 import {
@@ -49,7 +50,14 @@ export function failMutation(
 }
 
 /**
- * Changes a volume if its comment is still the same, and returns it as it was read afterwards. One command.
+ * How long a session of the router may take from finding a disk to changing it, in milliseconds. Both are one statement, which
+ * takes less than a tenth of a second; nothing says that it cannot be held up.
+ */
+const findToChangeMs = 2_000;
+
+/**
+ * Changes a volume if its comment is still the same, and returns it as it was read afterwards. One command; a second one, two
+ * seconds later, for the first change after another controller has led.
  *
  * @throws {VolumeError} busy or unavailable, by `failMutation()`, when what was read is not `wanted`
  */
@@ -67,8 +75,9 @@ export async function changeVolume(
   );
   const after = outcome.after.volume;
   if (after !== undefined && wanted(after)) {
-    if (change.comment !== undefined) call.inDoubt.wrote(after.id, after.comment);
-    return after;
+    const kept = await confirmKept(call, verb, before, after, wanted);
+    if (change.comment !== undefined) call.inDoubt.wrote(kept.id, kept.comment);
+    return kept;
   }
   const written = change.comment ?? before.comment;
   if (after !== undefined && isCut(after.comment, written)) {
@@ -79,6 +88,29 @@ export async function changeVolume(
   return failMutation(verb, before.id, expected, after, outcome.refusal);
 }
 
+/**
+ * Reads a volume again after a change, where another controller led before: its last command may have found the disk by the
+ * comment that was there before, and change it only now, whatever the comment is.
+ *
+ * A disk that had no record yet was changed by none.
+ *
+ * @throws {VolumeError} busy when it was changed, unavailable when it is gone
+ */
+async function confirmKept(
+  call: ControllerCall,
+  verb: string,
+  before: StoredVolume,
+  after: StoredVolume,
+  wanted: (after: StoredVolume) => boolean,
+): Promise<StoredVolume> {
+  const { id, comment } = before;
+  if (!call.inDoubt.othersMayStillApply(id, comment) || parseComment(comment).state === "none") return after;
+  await call.clock.sleep(findToChangeMs, call.context.signal);
+  const { volume } = await call.store.view(id, filePrefixOf(id, call.settings.cluster), call.context);
+  if (volume?.comment === after.comment && wanted(volume)) return volume;
+  return failMutation(verb, id, after.comment, volume, undefined);
+}
+
 /** The comment of a volume with that record in it. @throws {VolumeError} exhausted when it does not fit */
 export function commentWith(
   { settings }: Pick<ControllerDeps, "settings">,
@@ -86,6 +118,16 @@ export function commentWith(
   record: VolumeRecord,
 ): string {
   return formatComment({ ...volume.comment, record }, settings.maxCommentBytes);
+}
+
+/** Whether the router keeps the whole comment of a volume with that record in it. */
+export function fits(
+  { settings }: Pick<ControllerDeps, "settings">,
+  { comment }: Pick<OwnedVolume, "comment">,
+  record: VolumeRecord,
+): boolean {
+  const text = formatComment({ ...comment, record }, Infinity);
+  return new TextEncoder().encode(text).length <= settings.maxCommentBytes;
 }
 
 /**

@@ -1,7 +1,12 @@
 import type { SubvolumeNames } from "../volume/model/layout.ts";
 import type { ClusterView } from "../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../volume/ports/controller_events.ts";
-import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
+import type {
+  DetachedNodes,
+  FormatConsents,
+  MigrationPairs,
+  NodeDirectory,
+} from "../volume/ports/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/model/parameters.ts";
 import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import type { VolumeStore } from "../volume/ports/store.ts";
@@ -34,6 +39,10 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly subvolumeParent: "free" | "held";
   /** Whether the router makes a disk of a file that is there: without that there are no clones. */
   readonly adopts: boolean;
+  /** Whether hosts find the same namespace after a toggle of its export; undefined while that is not known. */
+  readonly identity: "kept" | "new-per-export" | undefined;
+  /** Whether they find the same one after a boot of the router; undefined while that is not known. */
+  readonly bootIdentity: "kept" | "new" | undefined;
   /** What the router's list of hosts is; undefined while that is not known. */
   readonly allowHost: "list" | "single" | "ignored" | undefined;
   /** When the router answers a copy of a file; undefined while that is not known. */
@@ -65,10 +74,13 @@ export interface ControllerDeps {
   readonly locks: VolumeLocking;
   /** Who may share a volume for a migration. */
   readonly pairs: MigrationPairs;
+  readonly detachedNodes: DetachedNodes;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly inDoubt: ChangesInDoubt;
   readonly promised: PromisedRoom;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
+  /** What owners of claims allow; undefined where there is no cluster to ask. */
+  readonly consents?: FormatConsents | undefined;
   /** What the cluster uses; undefined where there is none to ask. */
   readonly clusterView?: ClusterView | undefined;
   /** What the other routers of a file have of this one's; undefined for the only router. */

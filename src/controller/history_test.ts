@@ -11,7 +11,7 @@ import {
 } from "../../tests/fakes/controller_deps.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../tests/fakes/records.ts";
-import type { Mishap, StoreMethod } from "../../tests/fakes/volume_store.ts";
+import type { Mishap, StoreMethod } from "../../tests/fakes/mishap.ts";
 import { isLong } from "../../tests/support/long.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { snapshotIdFor, volumeIdFor } from "../volume/model/ids.ts";
@@ -78,7 +78,7 @@ class History {
   readonly reported = new Map<string, string>();
   /** NQNs that were answered to be gone. */
   readonly ended = new Set<string>();
-  /** What every volume that was ever wanted was to be made from; undefined for a blank one. No name is used twice. */
+  /** What every volume that was ever wanted was to be made from; undefined for a blank one. */
   readonly volumes = new Map<string, SourceRef | undefined>([[original, undefined]]);
   /** Ids of volumes and snapshots that were answered to be there, and that nobody has asked to be deleted since. */
   readonly alive = new Set<string>();
@@ -183,11 +183,13 @@ class History {
     this.expect(!store.disks.has(id) && this.filesOf(filePrefixOf(id, testCluster)).length === 0);
   }
 
-  /** As Kubernetes does: what was once to be deleted is never asked for again. */
+  /** Kubernetes never asks again for what was once to be deleted; others may, of the same source. */
   async deleteClone(): Promise<void> {
     const name = this.pick([...this.volumes.keys()].slice(-2));
     if (name === original) return;
-    if (name === this.latest) this.volumes.set(`c${this.volumes.size}`, this.aSource());
+    if (name === this.latest && this.random.fraction() < 0.5) {
+      this.volumes.set(`c${this.volumes.size}`, this.aSource());
+    }
     await this.delete(name);
   }
 
@@ -197,7 +199,7 @@ class History {
     const name = this.latest;
     const source = this.volumes.get(name)!;
     const id = volumeIdFor(name);
-    const existed = this.filesOf(filePrefixOf(id, testCluster)).some(({ path }) => !path.endsWith(".part"));
+    const existed = store.disks.has(id);
     const content = this.contentOf(source);
     const range = { requiredBytes: BigInt(this.pick([1, 1, 6])) * gibibyte, limitBytes: 0n };
     const { stored, record } = await createVolume(deps, aCreate(name, { source, range }), this.context());

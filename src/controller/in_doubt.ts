@@ -6,12 +6,12 @@ import type { Clock } from "../volume/ports/system.ts";
  * without changing that comment would be made a liar, so it is to be rewritten first.
  *
  * A snapshot has no comment: for it the path of its image stands there, and nobody answers OK until it is too late for
- * the removal that was sent.
+ * the removal that was sent, or that the controller before this one may have sent.
  */
 export class ChangesInDoubt {
   readonly #clock: Clock;
   readonly #records: RecentRecords;
-  /** Until when changes of an legacy controller may come. */
+  /** Until when changes of an earlier controller may come. */
   #suspectUntilMs = -Infinity;
   /** The comments that this process has written since that began, by volume: nothing that was sent earlier expects them. */
   readonly #own = new Map<string, string>();
@@ -30,7 +30,7 @@ export class ChangesInDoubt {
     this.#suspectUntilMs = this.#clock.monotonicMs() + latestMs;
   }
 
-  /** Remembers that this process has written that comment. */
+  /** Remembers that this process has written that comment, or made the snapshot with that image. */
   wrote(id: string, comment: string): void {
     if (this.#suspects()) this.#own.set(id, comment);
     else this.#own.clear();
@@ -47,7 +47,12 @@ export class ChangesInDoubt {
 
   /** Whether a change that expects that comment may still come. */
   mayStillApply(id: string, comment: string): boolean {
-    return this.wasSent(id, comment) || (this.#suspects() && this.#own.get(id) !== comment);
+    return this.wasSent(id, comment) || this.othersMayStillApply(id, comment);
+  }
+
+  /** Whether a controller that led before may have sent one. */
+  othersMayStillApply(id: string, comment: string): boolean {
+    return this.#suspects() && this.#own.get(id) !== comment;
   }
 
   /** Whether this process itself has sent one, for a comment or the image of a snapshot, that may still come. */

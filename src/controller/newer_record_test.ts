@@ -1,7 +1,7 @@
 // After a rollback a record may hold fields that only a newer version knows. They may change what the record means, so
 // nothing is done by it; but no node may be kept from giving the volume up.
 import assert from "node:assert/strict";
-import { FakeClusterObjects } from "../../tests/fakes/cluster_objects.ts";
+import { FakeClusterView } from "../../tests/fakes/cluster_view.ts";
 import {
   aCreate,
   aPublish,
@@ -31,7 +31,7 @@ import { listVolumeHealth } from "./volumes/health.ts";
 import { getVolume, listVolumes } from "./volumes/read.ts";
 
 const context = testContext();
-const newerFields = ["u=0a0b0c0d", "z=1,2"];
+const newerFields = ["y=0a0b0c0d", "z=1,2"];
 const epoch = { counter: 3, nonce: "0123abcd" };
 const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
 const id = volumeIdFor("a");
@@ -74,7 +74,7 @@ for (const [call, run] of Object.entries(refused)) {
     for (const holders of [[], [aHolder("a")]]) {
       const { deps, store } = controller({ holders });
       const before = store.snapshot();
-      const newer = refusal("precondition", /newer version of this driver wrote its record.*fields=u, z/);
+      const newer = refusal("precondition", /newer version of this driver wrote its record.*fields=y, z/);
       await assert.rejects(run(deps), newer);
       assert.deepEqual(store.snapshot(), before);
       assert.ok(store.calls.every(({ method }) => /view/i.test(method)), JSON.stringify(store.calls));
@@ -120,7 +120,7 @@ Deno.test("the reconcile loop leaves such a volume as it is, wanted or not, and 
   for (const exported of [true, false]) {
     const { deps, store, clock, notes, events } = controller({ holders: [aHolder("a")] }, exported);
     const before = store.snapshot();
-    const cluster = new FakeClusterObjects();
+    const cluster = new FakeClusterView();
     if (!exported) cluster.attach(id, "a");
     const rounds = new ReconcileLoop(deps, cluster, {
       intervalMs: 60_000,

@@ -68,6 +68,26 @@ export class SystemBlockDevices implements BlockDevices {
     return await this.#processHolding(device, context) ?? onTop;
   }
 
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async layers(device: DeviceNode): Promise<readonly string[]> {
+    const folder = `/sys/dev/block/${device.deviceNumber}`;
+    const own = device.path.slice(device.path.lastIndexOf("/") + 1);
+    const parts = (this.#files.list(folder) ?? []).filter((name) => name.startsWith(own));
+    const folders = [folder, ...parts.map((part) => `${folder}/${part}`)];
+    const names = folders.flatMap((each) => this.#files.list(`${each}/holders`) ?? []);
+    return [...new Set(names)].toSorted().map((name) => this.#describeLayer(name));
+  }
+
+  /** As `/dev/dm-0 (vg-root, LVM)`, `/dev/md127 (raid)`. */
+  #describeLayer(name: string): string {
+    const read = (attribute: string) => this.#files.readText(`/sys/block/${name}/${attribute}`);
+    const [mapped, uuid] = [read("dm/name"), read("dm/uuid")];
+    const words = [mapped, uuid?.split("-")[0], read("md/level")].filter((word) =>
+      word !== undefined && word !== ""
+    );
+    return words.length === 0 ? `/dev/${name}` : `/dev/${name} (${words.join(", ")})`;
+  }
+
   async isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean> {
     using limited = limitSignal(this.#clock, context.signal, openMs);
     for (let attempt = 1;; attempt++) {

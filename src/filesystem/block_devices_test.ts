@@ -35,6 +35,24 @@ function deps() {
   return { files, clock, devices: new SystemBlockDevices(new FakeProcesses(), files, clock) };
 }
 
+Deno.test("layers() names what the node has made on top of a device and of its partitions", async () => {
+  const { files, devices } = deps();
+  const own = { path: "/dev/nvme0n1", deviceNumber: "259:3" };
+  const folder = "/sys/dev/block/259:3";
+  files.folders.set(folder, ["holders", "nvme0n1p1", "queue", "size"]);
+  files.folders.set(`${folder}/holders`, ["dm-1"]);
+  files.folders.set(`${folder}/nvme0n1p1/holders`, ["md127", "dm-1", "bcache0"]);
+  files.texts.set("/sys/block/dm-1/dm/name", "vg-root");
+  files.texts.set("/sys/block/dm-1/dm/uuid", "LVM-x7Yq");
+  files.texts.set("/sys/block/md127/md/level", "raid1");
+  assert.deepEqual(await devices.layers(own), [
+    "/dev/bcache0",
+    "/dev/dm-1 (vg-root, LVM)",
+    "/dev/md127 (raid1)",
+  ]);
+  assert.deepEqual(await devices.layers(device), []);
+});
+
 Deno.test("holder() is undefined when no descriptor leads to the device", async () => {
   assert.equal(await deps().devices.holder(device, context), undefined);
 });

@@ -1,3 +1,4 @@
+import { repairAdvice } from "./repair_advice.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -101,7 +102,7 @@ export class SystemFilesystems implements Filesystems {
       needsRepair ? "precondition" : "unavailable",
       `Cannot use the file system as ${needsRepair ? "it needs repair by hand" : "its check did not end"}: ` +
         `device=${device.path}: ${complaint(result)}; ${needsRepair ? "" : "if it stays so, "}` +
-        `with the volume attached and not mounted, run: e2fsck -f ${device.path}`,
+        repairAdvice,
     );
   }
 
@@ -217,7 +218,7 @@ async function findSignature(
   });
   switch (result.code) {
     case 0:
-      return { state: "found", type: signatureType(result.stdout) };
+      return { state: "found", ...readSignature(result.stdout) };
     case 2:
       return { state: "none" };
     case 8:
@@ -227,15 +228,16 @@ async function findSignature(
   }
 }
 
-function signatureType(output: string): string {
+function readSignature(output: string): { readonly type: string; readonly uuid?: string } {
   const values = new Map(
     output.split("\n").map((line) => {
       const at = line.indexOf("=");
       return [line.slice(0, at), line.slice(at + 1)] as const;
     }),
   );
+  const uuid = values.get("UUID");
   const type = values.get("TYPE");
-  if (type !== undefined) return type;
+  if (type !== undefined) return { type, ...(uuid === undefined ? {} : { uuid }) };
   const table = values.get("PTTYPE");
-  return table === undefined ? "a signature without a type" : `a ${table} partition table`;
+  return { type: table === undefined ? "a signature without a type" : `a ${table} partition table` };
 }

@@ -151,7 +151,7 @@ for (
   Deno.test(`check() throws ${kind} with the command to run when e2fsck -p ends with ${code}`, async () => {
     await assert.rejects(
       deps(() => code).filesystems.check(device, "ext4", context),
-      (error) => refusal(kind)(error) && /run: e2fsck -f \/dev\/loop3/.test(String(error)),
+      (error) => refusal(kind)(error) && /rds-csi attach VOLUME.*e2fsck -f DEVICE/.test(String(error)),
     );
   });
 }

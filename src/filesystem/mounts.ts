@@ -3,6 +3,7 @@ import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { mountsAt } from "../volume/rules/mounts_at.ts";
 import type { CallContext } from "../volume/ports/system.ts";
+import { lookAdvice } from "./repair_advice.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import type { MountEntry, MountOptions, Mounts, Paths, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { readMountTable } from "./mountinfo.ts";
@@ -11,12 +12,6 @@ import { readMountTable } from "./mountinfo.ts";
 const readOnlyOptions: Readonly<Record<FilesystemType, readonly string[]>> = {
   ext4: ["ro", "noload"],
   xfs: ["ro", "norecovery"],
-};
-
-/** What shows the damage of a file system that is not mounted, and changes nothing. */
-const checkCommands: Readonly<Record<FilesystemType, string>> = {
-  ext4: "e2fsck -f -n",
-  xfs: "xfs_repair -n",
 };
 
 /** A clone of a mounted xfs has the same uuid, and would be refused. */
@@ -75,7 +70,7 @@ export class SystemMounts implements Mounts {
       ["-t", filesystem, "-o", mountOptions.join(","), "--", device.path, target],
       device.path,
       context,
-      `; look at it with: ${checkCommands[filesystem]} ${device.path}`,
+      `; to look at it: ${lookAdvice(filesystem)}`,
     );
     const entries = this.#at(target);
     const top = entries.at(-1);

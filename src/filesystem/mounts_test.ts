@@ -108,7 +108,8 @@ Deno.test("mountDevice() throws what mount complains of", async () => {
   await assert.rejects(
     deps.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
     (error) =>
-      refusal("precondition")(error) && /bad superblock.*e2fsck -f -n \/dev\/loop3/.test(String(error)),
+      refusal("precondition")(error) &&
+      /bad superblock.*rds-csi attach VOLUME.*e2fsck -f -n DEVICE/.test(String(error)),
   );
 });
 

@@ -23,7 +23,7 @@ Deno.test("readText() reads a file of /proc whose size is not known beforehand",
 
 Deno.test("readText() puts long files together", () =>
   withLibc((libc) => {
-    const path = Deno.makeTempFileSync();
+    const path = Deno.makeTempFileSync({ prefix: "rds-csi-test-" });
     try {
       const text = "0123456789abcdef".repeat(20_000);
       Deno.writeTextFileSync(path, text);
@@ -56,7 +56,7 @@ Deno.test("readLink() reads a link", () =>
 
 Deno.test("list() lists a folder that needs several reads", () =>
   withLibc((libc) => {
-    const folder = Deno.makeTempDirSync();
+    const folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
     try {
       const names = Array.from({ length: 3000 }, (_, i) => `a-rather-long-name-of-a-file-${i}`);
       for (const name of names) Deno.writeTextFileSync(`${folder}/${name}`, "");
@@ -247,7 +247,7 @@ Deno.test("readDirect() leaves one read on a device that hangs, whatever is open
 
 /** A file whose MiBs hold their numbers, from 1, on a file system that reads directly. */
 async function withFile(sizeBytes: number, use: (path: string) => Promise<void>): Promise<void> {
-  const path = Deno.makeTempFileSync({ dir: "/var/tmp" });
+  const path = Deno.makeTempFileSync({ dir: "/var/tmp", prefix: "rds-csi-test-" });
   try {
     const bytes = new Uint8Array(sizeBytes);
     for (let at = 0; at < sizeBytes; at += 1 << 20) bytes.fill((at >> 20) + 1, at, at + (1 << 20));

@@ -56,7 +56,7 @@ for (
 }
 
 Deno.test("lockHolders() and isEnding() see this process, which holds a lock and goes on", async () => {
-  const path = await Deno.makeTempFile();
+  const path = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   const files = new Libc();
   try {
     using file = await Deno.open(path, { write: true });

@@ -12,7 +12,7 @@ const paths = new SystemPaths(new SystemProcesses({ clock: systemClock }));
 const precondition = (error: unknown) => VolumeError.is(error, "precondition");
 
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-test-" }));
   try {
     await use(folder);
   } finally {

@@ -1,7 +1,8 @@
 import { endsWithin } from "../async/deadline.ts";
 import { KeyedQueue } from "../async/keyed_queue.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { type NodeEvents, uncounted } from "../volume/ports/node_events.ts";
+import { unheard } from "../volume/ports/event_listener.ts";
+import type { NodeEvents } from "../volume/ports/node_events.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import { type Spawned, spawnProcess, type ToolResult } from "./spawn.ts";
 import { packageOf, systemToolPaths, type ToolName, type ToolPaths } from "./tools.ts";
@@ -44,7 +45,7 @@ export interface SystemProcessesOptions {
   readonly toolPaths?: ToolPaths;
   /** How long a killed child gets to disappear. @default {2000} */
   readonly killGraceMs?: number;
-  /** Hears how long tools run, and of every child that was killed and is still there. @default {uncounted} */
+  /** Hears how long tools run, and of every child that was killed and is still there. @default {unheard} */
   readonly events?: NodeEvents;
   /** Starts a process; tests hand in another. @default {spawnProcess} */
   readonly spawn?: (path: string, args: readonly string[], input?: string) => Spawned;
@@ -68,7 +69,7 @@ export class SystemProcesses implements Processes {
     this.#options = {
       toolPaths: systemToolPaths,
       killGraceMs: 2_000,
-      events: uncounted,
+      events: unheard,
       spawn: spawnProcess,
       ...options,
     };

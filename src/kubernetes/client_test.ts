@@ -12,7 +12,7 @@ async function withClient(
 ): Promise<void> {
   await using api = new FakeKubeApi();
   api.token = "secret";
-  const file = await Deno.makeTempFile();
+  const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   await Deno.writeTextFile(file, api.kubeconfig());
   const client = KubernetesClient.open({ kubeconfig: file }, systemClock);
   try {
@@ -82,7 +82,7 @@ Deno.test("request() gives an answer up that takes too long, and one that its ca
 
 Deno.test("request() has a status of 0 when nobody answers, or not in JSON", async () => {
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("<html>"));
-  const file = await Deno.makeTempFile();
+  const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   const context = { name: "x", context: { cluster: "x", user: "x" } };
   const url = `http://127.0.0.1:${server.addr.port}`;
   const clusters = [{ name: "x", cluster: { server: url, "insecure-skip-tls-verify": true } }];
@@ -108,7 +108,7 @@ Deno.test("request() has a status of 0 when nobody answers, or not in JSON", asy
 Deno.test("open() refuses a configuration that is not there, and one that names no cluster", async () => {
   const open = (kubeconfig: string) => () => KubernetesClient.open({ kubeconfig }, systemClock);
   assert.throws(open("/nowhere/config"), { name: "VolumeError", kind: "invalid" });
-  const file = await Deno.makeTempFile();
+  const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   try {
     await Deno.writeTextFile(file, "contexts: []\nclusters: []\nusers: []\n");
     assert.throws(open(file), { name: "VolumeError", kind: "invalid", message: /names no cluster/ });
@@ -118,7 +118,7 @@ Deno.test("open() refuses a configuration that is not there, and one that names 
 });
 
 Deno.test("open() knows a pod's own namespace, or none", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const open = () => KubernetesClient.open({ host: "fd00::1", port: "443", folder }, systemClock);
   try {
     assert.equal(open().namespace, "");

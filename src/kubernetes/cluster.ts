@@ -1,11 +1,18 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
-import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
+import type {
+  DetachedNodes,
+  FormatConsents,
+  MigrationPairs,
+  NodeDirectory,
+} from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
-import { KubernetesClusterObjects, KubernetesClusterView } from "./cluster_view.ts";
+import { KubernetesClusterView } from "./cluster_view.ts";
 import { CsiNodes } from "./csi_nodes.ts";
+import { KubernetesDetachedNodes } from "./detached_nodes.ts";
 import { Election, type ElectionOptions } from "./election.ts";
+import { ClaimAnnotations } from "./format_consents.ts";
 import { ClusterLease } from "./lease.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { kubevirtPairs } from "./kubevirt_pairs.ts";
@@ -43,7 +50,7 @@ export class Cluster {
     this.#options = options;
     this.#client = KubernetesClient.open(options.address, options.clock);
     this.volumes = new PersistentVolumes({ ...options, api: this.#client });
-    this.use = new KubernetesClusterView({ ...options, api: this.#client });
+    this.use = new KubernetesClusterView({ ...options, api: this.#client, volumes: this.volumes });
   }
 
   /** See {@linkcode readClusterUid}. */
@@ -71,14 +78,19 @@ export class Cluster {
     return kubevirtPairs(this.#client, this.volumes);
   }
 
+  /** What tells whether nodes have given volumes up. */
+  detachedNodes(): DetachedNodes {
+    return new KubernetesDetachedNodes({ ...this.#options, api: this.#client, volumes: this.volumes });
+  }
+
+  /** What owners of claims allow. */
+  consents(): FormatConsents {
+    return new ClaimAnnotations(this.#client, this.volumes);
+  }
+
   /** What takes the taint of that key off nodes on which this driver has registered itself. */
   startupTaint(key: string): StartupTaint {
     return new StartupTaint({ ...this.#options, api: this.#client, key });
-  }
-
-  /** The attachments. */
-  objects(): KubernetesClusterObjects {
-    return new KubernetesClusterObjects({ ...this.#options, api: this.#client, volumes: this.volumes });
   }
 
   /**
@@ -99,7 +111,7 @@ export class Cluster {
       namespace: namespace || this.#client.namespace || "default",
       name: `${driverName.toLowerCase()}-controller`,
     };
-    const nonce = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const nonce = random.bytes(8).toHex();
     return new Election({
       store: new ClusterLease(lease),
       identity: `${name}-${nonce}`,

@@ -1,7 +1,7 @@
 import { VolumeError } from "../volume/errors.ts";
 import { parseEpoch } from "../volume/model/epoch.ts";
-import type { ClusterAttachment, ClusterObjects } from "../volume/ports/cluster_ports.ts";
 import type {
+  ClusterAttachment,
   ClusterView,
   ClusterVolume,
   NodeAttachment,
@@ -19,23 +19,31 @@ import {
   type RawAttachment,
   type RawCsiNode,
   type RawPersistentVolume,
+  type RawSnapshotContent,
+  snapshotContentsPath,
   type VolumeAttachment,
   volumesPath,
 } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
-/** What both views read. */
+/** What a {@linkcode KubernetesClusterView} needs. */
 interface Source {
   readonly api: KubernetesApi;
   readonly driverName: string;
 }
 
+/** An attachment, and its volume's handle; undefined when it cannot be told. */
+type ReadAttachment = VolumeAttachment & { readonly volumeId: string | undefined };
+
 /** What a cluster uses of this driver's volumes, listed anew for whoever asks. */
 export class KubernetesClusterView implements ClusterView {
   readonly #source: Source;
+  readonly #volumes: PersistentVolumes;
 
-  constructor({ api, driverName }: Source) {
+  /** @param options the volumes of the last list, which `allAttachments()` renews */
+  constructor({ api, driverName, volumes }: Source & { readonly volumes: PersistentVolumes }) {
     this.#source = { api, driverName };
+    this.#volumes = volumes;
   }
 
   async volumes(context: CallContext): Promise<readonly ClusterVolume[]> {
@@ -49,20 +57,36 @@ export class KubernetesClusterView implements ClusterView {
     return new Set(await this.#list(volumesPath, context, handleOf));
   }
 
+  async snapshotHandles(context: CallContext): Promise<ReadonlySet<string> | undefined> {
+    const isOwn = ({ spec }: RawSnapshotContent) => spec?.driver === this.#source.driverName;
+    const read = (raw: RawSnapshotContent) => {
+      const given = [raw.spec?.source?.snapshotHandle, raw.status?.snapshotHandle];
+      const handles = given.filter((handle) => handle !== undefined);
+      return { handles, isPending: handles.length === 0 && isOwn(raw) };
+    };
+    try {
+      const all = await this.#list(snapshotContentsPath, context, read);
+      // Which snapshot is being made for one that has no handle yet cannot be told.
+      if (all.some(({ isPending }) => isPending)) return undefined;
+      return new Set(all.flatMap(({ handles }) => handles));
+    } catch (error) {
+      const { cause } = error as Error;
+      // A cluster without snapshots, or a role of an earlier version.
+      if (ApiError.is(cause, 404) || ApiError.is(cause, 403)) return undefined;
+      throw error;
+    }
+  }
+
   async attachments(context: CallContext): Promise<readonly NodeAttachment[]> {
-    const attachments = await this.#attachments(context);
-    // Afterwards: an attachment never comes before its volume, nor before its node.
-    const nodes = await this.#list(
-      csiNodesPath,
-      context,
-      (raw: RawCsiNode) => parseCsiNode(raw, this.#source.driverName),
-    );
-    const nodeIds = new Map(nodes.map(({ name, nodeId }) => [name, nodeId]));
-    const handles = new Map((await this.volumes(context)).map(({ name, volumeId }) => [name, volumeId]));
+    const nodeIds = new Map<string, string | undefined>();
+    const attachments = await this.#read(context, async () => {
+      const keep = (raw: RawCsiNode) => parseCsiNode(raw, this.#source.driverName);
+      for (const { name, nodeId } of await this.#list(csiNodesPath, context, keep)) nodeIds.set(name, nodeId);
+      return await this.volumes(context);
+    });
     return attachments.flatMap(
-      ({ volumeName = "", nodeId, nodeName, attached, sinceSeconds, publishContext }) => {
-        const volumeId = handles.get(volumeName);
-        if (volumeId === undefined) return [];
+      ({ volumeName, volumeId, nodeId, nodeName, attached, sinceSeconds, publishContext }) => {
+        if (volumeName === undefined || volumeId === undefined) return [];
         const epochCounter = parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
         return [{
           volumeId,
@@ -75,13 +99,31 @@ export class KubernetesClusterView implements ClusterView {
     );
   }
 
+  async allAttachments(context: CallContext): Promise<readonly ClusterAttachment[]> {
+    await this.assertAttachmentsReadable(context);
+    const attachments = await this.#read(context, async () => {
+      await this.#ask(context, (signal) => this.#volumes.list(signal));
+      return this.#volumes.all;
+    });
+    return attachments.map(({ volumeId, nodeName, nodeId, attached, deleting, publishContext }) => ({
+      volumeId,
+      nodeName,
+      nodeId,
+      attached,
+      deleting,
+      publishContext,
+    }));
+  }
+
+  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
+    return this.#volumes.known(volumeId)?.attributes;
+  }
+
   async unknownVolumeAttachments(context: CallContext): Promise<readonly UnknownVolumeAttachment[]> {
-    const all = await this.#attachments(context);
-    // Afterwards: an attachment never comes before its volume.
-    const known = new Set((await this.volumes(context)).map(({ name }) => name));
+    const all = await this.#read(context, () => this.volumes(context));
     // One of a volume that has no object anyway is no stray.
-    const orphans = all.flatMap(({ name, volumeName, nodeName, sinceSeconds }) =>
-      volumeName && !known.has(volumeName) ? [{ name, volumeName, nodeName, sinceSeconds }] : []
+    const orphans = all.flatMap(({ name, volumeName, volumeId, nodeName, sinceSeconds }) =>
+      volumeName && volumeId === undefined ? [{ name, volumeName, nodeName, sinceSeconds }] : []
     );
     if (orphans.length === 0) return [];
     // A volume may be deleted as soon as it is detached, which may have been between the two lists.
@@ -93,8 +135,26 @@ export class KubernetesClusterView implements ClusterView {
     await this.#ask(context, (signal) => assertAttachRequired(this.#source, signal));
   }
 
+  /**
+   * Every attachment with its volume; each use decides what one of an unknown volume means.
+   *
+   * @param readVolumes is called afterwards: an attachment never comes before its volume, nor before its node
+   */
+  async #read(
+    context: CallContext,
+    readVolumes: () => Promise<readonly ClusterVolume[]>,
+  ): Promise<readonly ReadAttachment[]> {
+    const attachments = await this.#attachments(context);
+    const handles = new Map((await readVolumes()).map(({ name, volumeId }) => [name, volumeId]));
+    return attachments.map((one) => ({
+      ...one,
+      volumeId: one.volumeName === undefined ? one.inlineHandle : handles.get(one.volumeName),
+    }));
+  }
+
   async #attachments(context: CallContext): Promise<readonly VolumeAttachment[]> {
-    return await this.#ask(context, (signal) => listAttachments(this.#source, signal));
+    const keep = (raw: RawAttachment) => parseAttachment(raw, this.#source.driverName);
+    return await this.#list(attachmentsPath, context, keep);
   }
 
   async #list<T, K>(path: string, context: CallContext, keep: (raw: T) => K | undefined): Promise<K[]> {
@@ -111,57 +171,6 @@ export class KubernetesClusterView implements ClusterView {
       throw new VolumeError("unavailable", `Cannot ask the cluster what it uses as ${reason}`, { cause });
     }
   }
-}
-
-/**
- * The same for the reconcile loop, which must not take an attachment for none: one whose PersistentVolume is gone stays in
- * the list, as an attachment of an unknown volume.
- */
-export class KubernetesClusterObjects implements ClusterObjects {
-  readonly #source: Source;
-  readonly #volumes: PersistentVolumes;
-
-  constructor({ api, driverName, volumes }: Source & { readonly volumes: PersistentVolumes }) {
-    this.#source = { api, driverName };
-    this.#volumes = volumes;
-  }
-
-  async attachments(signal: AbortSignal): Promise<readonly ClusterAttachment[]> {
-    try {
-      await assertAttachRequired(this.#source, signal);
-      const attachments = await listAttachments(this.#source, signal);
-      // Afterwards: an attachment never comes before its volume.
-      await this.#volumes.list(signal);
-      const handles = new Map(this.#volumes.all.map(({ name, volumeId }) => [name, volumeId]));
-      return attachments.map(
-        ({ volumeName, inlineHandle, nodeName, attached, deleting, publishContext }) => ({
-          volumeId: volumeName === undefined ? inlineHandle : handles.get(volumeName),
-          nodeName,
-          attached,
-          deleting,
-          publishContext,
-        }),
-      );
-    } catch (error) {
-      if (VolumeError.is(error)) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new VolumeError("unavailable", `Cannot read the cluster's attachments: ${reason}`, {
-        cause: error,
-      });
-    }
-  }
-
-  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
-    return this.#volumes.known(volumeId)?.attributes;
-  }
-}
-
-async function listAttachments(
-  { api, driverName }: Source,
-  signal: AbortSignal,
-): Promise<readonly VolumeAttachment[]> {
-  const keep = (raw: RawAttachment) => parseAttachment(raw, driverName);
-  return await listKept(api, { path: attachmentsPath, signal }, keep);
 }
 
 /**

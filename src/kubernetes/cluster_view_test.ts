@@ -10,8 +10,9 @@ import {
   testDriver,
 } from "../../tests/fakes/kube_client.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
-import { KubernetesClusterObjects, KubernetesClusterView } from "./cluster_view.ts";
-import { attachmentsPath, csiNodesPath, volumesPath } from "./objects.ts";
+import { KubernetesClusterView } from "./cluster_view.ts";
+import type { KubernetesApi } from "./api.ts";
+import { attachmentsPath, csiNodesPath, snapshotContentsPath, volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";
 
@@ -30,10 +31,15 @@ function anAttachment(volume: string, node: string, over: Record<string, unknown
   };
 }
 
+function viewOf(api: KubernetesApi): KubernetesClusterView {
+  const options = { api, clock: new FakeClock(), driverName: testDriver };
+  return new KubernetesClusterView({ ...options, volumes: new PersistentVolumes(options) });
+}
+
 async function start(): Promise<KubePair & { use: KubernetesClusterView }> {
   const pair = await startKube();
   pair.api.rules = clusterRules;
-  return { ...pair, use: new KubernetesClusterView({ api: pair.client, driverName: testDriver }) };
+  return { ...pair, use: viewOf(pair.client) };
 }
 
 const call = () => fakeCall(new FakeClock());
@@ -55,6 +61,28 @@ Deno.test("KubernetesClusterView lists this driver's PersistentVolumes with what
   ]);
   assert.deepEqual(volumes.map(({ readOnly }) => readOnly), [false, true]);
   assert.deepEqual(volumes.map(({ attributes }) => attributes), [{ nvmePort: "4420" }, {}]);
+});
+
+Deno.test("KubernetesClusterView names snapshots of every driver, and none while one is being made or none is shown", async () => {
+  await using pair = await start();
+  const content = (name: string, driver: string, handle?: string): KubeObject => ({
+    metadata: { name },
+    spec: { driver, source: { volumeHandle: "pvc-1" } },
+    status: handle === undefined ? {} : { snapshotHandle: handle },
+  });
+  const handles = async () => await pair.use.snapshotHandles(call());
+  pair.api.put(snapshotContentsPath, content("a", testDriver, "snap-a"));
+  pair.api.put(snapshotContentsPath, content("b", "another.example.com", "snap-b"));
+  const source = { snapshotHandle: "snap-c" };
+  pair.api.put(snapshotContentsPath, { metadata: { name: "c" }, spec: { driver: testDriver, source } });
+  pair.api.put(snapshotContentsPath, content("e", "another.example.com"));
+  assert.deepEqual(await handles(), new Set(["snap-a", "snap-b", "snap-c"]));
+  pair.api.put(snapshotContentsPath, content("d", testDriver));
+  assert.equal(await handles(), undefined);
+  pair.api.put(snapshotContentsPath, content("d", testDriver, "snap-d"));
+  assert.equal((await handles())?.size, 4);
+  pair.api.rules = clusterRules.filter(({ resources }) => resources[0] !== "volumesnapshotcontents");
+  assert.equal(await handles(), undefined);
 });
 
 Deno.test("KubernetesClusterView names the node of an attachment as the attacher does, and leaves others' out", async () => {
@@ -105,7 +133,7 @@ Deno.test("KubernetesClusterView takes no attachment for one without its Persist
   const list = (items: unknown[]) => ({ kind: "List", metadata: {}, items });
   const answers = [list([anAttachment("gone", "node-1")]), list([]), list([])];
   const api = { request: <T>() => Promise.resolve(answers.shift() as T) };
-  const use = new KubernetesClusterView({ api, driverName: testDriver });
+  const use = viewOf(api);
   assert.deepEqual(await use.unknownVolumeAttachments(call()), []);
   assert.equal(answers.length, 0);
 });
@@ -130,39 +158,36 @@ Deno.test("KubernetesClusterView tells whether attachments tell who has a volume
 Deno.test("KubernetesClusterView takes no answer that is no list for an empty one", async () => {
   for (const answer of [{}, { kind: "Status", status: "Success" }, { items: [] }]) {
     const api = { request: <T>() => Promise.resolve(answer as T) };
-    const use = new KubernetesClusterView({ api, driverName: testDriver });
+    const use = viewOf(api);
     await assert.rejects(use.volumes(call()), refusal("unavailable", /no list/));
     await assert.rejects(use.attachments(call()), refusal("unavailable", /no list/));
   }
 });
 
-const { signal } = new AbortController();
-
 async function withAttachments(
-  work: (pair: Awaited<ReturnType<typeof startKube>>, objects: KubernetesClusterObjects) => Promise<void>,
+  work: (pair: KubePair, use: KubernetesClusterView) => Promise<void>,
 ): Promise<void> {
-  await using pair = await startKube();
-  pair.api.rules = clusterRules;
-  const options = { api: pair.client, clock: new FakeClock(), driverName: testDriver };
-  const volumes = new PersistentVolumes(options);
-  await work(pair, new KubernetesClusterObjects({ ...options, volumes }));
+  await using pair = await start();
+  await work(pair, pair.use);
 }
 
-Deno.test("KubernetesClusterObjects: attachments() reports which volume each is about, and what the node was answered", async () => {
-  await withAttachments(async ({ api }, objects) => {
+Deno.test("KubernetesClusterView.allAttachments() reports which volume each is about, and what the node was answered", async () => {
+  await withAttachments(async ({ api }, use) => {
     api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
     const publishContext = { epoch: "3-0a0b0c0d" };
-    api.put(attachmentsPath, aVolumeAttachment("v", "n", { publishContext, deleting: true }));
-    assert.deepEqual(await objects.attachments(signal), [
-      { volumeId: "v", nodeName: "n", attached: true, deleting: true, publishContext },
+    const attachment = aVolumeAttachment("v", "n", { publishContext, deleting: true });
+    const annotations = { "csi.alpha.kubernetes.io/node-id": "id-n" };
+    api.put(attachmentsPath, { ...attachment, metadata: { ...attachment.metadata, annotations } });
+    assert.deepEqual(await use.allAttachments(call()), [
+      { volumeId: "v", nodeName: "n", nodeId: "id-n", attached: true, deleting: true, publishContext },
     ]);
-    assert.deepEqual(objects.volumeContext("v"), { migrationTimeoutSeconds: "60" });
-    assert.equal(objects.volumeContext("w"), undefined);
+    assert.deepEqual(use.volumeContext("v"), { migrationTimeoutSeconds: "60" });
+    assert.equal(use.volumeContext("w"), undefined);
   });
 });
 
-Deno.test("KubernetesClusterObjects: attachments() leaves out other drivers', and keeps one whose volume is gone as one that cannot be told", async () => {
-  await withAttachments(async ({ api }, objects) => {
+Deno.test("KubernetesClusterView.allAttachments() leaves out other drivers', and keeps one whose volume is gone as one that cannot be told", async () => {
+  await withAttachments(async ({ api }, use) => {
     const other = aVolumeAttachment("other", "n");
     (other["spec"] as { attacher: string }).attacher = "another.driver";
     api.put(attachmentsPath, other);
@@ -172,41 +197,41 @@ Deno.test("KubernetesClusterObjects: attachments() leaves out other drivers', an
       inlineVolumeSpec: { csi: { volumeHandle: "inline" } },
     };
     api.put(attachmentsPath, inline);
-    const ids = (await objects.attachments(signal)).map(({ volumeId }) => volumeId);
+    const ids = (await use.allAttachments(call())).map(({ volumeId }) => volumeId);
     assert.deepEqual(ids, [undefined, "inline"]);
   });
 });
 
-Deno.test("KubernetesClusterObjects: attachments() is refused where the cluster makes none for this driver, as that nobody has a volume is not known then", async () => {
-  await withAttachments(async ({ api }, objects) => {
+Deno.test("KubernetesClusterView.allAttachments() is refused where the cluster makes none for this driver, as that nobody has a volume is not known then", async () => {
+  await withAttachments(async ({ api }, use) => {
     const drivers = "/apis/storage.k8s.io/v1/csidrivers";
     const driver = (attachRequired: boolean) => ({
       metadata: { name: testDriver },
       spec: { attachRequired },
     });
     api.put(drivers, driver(true));
-    assert.deepEqual(await objects.attachments(signal), []);
+    assert.deepEqual(await use.allAttachments(call()), []);
     api.put(drivers, driver(false));
     const refused = refusal("precondition", /attachRequired: false: csidriver=/);
-    await assert.rejects(objects.attachments(signal), refused);
+    await assert.rejects(use.allAttachments(call()), refused);
   });
   for (const match of [/csidrivers/, /volumeattachments/, /persistentvolumes/]) {
-    await withAttachments(async ({ api }, objects) => {
+    await withAttachments(async ({ api }, use) => {
       api.faults.push({ match, status: 500 });
-      await assert.rejects(objects.attachments(signal), { kind: "unavailable" });
+      await assert.rejects(use.allAttachments(call()), { kind: "unavailable" });
     });
   }
 });
 
-Deno.test("KubernetesClusterObjects: attachments() reports the volume also where two objects name it", async () => {
-  await withAttachments(async ({ api }, objects) => {
+Deno.test("KubernetesClusterView.allAttachments() reports the volume also where two objects name it", async () => {
+  await withAttachments(async ({ api }, use) => {
     for (const name of ["v", "static-v"]) {
       const volume = aPersistentVolume(name);
       (volume["spec"] as { csi: { volumeHandle: string } }).csi.volumeHandle = "v";
       api.put(volumesPath, volume);
       api.put(attachmentsPath, aVolumeAttachment(name, "n"));
     }
-    const ids = (await objects.attachments(signal)).map(({ volumeId }) => volumeId);
+    const ids = (await use.allAttachments(call())).map(({ volumeId }) => volumeId);
     assert.deepEqual(ids, ["v", "v"]);
   });
 });

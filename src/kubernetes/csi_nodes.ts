@@ -3,7 +3,15 @@ import { SingleFlight } from "../async/single_flight.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import type { NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
-import { csiNodesPath, listKept, parseCsiNode, type RawCsiNode } from "./objects.ts";
+import {
+  csiNodesPath,
+  listKept,
+  nodesPath,
+  parseCsiNode,
+  parseNode,
+  type RawCsiNode,
+  type RawNode,
+} from "./objects.ts";
 
 /** Options of {@linkcode CsiNodes}. */
 export interface CsiNodesOptions {
@@ -26,7 +34,8 @@ const timeoutMs = 5_000;
 /** The nodes on which this driver has registered itself, from the cluster's CSINodes. */
 export class CsiNodes implements NodeDirectory {
   readonly #options: CsiNodesOptions;
-  #known: ReadonlySet<string> = new Set();
+  /** The names of their Nodes, by node id: several where they share one. */
+  #known: ReadonlyMap<string, readonly string[]> = new Map();
   #listedMs = -Infinity;
   readonly #listing = new SingleFlight<void>();
 
@@ -55,6 +64,26 @@ export class CsiNodes implements NodeDirectory {
     }
   }
 
+  /**
+   * Read from the Node itself each time, because a machine may be set up anew under its name. Two Nodes of one id are not told
+   * apart.
+   */
+  async machineOf(nodeId: string, { signal }: CallContext): Promise<string | undefined> {
+    const names = this.#known.get(nodeId) ?? [];
+    if (names.length !== 1) return undefined;
+    const { api, clock, warn } = this.#options;
+    using limited = limitSignal(clock, signal, timeoutMs, new Error("it takes too long"));
+    try {
+      const path = `${nodesPath}/${names[0]}`;
+      return parseNode(await api.request<RawNode>({ method: "GET", path, signal: limited.signal })).machine;
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof Error ? error.message : String(error);
+      warn("cannot ask the cluster which machine a node is: it is not compared", { node: nodeId, reason });
+      return undefined;
+    }
+  }
+
   /** One list at a time, for whoever waits. */
   async #list(): Promise<void> {
     await this.#listing.run(() => this.#listOnce());
@@ -68,12 +97,16 @@ export class CsiNodes implements NodeDirectory {
       timeoutMs,
       new Error("it takes too long"),
     );
-    const ids = await listKept(
+    const nodes = await listKept(
       api,
       { path: csiNodesPath, signal: limited.signal },
-      (raw: RawCsiNode) => parseCsiNode(raw, driverName)?.nodeId,
+      (raw: RawCsiNode) => parseCsiNode(raw, driverName),
     );
-    this.#known = new Set(ids);
+    const known = new Map<string, string[]>();
+    for (const { name, nodeId } of nodes) {
+      if (nodeId !== undefined) known.set(nodeId, [...known.get(nodeId) ?? [], name]);
+    }
+    this.#known = known;
     this.#listedMs = clock.monotonicMs();
   }
 }

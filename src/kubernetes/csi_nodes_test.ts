@@ -3,6 +3,8 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { fakeCall } from "../../tests/fakes/contexts.ts";
 import { startKube, testDriver } from "../../tests/fakes/kube_client.ts";
 import { CsiNodes } from "./csi_nodes.ts";
+import { machineHash } from "../volume/model/machine.ts";
+import { nodesPath } from "./objects.ts";
 import { clusterRules } from "./rules.ts";
 
 const path = "/apis/storage.k8s.io/v1/csinodes";
@@ -14,6 +16,7 @@ async function withNodes(
     readonly warnings: string[];
     add(name: string, nodeID: string, driver?: string): void;
     isKnown(nodeId: string): Promise<boolean>;
+    machineOf(nodeId: string): Promise<string | undefined>;
   }) => Promise<void>,
 ): Promise<void> {
   await using pair = await startKube();
@@ -24,7 +27,10 @@ async function withNodes(
     api: pair.client,
     clock,
     driverName: testDriver,
-    others: { isKnown: (nodeId) => Promise.resolve(nodeId === "by-flag") },
+    others: {
+      isKnown: (nodeId) => Promise.resolve(nodeId === "by-flag"),
+      machineOf: () => Promise.resolve(undefined),
+    },
     warn: (message) => warnings.push(message),
   });
   await work({
@@ -34,6 +40,7 @@ async function withNodes(
     add: (name, nodeID, driver = testDriver) =>
       void pair.api.put(path, { metadata: { name }, spec: { drivers: [{ name: driver, nodeID }] } }),
     isKnown: (nodeId) => nodes.isKnown(nodeId, fakeCall(clock)),
+    machineOf: (nodeId) => nodes.machineOf(nodeId, fakeCall(clock)),
   });
 }
 
@@ -76,5 +83,39 @@ Deno.test("without an answer every node is taken for known, and that is said", a
     api.faults.push({ match: /./, status: 500 });
     assert.equal(await isKnown("id-1"), true);
     assert.deepEqual(warnings, ["cannot ask the cluster for its nodes: the node is taken for known"]);
+  });
+});
+
+Deno.test("the machine of a node is read from its Node each time, and is not known of two that share an id", async () => {
+  await withNodes(async ({ api, add, isKnown, machineOf }) => {
+    const put = (machineID: string) =>
+      api.put(nodesPath, {
+        metadata: { name: "worker-1" },
+        status: { nodeInfo: { machineID, systemUUID: "4C4C" } },
+      });
+    add("worker-1", "id-1");
+    add("worker-2", "id-2");
+    add("worker-3", "id-2");
+    for (const machineId of ["0a", "0b"]) {
+      put(machineId);
+      await isKnown("id-1");
+      assert.equal(await machineOf("id-1"), machineHash(machineId, "4c4c"));
+    }
+    assert.equal(await machineOf("id-2"), undefined);
+    assert.equal(await machineOf("by-flag"), undefined);
+  });
+});
+
+Deno.test("the machine of a node is not known while the API server does not say, and that is reported", async () => {
+  await withNodes(async ({ api, warnings, add, isKnown, machineOf }) => {
+    add("worker-1", "id-1");
+    await isKnown("id-1");
+    assert.equal(await machineOf("id-1"), undefined);
+    api.rules = clusterRules.filter(({ resources }) => !resources.includes("nodes"));
+    assert.equal(await machineOf("id-1"), undefined);
+    assert.deepEqual(warnings.length, 2);
+    api.rules = clusterRules;
+    api.put(nodesPath, { metadata: { name: "worker-1" } });
+    assert.equal(await machineOf("id-1"), undefined);
   });
 });

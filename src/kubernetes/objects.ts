@@ -1,10 +1,16 @@
 import type { ClusterVolume } from "../volume/ports/cluster_view.ts";
+import { machineHash } from "../volume/model/machine.ts";
+import type { ClusterNode } from "../volume/rules/detached_nodes.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 
 /** Path of the collection of persistent volumes. */
 export const volumesPath = "/api/v1/persistentvolumes";
 /** Path of the collection of VolumeAttachments. */
 export const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments";
+/** Path of the collection of Nodes. */
+export const nodesPath = "/api/v1/nodes";
+/** Path of the collection of VolumeSnapshotContents. */
+export const snapshotContentsPath = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents";
 /** Path of the collection of CSINodes. */
 export const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
 
@@ -19,6 +25,9 @@ export const annotationPrefix = "csi.rds.srvlab.io/";
 
 /** Where the attacher notes the node id that it attaches by, so that it can detach when the node is gone. */
 const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
+
+/** What an administrator puts on a Node whose machine is certainly off. */
+const outOfServiceTaint = "node.kubernetes.io/out-of-service";
 
 /** What every object of the API has; what is not used here is left out. */
 export interface Metadata {
@@ -50,6 +59,12 @@ export interface RawPersistentVolume {
   };
 }
 
+/** A VolumeSnapshotContent as the API has it. */
+export interface RawSnapshotContent {
+  readonly spec?: { readonly driver?: string; readonly source?: { readonly snapshotHandle?: string } };
+  readonly status?: { readonly snapshotHandle?: string };
+}
+
 /** A VolumeAttachment as the API has it. */
 export interface RawAttachment {
   readonly metadata?: Metadata;
@@ -71,6 +86,21 @@ export interface RawAttachment {
 export interface RawCsiNode {
   readonly metadata?: Metadata;
   readonly spec?: { readonly drivers?: readonly { readonly name?: string; readonly nodeID?: string }[] };
+}
+
+/** A Node as the API has it. */
+export interface RawNode {
+  readonly metadata?: Metadata;
+  readonly spec?: { readonly taints?: readonly { readonly key?: string }[] };
+  readonly status?: {
+    readonly nodeInfo?: { readonly machineID?: string; readonly systemUUID?: string };
+    readonly conditions?: readonly {
+      readonly type?: string;
+      readonly status?: string;
+      readonly lastHeartbeatTime?: string;
+    }[];
+    readonly volumesInUse?: readonly string[];
+  };
 }
 
 /** An object that an event can be about. */
@@ -143,7 +173,6 @@ export function parseAttachment(
   driverName: string,
 ): VolumeAttachment | undefined {
   if (spec.attacher !== driverName) return undefined;
-  const createdMs = Date.parse(metadata.creationTimestamp ?? "");
   return {
     name: metadata.name ?? "",
     volumeName: spec.source?.persistentVolumeName,
@@ -152,8 +181,28 @@ export function parseAttachment(
     nodeId: metadata.annotations?.[nodeIdAnnotation],
     attached: status.attached === true,
     deleting: metadata.deletionTimestamp !== undefined,
-    sinceSeconds: Number.isNaN(createdMs) ? undefined : Math.floor(createdMs / 1000),
+    sinceSeconds: secondsOf(metadata.creationTimestamp),
     publishContext: status.attachmentMetadata ?? {},
+  };
+}
+
+/** A time of the API in seconds since the Unix epoch; undefined when it is none. */
+function secondsOf(time: string | undefined): number | undefined {
+  const ms = Date.parse(time ?? "");
+  return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
+}
+
+/** Reads a Node. */
+export function parseNode({ metadata, spec, status }: RawNode): ClusterNode {
+  const { nodeInfo, conditions = [], volumesInUse = [] } = status ?? {};
+  const ready = conditions.find(({ type }) => type === "Ready");
+  return {
+    createdSeconds: secondsOf(metadata?.creationTimestamp),
+    machine: machineHash(nodeInfo?.machineID ?? "", nodeInfo?.systemUUID ?? ""),
+    isReady: ready?.status === "True",
+    heartbeatSeconds: secondsOf(ready?.lastHeartbeatTime),
+    isOutOfService: spec?.taints?.some(({ key }) => key === outOfServiceTaint) === true,
+    volumesInUse,
   };
 }
 

@@ -16,12 +16,18 @@ export const clusterRules: readonly AccessRule[] = [
   { apiGroups: [""], resources: ["namespaces"], verbs: ["get"], resourceNames: ["kube-system"] },
   // Who holds a volume, for people to read.
   { apiGroups: [""], resources: ["persistentvolumes"], verbs: ["get", "list", "patch"] },
+  // Whether the owner of a claim allows one more format.
+  { apiGroups: [""], resources: ["persistentvolumeclaims"], verbs: ["get"] },
   // On claims of any namespace.
   { apiGroups: [""], resources: ["events"], verbs: ["get", "create", "patch"] },
   // Whether VolumeAttachments are made at all.
   { apiGroups: ["storage.k8s.io"], resources: ["csidrivers"], verbs: ["get"] },
   { apiGroups: ["storage.k8s.io"], resources: ["csinodes"], verbs: ["list"] },
+  // Which machine a node is, and whether it has given a volume up.
+  { apiGroups: [""], resources: ["nodes"], verbs: ["get"] },
   { apiGroups: ["storage.k8s.io"], resources: ["volumeattachments"], verbs: ["list"] },
+  // Whether anything still names a snapshot.
+  { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshotcontents"], verbs: ["list"] },
 ];
 
 /** What is needed beside that for `--migration-pairs kubevirt`. */

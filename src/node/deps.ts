@@ -1,4 +1,11 @@
-import type { BlockDevices, Connector, Filesystems, Mounts, Paths } from "../volume/ports/node_ports.ts";
+import type {
+  BlockDevices,
+  Connector,
+  Filesystems,
+  Machine,
+  Mounts,
+  Paths,
+} from "../volume/ports/node_ports.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";
 
@@ -36,6 +43,7 @@ export interface NodeDeps {
   readonly filesystems: Filesystems;
   readonly devices: BlockDevices;
   readonly paths: Paths;
+  readonly machine: Machine;
   readonly clock: Clock;
   /** Hears of what is worth counting. */
   readonly events: NodeEvents;

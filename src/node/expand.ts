@@ -1,6 +1,7 @@
+import { poll } from "../async/poll.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
-import type { ProvenDevice } from "../volume/ports/node_ports.ts";
+import type { FoundDevice, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import type { StagingState } from "../volume/model/staging_state.ts";
 import { awaitDevice, proveStaged } from "./connections/device.ts";
@@ -8,6 +9,9 @@ import { mountsAt } from "./mount_table.ts";
 import { StagingStore } from "./stage/staging_store.ts";
 import { getPlaced } from "./health/stats.ts";
 import type { NodeDeps } from "./deps.ts";
+
+/** How long a device may take to show what its router shows at once: a scan of the kernel takes a fraction of a second. */
+const growthMs = 10_000;
 
 /** What NodeExpandVolume asks for. */
 export interface ExpandRequest {
@@ -21,7 +25,8 @@ export interface ExpandRequest {
  * grown. Answers the size of the device in bytes.
  *
  * @throws {VolumeError} not-found when the volume is not at the path; out-of-range when it is larger than the limit;
- * precondition when its file system is staged read-only or not mounted; unavailable when the device does not grow
+ * precondition when the device does not grow before its next export, or its file system is staged read-only or not
+ * mounted; unavailable when there is no device
  */
 export async function expandVolume(
   deps: NodeDeps,
@@ -55,13 +60,34 @@ async function awaitGrown(
   range: SizeRange,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const found = await awaitDevice(deps, stagingState.nqn, range.requiredBytes, context);
+  const found = await findGrown(deps, stagingState, range.requiredBytes, context);
   const device = await proveStaged(deps, found, stagingState, context);
   if (device.deviceNumber === stagingState.device?.deviceNumber) return device;
   throw new VolumeError(
     "identity-mismatch",
     `Cannot expand the volume as its device became another one: volume=${stagingState.volumeId} ` +
       `was=${stagingState.device?.deviceNumber} is=${device.deviceNumber}`,
+  );
+}
+
+/** A router that shows a new size only with the next export is no reason to wait for as long as the call lasts. */
+async function findGrown(
+  deps: NodeDeps,
+  { nqn, volumeId }: StagingState,
+  requiredBytes: bigint,
+  context: CallContext,
+): Promise<FoundDevice> {
+  let found = await awaitDevice(deps, nqn, context);
+  const limited = { ...context, deadlineMs: Math.min(context.deadlineMs, deps.clock.now() + growthMs) };
+  const grown = await poll(deps.clock, limited, async () => {
+    found = await deps.connector.find(nqn, context) ?? found;
+    return found.sizeBytes < requiredBytes ? undefined : found;
+  });
+  if (grown !== undefined) return grown;
+  throw new VolumeError(
+    "precondition",
+    `Cannot expand the volume as its device keeps its size: volume=${volumeId} size=${found.sizeBytes} ` +
+      `wanted=${requiredBytes}; it grows when the router exports it anew: end the pods that use it, and start them again`,
   );
 }
 

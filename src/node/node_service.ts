@@ -5,6 +5,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";
 import type { StorageProblem } from "../volume/rules/storage_health.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
+import { ForgottenVolumes } from "./connections/forgotten_volumes.ts";
 import { Fencing } from "./fencing/fencing.ts";
 import { type PublishRequest, publishVolume } from "./publish/publish.ts";
 import { type StageRequest, stageVolume } from "./stage/stage.ts";
@@ -37,6 +38,8 @@ export class NodeService {
   readonly #storage: StorageHealth;
   /** What is known of targets that have taken volumes away. */
   readonly fencing: Fencing;
+  /** What the kubelet may have forgotten over a restart. */
+  readonly forgotten: ForgottenVolumes;
 
   /** @throws {VolumeError} invalid when the node id has another form */
   constructor(deps: NodeDeps) {
@@ -44,6 +47,7 @@ export class NodeService {
     this.#deps = deps;
     this.#storage = new StorageHealth(deps);
     this.fencing = new Fencing(deps);
+    this.forgotten = new ForgottenVolumes(deps, this.fencing);
   }
 
   /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
@@ -55,21 +59,21 @@ export class NodeService {
 
   /** See {@linkcode stageVolume}. */
   async stage(request: StageRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => stageVolume(this.#deps, this.fencing, request, context));
+    await this.#changing(request, () => stageVolume(this.#deps, this.fencing, request, context));
   }
 
   /** See {@linkcode unstageVolume}. */
   async unstage(request: UnstageRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => unstageVolume(this.#deps, this.fencing, request, context));
+    await this.#changing(request, () => unstageVolume(this.#deps, this.fencing, request, context));
   }
 
   /**
-   * For an unstage that has to wait for another call on the volume: see {@linkcode Fencing.forceDisconnectPastLock}. It does not
-   * fail: the unstage is tried again.
+   * For an unstage, or an unpublish of that target, that has to wait for another call on the volume: see
+   * {@linkcode Fencing.forceDisconnectPastLock}. It does not fail: the call is tried again.
    */
-  async unstageWhileBusy(volumeId: string, context: CallContext): Promise<void> {
+  async releaseWhileBusy(volumeId: string, context: CallContext, targetPath?: string): Promise<void> {
     try {
-      await this.fencing.forceDisconnectPastLock(volumeId, context);
+      await this.fencing.forceDisconnectPastLock(volumeId, context, targetPath);
     } catch (error) {
       if (!VolumeError.is(error)) throw error;
       this.#deps.notes?.warn("cannot look whether a busy volume is fenced", {
@@ -82,12 +86,12 @@ export class NodeService {
 
   /** See {@linkcode publishVolume}. */
   async publish(request: PublishRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => publishVolume(this.#deps, request, context));
+    await this.#changing(request, () => publishVolume(this.#deps, request, context));
   }
 
   /** See {@linkcode unpublishVolume}. */
   async unpublish(request: UnpublishRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => unpublishVolume(this.#deps, request, context));
+    await this.#changing(request, () => unpublishVolume(this.#deps, this.fencing, request, context));
   }
 
   /** See {@linkcode volumeStats}. */
@@ -107,16 +111,21 @@ export class NodeService {
 
   /** See {@linkcode expandVolume}. */
   async expand(request: ExpandRequest, context: CallContext): Promise<bigint> {
-    return await this.#counting(() => expandVolume(this.#deps, request, context));
+    return await this.#changing(request, () => expandVolume(this.#deps, request, context));
   }
 
-  /** Who this node is. Answers at once and never fails: a failure would unregister the driver. */
+  /**
+   * Who this node is. Answers at once and never fails: a failure would unregister the driver. Kubelets ask when they register
+   * it.
+   */
   info(): NodeInfo {
+    this.forgotten.registered();
     const { nodeId, maxVolumesPerNode, topology = {} } = this.#deps.settings;
     return { nodeId, maxVolumesPerNode, topology };
   }
 
-  async #counting<T>(action: () => Promise<T>): Promise<T> {
+  async #changing<T>({ volumeId }: { readonly volumeId: string }, action: () => Promise<T>): Promise<T> {
+    this.forgotten.named(volumeId);
     return await countingMismatches(this.#deps.events, action);
   }
 }

@@ -20,6 +20,8 @@ import { StatusError } from "./command_status.ts";
 export interface HostConnection extends AsyncDisposable {
   /** Resolves with the reason when the connection has ended, whoever ended it. */
   readonly ended: Promise<string>;
+  /** Serial number of the subsystem, as it was told when the connection was made. */
+  readonly serial: string;
   /**
    * Size of namespace 1 in bytes, asked of the target now.
    *
@@ -115,6 +117,7 @@ function assertRange(lba: bigint, blocks: number, most: number): void {
 
 class TcpHostConnection implements HostConnection {
   readonly ended: Promise<string>;
+  readonly serial: string;
   readonly #where: WireAddress;
   readonly #admin: Queue;
   readonly #io: Queue;
@@ -135,6 +138,7 @@ class TcpHostConnection implements HostConnection {
     this.#io = io;
     this.#clock = parts.clock;
     this.#keepAliveMs = parts.keepAliveMs;
+    this.serial = identity.serial;
     this.#longestTransferBytes = Math.min(transferBytes, identity.longestTransferBytes);
     this.ended = Promise.race([admin.ended, io.ended]).then((reason) => {
       this.#end(reason);

@@ -4,6 +4,8 @@ import { hexOf, viewOf, wireError } from "./wire.ts";
 export interface ControllerIdentity {
   /** The most that one command may read or write, in bytes; Infinity when it has no limit. */
   readonly longestTransferBytes: number;
+  /** Serial number of the subsystem, without the blanks behind it. */
+  readonly serial: string;
 }
 
 /** What is said of a namespace. */
@@ -22,7 +24,10 @@ const pageBytes = 4096;
 /** Reads Identify Controller. */
 export function parseController(bytes: Uint8Array): ControllerIdentity {
   const exponent = viewOf(bytes).getUint8(77);
-  return { longestTransferBytes: exponent === 0 ? Infinity : pageBytes * 2 ** exponent };
+  return {
+    longestTransferBytes: exponent === 0 ? Infinity : pageBytes * 2 ** exponent,
+    serial: String.fromCharCode(...bytes.subarray(4, 24)).trimEnd(),
+  };
 }
 
 /**

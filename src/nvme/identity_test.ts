@@ -37,6 +37,12 @@ Deno.test("parseController() knows the longest transfer, if there is one", () =>
   assert.equal(parseController(page([77, 5])).longestTransferBytes, 131_072);
 });
 
+Deno.test("parseController() reads the serial number without the blanks behind it", () => {
+  const bytes = page();
+  bytes.set(new TextEncoder().encode("0123456789abcdef    "), 4);
+  assert.equal(parseController(bytes).serial, "0123456789abcdef");
+});
+
 Deno.test("parseDescriptors() reads what it knows and leaves out the rest", () => {
   const uuid = Array.from({ length: 16 }, (_, index) => index);
   const bytes = page([0, 3, 16, 0, 0, ...uuid, 4, 1, 0, 0, 9, 1, 8, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);

@@ -21,6 +21,17 @@ export interface RouterBehaviours {
   readonly textMatch: "exact" | "ignore-case";
   /** When the size of an exported disk follows a resize. */
   readonly grow: "live" | "after-toggle" | "never";
+  /**
+   * Whether a namespace has the same UUID after its export was toggled, so that hosts come back and go on, or a new one
+   * each time, so that they drop it.
+   */
+  readonly identity: "kept" | "new-per-export";
+  /** The same of a boot of the router: what keeps it over a toggle may still make it up anew when it starts. */
+  readonly bootIdentity: "kept" | "new";
+  /** What becomes of connected hosts when the comment or the allowed hosts of their disk change. */
+  readonly liveChange: "harmless" | "ends-sessions";
+  /** What becomes of connected hosts when another disk is added, exported, withdrawn or removed. */
+  readonly otherDisks: "harmless" | "ends-sessions";
   /** How long a withdrawn export goes on serving those who are connected, in milliseconds. */
   readonly unexport: number;
   /** What `nvme-tcp-server-allow-host-name` is: a list of host NQNs with commas, a single one, or without effect. */
@@ -51,7 +62,12 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   maxCommand: Infinity,
   interleave: false,
   textMatch: "exact",
-  grow: "live",
+  // Upstream's target of Linux 5.6, which is what a router shows: it looks at a file's size when it opens it.
+  grow: "after-toggle",
+  identity: "new-per-export",
+  bootIdentity: "new",
+  liveChange: "harmless",
+  otherDisks: "harmless",
   unexport: 0,
   allowHost: "list",
   disksLate: 0,
@@ -80,6 +96,10 @@ export const answerReaders: Readers<RouterBehaviours> = {
   interleave: yesNo,
   textMatch: oneOf("exact", "ignore-case"),
   grow: oneOf("live", "after-toggle", "never"),
+  identity: oneOf("kept", "new-per-export"),
+  bootIdentity: oneOf("kept", "new"),
+  liveChange: oneOf("harmless", "ends-sessions"),
+  otherDisks: oneOf("harmless", "ends-sessions"),
   unexport: lingering,
   allowHost: oneOf("list", "single", "ignored"),
   disksLate: limit,

@@ -39,7 +39,12 @@ export const profiles: readonly Profile[] = [
     answers: {},
   },
   { ...current, name: "no-rose", vocabulary: { ...everything, rose: false } },
-  { ...current, name: "xfs-pool", poolFilesystem: "xfs" },
+  {
+    ...current,
+    name: "xfs-pool",
+    poolFilesystem: "xfs",
+    answers: { ...current.answers, allocation: "full" },
+  },
   {
     ...current,
     name: "hostile",

@@ -125,6 +125,10 @@ export class ControllerMetrics implements ControllerEvents {
         return this.#meter.add("rds_csi_exports_restored_total");
       case "export-unwanted":
         return this.#meter.add("rds_csi_unwanted_exports_total", { withdrawn: String(event.withdrawn) });
+      case "audited":
+        return this.#showAudit(event.counts);
+      case "inventory-read":
+        return this.#showInventory(event.totals, event.atMs);
       case "out-of-space":
       case "health":
       case "older-epoch":
@@ -133,7 +137,7 @@ export class ControllerMetrics implements ControllerEvents {
     }
   }
 
-  audited(counts: ReadonlyMap<AuditKind, number> | undefined): void {
+  #showAudit(counts: ReadonlyMap<AuditKind, number> | undefined): void {
     for (const kind of Object.keys(auditKinds) as AuditKind[]) {
       if (counts === undefined) this.#meter.drop("rds_csi_orphans", { kind });
       else this.#meter.set("rds_csi_orphans", counts.get(kind) ?? 0, { kind });
@@ -142,7 +146,7 @@ export class ControllerMetrics implements ControllerEvents {
     this.#meter.set("rds_csi_last_audit_timestamp_seconds", atMs / 1000);
   }
 
-  inventoryRead({ folders, withSnapshots }: Totals, atMs: number): void {
+  #showInventory({ folders, withSnapshots }: Totals, atMs: number): void {
     for (const folder of folders) this.#showFolder(folder);
     for (const subject of withSnapshots ? ["disks", "snapshots"] : ["disks"]) {
       this.#meter.set("rds_csi_inventory_timestamp_seconds", atMs / 1000, { of: subject });

@@ -34,7 +34,11 @@ const seenAt = (of: string) => `rds_csi_inventory_timestamp_seconds{of="${of}"}`
 Deno.test("ControllerMetrics shows the totals of a read, and when it was", () => {
   const { metrics, shown } = counting();
   assert.deepEqual(shown(), { [seenAt("disks")]: 0, [seenAt("snapshots")]: 0 });
-  metrics.inventoryRead({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
+  metrics.occurred({
+    kind: "inventory-read",
+    totals: { folders: [folder], volumes: [], withSnapshots: true },
+    atMs: 1000,
+  });
   assert.deepEqual(shown(), {
     [seenAt("disks")]: 1,
     [seenAt("snapshots")]: 1,
@@ -51,9 +55,17 @@ Deno.test("ControllerMetrics shows the totals of a read, and when it was", () =>
 
 Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, when only disks are read", () => {
   const { metrics, shown } = counting();
-  metrics.inventoryRead({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
+  metrics.occurred({
+    kind: "inventory-read",
+    totals: { folders: [folder], volumes: [], withSnapshots: true },
+    atMs: 1000,
+  });
   const later = { ...folder, pool: { ...pool, diskBytes: 41n, snapshotBytes: undefined } };
-  metrics.inventoryRead({ folders: [later], volumes: [], withSnapshots: false }, 10_000);
+  metrics.occurred({
+    kind: "inventory-read",
+    totals: { folders: [later], volumes: [], withSnapshots: false },
+    atMs: 10_000,
+  });
   const series = shown();
   assert.deepEqual([series[promised("disks")], series[promised("snapshots")]], [41, 5]);
   assert.deepEqual([series[seenAt("disks")], series[seenAt("snapshots")]], [10, 1]);
@@ -61,11 +73,16 @@ Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, wh
 
 Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that", () => {
   const { metrics, shown } = counting();
-  metrics.inventoryRead({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
-  metrics.inventoryRead(
-    { folders: [{ ...folder, pool: undefined }], volumes: [], withSnapshots: false },
-    1000,
-  );
+  metrics.occurred({
+    kind: "inventory-read",
+    totals: { folders: [folder], volumes: [], withSnapshots: true },
+    atMs: 1000,
+  });
+  metrics.occurred({
+    kind: "inventory-read",
+    totals: { folders: [{ ...folder, pool: undefined }], volumes: [], withSnapshots: false },
+    atMs: 1000,
+  });
   assert.deepEqual(shown(), {
     [seenAt("disks")]: 1,
     [seenAt("snapshots")]: 1,
@@ -82,11 +99,11 @@ Deno.test("what the last audit found is shown until another controller makes the
     );
   const never = ["rds_csi_last_audit_timestamp_seconds 0"];
   assert.deepEqual(shown(), never);
-  metrics.audited(new Map([["no-record", 2]]));
+  metrics.occurred({ kind: "audited", counts: new Map([["no-record", 2]]) });
   assert.ok(shown().includes('rds_csi_orphans{kind="no-record"} 2'));
   assert.ok(shown().includes('rds_csi_orphans{kind="earlier-image"} 0'));
   assert.ok(shown().includes("rds_csi_last_audit_timestamp_seconds 5"));
-  metrics.audited(undefined);
+  metrics.occurred({ kind: "audited", counts: undefined });
   assert.deepEqual(shown(), never);
 });
 
@@ -94,7 +111,11 @@ Deno.test("two routers count apart, and what has no other label shows up at zero
   const registry = new MetricRegistry();
   const [one, two] = ["nas1", "nas2"].map((name) => new ControllerMetrics(registry, () => 0, name));
   one!.occurred({ kind: "attach-refused", volumeId: "v", nodeId: "n", message: "" });
-  two!.inventoryRead({ folders: [folder], volumes: [], withSnapshots: false }, 0);
+  two!.occurred({
+    kind: "inventory-read",
+    totals: { folders: [folder], volumes: [], withSnapshots: false },
+    atMs: 0,
+  });
   const lines = registry.expose().split("\n");
   for (
     const line of [

@@ -49,7 +49,9 @@ export const nodeMetrics = {
   },
   rds_csi_fenced_volumes_torn_down_total: {
     type: "counter",
-    help: "Volumes taken off this node because another one holds them.",
+    help:
+      "Volumes cut off from this node because they were published in a later epoch, or unstaged after the router had not " +
+      "offered them for long.",
     labels: [],
   },
   rds_csi_tool_seconds: {

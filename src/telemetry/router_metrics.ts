@@ -48,7 +48,7 @@ export const routerMetrics = {
   },
   rds_csi_router_breaker_open: {
     type: "gauge",
-    help: "Whether calls are refused at once as the router cannot be reached.",
+    help: "Whether calls are refused at once as the router cannot be reached, or answers no command.",
     labels: ["backend"],
   },
   rds_csi_router_breaker_opens_total: {
@@ -85,20 +85,6 @@ export interface RouterEvents {
   identified?(router: { readonly version: string; readonly board: string }): void;
   /** Gives what tells how many commands there are right now; it touches nothing but memory. */
   load(read: () => RouterLoad): void;
-}
-
-/** Hears nothing. */
-export const uncountedRouter: RouterEvents = { command() {}, connection() {}, breaker() {}, load() {} };
-
-/** Tells several. */
-export function routerEventsOf(...listeners: readonly RouterEvents[]): RouterEvents {
-  return {
-    command: (event) => listeners.forEach((listener) => listener.command(event)),
-    connection: (event) => listeners.forEach((listener) => listener.connection(event)),
-    breaker: (event) => listeners.forEach((listener) => listener.breaker(event)),
-    identified: (router) => listeners.forEach((listener) => listener.identified?.(router)),
-    load: (read) => listeners.forEach((listener) => listener.load(read)),
-  };
 }
 
 /** Counts commands to one router, and how the connection to it fares. */

@@ -84,11 +84,13 @@ Deno.test("a frozen router shows as commands that run and wait, then as an open 
   await clock.advance(0);
   assert.deepEqual(shown(), [1, 0, 2, 1]);
   for (let i = 0; i < 300 && value("rds_csi_router_breaker_open") === 0; i++) await clock.advance(1000);
+  assert.deepEqual(shown(), [1, 1, 2, 0], "it is still connected");
+  for (let i = 0; i < 300 && value("rds_csi_router_connected") === 1; i++) await clock.advance(1000);
   assert.deepEqual(shown(), [0, 1, 0, 0]);
   assert.deepEqual(await Promise.all(asked), [false, false, "unavailable"]);
   assert.equal(value("rds_csi_router_breaker_opens_total"), 1);
-  assert.equal(value("rds_csi_router_connection_failures_total"), 3);
-  assert.equal(ssh.attempts, 4);
+  assert.equal(value("rds_csi_router_connection_failures_total"), 0);
+  assert.equal(ssh.attempts, 1);
   await clock.advance(5_000);
   const trying = run("a").catch(() => "refused");
   await clock.advance(20_000);

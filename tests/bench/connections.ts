@@ -34,7 +34,7 @@ const required = { limitBytes: 110e6, of: "connection" };
 Deno.exit(await report(`Deno ${Deno.version.deno}`, samples, required, options.json));
 
 async function measure(connections: number, every: number): Promise<readonly Sample[]> {
-  const folder = await Deno.makeTempDir({ prefix: "csi-bench-" });
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
   const server = spawnServer(`${folder}/csi.sock`);
   try {
     const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();

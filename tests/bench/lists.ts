@@ -1,5 +1,5 @@
 // How long an answer of ListVolumes takes beside the SSH time: from the router's reply to the bytes of the response.
-import { uncountedByController } from "../../src/volume/ports/controller_events.ts";
+import { unheard } from "../../src/volume/ports/event_listener.ts";
 import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
 import { Routers } from "../../src/csi/services/routers/routers.ts";
@@ -124,7 +124,7 @@ function depsOf(store: RouterVolumeStore): ControllerDeps {
     store,
     clock: systemClock,
     random: systemRandom,
-    events: uncountedByController,
+    events: unheard,
     notes: { warn: (message) => unexpected(message) },
   };
 }

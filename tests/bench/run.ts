@@ -146,7 +146,7 @@ async function measureLarge(): Promise<LargeClusterMeasurements> {
 
 /** Memory under connections that live for one call, with the sources, as the requirement says. */
 async function measureConnections(): Promise<unknown> {
-  const file = await Deno.makeTempFile();
+  const file = await Deno.makeTempFile({ prefix: "rds-csi-bench-" });
   const count = short ? "2000" : "100000";
   try {
     const args = [

@@ -3,6 +3,8 @@ import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
+import { formatProfile } from "../../src/router_profile/profile.ts";
+import { getProfile } from "../../src/simulator/profile.ts";
 import { freePort, type Part, startPart, type Subject } from "../support/parts.ts";
 import type { Meters } from "./rpc.ts";
 
@@ -29,6 +31,7 @@ export async function withStack<Result>(
     const simulator = startPart("sources", "simulator", folder, [
       ...["--ssh-port", String(sshPort), "--control-port", String(controlPort), "--backing", backing],
       ...["--exporter", "loop", "--timing-scale", String(scale), "--user", "csi", "--password", "bench"],
+      ...growsLive.simulator,
     ]);
     parts.push(simulator);
     const countUrl = `http://127.0.0.1:${controlPort}/count`;
@@ -66,8 +69,19 @@ async function serveArgs(folder: string, address: string, mode: string, sshPort:
       join(folder, "state"),
     ],
     ...["--unexport-grace", "0s", "--metrics-address", "127.0.0.1:0"],
+    ...await growsLive.driver(folder),
   ];
 }
+
+/** Flags of a router that grows disks in use, and of a driver that was told so: volumes are measured while they are published. */
+export const growsLive = {
+  simulator: ["--behaviour", "grow=live"],
+  async driver(folder: string): Promise<string[]> {
+    const path = join(folder, "router-profile.json");
+    await Deno.writeTextFile(path, formatProfile({ ...getProfile("ros-7.24"), answers: { grow: "live" } }));
+    return ["--router-profile", path];
+  },
+};
 
 /** What a simulated router has counted, and its driver has used. */
 export async function metersOf(countUrl: string, driver: Part): Promise<Meters> {

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { freePort, type Part, startPart, startProgram, type Subject } from "../support/parts.ts";
 import { type RpcBench, type RpcSamples, sampleRpcs } from "./rpc.ts";
-import { isReady, metersOf } from "./stack.ts";
+import { growsLive, isReady, metersOf } from "./stack.ts";
 
 /** A driver that is compared. */
 export interface VersusStack extends AsyncDisposable {
@@ -44,6 +44,7 @@ export async function startVersus(
       // The other driver's slots have 40 characters.
       ...["--authorized-key", `${key}.pub`, "--behaviour", "maxSlot=64", "--pool", "storage-pool:100T"],
       ...["--timing-scale", String(timingScale), "--seed-disks", String(disks)],
+      ...growsLive.simulator,
     ]);
     made.defer(async () => void await simulator.stop());
     const control = `http://127.0.0.1:${controlPort}`;
@@ -53,7 +54,10 @@ export async function startVersus(
     const isOther = typeof subject !== "string";
     const driver = isOther
       ? startProgram("other", subject.map((word) => filled(word, { address, key, sshPort })), folder, [])
-      : startPart(subject, "serve", folder, serveArgs(folder, address, key, sshPort));
+      : startPart(subject, "serve", folder, [
+        ...serveArgs(folder, address, key, sshPort),
+        ...await growsLive.driver(folder),
+      ]);
     made.defer(async () => void await driver.stop());
     await driver.ready(() => isReady(address));
     const clients = dial(loadCsi(), address, systemClock);

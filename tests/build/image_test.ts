@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { allTools } from "../../src/host/tools.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
-import { ensureImageRoot } from "../support/image_root.ts";
+import { ensureImageRoot } from "../../tools/image/root.ts";
 import { BINARY, isBuilt, type Outcome } from "./binary.ts";
 
 /** Longest that the executable may run in the image. */
@@ -20,11 +19,6 @@ if (lacking.length > 0) {
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }
 const ignore = !isBuilt || lacking.length > 0;
-
-const cache = join(
-  Deno.env.get("XDG_CACHE_HOME") ?? join(Deno.env.get("HOME") ?? "/root", ".cache"),
-  "rds-csi",
-);
 
 /** What runs in a mount namespace of its own, so that nothing of it can be left: as a node's container is given it. */
 const inside = `
@@ -52,7 +46,7 @@ const seconds = { serving: "5", other: "50" };
 
 /** Runs the executable in the image, whose root file system is read-only. */
 async function runInImage(user: "0:0" | "65532:65532", ...args: string[]): Promise<Outcome> {
-  const root = await ensureImageRoot(cache);
+  const root = await ensureImageRoot(Deno.build.arch === "aarch64" ? "arm64" : "amd64");
   const { code, stdout, stderr } = await new Deno.Command("unshare", {
     args: ["--mount", "sh", "-c", inside, "sh", root, BINARY, user, ...args],
     clearEnv: true,

@@ -27,7 +27,9 @@ Deno.test(
     const { stdout } = await run("sha256sum", ["--check", "--strict", "SHA256SUMS"], folder);
     const checked = stdout.trim().split("\n").map((line) => line.replace(/: OK$/, ""));
     const files = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
-    assert.deepEqual([...checked, "SHA256SUMS"].toSorted(), files.toSorted());
+    const signature = files.filter((name) => ["SHA256SUMS.sig", "UNSIGNED"].includes(name));
+    assert.equal(signature.length, 1, "a release is signed, or says that it is not");
+    assert.deepEqual([...checked, "SHA256SUMS", ...signature].toSorted(), files.toSorted());
     const expected = ["linux-amd64", "linux-arm64"].map((one) => `rds-csi-${version}-${one}`);
     assert.deepEqual(checked.filter((name) => name.includes("-linux-")).toSorted(), expected);
   },
@@ -62,7 +64,10 @@ Deno.test(
   },
 );
 
-Deno.test({ name: "a release made elsewhere is the same, byte for byte", ignore: !isMade }, async () => {
+Deno.test({
+  name: "a release made elsewhere is the same, byte for byte, and signed by the key that is given",
+  ignore: !isMade,
+}, async () => {
   const scratch = await Deno.makeTempDir({ prefix: "rds-csi-release-" });
   try {
     const elsewhere = join(scratch, "deeper/than/before");
@@ -70,9 +75,12 @@ Deno.test({ name: "a release made elsewhere is the same, byte for byte", ignore:
     const copy = 'tar -C "$1" --exclude=./dist --exclude=./.tools --exclude=./tmp -c . | tar -C "$2" -x';
     await run("/bin/bash", ["-o", "pipefail", "-c", copy, "bash", projectRoot, elsewhere]);
     await Deno.symlink(join(projectRoot, ".tools"), join(elsewhere, ".tools"));
-    await run("make", ["release"], elsewhere, { ALLOW_DIRTY: "1" });
+    const key = join(scratch, "key");
+    await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", key]);
+    await run("make", ["release"], elsewhere, { ALLOW_DIRTY: "1", RELEASE_SIGNING_KEY: key });
     const sums = (at: string) => Deno.readTextFile(join(at, "SHA256SUMS"));
     assert.equal(await sums(join(elsewhere, "dist/release")), await sums(folder));
+    await assertSigned(join(elsewhere, "dist/release"), key);
   } finally {
     await Deno.remove(scratch, { recursive: true });
   }
@@ -105,6 +113,23 @@ Deno.test({
     await Deno.remove(scratch, { recursive: true });
   }
 });
+
+/** As CONTRIBUTING.md says it to whoever has got a release. */
+async function assertSigned(folder: string, key: string): Promise<void> {
+  const signers = `${key}.signers`;
+  await Deno.writeTextFile(signers, `releaser ${await Deno.readTextFile(`${key}.pub`)}`);
+  const verify = (file: string) =>
+    run(
+      "sh",
+      ["-c", 'ssh-keygen -Y verify -f "$1" -I releaser -n rds-csi-release -s "$2" <"$3"', "sh"].concat(
+        [signers, join(folder, "SHA256SUMS.sig"), file],
+      ),
+    );
+  await verify(join(folder, "SHA256SUMS"));
+  const changed = join(folder, "changed");
+  await Deno.writeTextFile(changed, `${await Deno.readTextFile(join(folder, "SHA256SUMS"))}\n`);
+  await assert.rejects(verify(changed), /Could not verify signature|incorrect signature/i);
+}
 
 interface Bill {
   readonly components: readonly {

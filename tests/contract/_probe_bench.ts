@@ -34,6 +34,8 @@ export interface ProbeBench<Watched extends ProbedRouter = ProbedRouter> {
   readonly router: Watched;
   readonly transport: SshTransport;
   probe(options?: RunOptions): Promise<Printed>;
+  /** Leaves what stands over a reboot; gives what it said. */
+  prepare(options?: RunOptions): Promise<readonly string[]>;
   /** Everything on the router that a probe could have changed. */
   state(): unknown;
 }
@@ -45,6 +47,12 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   readonly basePath?: string;
   readonly races?: number;
+  /** @default {no end: the machine is slower than its clock} */
+  readonly beginMs?: number;
+  /** @default {true} */
+  readonly countsSessions?: boolean;
+  /** Which side of a reboot it is on. */
+  readonly reboot?: "before" | "after";
   readonly limits?: ProbeSessionLimits;
   /** Told each line of progress as it comes. */
   readonly onProgress?: (line: string) => void;
@@ -99,38 +107,70 @@ function benchOf<Watched extends ProbedRouter>(
   // What takes time here takes it on the machine's clock.
   const limits = { commandMs: 60_000 * scale, connectMs: 15_000 * scale, lastCommandMs: 10_000 * scale };
   const host = new FakeHostSide(model);
-  const adapters = { clock: model.clock, random: systemRandom, transport, host, limits };
+  const adapters = {
+    clock: model.clock,
+    random: systemRandom,
+    transport,
+    host,
+    limits,
+    beginMs: 240_000 * scale,
+  };
   return {
     router,
     transport,
-    async probe(
-      { onProgress = () => {}, signal = new AbortController().signal, basePath = folder, ...own } = {},
-    ) {
-      const printed: string[] = [];
-      const progress: string[] = [];
-      const io = {
-        out: (line: string) => void printed.push(line),
-        err: (line: string) => {
-          progress.push(line);
-          onProgress(line);
-        },
-        env: () => undefined,
-        signal,
-      };
-      const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
-      const args = ["--probe", "--base-path", basePath, ...reach];
-      const parts = { ...adapters, ...own, writeText: () => assert.fail("no --output was given") };
-      assert.equal(await runProbe(readDoctorOptions(args, () => undefined), parts, io), 0);
-      const text = printed.join("\n");
+    async probe(options = {}) {
+      const { text, progress } = await run(adapters, options);
       return { profile: parseProfile(text), unanswered: JSON.parse(text).unanswered, progress };
     },
-    state: () =>
-      structuredClone({
-        disks: model.disks.list(),
-        files: model.files.list(),
-        subvolumes: model.subvolumes.list(),
-        exports: model.exports.list(),
-        free: model.pools().map((pool) => model.freeBytes(pool)),
-      }),
+    async prepare(options = {}) {
+      const { text, progress } = await run(adapters, { ...options, reboot: "before" });
+      assert.equal(text, "", "there is no profile yet");
+      return progress;
+    },
+    state: () => stateOf(model),
   };
+}
+
+/** Runs a probe, and gives what it printed on either stream. */
+async function run(adapters: Omit<Parameters<typeof runProbe>[1], "writeText">, {
+  onProgress = () => {},
+  signal = new AbortController().signal,
+  basePath = folder,
+  countsSessions = true,
+  reboot,
+  ...own
+}: RunOptions): Promise<{ readonly text: string; readonly progress: readonly string[] }> {
+  const printed: string[] = [];
+  const progress: string[] = [];
+  const io = {
+    out: (line: string) => void printed.push(line),
+    err: (line: string) => {
+      progress.push(line);
+      onProgress(line);
+    },
+    env: () => undefined,
+    signal,
+  };
+  const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
+  const args = [
+    "--probe",
+    ...countsSessions ? ["--probe-sessions"] : [],
+    ...reboot === undefined ? [] : [`--${reboot}-reboot`],
+    "--base-path",
+    basePath,
+    ...reach,
+  ];
+  const parts = { ...adapters, ...own, writeText: () => assert.fail("no --output was given") };
+  assert.equal(await runProbe(readDoctorOptions(args, () => undefined), parts, io), 0);
+  return { text: printed.join("\n"), progress };
+}
+
+function stateOf(model: ProbedRouter["model"]): unknown {
+  return structuredClone({
+    disks: model.disks.list(),
+    files: model.files.list(),
+    subvolumes: model.subvolumes.list(),
+    exports: model.exports.list(),
+    free: model.pools().map((pool) => model.freeBytes(pool)),
+  });
 }

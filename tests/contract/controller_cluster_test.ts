@@ -45,6 +45,40 @@ Deno.test("under the rules of its role a controller attaches, detaches, and show
   assert.match(String(api.all(onClaim).map((event) => event["message"])), /worker-2 was refused.*worker-1/);
   assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
 });
+
+Deno.test("the annotation of a claim lets its volume be formatted in its next epoch", async () => {
+  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
+  await using cluster = await startClusterStack({ prepare, flags: ["--unexport-grace=0s"] });
+  const { api, stack } = cluster;
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-one");
+  api.put(volumesPath, aPersistentVolume(volumeId));
+  const claim = (annotations: Record<string, string>) =>
+    api.put("/api/v1/namespaces/apps/persistentvolumeclaims", {
+      metadata: {
+        name: `claim-${volumeId}`,
+        namespace: "apps",
+        uid: `claim-uid-${volumeId}`,
+        annotations,
+      },
+    });
+  claim({});
+  const epoch = async () => {
+    const { publishContext } = await controller.call(
+      "ControllerPublishVolume",
+      publishRequest(volumeId, "worker-1"),
+    );
+    await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "worker-1" });
+    return [publishContext["mayFormat"], publishContext["claim"]];
+  };
+  assert.deepEqual(await epoch(), ["true", undefined], "its first epoch");
+  assert.deepEqual(await epoch(), ["false", `apps/claim-${volumeId}`]);
+  claim({ "rds.csi.srvlab.io/allow-format": `${volumeId}@3` });
+  assert.deepEqual(await epoch(), ["true", undefined]);
+  assert.deepEqual(await epoch(), ["false", `apps/claim-${volumeId}`], "once");
+  assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
+});
+
 Deno.test("one of two controllers turns an export on again that was turned off by hand, and the other takes over", async () => {
   const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
   await using cluster = await startClusterStack({

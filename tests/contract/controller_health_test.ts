@@ -1,7 +1,8 @@
 // What the controller tells of the health of volumes: each problem, made on the simulated router, is told as what it is,
 // of the volume that has it and of no other, and nothing is changed by looking.
 import assert from "node:assert/strict";
-import { changesNothing, cost, create, post, state } from "../support/controller_calls.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { changesNothing, cost, create, post, publishRequest, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 type Illness = (stack: Stack, id: string) => Promise<unknown>;
@@ -83,4 +84,27 @@ Deno.test("health costs one command for a volume, two for all, and twice that wh
   assert.equal(await cost(stack, () => sickIds(stack)), 2);
   await edit(stack, volumeId, { "nvme-tcp-export": true });
   assert.equal(await cost(stack, () => sickIds(stack)), 4);
+});
+
+Deno.test("a reboot of the router is told of the volumes that nodes had before it, and of no other", async () => {
+  let behindMs = 600_000;
+  const clock = { ...systemClock, now: () => systemClock.now() - behindMs };
+  await using stack = await startStack({ clock, flags: ["--settle-time", "0s"] });
+  const { controller } = stack.clients;
+  const [held, idle] = [await create(stack, "pvc-held"), await create(stack, "pvc-idle")];
+  await controller.call("ControllerPublishVolume", publishRequest(held));
+  assert.deepEqual(await sickIds(stack), []);
+  behindMs = 0;
+  await post(stack, "/reboot", {});
+  const health = async (volumeId: string) => {
+    const { volumeHealth } = await controller.call("ControllerGetVolumeHealth", { volumeId });
+    return volumeHealth!.healthStatuses.map(({ reason, message }) => `${reason} ${message}`);
+  };
+  const [problem = ""] = await health(held);
+  assert.match(problem, /^RouterRestarted .*restart the pods that have run since before .*: node=node-1$/);
+  assert.deepEqual(await health(idle), []);
+  assert.deepEqual(await sickIds(stack), [held]);
+  await controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-1" });
+  await controller.call("ControllerPublishVolume", publishRequest(held));
+  assert.deepEqual(await sickIds(stack), []);
 });

@@ -14,7 +14,7 @@ import {
   rejectsWith,
   snapshot,
 } from "../support/controller_calls.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { growsOnline, type Stack, startStack } from "../support/stack.ts";
 
 const { INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ALREADY_EXISTS } =
   status;
@@ -116,7 +116,7 @@ const refusals: readonly (readonly [what: string, Ask, status, RegExp])[] = [
 ];
 
 Deno.test("what a client gets wrong is refused by its name, and changes nothing on the router", async (t) => {
-  await using stack = await startStack();
+  await using stack = await startStack(growsOnline);
   const { controller } = stack.clients;
   const held = await create(stack, "pvc-held");
   await controller.call("ControllerPublishVolume", publishRequest(held));

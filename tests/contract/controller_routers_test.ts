@@ -15,7 +15,7 @@ import {
   snapshot,
   state,
 } from "../support/controller_calls.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { growsOnline, type Stack, startStack } from "../support/stack.ts";
 
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
@@ -91,6 +91,27 @@ Deno.test("a router that cuts every record keeps no volume, and one that cuts a 
   }
 });
 
+Deno.test("a router that nobody asked grows a volume only between two uses, and the driver promises no more", async () => {
+  await using stack = await startStack();
+  const capability = async ({ clients }: Pick<Stack, "clients">) => {
+    const { capabilities } = await clients.identity.call("GetPluginCapabilities", {});
+    return capabilities.flatMap(({ volumeExpansion }) => volumeExpansion?.type ?? []);
+  };
+  assert.deepEqual(await capability(stack), ["OFFLINE"]);
+  const id = await create(stack, "pvc-1");
+  await publish(stack, id);
+  await changesNothing(stack, async () => {
+    await rejectsWith(status.FAILED_PRECONDITION, expand(stack, id), /only while it is not exported/);
+  });
+  await unpublish(stack, id);
+  await expand(stack, id);
+  const { publishContext } = await publish(stack, id);
+  assert.equal(publishContext["size"], String(2n * gibibyte));
+  assert.equal(stack.simulator.model.disks.findBySlot(id)?.attachedBytes, 2n * gibibyte);
+  await using probed = await startStack(growsOnline);
+  assert.deepEqual(await capability(probed), ["ONLINE"]);
+});
+
 Deno.test("a router told to grow nothing is not asked to: nothing changes, and the reason is given", async () => {
   await using stack = await startStack({
     simulator: { behaviours: { grow: "never" } },
@@ -131,8 +152,23 @@ interface Access {
   readonly hosts?: readonly string[];
 }
 
-Deno.test("the router lets in who stays, and not who leaves, under the same NQN", async () => {
+Deno.test("an export in use is not toggled on a router that gives it a new UUID each time", async () => {
   await using stack = await startStack({ reported: { allowHost: "list" }, flags: nodes });
+  const volume = await migrating(stack);
+  const uuid = () => stack.simulator.model.exports.accessOf(volume.nqn!)?.identity.uuid;
+  const before = uuid();
+  await volume.unpublish("node-1");
+  assert.notEqual(before, undefined);
+  assert.equal(uuid(), before);
+  assert.ok(stack.log.some((line) => line.includes("the node that left is not fenced")));
+});
+
+Deno.test("the router lets in who stays, and not who leaves, under the same NQN", async () => {
+  await using stack = await startStack({
+    simulator: { behaviours: { identity: "kept" } },
+    reported: { allowHost: "list", identity: "kept" },
+    flags: nodes,
+  });
   const volume = await migrating(stack);
   assert.equal((await volume.access())[0]?.hosts, undefined);
   assert.ok(await cost(stack, () => volume.unpublish("node-1")) <= 2);

@@ -15,6 +15,7 @@ import {
   state,
 } from "../support/controller_calls.ts";
 import type { Stack } from "../support/stack.ts";
+import { growsOnline } from "../support/stack.ts";
 import {
   addDisk,
   calls,
@@ -29,7 +30,8 @@ import {
 for (const name of ["ros-7.24", "ros-7.20", "xfs-pool"]) {
   Deno.test(`${name}: a disk that a PersistentVolume calls static lives as a volume does, and is given back`, async () => {
     const flags = name === "ros-7.20" ? ["--allow-unfenced"] : [];
-    await using scene = await startWithFile({ simulator: { profile: name }, flags });
+    const { simulator, reported } = growsOnline;
+    await using scene = await startWithFile({ simulator: { profile: name, ...simulator }, reported, flags });
     const { stack } = scene;
     await addDisk(stack);
     const before = await disk(stack);

@@ -11,10 +11,10 @@ import {
   seedVolumes,
   state,
 } from "../support/controller_calls.ts";
-import { startStack } from "../support/stack.ts";
+import { growsOnline, startStack } from "../support/stack.ts";
 
 Deno.test("every controller call costs no more router commands than its budget", async () => {
-  await using stack = await startStack();
+  await using stack = await startStack(growsOnline);
   const { controller } = stack.clients;
   await create(stack, "warm-up");
   let id = "";
@@ -120,7 +120,8 @@ Deno.test("the longest folder, node id and NQN prefix keep every call within its
   const flags = ["--base-path", basePath, "--known-node", nodeId];
   await using stack = await startStack({
     flags: [...flags, "--nqn-prefix", "nqn.2000-02.com." + "p".repeat(144)],
-    simulator: { basePaths: [basePath] },
+    ...growsOnline,
+    simulator: { ...growsOnline.simulator, basePaths: [basePath] },
   });
   const { controller } = stack.clients;
   const within = async (most: number, what: string, work: () => Promise<unknown>) => {

@@ -1,55 +1,9 @@
 // That a probe leaves nothing behind however it ends: stopped at each of its commands, cut off at each of them, or cut
 // off for good, after which the next one cleans up. Every command of a run is tried; some of them over real SSH too.
 import assert from "node:assert/strict";
-import type { Command } from "../../src/routeros/console/command.ts";
-import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
-import { ConnectError } from "../../src/routeros/ssh/transport.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
-
-/** A way to the router on which something happens at one of the commands. */
-class WatchedTransport implements SshTransport {
-  readonly target: string;
-  /** Commands sent so far. */
-  sent = 0;
-  /** Nobody gets in any more. */
-  gone = false;
-  readonly #inner: SshTransport;
-  readonly #at: number;
-  readonly #occurs: (transport: WatchedTransport) => void;
-  readonly #connections = new Set<SshConnection>();
-
-  constructor(inner: SshTransport, at = Infinity, occurs: (transport: WatchedTransport) => void = () => {}) {
-    this.target = inner.target;
-    this.#inner = inner;
-    this.#at = at;
-    this.#occurs = occurs;
-  }
-
-  async connect(signal: AbortSignal): Promise<SshConnection> {
-    if (this.gone) throw new ConnectError("it is gone", { lasting: true });
-    const connection = await this.#inner.connect(signal);
-    this.#connections.add(connection);
-    return {
-      closed: connection.closed,
-      close: () => connection.close(),
-      exec: (command, signal) => this.#exec(connection, command, signal),
-    };
-  }
-
-  /** Breaks every connection. */
-  drop(): void {
-    for (const connection of this.#connections) connection.close();
-    this.#connections.clear();
-  }
-
-  #exec(connection: SshConnection, command: Command, signal: AbortSignal): Promise<ExecEnd> {
-    const isIt = ++this.sent === this.#at;
-    const end = connection.exec(command, signal);
-    if (isIt) this.#occurs(this);
-    return end;
-  }
-}
+import { WatchedTransport } from "./_watched_transport.ts";
 
 const races = 2;
 /** Opening many connections is no command, and takes most of the time. */

@@ -12,11 +12,15 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   maxComment: [64, 200, 255, 256, 1000, 4000, Infinity],
   maxNqn: [100, 223, 224, 256, Infinity],
   maxPut: [1024, 4096, 16_384, Infinity],
-  maxSessions: [2, 3, 20, 31, Infinity],
+  maxSessions: [2, 3, 20, Infinity],
   maxCommand: [1024, 2048, 4096, 8192, 16_384, Infinity],
   interleave: [true, false],
   textMatch: ["exact", "ignore-case"],
   grow: ["live", "after-toggle", "never"],
+  identity: ["kept", "new-per-export"],
+  bootIdentity: ["kept", "new"],
+  liveChange: ["harmless", "ends-sessions"],
+  otherDisks: ["harmless", "ends-sessions"],
   unexport: [0, 5000, 30_000],
   allowHost: ["list", "single", "ignored"],
   disksLate: [0, 60_000],
@@ -35,6 +39,7 @@ const defaults: Partial<RouterBehaviours> = { maxSlot: 32, maxSessions: 4 };
 const beyondReach: Readonly<Partial<Record<Behaviour, readonly unknown[]>>> = {
   interleave: [false],
   disksLate: values.disksLate,
+  bootIdentity: values.bootIdentity,
 };
 
 /** Where one behaviour shows in the answer to another question too, as it would on a router. */

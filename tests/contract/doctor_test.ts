@@ -7,6 +7,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemNetwork } from "../../src/host/network.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
 import { makeSshKeys, routerHostKey } from "../fakes/ssh_keys.ts";
@@ -74,15 +75,28 @@ function optionsFor(router: Simulator, flags: Readonly<Record<string, string | u
   return readDoctorOptions(args.map((arg) => arg === "--json=true" ? "--json" : arg), () => undefined);
 }
 
-async function run(router: Simulator, flags: Readonly<Record<string, string | undefined>>) {
+async function run(
+  router: Simulator,
+  flags: Readonly<Record<string, string | undefined>>,
+  { onLine = () => {}, signal = new AbortController().signal }: {
+    readonly onLine?: (line: string) => void;
+    readonly signal?: AbortSignal;
+  } = {},
+) {
   const printed: string[] = [];
+  const errors: string[] = [];
   const io = {
-    out: (line: string) => void printed.push(line),
+    out: (line: string) => {
+      printed.push(line);
+      onLine(line);
+    },
     // What it is at, and only for people.
-    err: (line: string) =>
-      assert.match(line, flags.json === undefined ? /^doctor: looking at the router at / : /^never$/),
+    err: (line: string) => {
+      if (signal.aborted) return void errors.push(line);
+      assert.match(line, flags.json === undefined ? /^doctor: looking at the router at / : /^never$/);
+    },
     env: () => undefined,
-    signal: new AbortController().signal,
+    signal,
   };
   const adapters = {
     clock: systemClock,
@@ -102,6 +116,7 @@ async function run(router: Simulator, flags: Readonly<Record<string, string | un
   return {
     code: await examine(halves, { router: adapters, node: () => assert.fail("no node here") }, io),
     out: printed.join("\n"),
+    err: errors.join("\n"),
   };
 }
 
@@ -135,8 +150,8 @@ practiceTest(
 practiceTest("doctor prints lines for people, with the fix below", async ({ router }) => {
   const { code, out } = await run(router, { "rds-host-key": undefined });
   assert.equal(code, 1);
-  assert.match(out, /^ok {7}reach {6}127\.0\.0\.1 port \d+ answers in \d+ ms$/m);
-  assert.match(out, /^problem {2}host-key {3}--rds-host-key is not given; presented=SHA256:/m);
+  assert.match(out, /^ok {7}reach +127\.0\.0\.1 port \d+ answers in \d+ ms$/m);
+  assert.match(out, /^problem {2}host-key +--rds-host-key is not given; presented=SHA256:/m);
   assert.ok(out.includes(`--rds-host-key '${router.hostKeyPublic}'`), out);
   assert.match(out, /^doctor: 1 ok, 3 warnings, 1 problems$/m);
 });
@@ -204,6 +219,14 @@ for (const [what, flags, check, state, text, options] of wrong) {
   }, options);
 }
 
+practiceTest("doctor finds a volume that has the label of a pool", async (practice) => {
+  const disk = { slot: "pvc-x", "file-path": "/storage-pool/x.img", size: 5, "fs-label": "storage-pool-fs" };
+  await practice.control("POST", "/disks", disk);
+  const { state, found, fix } = complaintOf(await practice.examine(), "pool");
+  assert.match(found, /^pvc-x holds a file system with the label storage-pool-fs/);
+  assert.deepEqual([state, fix], ["problem", '/disk/print detail where fs-label="storage-pool-fs"']);
+});
+
 practiceTest("doctor finds a degraded pool, and one that is not mounted", async (practice) => {
   await practice.control("PATCH", "/disks/storage-pool", { state: "degraded" });
   assert.match(complaintOf(await practice.examine(), "pool").found, /degraded/);
@@ -213,6 +236,64 @@ practiceTest("doctor finds a degraded pool, and one that is not mounted", async 
   assert.match(text.join("\n"), /pool: storage-pool .* is not mounted\npool: no pool is mounted/);
   assert.match(text.join("\n"), /base-path: .* on no mounted pool; mounted is none/);
 });
+
+/** Adds an array below the pool, and a drive that shares a Btrfs with it. */
+async function addParts(practice: Practice, state: string): Promise<void> {
+  await practice.control("PATCH", "/disks/storage-pool", { "fs-uuid": "40437dbc" });
+  const mirror = { slot: "storage-pool-m0", type: "raid", size: 5, "raid-master": "storage-pool", state };
+  await practice.control("POST", "/disks", mirror);
+  const drive = { slot: "nvme9", size: 5, "fs-uuid": "40437dbc", "mount-filesystem": false, mounted: false };
+  await practice.control("POST", "/disks", drive);
+}
+
+practiceTest(
+  "doctor finds a degraded mirror below a pool, and no fault in a Btrfs drive",
+  async (practice) => {
+    await addParts(practice, "degraded, sync:recover, recovery = 3%");
+    const { found } = complaintOf(await practice.examine(), "pool");
+    assert.match(found, /with nvme9.*storage-pool-m0 below it is degraded/);
+  },
+);
+
+practiceTest("doctor notes an array that checks itself", async (practice) => {
+  await addParts(practice, "clean, sync:repair, resync = 3%");
+  await practice.control("PATCH", "/disks/storage-pool", { state: "clean, sync:repair, resync = 3%" });
+  const { code, findings } = await practice.examine();
+  assert.equal(code, 0);
+  assert.match(findings.find(({ check }) => check === "pool")!.found, /clean, sync:repair, resync = 3%/);
+});
+
+practiceTest(
+  "doctor warns of --overcommit on a pool that allocates in full",
+  async ({ examine }) => {
+    assert.match(
+      complaintOf(await examine({ overcommit: "1.5" }), "pool").found,
+      /--overcommit 1.5 promises/,
+    );
+  },
+  { profile: "xfs-pool" },
+);
+
+for (const words of ["not enough permissions (9)", "std failure: not allowed (9)"]) {
+  practiceTest(`doctor takes "${words}" for a missing policy, to read or to write`, async (practice) => {
+    for (
+      const [match, found] of [["/system resource", /may not read/], [
+        "/disk set",
+        /read but not write/,
+      ]] as const
+    ) {
+      practice.router.faults.arm({ match, nth: 1, times: 1, action: "error", value: words });
+      if (match === "/system resource") {
+        // The version is asked for first.
+        practice.router.faults.arm({ match, nth: 1, times: 1, action: "error", value: words });
+      }
+      const finding = complaintOf(await practice.examine(), "policy");
+      assert.equal(finding.state, "problem");
+      assert.match(finding.found, found);
+      assert.match(finding.fix!, /policy=ssh,read,write/);
+    }
+  });
+}
 
 practiceTest("doctor tells own disks from damaged and foreign ones", async (practice) => {
   const disks = [
@@ -281,3 +362,23 @@ practiceTest(
 function ahead(ms: number): SimulatorOptions["clock"] {
   return { ...systemClock, now: () => systemClock.now() + ms };
 }
+
+Deno.test("doctor prints each finding as it comes, and keeps what it has found when it is stopped", async () => {
+  await withPractice({}, async ({ router }) => {
+    const stop = new AbortController();
+    router.faults.arm({ match: "/system package", nth: 1, times: 99, action: "hang", value: undefined });
+    const onLine = (line: string) => {
+      if (/^ok +version/.test(line)) stop.abort(new VolumeError("cancelled", "Stopped by SIGINT"));
+    };
+    const { code, out, err } = await run(router, {}, { onLine, signal: stop.signal });
+    assert.deepEqual(out.split("\n").map((line) => line.split(/ +/)[1]).slice(0, 4), [
+      "reach",
+      "host-key",
+      "login",
+      "version",
+    ]);
+    assert.match(out, /doctor: 4 ok, 0 warnings, 0 problems$/);
+    assert.match(err, /stopped before everything was looked at: Stopped by SIGINT/);
+    assert.equal(code, 1);
+  });
+});

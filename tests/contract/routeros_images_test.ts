@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { plainLocation } from "../../src/volume/model/layout.ts";
+import { neverUsedMark, plainLocation } from "../../src/volume/model/layout.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 import {
   addOne,
@@ -95,11 +95,68 @@ contractTest(
     cost();
     const { makeFolder: _folder, ...volume } = newRestoredVolume();
     const { after } = await store.add(volume, call());
-    assert.deepEqual(cost(), { execs: 2, statements: 5 }, "its conditions leave no room to read back");
+    assert.deepEqual(cost(), { execs: 1, statements: 2 });
     assert.equal(after.volumes.find(({ id }) => id === restored)?.sizeBytes, gib);
     const made = await store.subvolume(innerPlace(restored).subvolume, call());
     assert.equal(made?.readOnly, false);
     assert.equal(made?.parentName, snapshot.subvolume!.path.split("/").at(-1));
+  },
+);
+
+contractTest("a clone that does not fit one command has a mark until it gets its disk", async (bench) => {
+  const { router, store, call, cost } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  const comment = record.padEnd(250, "-");
+  const { makeFolder: _folder, ...restore } = { ...newRestoredVolume(), comment };
+  const volume = { ...restore, subvolume: { ...restore.subvolume!, guard: one } };
+  const mark = neverUsedMark(volume.location);
+  const made = () => filesHolding(router, filePrefixOf(restored)).map(({ path }) => path);
+  await store.createView(wanted(restored), call());
+  router.faults.arm({ match: "/disk add", nth: 1, times: 1, action: "drop-before", value: undefined });
+  assert.equal((await store.add(volume, call())).after.volumes.length, 1);
+  assert.ok(made().includes(mark) && made().includes(volume.location.path));
+
+  await store.removeImage(volume.location, filePrefixOf(restored), call());
+  assert.deepEqual(made(), []);
+  cost();
+  const { after } = await store.add(volume, call());
+  assert.equal(cost().execs, 2);
+  assert.ok(after.volumes.some(({ id }) => id === restored));
+  assert.ok(!made().includes(mark) && made().includes(volume.location.path));
+});
+
+contractTest(
+  "a subvolume is neither made nor removed by a label that is written in a volume, and no command more is sent",
+  async (bench) => {
+    const { router, store, call, cost } = bench;
+    await addInner(bench);
+    const tenant = "pvc-1111000011110000111100001111";
+    await addOne(bench, tenant);
+    const write = async (text: string) => {
+      const written = await fetch(`${router.controlUrl}/disks/${tenant}`, {
+        method: "PATCH",
+        body: JSON.stringify({ "fs-label": text, "pool-fs": "btrfs" }),
+      });
+      await written.body?.cancel();
+      assert.equal(written.status, 200);
+    };
+    await write(label);
+    cost();
+    const view = await store.createView(wanted(restored), call());
+    assert.equal(view.pools[0]?.labelTakenBy, tenant);
+    const { makeFolder: _folder, ...volume } = newInnerVolume(restored);
+    const added = await store.add(volume, call());
+    assert.match(added.refusal!, /a volume has this fs-label.*rds-csi doctor/);
+    assert.equal(added.after.volumes.some(({ id }) => id === restored), false);
+    assert.deepEqual(cost().execs, 3, "and what was refused is read back");
+    const removed = await store.remove(one, innerPlace(slot), filePrefix, call());
+    assert.match(removed.refusal!, /a volume has this fs-label/);
+    assert.ok(hasSubvolume(router, `metal-csi/${filePrefix}`));
+    await write("mine");
+    const again = await store.removeImage(innerPlace(slot), filePrefix, call());
+    assert.deepEqual(again.after.files, []);
+    assert.deepEqual(router.violations.list(), []);
   },
 );
 

@@ -6,6 +6,8 @@ import { status } from "@grpc/grpc-js";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { SeededRandom } from "../fakes/random.ts";
+import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, state } from "../support/controller_calls.ts";
 import { environmentNumber, wantsAll } from "../support/matrix.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -140,3 +142,126 @@ Deno.test(`no volume ever has two holders under ${calls} calls of two controller
     assert.ok(parsed.state === "record" && parsed.comment.record.holders.length <= 1, disk.slot);
   }
 });
+
+type Controller = ClusterStack["stack"]["clients"]["controller"];
+type Call = (controller: Controller, volumeId: string) => Promise<unknown>;
+
+const publishTo = (nodeId: string): Call => (controller, volumeId) =>
+  controller.call("ControllerPublishVolume", publishRequest(volumeId, nodeId));
+const unpublishFrom = (nodeId: string): Call => (controller, volumeId) =>
+  controller.call("ControllerUnpublishVolume", { volumeId, nodeId });
+const expand: Call = (controller, volumeId) =>
+  controller.call("ControllerExpandVolume", {
+    volumeId,
+    capacityRange: { requiredBytes: String(2n ** 31n) },
+  });
+
+/** What a leader that died had sent, what the next one answers OK meanwhile, and who holds the volume then. */
+const schedules: readonly {
+  readonly name: string;
+  readonly before?: Call;
+  readonly dead: Call;
+  readonly next: Call;
+  readonly holders: readonly string[];
+}[] = [
+  {
+    name: "publish, publish elsewhere",
+    dead: publishTo("worker-1"),
+    next: publishTo("worker-2"),
+    holders: ["worker-2"],
+  },
+  { name: "publish, unpublish", dead: publishTo("worker-1"), next: unpublishFrom("worker-1"), holders: [] },
+  {
+    name: "unpublish, publish again",
+    before: publishTo("worker-1"),
+    dead: unpublishFrom("worker-1"),
+    next: publishTo("worker-1"),
+    holders: ["worker-1"],
+  },
+  {
+    name: "expand, unpublish",
+    before: publishTo("worker-1"),
+    dead: expand,
+    next: unpublishFrom("worker-1"),
+    holders: [],
+  },
+];
+
+/** When the dead leader's verb runs whose `[find]` ran before the next leader's command. */
+const moments = {
+  "right after the next leader's command": { of: "^/disk set.*", nth: 1, action: "run-after" },
+  // Behind its first look and its command.
+  "before the next leader looks again": { of: "", nth: 3, action: "run-before" },
+} as const;
+
+const cases = schedules.flatMap((schedule) =>
+  Object.entries(moments).map(([moment, fault]) => ({ ...schedule, moment, fault }))
+);
+
+Deno.test("no OK of a new leader is untrue though a dead one's find came before its command, and its set after", async () => {
+  const prepare = (api: ClusterStack["api"]) => void (api.rules = [...clusterRules, ...namespaceRules]);
+  const flags = ["--leader-election", "--reconcile", "off"];
+  await using cluster = await startClusterStack({ prepare, flags });
+  const { stack } = cluster;
+  const { faults, journal } = stack.simulator;
+  const isReady = async ({ clients }: Pick<Stack, "clients">) =>
+    (await clients.identity.call("Probe", {}, 2_000)).ready?.value === true;
+  await eventually(() => isReady(stack));
+  /** What a call sends, which the router does not run; without the comparison, as it has found its disk. */
+  const sentBy = async (call: Call, volumeId: string): Promise<string> => {
+    const value = "failure: not yet";
+    faults.arm({ match: `^/disk set.*${volumeId}`, nth: 1, times: 1, action: "error", value });
+    await assert.rejects(call(stack.clients.controller, volumeId));
+    const isSent = ({ command }: { command: string }) => command.startsWith("/disk set");
+    const { command } = journal.list().findLast(isSent)!;
+    const found = command.split(";", 1)[0]!.replace(/ and comment="[^"]*"/, "");
+    assert.match(found, /^\/disk set \[find where slot="[^"]*"\] /);
+    return found;
+  };
+  const pending: { volumeId: string; found: string }[] = [];
+  for (const [index, { before, dead }] of cases.entries()) {
+    const volumeId = await create(stack, `pvc-${index}`);
+    await before?.(stack.clients.controller, volumeId);
+    pending.push({ volumeId, found: await sentBy(dead, volumeId) });
+  }
+  const second = await stack.another();
+  await stack.driver.stop(1_000);
+  await eventually(() => isReady(second));
+  const { controller } = second.clients;
+  faults.clear();
+  await Promise.all(cases.map(async ({ name, moment, fault: { of, ...fault }, next, holders }, index) => {
+    const { volumeId, found } = pending[index]!;
+    const what = `${name}: ${moment}`;
+    faults.arm({ ...fault, match: `${of}${volumeId}`, times: 1, value: found });
+    const { publishContext } = await untilOk(controller, volumeId, next);
+    const disk = (await state(stack)).disks.find(({ slot }) => slot === volumeId)!;
+    const parsed = parseComment(String(disk["comment"]));
+    assert.ok(parsed.state === "record", what);
+    assert.deepEqual(parsed.comment.record.holders.map(({ nodeId }) => nodeId), holders, what);
+    assert.equal(disk["nvme-tcp-export"], holders.length > 0, what);
+    if (publishContext !== undefined) {
+      assert.equal(disk["nvme-tcp-server-nqn"], publishContext["nqn"], what);
+    }
+  }));
+  assert.ok(faults.list().every(({ struck }) => struck === 1), "the dead leader's commands have run");
+});
+
+/** The first OK of a call that is made again and again, as a sidecar does. */
+async function untilOk(
+  controller: Controller,
+  volumeId: string,
+  call: Call,
+): Promise<{ publishContext?: Record<string, string> }> {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    try {
+      return await call(controller, volumeId) as { publishContext?: Record<string, string> };
+    } catch (error) {
+      const { code, details } = error as { code: status; details: string };
+      assert.ok(refusals.has(code), details);
+      // What the dead leader has made is so now, and ends as anything that nobody wants.
+      const isHeld = /another node holds it/.test(details);
+      if (isHeld) await unpublishFrom("worker-1")(controller, volumeId);
+    }
+  }
+  return assert.fail("it was never answered OK");
+}

@@ -101,14 +101,14 @@ chartTest("nodes that different routers reach are told so by a DaemonSet for eac
 });
 
 chartTest(
-  "the schema knows every key of a router in the file, but for what needs a file that nothing mounts",
+  "the schema knows every key of a router in the file, and its profile in the place of a file of it",
   () => {
     const schema = JSON.parse(readProjectFile("deploy/chart/values.schema.json"));
     const { properties } = schema.properties.config.properties.routers.items;
     const keys = Object.keys(routerKeys).filter((key) => key !== "routerProfile");
     assert.deepEqual(
       Object.keys(properties).toSorted(),
-      [...keys, "existingSecret", "secretKeys"].toSorted(),
+      [...keys, "existingSecret", "secretKeys", "profile"].toSorted(),
     );
     const { name: _, ...nameless } = first;
     const { address: __, ...nowhere } = first;

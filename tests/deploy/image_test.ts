@@ -1,36 +1,60 @@
 import assert from "node:assert/strict";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { allTools, packageOf, systemToolPaths } from "../../src/host/tools.ts";
-import { imagePackages } from "../support/image_root.ts";
+import { basename } from "node:path";
+import { containerConfig, labelsOf } from "../../tools/image/oci.ts";
+import { architectures, readPins } from "../../tools/image/root.ts";
 import { readDeployFile } from "./objects.ts";
 
 const dockerfile = readDeployFile("image/Dockerfile");
 
-Deno.test("the image installs exactly the packages of the tools that the executable may run", () => {
-  assert.deepEqual(imagePackages(), [...new Set(allTools.map(packageOf))].toSorted());
+Deno.test("the image has the packages of exactly the tools that the executable may run, and pins them", () => {
+  const packages = readDeployFile("image/packages").trimEnd().split("\n");
+  assert.deepEqual(packages, [...new Set(allTools.map(packageOf))].toSorted());
   const permitted = allTools.flatMap((tool) => systemToolPaths[tool]).toSorted();
   assert.deepEqual([...PERMISSIONS.node.run].toSorted(), permitted);
-  const installs = dockerfile.match(/apt-get install.*/g);
-  assert.deepEqual(installs, ["apt-get install --yes --no-install-recommends \\"], "only what the list says");
+  const versions = architectures.map((architecture) =>
+    readPins().filter((pin) => pin.architecture === architecture).map(({ digest, path }) => {
+      assert.match(digest, /^[0-9a-f]{64}$/);
+      const [name, version, suffix] = basename(path).split("_");
+      assert.ok(suffix === `${architecture}.deb` || suffix === "all.deb", path);
+      return `${name} ${version}`;
+    })
+  );
+  assert.deepEqual(versions[0], versions[1], "every platform has the same");
+  const names = new Set(versions[0]!.map((pin) => pin.split(" ")[0]));
+  for (const name of packages) assert.ok(names.has(name), `${name} is not pinned: make image/pins`);
 });
 
-Deno.test("the image runs the executable of its architecture, as nobody, with labels of the OCI", () => {
+Deno.test("the Dockerfile says of the image what make image does", () => {
   assert.match(dockerfile, /^COPY --chmod=0755 dist\/linux-\$\{TARGETARCH\}\/rds-csi \/usr\/bin\/rds-csi$/m);
-  assert.match(dockerfile, /^ENTRYPOINT \["\/usr\/bin\/rds-csi"\]$/m);
-  assert.match(dockerfile, /^USER 65532:65532$/m);
-  for (const label of ["title", "description", "licenses", "base.name", "version", "revision"]) {
-    assert.match(dockerfile, new RegExp(`org\\.opencontainers\\.image\\.${label}="`), label);
-  }
-  const [from, ...more] = dockerfile.match(/^FROM .*$/gm) ?? [];
-  assert.deepEqual([from, more], ["FROM debian:bookworm-slim", []]);
+  assert.match(
+    dockerfile,
+    /^RUN \/image\/make-root.sh "\$TARGETARCH" \/image\/packages.lock \/image\/root$/m,
+  );
+  const instruction = (name: string) => new RegExp(`^${name} (.*)$`, "m").exec(dockerfile)?.[1] ?? "";
+  assert.equal(instruction("USER"), containerConfig.User);
+  assert.deepEqual(JSON.parse(instruction("ENTRYPOINT")), containerConfig.Entrypoint);
+  assert.deepEqual(JSON.parse(instruction("CMD")), containerConfig.Cmd);
+  const labels = [...dockerfile.matchAll(/(org\.opencontainers\.[\w.]+)="(.*)"/g)].map((
+    [, name, text],
+  ) => [name, text]);
+  const expected = labelsOf({ version: "${VERSION}", commit: "${REVISION}" });
+  assert.deepEqual(Object.fromEntries(labels), expected);
+  assert.deepEqual(dockerfile.match(/^FROM .*$/gm), [
+    "FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS root",
+    "FROM scratch",
+  ]);
 });
 
-Deno.test("the image is built of nothing but the executables, their terms and the list of packages", () => {
+Deno.test("the image is built of nothing but the executables, papers about them, and the pinned packages", () => {
   assert.deepEqual(readDeployFile("image/Dockerfile.dockerignore").trimEnd().split("\n"), [
     "*",
-    "!deploy/image/packages",
+    "!deploy/image/make-root.sh",
+    "!deploy/image/packages.lock",
     "!dist/linux-amd64/rds-csi",
     "!dist/linux-arm64/rds-csi",
+    "!dist/release/rds-csi-*.image.cdx.json",
     "!dist/release/rds-csi-*.licenses.txt",
   ]);
 });

@@ -37,8 +37,11 @@ export function filesOf(
 ): ReadonlyMap<string, string | undefined> {
   const files = new Map<string, string | undefined>();
   for (const { name, mountPath } of driverOf(workload).volumeMounts) {
-    const { secret, projected } = workload.spec.template.spec.volumes.find((one) => one.name === name)!;
-    for (const source of projected?.sources ?? [{ secret }]) {
+    const { secret, projected, configMap } = workload.spec.template.spec.volumes.find((one) =>
+      one.name === name
+    )!;
+    const own = configMap === undefined ? { secret } : { configMap };
+    for (const source of projected?.sources ?? [own]) {
       for (const { path } of source.secret?.items ?? []) files.set(`${mountPath}/${path}`, undefined);
       if (!("configMap" in source)) continue;
       const { data } = only<KubernetesObject & { data: Readonly<Record<string, string>> }>(
@@ -46,7 +49,8 @@ export function filesOf(
         "ConfigMap",
         source.configMap!.name,
       );
-      for (const [path, text] of Object.entries(data)) files.set(`${mountPath}/${path}`, text);
+      const items = source.configMap!.items ?? Object.keys(data).map((key) => ({ key, path: key }));
+      for (const { key, path } of items) files.set(`${mountPath}/${path}`, data[key]);
     }
   }
   return files;

@@ -47,14 +47,20 @@ export interface PodSpec {
     readonly name: string;
     readonly hostPath?: { readonly path: string };
     readonly secret?: Entries & { readonly secretName: string; readonly defaultMode: number };
+    readonly configMap?: ConfigFiles;
     readonly projected?: {
       readonly defaultMode: number;
       readonly sources: readonly {
-        readonly configMap?: { readonly name: string };
+        readonly configMap?: ConfigFiles;
         readonly secret?: Entries & { readonly name: string };
       }[];
     };
   }[];
+}
+
+/** What of a ConfigMap becomes files; all of it unless some is named. */
+export interface ConfigFiles extends Partial<Entries> {
+  readonly name: string;
 }
 
 /** What of a Secret becomes files. */

@@ -1,4 +1,5 @@
 import type {
+  ClusterAttachment,
   ClusterView,
   ClusterVolume,
   NodeAttachment,
@@ -12,10 +13,21 @@ export class FakeClusterView implements ClusterView {
   attached: readonly NodeAttachment[] = [];
   /** Handles of other drivers. */
   others: readonly string[] = [];
+  /** Handles of snapshots. */
+  snapshots: readonly string[] | undefined;
   orphans: readonly UnknownVolumeAttachment[] = [];
   readable = true;
   /** Whether VolumeAttachments are made. */
   attachRequired = true;
+  /** Every attachment, by volume and node, as the loops see them. */
+  list: ClusterAttachment[] = [];
+  readonly contexts = new Map<string, Readonly<Record<string, string>>>();
+  /** Volumes that the cluster has no object of. */
+  readonly unnamed = new Set<string>();
+  /** How often it was asked for every attachment. */
+  asked = 0;
+  /** What happens each time it is, before it answers. */
+  onAsked: (asked: number) => void = () => {};
 
   volumes(): Promise<readonly ClusterVolume[]> {
     return this.#answer(() => this.used);
@@ -25,12 +37,30 @@ export class FakeClusterView implements ClusterView {
     return this.#answer(() => new Set(this.others));
   }
 
+  snapshotHandles(): Promise<ReadonlySet<string> | undefined> {
+    return this.#answer(() => this.snapshots === undefined ? undefined : new Set(this.snapshots));
+  }
+
   attachments(): Promise<readonly NodeAttachment[]> {
     return this.#answer(() => this.attached);
   }
 
   unknownVolumeAttachments(): Promise<readonly UnknownVolumeAttachment[]> {
     return this.#answer(() => this.orphans);
+  }
+
+  allAttachments(): Promise<readonly ClusterAttachment[]> {
+    this.onAsked(++this.asked);
+    return this.#answer(() => [...this.list]);
+  }
+
+  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
+    return this.unnamed.has(volumeId) ? undefined : this.contexts.get(volumeId) ?? {};
+  }
+
+  /** Attaches a volume to a node, as the loops see it. */
+  attach(volumeId: string, nodeName: string, over: Partial<ClusterAttachment> = {}): void {
+    this.list.push({ volumeId, nodeName, attached: true, deleting: false, publishContext: {}, ...over });
   }
 
   async assertAttachmentsReadable(): Promise<void> {

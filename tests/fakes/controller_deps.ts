@@ -10,7 +10,7 @@ import { parseParameters, type VolumeParameters } from "../../src/volume/model/p
 import type { ControllerEvent } from "../../src/volume/ports/controller_events.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
-import { anyPair } from "../../src/volume/ports/cluster_ports.ts";
+import { anyPair, unknownDetachedNodes } from "../../src/volume/ports/cluster_ports.ts";
 import { noProjection } from "../../src/volume/ports/projection.ts";
 import type { CreateRequest } from "../../src/volume/rules/provision.ts";
 import type { PublishRequest } from "../../src/volume/rules/publish.ts";
@@ -42,6 +42,8 @@ export const testSettings: ControllerSettings = {
   subvolumeNames: "nested",
   subvolumeParent: "free",
   copyReturns: undefined,
+  identity: undefined,
+  bootIdentity: undefined,
   allowHost: undefined,
 };
 
@@ -71,13 +73,17 @@ export function testController(
   const events: ControllerEvent[] = [];
   const deps: ControllerDeps = {
     store,
-    nodes: { isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger") },
+    nodes: {
+      isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger"),
+      machineOf: () => Promise.resolve(undefined),
+    },
     clock,
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },
     events: {
-      occurred: (event) => void events.push(event),
-      audited: (counts) => {
+      occurred: (event) => {
+        if (event.kind !== "audited") return void events.push(event);
+        const { counts } = event;
         if (counts === undefined) notes.push("counted: nothing any more");
         for (const [kind, count] of counts ?? []) notes.push(`counted: ${count} ${kind}`);
       },
@@ -86,6 +92,7 @@ export function testController(
     projection: noProjection,
     locks: new VolumeLocks(),
     pairs: anyPair,
+    detachedNodes: unknownDetachedNodes,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
     promised: new PromisedRoom(clock, settings.overcommit ?? testSettings.overcommit, false),

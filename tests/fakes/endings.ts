@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { VolumeErrorKind } from "../../src/volume/errors.ts";
 import { refusal } from "./refusal.ts";
-import type { FakeVolumeStore, Mishap } from "./volume_store.ts";
+import type { Mishap } from "./mishap.ts";
+import type { FakeVolumeStore } from "./volume_store.ts";
 
 /** A way in which a command can end, and whether the call that sent it may answer OK. */
 export type Ending = readonly [name: string, mishap: Mishap, isDone: boolean];

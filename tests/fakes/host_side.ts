@@ -2,6 +2,10 @@ import type { HostLink, HostName, HostSide } from "../../src/doctor/probe/questi
 import type { Router } from "../../src/simulator/model/router.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
+function uuidOf(router: Router, nqn: string): string {
+  return router.exports.accessOf(nqn)?.identity.uuid.replaceAll("-", "") ?? "";
+}
+
 /** A host that sees in a simulator's model what a real one would see on the wire. */
 export class FakeHostSide implements HostSide {
   readonly port = 4420;
@@ -18,15 +22,18 @@ export class FakeHostSide implements HostSide {
       this.#refusals.add(error);
       return Promise.reject(error);
     }
+    const generation = this.#router.exports.generationOf(nqn);
     // deno-lint-ignore no-explicit-any -- an async function, so that errors are rejections
     const live = async <Result>(read: () => Result): Promise<any> => {
       await Promise.resolve();
-      if (this.#isServed(nqn)) return read();
+      if (this.#router.exports.generationOf(nqn) === generation && this.#isServed(nqn)) return read();
       throw new VolumeError("unavailable", `Cannot ask the target as the connection has ended: nqn=${nqn}`);
     };
     return Promise.resolve({
       ended: new Promise(() => {}),
+      serial: this.#router.exports.accessOf(nqn)?.identity.serial ?? "",
       namespaceBytes: () => live(() => this.#diskOf(nqn)?.attachedBytes ?? 0n),
+      namespaceIdentity: () => live(() => ({ uuid: uuidOf(this.#router, nqn), nguid: "" })),
       read: (_lba, blocks) => live(() => new Uint8Array(512 * blocks)),
       [Symbol.asyncDispose]: () => Promise.resolve(),
     });

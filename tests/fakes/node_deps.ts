@@ -33,6 +33,8 @@ export interface FakeDevice {
   nsid: number;
   /** What lies on it. */
   content: "blank" | "garbage" | FilesystemType | "btrfs";
+  /** Of its file system. */
+  filesystemUuid?: string;
   complete: boolean;
   /** Whether its file system's log has to be replayed. */
   dirty: boolean;
@@ -66,6 +68,8 @@ export class FakeNode {
   table: MountEntry[] = [];
   holder: DeviceHolder | undefined;
   claimed = false;
+  /** What the node's kernel has made on top of the volume's device. */
+  layers: readonly string[] = [];
   /** Numbers of devices that a call keeps open. */
   readonly held = new Set<string>();
   sparesOpenDevices = false;
@@ -87,6 +91,8 @@ export class FakeNode {
   obstacle: string | undefined;
   /** What a person was told. */
   readonly reported: string[] = [];
+  /** The hash of the machine; undefined when it cannot be told. */
+  machine: string | undefined;
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
@@ -104,6 +110,7 @@ export class FakeNode {
       filesystems: this.#filesystems(),
       devices: this.#blockDevices(),
       paths: this.paths,
+      machine: { is: (hash) => this.machine === undefined ? undefined : this.machine === hash },
       clock: this.clock,
       events: this.events,
       settings: {
@@ -339,6 +346,7 @@ export class FakeNode {
         return Promise.resolve(() => Promise.resolve(void this.held.delete(deviceNumber)));
       },
       holder: () => Promise.resolve(this.holder),
+      layers: () => Promise.resolve(this.layers),
       isUnclaimed: (device) =>
         Promise.resolve(
           !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber),
@@ -372,11 +380,13 @@ function found(nqn: string, device: FakeDevice | undefined): FoundDevice | undef
   return { path, deviceNumber, sizeBytes, nqn, nsid, uniqueId };
 }
 
-function probeOf({ content }: FakeDevice): DeviceProbe {
+function probeOf({ content, filesystemUuid: uuid }: FakeDevice): DeviceProbe {
   const bare = content === "blank" || content === "garbage";
   return {
     blank: content === "blank",
-    signature: bare ? { state: "none" } : { state: "found", type: content },
+    signature: bare
+      ? { state: "none" }
+      : { state: "found", type: content, ...(uuid === undefined ? {} : { uuid }) },
   };
 }
 

@@ -66,6 +66,7 @@ export class FakeNvmeKernel {
         return Promise.resolve(description === undefined ? undefined : { certain: true, description });
       },
       hold: () => Promise.resolve(() => Promise.resolve()),
+      layers: () => Promise.resolve([]),
       isUnclaimed: () => Promise.resolve(true),
     };
   }

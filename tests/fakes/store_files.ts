@@ -134,6 +134,13 @@ export class FakeFiles {
     return undefined;
   }
 
+  /** Removes an empty folder that is no subvolume; false when there is none. */
+  removeFolder(path: string): boolean {
+    if (this.files.get(path)?.directory !== true) return false;
+    this.#forget(path);
+    return true;
+  }
+
   /** Makes a folder, on a Btrfs pool as a subvolume; one that is there is left. */
   ensureFolder({ path, label }: { readonly path: string; readonly label: string | undefined }): void {
     if (this.files.has(path)) return;

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import { locationOf } from "../../src/volume/model/layout.ts";
+import { locationOf, neverUsedMark } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type {
   CreateView,
@@ -26,28 +26,8 @@ import type {
 } from "../../src/volume/ports/store.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
+import type { Mishap, StoreMethod } from "./mishap.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
-
-/** The commands that a mishap can befall. */
-export type StoreMethod = keyof VolumeStore;
-
-/** How one command goes otherwise than well. */
-export interface Mishap {
-  /** What somebody else does just before the command runs. */
-  readonly before?: () => void;
-  /** What somebody else does between the command and the reading back. */
-  readonly after?: () => void;
-  /** Whether it takes effect; `half` leaves the image of a removed disk, and half of a copy. @default {true without a refusal} */
-  readonly runs?: boolean | "half";
-  /** What the router says instead of running it. */
-  readonly refusal?: string;
-  /** Nothing can be read afterwards: the caller is not told whether it ran. A copy is then not done. */
-  readonly unreadable?: boolean;
-  /** How long it takes until it runs, in milliseconds; somebody has to move the clock. */
-  readonly takesMs?: number;
-  /** The router runs it only at {@linkcode FakeVolumeStore.runLate}. */
-  readonly late?: boolean;
-}
 
 interface Reach {
   readonly imagePath: string;
@@ -73,6 +53,8 @@ export class FakeVolumeStore implements VolumeStore {
   readonly tree = new FakeFiles();
   /** Whether it names exports after their slots, whatever is asked for. */
   unfenced = false;
+  /** Whether it refuses every new disk, after what had to be made for it. */
+  refusesDisks = false;
   /** How long an export can still be written through after it was withdrawn, in milliseconds. */
   lingerMs = 0;
   /** Every command, in order. */
@@ -93,7 +75,7 @@ export class FakeVolumeStore implements VolumeStore {
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
 
-  constructor(clock: FakeClock, upMs = 86_400_000) {
+  constructor(clock: FakeClock, upMs = 1000 * 86_400_000) {
     this.#clock = clock;
     this.#bootedAtMs = clock.now() - upMs;
   }
@@ -200,6 +182,10 @@ export class FakeVolumeStore implements VolumeStore {
     };
   }
 
+  async poolHealth(context: CallContext): Promise<readonly Pool[]> {
+    return (await this.inventory(context)).pools;
+  }
+
   async inventory(context: CallContext): Promise<Inventory> {
     await this.#read("inventory", "", context);
     return this.#list();
@@ -227,12 +213,12 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const refusal = await this.#mutate("add", volume.id, context, () => this.#add(volume));
+    const refusal = await this.#mutate("add", volume.id, context, (half) => this.#add(volume, half));
     return { after: this.#list(), refusal };
   }
 
   async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
-    const refusal = await this.#mutate("addAlone", volume.id, context, () => this.#add(volume));
+    const refusal = await this.#mutate("addAlone", volume.id, context, (half) => this.#add(volume, half));
     return { after: this.#check(volume.id, undefined), refusal };
   }
 
@@ -339,11 +325,12 @@ export class FakeVolumeStore implements VolumeStore {
     return refusal;
   }
 
-  #add(volume: NewVolume): string | undefined {
+  #add(volume: NewVolume, half: boolean): string | undefined {
     const { id, location, sizeBytes, comment, subvolume, copied } = volume;
     if (volume.makeFolder !== undefined) this.tree.ensureFolder(volume.makeFolder);
-    const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume);
-    if (refusal !== undefined) return refusal;
+    const mark = subvolume?.parent === undefined ? undefined : neverUsedMark(location);
+    const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume, mark);
+    if (refusal !== undefined || half) return refusal;
     if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(location)) return undefined;
     if (copied !== undefined && this.allFiles.has(location.path)) return undefined;
     if (copied !== undefined) this.#rename(copied.path, location.path, undefined);
@@ -351,6 +338,8 @@ export class FakeVolumeStore implements VolumeStore {
     if (sizeBytes === undefined) {
       if (there === undefined) return undefined;
     }
+    if (mark !== undefined && !this.tree.removeFolder(mark)) return undefined;
+    if (this.refusesDisks) return "failure: no";
     if (!this.tree.hasFolderFor(location.path)) return "failure: no such directory";
     if (sizeBytes !== undefined && there !== undefined) {
       this.violations.push(`${id} adopted the data in ${location.path}`);
@@ -412,8 +401,12 @@ export class FakeVolumeStore implements VolumeStore {
     return refusal;
   }
 
-  #addSubvolume(subvolume: NewSubvolume): string | undefined {
-    return this.#holds(subvolume.guard) ? this.tree.addSubvolume(subvolume) : undefined;
+  /** @param mark a folder to be made in it, if it is made */
+  #addSubvolume(subvolume: NewSubvolume, mark?: string): string | undefined {
+    if (!this.#holds(subvolume.guard)) return undefined;
+    const refusal = this.tree.addSubvolume(subvolume);
+    if (refusal === undefined && mark !== undefined) this.tree.putFile(mark, 0n, true);
+    return refusal;
   }
 
   #holds(guard: DiskGuard | undefined): boolean {

@@ -7,7 +7,7 @@ import { defaultBehaviours } from "../../src/simulator/behaviours.ts";
 import { profiles } from "../../src/simulator/profile.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { freePort, type Part, startPart } from "../support/parts.ts";
-import { reach, routerPassword, type StackOptions } from "../support/stack.ts";
+import { growsOnline, reach, routerPassword, type StackOptions } from "../support/stack.ts";
 
 /** A controller that serves. */
 export interface Controller {
@@ -22,7 +22,7 @@ const sshPort = freePort();
 /** Controllers of one router, which need not be there yet. */
 export class Controllers implements AsyncDisposable {
   /** The router. */
-  static readonly router: StackOptions = { simulator: { sshPort } };
+  static readonly router: StackOptions = { simulator: { ...growsOnline.simulator, sshPort } };
   readonly #folder: string;
   readonly #csi = loadCsi();
   readonly #ready: Promise<Controller>[] = [];
@@ -34,7 +34,10 @@ export class Controllers implements AsyncDisposable {
   constructor(ahead: number) {
     this.#folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
     Deno.writeTextFileSync(`${this.#folder}/password`, `${routerPassword}\n`);
-    const profile = formatProfile({ ...profiles[0]!, answers: defaultBehaviours });
+    const profile = formatProfile({
+      ...profiles[0]!,
+      answers: { ...defaultBehaviours, ...growsOnline.reported },
+    });
     Deno.writeTextFileSync(`${this.#folder}/profile.json`, profile);
     for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());
   }

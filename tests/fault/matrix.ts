@@ -13,19 +13,25 @@ import type { StackOptions } from "../support/stack.ts";
 import { Controllers } from "./controllers.ts";
 import { type Fault, wireFaults } from "./faults.ts";
 import { killAt, type Moment, moments } from "./kill.ts";
-import { readRpcs } from "./read_rpcs.ts";
 import type { Rpc } from "./rpcs.ts";
-import { snapshotRpcs } from "./snapshot_rpcs.ts";
-import { staticRpcs } from "./static_rpcs.ts";
-import { migrationRpcs } from "./migration_rpcs.ts";
 import { commandsOf, tryUnder, Worker } from "./trial.ts";
-import { volumeRpcs } from "./volume_rpcs.ts";
 import { routerFaults } from "./router_faults.ts";
 
 /** Cells on one router before another one takes its place: what is there slows down whatever lists it. */
 const cellsPerRouter = 12;
 
-const rpcs = [...volumeRpcs, ...migrationRpcs, ...staticRpcs, ...snapshotRpcs, ...readRpcs];
+/**
+ * The calls of every `*_rpcs.ts` beside this file, so that none can be forgotten. Never awaited at the top level: a worker
+ * loses what it is sent while its module waits.
+ */
+async function allRpcs(): Promise<readonly Rpc[]> {
+  const files = await Array.fromAsync(Deno.readDir(import.meta.dirname!), ({ name }) => name);
+  const modules = files.filter((name) => name.endsWith("_rpcs.ts")).sort().map(async (name) => {
+    const { rpcs } = await import(`./${name}`) as { readonly rpcs: readonly Rpc[] };
+    return [...rpcs];
+  });
+  return (await Promise.all(modules)).flat();
+}
 
 /** Whether each command of each call changes the router, by the name of the call. */
 type Commands = Readonly<Record<string, readonly boolean[]>>;
@@ -37,7 +43,7 @@ interface Target {
   readonly changes: boolean;
 }
 
-function targetsOf(commands: Commands): readonly Target[] {
+function targetsOf(rpcs: readonly Rpc[], commands: Commands): readonly Target[] {
   return rpcs.flatMap((rpc) =>
     commands[rpc.name]!.map((changes, index) => ({ rpc, nth: index + 1, changes }))
   );
@@ -89,7 +95,9 @@ function faultTracks(targets: readonly Target[], row: string, faults: readonly F
 let controllers: Controllers | undefined;
 
 function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
-  const chosen = targets.filter(({ nth, changes }) => wantsAll || moment.isItsOwn(nth, changes));
+  const chosen = targets.filter(({ rpc, nth, changes }) =>
+    rpc.unprobed !== true && (wantsAll || moment.isItsOwn(nth, changes))
+  );
   const open = () => controllers ??= new Controllers(1);
   const run = (worker: Worker, { rpc, nth }: Target) => killAt(worker, open(), rpc, moment, nth);
   return tracksOf(moment.name, chosen, [Controllers.router], run);
@@ -98,15 +106,15 @@ function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
 const isWell = await runMatrices(import.meta.url, {
   gather: async (): Promise<Commands> => {
     const commands: Record<string, readonly boolean[]> = {};
-    for (const rpc of rpcs) commands[rpc.name] = await commandsOf(rpc);
+    for (const rpc of await allRpcs()) commands[rpc.name] = await commandsOf(rpc);
     print("commands of each call when nothing goes wrong, and the boundaries around them:");
     for (const [name, { length }] of Object.entries(commands)) {
       print(`${String(length).padStart(4)} ${String(length + 1).padStart(4)}  ${name}`);
     }
     return commands;
   },
-  matrices: (commands) => {
-    const targets = targetsOf(commands);
+  matrices: async (commands) => {
+    const targets = targetsOf(await allRpcs(), commands);
     const faults = [...wireFaults, ...routerFaults];
     return [
       // They wait more than they work.

@@ -6,7 +6,7 @@ import { clusterHash } from "../../src/volume/model/ids.ts";
 import { formatComment } from "../../src/volume/model/record.ts";
 import { claimOf, migratedComment } from "../../src/volume/rules/legacy_migration.ts";
 import { gibibyte } from "../support/controller_calls.ts";
-import { clusterId } from "../support/stack.ts";
+import { clusterId, growsOnline } from "../support/stack.ts";
 import type { Rpc } from "./rpcs.ts";
 import { folder, type Scene } from "./scene.ts";
 import { again, deleting, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
@@ -50,7 +50,7 @@ async function post({ simulator }: Scene, path: string, body: unknown): Promise<
 }
 
 /** Calls about volumes that were taken over, in every situation. */
-export const migrationRpcs: readonly Rpc[] = [
+export const rpcs: readonly Rpc[] = [
   {
     name: "Publish, taken over",
     prepare: async (scene) => publishing(scene, await migrate(scene, "node-1"), "node-1"),
@@ -77,6 +77,7 @@ export const migrationRpcs: readonly Rpc[] = [
   },
   {
     name: "Expand, taken over",
+    options: growsOnline,
     prepare: async (scene) => expanding(scene, await migrate(scene, "node-1")),
   },
   {

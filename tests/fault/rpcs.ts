@@ -23,6 +23,8 @@ export interface Rpc {
   readonly options?: StackOptions;
   /** Whether it takes a router of its own: what others left would make it another situation. */
   readonly alone?: boolean;
+  /** Whether it takes a driver that knows nothing of the router. Those that are killed are told of a probe. */
+  readonly unprobed?: boolean;
   readonly strands?: Strand;
   /** Codes that it may be answered with beside those of a router that cannot be asked. */
   readonly codes?: readonly (keyof typeof status)[];

@@ -128,7 +128,7 @@ const byCopying: readonly Rpc[] = [
 ];
 
 /** Calls about snapshots and what is made of them, in every situation. */
-export const snapshotRpcs: readonly Rpc[] = [
+export const rpcs: readonly Rpc[] = [
   ...onBtrfs,
   ...byCopying.map((rpc) => ({ ...rpc, options: copying })),
 ];

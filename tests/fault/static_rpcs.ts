@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { gibibyte } from "../support/controller_calls.ts";
+import { growsOnline } from "../support/stack.ts";
 import { type Attempt, made, notYet, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 import { again, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
@@ -79,7 +80,7 @@ function keeping(scene: Scene, id: string): Attempt {
 const codes = ["NOT_FOUND", "FAILED_PRECONDITION"] as const;
 
 /** Calls about static volumes, in every situation. */
-export const staticRpcs: readonly Rpc[] = ([
+export const rpcs: readonly Rpc[] = ([
   { name: "Publish, static", prepare: async (scene) => publishingIt(scene, await addDisk(scene)) },
   {
     name: "Publish, static, held",
@@ -89,7 +90,11 @@ export const staticRpcs: readonly Rpc[] = ([
     name: "Unpublish, static",
     prepare: async (scene) => unpublishingIt(scene, await published(scene)),
   },
-  { name: "Expand, static", prepare: async (scene) => expanding(scene, await published(scene)) },
+  {
+    name: "Expand, static",
+    options: growsOnline,
+    prepare: async (scene) => expanding(scene, await published(scene)),
+  },
   {
     name: "DeleteVolume, static",
     prepare: async (scene) => {

@@ -31,10 +31,10 @@ export class Worker {
     this.#stack ??= await startStack({
       ...Object.assign({}, ...this.#options),
       flags: this.#options.flatMap(({ flags = [] }) => flags),
-      simulator: Object.assign(
-        {},
-        ...this.#options.map(({ simulator }) => simulator),
-      ),
+      simulator: {
+        ...Object.assign({}, ...this.#options.map(({ simulator }) => simulator)),
+        behaviours: Object.assign({}, ...this.#options.map(({ simulator }) => simulator?.behaviours)),
+      },
     });
     this.#scene ??= await Scene.open(this.#stack);
     try {

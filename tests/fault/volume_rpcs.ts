@@ -1,8 +1,10 @@
 // The calls that make, publish, grow and delete volumes.
 import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
 import type { CreateVolumeRequest } from "../../src/csi/generated/csi/v1/CreateVolumeRequest.ts";
 import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
 import { createRequest, gibibyte, mount, publishRequest } from "../support/controller_calls.ts";
+import { growsOnline } from "../support/stack.ts";
 import { type Attempt, made, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 
@@ -109,6 +111,23 @@ export function expanding(scene: Scene, id: string): Attempt {
   };
 }
 
+/** Growing a volume that a node has, on a router that nobody asked: refused, with nothing changed. */
+function notGrowing(scene: Scene, id: string): Attempt {
+  const { call } = expanding(scene, id);
+  return {
+    call: async (clients, timeoutMs) => {
+      const sizeBytes = scene.volumes.get(id)!.sizeBytes;
+      try {
+        await call(clients, timeoutMs);
+      } catch (error) {
+        if (!/only while it is not exported/.test(String(error))) throw error;
+        assert.equal((error as { code?: unknown }).code, status.FAILED_PRECONDITION);
+        assert.equal(scene.getDisk(id).sizeBytes, sizeBytes);
+      }
+    },
+  };
+}
+
 /** Somebody switches the export of a volume, at the router. */
 function switchExport(scene: Scene, id: string, exported: boolean): void {
   scene.simulator.model.disks.replace({ ...scene.getDisk(id), exported });
@@ -157,7 +176,7 @@ const fromNode: Next = (scene, id) => unpublishing(scene, id, "node-1");
 const newVolume: Rpc["prepare"] = (scene) => Promise.resolve(creating(scene, scene.newName()));
 
 /** Calls about volumes, in every situation. */
-export const volumeRpcs: readonly Rpc[] = [
+export const rpcs: readonly Rpc[] = [
   { name: "CreateVolume, the first", alone: true, prepare: newVolume },
   {
     name: "CreateVolume",
@@ -197,6 +216,7 @@ export const volumeRpcs: readonly Rpc[] = [
   { name: "Unpublish, export left on", prepare: released(leftOn, fromNode) },
   { name: "Unpublish, done before", prepare: released(nothing, fromNode) },
   { name: "Expand", prepare: async (scene) => expanding(scene, await create(scene)) },
-  { name: "Expand, held", prepare: held(nothing, expanding) },
-  { name: "Expand, done before", prepare: again(held(nothing, expanding)) },
+  { name: "Expand, held", options: growsOnline, prepare: held(nothing, expanding) },
+  { name: "Expand, held, not known to grow", unprobed: true, prepare: held(nothing, notGrowing) },
+  { name: "Expand, done before", options: growsOnline, prepare: again(held(nothing, expanding)) },
 ];

@@ -304,7 +304,10 @@ nodeTest("an ext4 that needs repair by hand is left with the command to run", as
   volume.nextEpoch();
   await run("debugfs", "-w", "-R", "clri <2>", volume.image);
   await run("debugfs", "-w", "-R", "ssv state 2", volume.image);
-  await assert.rejects(node.stage(volume), refusal("precondition", /e2fsck -f \/dev\/loop/));
+  await assert.rejects(
+    node.stage(volume),
+    refusal("precondition", /rds-csi attach VOLUME.*e2fsck -f DEVICE/),
+  );
   assert.deepEqual(mountsUnder(node.folder), []);
   assert.deepEqual(await node.deps.connector.connected(call()), []);
 });

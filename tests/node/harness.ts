@@ -76,6 +76,7 @@ export class RealNode {
       filesystems: new SystemFilesystems(processes, { files, clock }),
       devices,
       paths,
+      machine: { is: () => undefined },
       clock,
       events: this.events,
       settings: { nodeId: name, maxVolumesPerNode: 0, statePath: this.state, nqnPrefix },

@@ -94,6 +94,32 @@ function partition(
   file.writeSync(sector);
 }
 
+nodeTest("an ext4 that needs repair by hand is repaired by what its refusal says", async (node) => {
+  const [volume, other] = [new TestVolume(node, "pvc-1"), new TestVolume(node, "pvc-2")];
+  for (const one of [volume, other]) {
+    await node.stage(one);
+    await Deno.writeTextFile(`${node.staging(one.id)}/file`, "precious\n");
+    await node.unstage(one);
+  }
+  const before = await digestOf(other.image);
+  volume.nextEpoch();
+  await run("debugfs", "-w", "-R", "clri <2>", volume.image);
+  await run("debugfs", "-w", "-R", "ssv state 2", volume.image);
+  const refused = await node.stage(volume).then(() => "", (error) => String(error));
+  const steps = /prints: (.*)$/.exec(refused)![1]!.split("; ");
+  assert.deepEqual(steps, ["blockdev --setrw DEVICE", "e2fsck -f DEVICE"]);
+  const { device } = JSON.parse((await attachTo(node, "pvc-1", ...at, "--json")).out);
+  // A person answers its questions; a check that mended something ends with 1.
+  const typed = steps.map((step) => step.replace("DEVICE", device).replace("e2fsck", "e2fsck -y"));
+  await run("sh", "-c", `${typed.join("; ")}; test $? -le 1`);
+  assert.equal((await detachFrom(node, "pvc-1")).code, exitCodes.ok);
+  await node.stage(volume);
+  const [inode] = [...Deno.readDirSync(`${node.staging(volume.id)}/lost+found`)].map(({ name }) => name);
+  assert.ok(inode !== undefined, "what the lost folder held is there");
+  await node.unstage(volume);
+  assert.equal(await digestOf(other.image), before);
+});
+
 for (const [name, capability] of [["ext4", ext4], ["xfs", xfs]] as const) {
   nodeTest(
     `attach shows what a crash left on ${name}, mounts it by the command it prints, and changes no byte`,

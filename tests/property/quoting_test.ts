@@ -11,6 +11,7 @@ import {
   removeStatements,
   renameStatement,
   subvolumeStatement,
+  wholeCloneStatement,
 } from "../../src/routeros/store/mutations.ts";
 import {
   allDisksQuery,
@@ -61,6 +62,12 @@ function read(text: string): Reading {
   return { grammar, texts };
 }
 
+function aClone([id, folder, parent, comment]: readonly string[]) {
+  const location = subvolumeLocation(`/p/f${folder}`, "l");
+  const subvolume = { ...location.subvolume!, parent: { label: "l", path: `p${parent}` }, readOnly: false };
+  return { id: id!, location, subvolume, sizeBytes: undefined, comment: comment! };
+}
+
 /** What the driver sends, each made of up to four values. */
 const writers: Readonly<Record<string, (values: readonly string[]) => readonly Fragment[]>> = {
   add: ([id, folder, image, comment]) =>
@@ -82,16 +89,14 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
       makeFolder: { path: `/p/${folder}`, label },
     });
   },
-  clone: ([id, folder, parent, comment]) => {
-    const location = subvolumeLocation(`/p/f${folder}`, "l");
-    const source = { label: "l", path: `p${parent}` };
-    return addStatements({
-      id: id!,
-      location,
-      subvolume: { ...location.subvolume!, parent: source, readOnly: false },
-      sizeBytes: undefined,
-      comment: comment!,
-    });
+  clone: (values) => {
+    const volume = aClone(values);
+    return [wholeCloneStatement(volume, volume.subvolume)];
+  },
+  // Where it is too long for one command, whatever the values are.
+  "clone in two commands": (values) => {
+    const volume = aClone(values);
+    return addStatements({ ...volume, comment: volume.comment + "c".repeat(1024) });
   },
   "add a copy": ([id, image, part, comment]) =>
     addStatements({

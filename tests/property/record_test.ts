@@ -10,6 +10,7 @@ import {
   maxCommentBytes,
   parseComment,
   type RecordComment,
+  type UnfencedNode,
   type VolumeRecord,
 } from "../../src/volume/model/record.ts";
 import { location, propertyTest } from "./_property.ts";
@@ -25,12 +26,26 @@ const plain = { noNullPrototype: true } as const;
 const epoch = fc.record({ counter: fc.nat(999_999_999), nonce: hex(8) }, plain);
 const seconds = fc.nat(2 ** 33);
 
-const holder: fc.Arbitrary<Holder> = fc.record({
-  nodeId: fc.string({ unit: nodeCharacter, minLength: 1, maxLength: 64, size: "max" }),
-  sinceSeconds: seconds,
-  readOnly: fc.boolean(),
-  mode: fc.constantFrom(...modes),
-}, plain);
+const holder: fc.Arbitrary<Holder> = fc.tuple(
+  fc.record({
+    nodeId: fc.string({ unit: nodeCharacter, minLength: 1, maxLength: 64, size: "max" }),
+    sinceSeconds: seconds,
+    readOnly: fc.boolean(),
+    mode: fc.constantFrom(...modes),
+  }, plain),
+  fc.option(hex(8), { nil: undefined }),
+)
+  .map(([holder, machine]) => machine === undefined ? holder : { ...holder, machine });
+
+const unfenced: fc.Arbitrary<UnfencedNode> = fc.tuple(
+  hex(8),
+  fc.option(seconds, { nil: undefined }),
+  fc.option(hex(8), { nil: undefined }),
+).map(([nodeDigest, sinceSeconds, machine]) => ({
+  nodeDigest,
+  ...(sinceSeconds === undefined ? {} : { sinceSeconds }),
+  ...(machine === undefined ? {} : { machine }),
+}));
 
 const capabilities = fc.record({
   kind: fc.constantFrom(
@@ -55,13 +70,15 @@ const record: fc.Arbitrary<VolumeRecord> = fc.tuple(
   fc.option(fc.integer({ min: 1, max: 36 ** 4 - 1 }), { nil: undefined }),
   fc.uniqueArray(holder, { selector: ({ nodeId }) => nodeId, maxLength: 4 }),
   fc.boolean(),
-).map(([base, epoch, growths, holders, left]) => ({
+  fc.option(unfenced, { nil: undefined }),
+).map(([base, epoch, growths, holders, left, unfenced]) => ({
   ...base,
   epoch,
   ...(growths === undefined ? {} : { growths }),
   // Nobody holds a volume that never had an epoch.
   holders: epoch === undefined ? [] : holders,
   ...(left ? { firstHolderLeft: true as const } : {}),
+  ...(unfenced ? { unfenced } : {}),
 }));
 
 /** What people write beside a record: anything but another record. */
@@ -110,8 +127,10 @@ propertyTest(
   15_000,
   fc.property(record, holder, epoch, (record, holder, epoch) => {
     const source = record.source === undefined ? undefined : "s:snap-0123456789abcdef0123456789ab";
+    // No node leaves the only holder behind: whoever did left more room than it is noted in.
+    const { unfenced: _unfenced, ...rest } = record;
     const held = {
-      ...record,
+      ...rest,
       source,
       epoch,
       holders: [{ ...holder, sinceSeconds: holder.sinceSeconds % 2 ** 31 }],

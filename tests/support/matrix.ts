@@ -31,7 +31,7 @@ export interface MatrixPlan<Facts> {
   /** Finds out what the matrices depend on; the workers are told of it. It can be cloned. */
   readonly gather: () => Promise<Facts>;
   /** Gives the same matrices in every worker. */
-  readonly matrices: (facts: Facts) => readonly Matrix[];
+  readonly matrices: (facts: Facts) => readonly Matrix[] | Promise<readonly Matrix[]>;
   /** Cleans up in every worker when all is done. */
   readonly close?: () => Promise<void>;
 }
@@ -76,7 +76,7 @@ export const wantedRows = new RegExp(Deno.env.get("MATRIX_ONLY") ?? "");
 export async function runMatrices<Facts>(url: string, plan: MatrixPlan<Facts>): Promise<boolean> {
   if (isWorker) return serve(plan);
   const facts = await plan.gather();
-  const matrices = plan.matrices(facts);
+  const matrices = await plan.matrices(facts);
   const outcomes = matrices.map(() => new Outcome());
   const queues = matrices.map(({ tracks }) => tracks.map((_, track) => track));
   const workers = Array.from({ length: Math.max(1, navigator.hardwareConcurrency) }, () => {
@@ -107,7 +107,7 @@ async function serve<Facts>({ matrices, close }: MatrixPlan<Facts>): Promise<nev
   let busy = 0;
   parent.onmessage = async ({ data }: MessageEvent<ToWorker<Facts>>) => {
     if ("facts" in data) {
-      parts = matrices(data.facts);
+      parts = await matrices(data.facts);
       parts.forEach(({ parallel }, asks) => {
         for (let count = 0; count < parallel; count++, busy++) parent.postMessage({ asks });
       });

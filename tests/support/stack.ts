@@ -51,6 +51,12 @@ export interface StackOptions {
   readonly sharesRouter?: boolean;
 }
 
+/** A router that grows a disk while nodes have it, and a driver that knows: nobody is believed to do that unasked. */
+export const growsOnline = {
+  simulator: { behaviours: { grow: "live" } },
+  reported: { grow: "live" },
+} as const satisfies StackOptions;
+
 /** Starts a stack; dispose of it with `await using`. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   // What was made before a start that fails is cleaned up as well.

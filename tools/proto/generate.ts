@@ -44,7 +44,7 @@ export function loaderFlags(options: Options): string[] {
 }
 
 async function generate(): Promise<Files> {
-  const folder = await Deno.makeTempDir({ prefix: "csi-types-" });
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-types-" });
   try {
     await runGenerator(folder);
     const files = new Map(

@@ -36,7 +36,7 @@ Deno.test("loaderFlags() throws on an option that has no flag", () => {
 });
 
 Deno.test("generate.ts makes a folder that --check accepts until a file of it changes", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "csi-generate-" });
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     assert.equal((await generate(folder)).code, 0);
     assert.equal((await generate("--check", folder)).code, 0);

@@ -43,7 +43,7 @@ Deno.test("readSecrets() throws when a secret lies below the top level of a mess
 });
 
 function read(source: string): Secrets {
-  const folder = Deno.makeTempDirSync({ prefix: "csi-secrets-" });
+  const folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
   try {
     const path = join(folder, "test.proto");
     Deno.writeTextFileSync(path, HEAD + source);

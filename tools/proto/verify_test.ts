@@ -149,7 +149,7 @@ async function verify(
 }
 
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "csi-proto-" });
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     await use(folder);
   } finally {

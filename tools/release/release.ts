@@ -1,21 +1,26 @@
 // Puts a release together in dist/release, from the executables of `make image/binaries`:
-// `deno run -A tools/release/release.ts [--out FOLDER]`. The same commit, compiled by the same Deno, gives the same bytes.
-// Variables: ALLOW_DIRTY=1 makes one of changed sources too; DENO_COMPILE as for tools/build.ts.
+// `deno run -A tools/release/release.ts [--images] [--out FOLDER]`; with --images nothing but the images, of any sources.
+// The same commit, compiled by the same Deno, gives the same bytes.
+// Variables: ALLOW_DIRTY=1 makes one of changed sources too; RELEASE_SIGNING_KEY is the file of an SSH key that signs the
+// checksums; DENO_COMPILE as for tools/build.ts.
 
 import { createHash } from "node:crypto";
-import { join, relative } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { version } from "../../src/cli/build_version.ts";
 import { BUNDLE } from "../build.ts";
 import { commitOf, secondsOf } from "../commit.ts";
+import { architectures } from "../image/root.ts";
+import { writeImages } from "../image/images.ts";
 import { complain, print } from "../print.ts";
 import { type Licensed, noticesOf, packagesIn, readLicense } from "./licenses.ts";
-import { billOfMaterials, type Lock } from "./sbom.ts";
+import { billOfMaterials, type Lock, type Released } from "./sbom.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-const ARCHITECTURES = ["amd64", "arm64"];
+/** What the signature is for, so that it cannot stand for anything else. */
+const SIGNED_AS = "rds-csi-release";
 
 /** Longest a step may take. */
 const LIMIT_MS = 60_000;
@@ -23,30 +28,42 @@ const LIMIT_MS = 60_000;
 async function main(): Promise<void> {
   const { values } = parseArgs({
     args: Deno.args,
-    options: { out: { type: "string", default: "dist/release" } },
+    options: { out: { type: "string", default: "dist/release" }, images: { type: "boolean" } },
   });
-  const out = join(ROOT, values.out);
-  const commit = await commitOf(ROOT);
-  if (!/^[0-9a-f]{40}$/.test(commit) && Deno.env.get("ALLOW_DIRTY") !== "1") {
+  const out = resolve(ROOT, values.out);
+  const released = await describeRelease();
+  const isClean = /^[0-9a-f]{40}$/.test(released.commit) || Deno.env.get("ALLOW_DIRTY") === "1";
+  if (!isClean && !values.images) {
     throw new Error(
-      `A release is made of a commit, and this is ${commit}; ALLOW_DIRTY=1 makes one all the same`,
+      `A release is made of a commit, and this is ${released.commit}; ALLOW_DIRTY=1 makes one all the same`,
     );
   }
-  const seconds = await secondsOf(ROOT, Deno.env.get("SOURCE_DATE_EPOCH"));
   await Deno.remove(out, { recursive: true }).catch(ignoreMissing);
   await Deno.mkdir(out, { recursive: true });
   const name = (rest: string) => join(out, `rds-csi-${version}${rest}`);
-  for (const architecture of ARCHITECTURES) {
+  await Deno.writeTextFile(name(".licenses.txt"), noticesOf(released.packages));
+  await writeImages(released, name);
+  if (values.images) return await report(out);
+  for (const architecture of architectures) {
     await Deno.copyFile(join(ROOT, `dist/linux-${architecture}/rds-csi`), name(`-linux-${architecture}`));
   }
-  const packages = await insidePackages();
-  await Deno.writeTextFile(name(".licenses.txt"), noticesOf(packages));
-  const lock = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.lock"))) as Lock;
-  const bill = { version, commit, seconds, deno: await compilingDeno(), packages, lock };
-  await Deno.writeTextFile(name(".cdx.json"), billOfMaterials(bill));
+  await Deno.writeTextFile(name(".cdx.json"), billOfMaterials(released));
   await Deno.copyFile(join(ROOT, "deploy/manifests/rds-csi.yaml"), name(".manifests.yaml"));
-  await packChart(name(".chart.tgz"), seconds);
+  await packChart(name(".chart.tgz"), released.seconds);
   await writeSums(out);
+  await signSums(out, Deno.env.get("RELEASE_SIGNING_KEY"));
+  await report(out);
+}
+
+async function describeRelease(): Promise<Released & { readonly packages: readonly Licensed[] }> {
+  return {
+    version,
+    commit: await commitOf(ROOT),
+    seconds: await secondsOf(ROOT, Deno.env.get("SOURCE_DATE_EPOCH")),
+    deno: await compilingDeno(),
+    packages: await insidePackages(),
+    lock: JSON.parse(await Deno.readTextFile(join(ROOT, "deno.lock"))) as Lock,
+  };
 }
 
 /** The packages of which anything is in the bundle, which is the same for all architectures. */
@@ -92,14 +109,35 @@ async function packChart(file: string, seconds: number): Promise<void> {
 
 /** As `sha256sum --check` reads them. */
 async function writeSums(folder: string): Promise<void> {
-  const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).toSorted();
   const lines: string[] = [];
-  for (const name of names) {
+  for (const name of await namesIn(folder)) {
     const bytes = await Deno.readFile(join(folder, name));
     lines.push(`${createHash("sha256").update(bytes).digest("hex")}  ${name}\n`);
-    print(`${relative(ROOT, join(folder, name))}: ${(bytes.length / 1e6).toFixed(1)} MB`);
   }
   await Deno.writeTextFile(join(folder, "SHA256SUMS"), lines.join(""));
+}
+
+/** Signs the checksums as `ssh-keygen -Y verify` checks it, or says that nobody has. */
+async function signSums(folder: string, key: string | undefined): Promise<void> {
+  if (key) {
+    const sums = join(folder, "SHA256SUMS");
+    await outputOf("ssh-keygen", ["-Y", "sign", "-q", "-f", resolve(key), "-n", SIGNED_AS, sums]);
+    return;
+  }
+  const text = "This release is not signed: RELEASE_SIGNING_KEY was not set when it was made.\n";
+  await Deno.writeTextFile(join(folder, "UNSIGNED"), text);
+  complain(text.trimEnd());
+}
+
+async function report(folder: string): Promise<void> {
+  for (const name of await namesIn(folder)) {
+    const { size } = await Deno.stat(join(folder, name));
+    print(`${relative(ROOT, join(folder, name))}: ${(size / 1e6).toFixed(1)} MB`);
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).toSorted();
 }
 
 async function outputOf(program: string, args: readonly string[]): Promise<string> {

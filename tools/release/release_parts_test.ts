@@ -51,7 +51,7 @@ Deno.test("billOfMaterials() names the runtime and each package, and is the same
 });
 
 Deno.test("readLicense() takes the terms from the folder, in each way that packages say them", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const one = { name: "c", version: "2.0.0" };
   const describe = (fields: unknown) => Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(fields));
   try {

@@ -22,10 +22,38 @@ export interface Released {
  * @throws {Error} when the lock file does not pin a package
  */
 export function billOfMaterials(released: Released): string {
-  const { version, commit, seconds, deno, packages, lock } = released;
-  const own = `pkg:github/rds-csi/rds-csi@${version}`;
+  const own = { ...executableOf(released), properties: [{ name: "commit", value: released.commit }] };
+  return billText(own, componentsOf(released), released.seconds);
+}
+
+/** One part of a bill, as CycloneDX writes it. */
+export interface Component {
+  readonly type: string;
+  readonly "bom-ref": string;
+  readonly name: string;
+  readonly version: string;
+  readonly [field: string]: unknown;
+}
+
+/** The executable as a part. */
+export function executableOf({ version }: Released): Component {
+  return {
+    type: "application",
+    "bom-ref": `pkg:github/rds-csi/rds-csi@${version}`,
+    name: "rds-csi",
+    version,
+    licenses: licensed("Apache-2.0"),
+  };
+}
+
+/**
+ * What is inside the executable: the runtime first.
+ *
+ * @throws {Error} when the lock file does not pin a package
+ */
+export function componentsOf({ deno, packages, lock }: Released): Component[] {
   const runtime = { type: "application", "bom-ref": `pkg:generic/deno@${deno}`, name: "deno", version: deno };
-  const components = [
+  return [
     { ...runtime, purl: runtime["bom-ref"], licenses: licensed("MIT") },
     ...packages.map((one) => ({
       type: "library",
@@ -37,23 +65,21 @@ export function billOfMaterials(released: Released): string {
       hashes: [{ alg: "SHA-512", content: digestIn(lock, one) }],
     })),
   ];
+}
+
+/**
+ * A bill of materials as CycloneDX 1.6, whose serial number follows from the rest.
+ *
+ * @param seconds when what it is of was made, since the Unix epoch
+ */
+export function billText(own: Component, components: readonly Component[], seconds: number): string {
   const bill = {
     bomFormat: "CycloneDX",
     specVersion: "1.6",
     version: 1,
-    metadata: {
-      timestamp: new Date(seconds * 1000).toISOString(),
-      component: {
-        type: "application",
-        "bom-ref": own,
-        name: "rds-csi",
-        version,
-        licenses: licensed("Apache-2.0"),
-        properties: [{ name: "commit", value: commit }],
-      },
-    },
+    metadata: { timestamp: new Date(seconds * 1000).toISOString(), component: own },
     components,
-    dependencies: [{ ref: own, dependsOn: components.map((component) => component["bom-ref"]) }],
+    dependencies: [{ ref: own["bom-ref"], dependsOn: components.map((component) => component["bom-ref"]) }],
   };
   const digest = createHash("sha256").update(JSON.stringify(bill)).digest("hex");
   return JSON.stringify({ ...bill, serialNumber: `urn:uuid:${uuidOf(digest)}` }, null, 2) + "\n";

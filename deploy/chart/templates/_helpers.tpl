@@ -77,7 +77,10 @@ readinessProbe:
 {{- define "rds-csi.config" -}}
 {{- $routers := list }}
 {{- range $given := .Values.config.routers }}
-{{- $router := omit $given "existingSecret" "secretKeys" }}
+{{- $router := omit $given "existingSecret" "secretKeys" "profile" }}
+{{- if $given.profile }}
+{{- $_ := set $router "routerProfile" (printf "/etc/rds-csi/profiles/%s.json" $given.name) }}
+{{- end }}
 {{- range $key, $entry := include "rds-csi.routerEntries" (list $ $given) | fromYaml }}
 {{- $path := printf "/etc/rds-csi/routers/%s/%s" $given.name $entry }}
 {{- $_ := set $router $key (ternary (list $path) $path (eq $key "hostKeys")) }}
@@ -134,4 +137,31 @@ securityContext:
   volumeMounts:
     - name: socket
       mountPath: /csi
+{{- end }}
+
+{{- /* What is known about each router, as YAML: texts by the names of files. */}}
+{{- define "rds-csi.profiles" -}}
+{{- $profiles := dict }}
+{{- if .Values.config.routers }}
+{{- range .Values.config.routers }}
+{{- if .profile }}
+{{- $_ := set $profiles (printf "%s.json" .name) .profile }}
+{{- end }}
+{{- end }}
+{{- else }}
+{{- with .Values.router.profile }}
+{{- $_ := set $profiles "router.json" . }}
+{{- end }}
+{{- end }}
+{{- toYaml $profiles }}
+{{- end }}
+
+{{- /* The ConfigMap with these files, as a source of a projected volume. */}}
+{{- define "rds-csi.profilesSource" -}}
+name: {{ include "rds-csi.fullname" . }}-router-profiles
+items:
+  {{- range $file, $_ := include "rds-csi.profiles" . | fromYaml }}
+  - key: {{ $file }}
+    path: profiles/{{ $file }}
+  {{- end }}
 {{- end }}

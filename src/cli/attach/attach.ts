@@ -151,7 +151,7 @@ async function proveConnected(
   sizeBytes: bigint,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const found = await awaitDevice(deps, nqn, 0n, context);
+  const found = await awaitDevice(deps, nqn, context);
   return await prove(deps, found, { nqn, sizeBytes }, context);
 }
 

@@ -5,7 +5,7 @@ import type { NodeDeps } from "../../node/deps.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { formatBytes } from "../../doctor/router/storage.ts";
+import { formatBytes } from "../../doctor/router/pools.ts";
 
 /** What lies on a device or a partition. */
 export interface ContentReport {

@@ -1,8 +1,7 @@
 import { type Environment, type NodeConfig, readNode } from "../config/config.ts";
-import { routerFlags } from "../config/flag_tables.ts";
+import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { nodeFlags } from "../node_flags.ts";
 
 const json = { form: "switch", help: "Print the result as a JSON object." } as const;
 

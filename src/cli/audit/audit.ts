@@ -8,6 +8,7 @@ import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, isDue } from "../../volume/rules/audit_finding.ts";
+import { describeUnsoundPool } from "../../volume/rules/array_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./options.ts";
@@ -19,7 +20,7 @@ const help = `Usage: rds-csi audit [flags]
 
 Looks for what lies on the router without an owner: images, subvolumes and unfinished copies of this cluster without a
 disk, exports without a holder, disks without their image or with a damaged record; where there is a cluster to ask also
-disks without a PersistentVolume, and the other way round. What is others' is counted, and left alone, as
+disks without a PersistentVolume, and the other way round; and pools of which a mirror is degraded. What is others' is counted, and left alone, as
 is an image of the legacy driver without a disk: its name does not tell whose it is.
 
 It deletes nothing unless it is told to, one by one (--delete) or by age (--delete-older-than); then never anything that
@@ -28,6 +29,8 @@ the reclaim policy Retain whose PersistentVolume was deleted has no owner either
 
 With --config it looks at each of its routers, or at the one that --backend names; ids that --delete names then have their
 router's prefix, and --json prints an object a router.
+
+Stopped between its two looks it prints what the first one has found.
 
 Exit code 0 when there is no problem and all was deleted that was to be, 1 otherwise, 2 when the command line cannot be
 used.
@@ -100,34 +103,69 @@ async function auditOne(
   });
 }
 
-/** Looks, deletes what it is told to, prints, and gives the exit code. */
+/**
+ * Looks, prints what it has found, deletes what it is told to, prints what became of each, and gives the exit code. When it
+ * is stopped, what it has found until then is printed.
+ */
 export async function runAudit(
   deps: ControllerDeps,
   options: Omit<AuditCommandOptions, "configs" | "areOfSeveral" | "cluster">,
-  io: Pick<CommandIo, "out" | "err">,
+  io: Pick<CommandIo, "out" | "err" | "rewrite">,
   context: CallContext,
 ): Promise<number> {
-  const audit = await auditRouter(deps, options, context);
+  const { foreign, json } = options;
+  const unsoundPools = (await deps.store.poolHealth(context)).flatMap((pool) =>
+    describeUnsoundPool(pool) ?? []
+  );
+  const print = (audit: Audit) => {
+    io.rewrite?.("");
+    for (const reason of unsoundPools) io.out(`a pool is not sound: ${reason}`);
+    for (const line of formatAudit(audit, foreign, deps.clock.now())) io.out(line);
+  };
+  const audit = await auditOrFirst(deps, options, context, (first) => {
+    if (json) {
+      io.out(JSON.stringify({ ...auditJson(first, foreign, unsoundPools, []), complete: false }, null, 2));
+    } else print(first);
+    io.err(
+      "rds-csi audit: stopped after the first of two looks: some of it may be just being made or deleted",
+    );
+  });
+  if (!json) print(audit);
   const deletions: Deletion[] = [];
+  const done = (deletion: Deletion) => {
+    deletions.push(deletion);
+    const { id, path, failed } = deletion;
+    if (json) return;
+    if (failed === undefined) io.out(`deleted: ${id} ${path}`);
+    else io.err(`not deleted: ${id} ${path}: ${failed}`);
+  };
   for (const finding of toDelete(audit, options, deps.clock.now())) {
-    deletions.push(await tryDelete(deps, finding, audit, context));
+    done(await tryDelete(deps, finding, audit, context));
   }
   for (const wanted of options.chosen) {
     if (deletions.some(({ id, path }) => id === wanted || path === wanted)) continue;
-    const failed = "nothing of that name was found to have no owner";
-    deletions.push({ id: wanted, path: "", failed });
+    done({ id: wanted, path: "", failed: "nothing of that name was found to have no owner" });
   }
-  if (options.json) io.out(JSON.stringify(auditJson(audit, options.foreign, deletions), null, 2));
-  else {
-    for (const line of formatAudit(audit, options.foreign, deps.clock.now())) io.out(line);
-    for (const { id, path, failed } of deletions) {
-      if (failed === undefined) io.out(`deleted: ${id} ${path}`);
-      else io.err(`not deleted: ${id} ${path}: ${failed}`);
-    }
-  }
+  if (json) io.out(JSON.stringify(auditJson(audit, foreign, unsoundPools, deletions), null, 2));
   const isProblem = ({ kind }: AuditFinding) => auditKinds[kind] === "problem";
   const failed = audit.findings.some(isProblem) || deletions.some(({ failed }) => failed !== undefined);
   return failed ? exitCodes.failed : exitCodes.ok;
+}
+
+/** @param stopped hears what the first look has found, when the audit ends before the second one has */
+async function auditOrFirst(
+  deps: ControllerDeps,
+  options: Pick<AuditCommandOptions, "vouched">,
+  context: CallContext,
+  stopped: (first: Audit) => void,
+): Promise<Audit> {
+  let first: Audit | undefined;
+  try {
+    return await auditRouter(deps, { ...options, firstSeen: (audit) => (first = audit) }, context);
+  } catch (error) {
+    if (first !== undefined) stopped(first);
+    throw error;
+  }
 }
 
 /** What was named, whatever protects it, so that it is told; and what is old enough. Each once. */
@@ -203,6 +241,7 @@ function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
 function auditJson(
   audit: Audit,
   foreign: boolean,
+  unsoundPools: readonly string[],
   deletions: readonly Deletion[],
 ): Readonly<Record<string, unknown>> {
   const counts = Map.groupBy(audit.findings, ({ kind }) => kind);
@@ -219,6 +258,7 @@ function auditJson(
       deletable: kept === undefined,
       kept: kept ?? null,
     })),
+    unsoundPools,
     deleted: deletions.filter(({ failed }) => failed === undefined).map(({ id, path }) => ({ id, path })),
     failed: deletions.filter(({ failed }) => failed !== undefined),
   };

@@ -10,11 +10,14 @@ import {
 } from "../../../tests/support/controller_calls.ts";
 import { startClusterStack } from "../../../tests/support/cluster_stack.ts";
 import type { FakeKubeApi } from "../../../tests/fakes/kube_api.ts";
+import { fakeCommandIo } from "../../../tests/fakes/command_io.ts";
+import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { testDriver } from "../../../tests/fakes/kube_client.ts";
 import { clusterId, type Stack, startStack } from "../../../tests/support/stack.ts";
 import { FlagError } from "../flags.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
-import { auditCommand } from "./audit.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { auditCommand, runAudit } from "./audit.ts";
 import { exitCodes } from "../io.ts";
 
 const folder = "/storage-pool/metal-csi";
@@ -187,5 +190,36 @@ Deno.test("audit compares with the cluster that it is told of", async () => {
     );
   } finally {
     await Deno.remove(kubeconfig);
+  }
+});
+
+Deno.test("audit says that an array below a pool is not sound, and takes one that checks itself for sound", async () => {
+  await using stack = await startStack();
+  const mirror = { slot: "m0", type: "raid", size: 5, "raid-master": "storage-pool" };
+  await post(stack, "/disks", { ...mirror, state: "clean, sync:repair, resync = 3%" });
+  assert.doesNotMatch((await audit(stack)).out, /not sound/);
+  await post(stack, "/disks/m0", { state: "degraded" });
+  const { out, code } = await audit(stack);
+  assert.match(out, /^a pool is not sound: pool=storage-pool array=m0 state=degraded$/m);
+  assert.equal(code, exitCodes.ok);
+});
+
+Deno.test("audit prints what the first look has found when it is stopped before the second", async () => {
+  for (const json of [false, true]) {
+    const { deps, store, clock } = testController();
+    const path = `/pool/csi/pvc-9.${deps.settings.cluster}.img`;
+    store.putImage(path, gibibyte);
+    const { io, out, err } = fakeCommandIo();
+    const stop = new AbortController();
+    const options = {
+      ...{ json, foreign: false, vouched: false, chosen: [], deleteOlderThanMs: undefined },
+    };
+    const running = runAudit(deps, options, io, testContext({ signal: stop.signal }));
+    await clock.advance(1_000);
+    stop.abort(new VolumeError("cancelled", "Stopped by SIGINT"));
+    await assert.rejects(running, (error) => error === stop.signal.reason);
+    assert.match(out.join("\n"), /image-without-disk/);
+    assert.match(err.join(), /after the first of two looks/);
+    if (json) assert.equal(JSON.parse(out.join("\n")).complete, false);
   }
 });

@@ -8,8 +8,10 @@ import {
   readController,
   readNothing,
   readNqnPrefix,
+  readProfileFile,
   type TextReader,
 } from "./router_settings.ts";
+import { waitsFor } from "../../router_profile/waits.ts";
 import type { AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
 import { FlagError, type FlagValues, readFlags } from "../flags.ts";
 import { type ListenAddress, parseListenAddress } from "../../telemetry/http.ts";
@@ -24,6 +26,7 @@ export {
   readNothing,
   readNqnPrefix,
   readNvmeAddress,
+  readProfile,
   readRouter,
   readRouterLoosely,
   type RouterConfig,
@@ -124,7 +127,7 @@ export function readServeConfig(
     backends: mode === "node" || !hasFile ? [] : readBackends(flags, adapters),
     cluster,
     audit: readAudit(flags),
-    node: mode === "controller" ? undefined : readNode(flags),
+    node: mode === "controller" ? undefined : withProfiles(flags, readNode(flags), readText),
     registration: flags.switch("register") ? readRegistration(flags, mode) : undefined,
   };
   flags.assertNoProblems();
@@ -145,22 +148,6 @@ function readMode(flags: FlagValues): string {
     );
   }
   return bySwitch;
-}
-
-/**
- * Reads the command line of a command that talks to the router as the controller does.
- *
- * @throws {FlagError} naming everything that is wrong, at once
- */
-export function readControllerConfig(
-  args: readonly string[],
-  env: Environment,
-  readText: TextReader = readNothing,
-): ControllerConfig {
-  const flags = readFlags(routerFlags, args, env);
-  const config = readController(flags, [], readText);
-  flags.assertNoProblems();
-  return config;
 }
 
 /**
@@ -283,6 +270,22 @@ function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
 function isPlainPath(path: string): boolean {
   return path.startsWith("/") && !path.endsWith("/") &&
     path.split("/").every((part) => part !== ".." && part !== ".");
+}
+
+/**
+ * What routers' profiles say to a node: how late each brings its disks back, by which no volume may be called taken away. On
+ * a node `--router-profile` may name several files, separated by commas; the latest router counts.
+ */
+function withProfiles(flags: FlagValues, node: NodeConfig, readText: TextReader): NodeConfig {
+  const paths = flags.text("router-profile").split(",").filter((path) => path !== "");
+  const settles = paths.map((path) =>
+    waitsFor(readProfileFile(flags, path, readText)?.answers ?? {}).settleMs
+  );
+  const known = settles.filter((ms) => ms !== undefined);
+  if (flags.isGiven("fence-settle-time") || known.length === 0) return node;
+  // Of a router that says nothing the default is assumed.
+  const least = known.length < settles.length ? node.fenceSettleMs : gapsPerSettleTime * node.fenceIntervalMs;
+  return { ...node, fenceSettleMs: Math.max(least, ...known) };
 }
 
 /** Reads lack a volume for long only if there are several of them. */

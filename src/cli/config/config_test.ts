@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Environment, readControllerConfig, readServeConfig } from "./config.ts";
+import { type Environment, readServeConfig, readVolumeCommand } from "./config.ts";
 import { clusterFlags } from "./cluster.ts";
 import { legacyFlags } from "./legacy_flags.ts";
 import { routerFlags, serveFlags } from "./flag_tables.ts";
@@ -25,8 +25,7 @@ function problemsOf(read: () => unknown): readonly string[] {
 const serve = (args: readonly string[], env: Environment = none) => readServeConfig(args, env);
 
 Deno.test("readServeConfig() has a default for all but what only the operator can know", () => {
-  const config = serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]);
-  assert.deepEqual(config, {
+  assert.deepEqual(serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]), {
     warnings: [],
     cluster: undefined,
     endpoint: "unix:///csi/csi.sock",
@@ -62,11 +61,13 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         overcommit: 1,
         allowUnfenced: false,
         maxCommentBytes: 255,
-        growth: "live",
+        growth: "after-toggle",
         adopts: true,
         subvolumeNames: "nested",
         subvolumeParent: "free",
         copyReturns: undefined,
+        identity: undefined,
+        bootIdentity: undefined,
         allowHost: undefined,
       },
     },
@@ -257,10 +258,10 @@ Deno.test("readServeConfig() reports everything that is wrong at once", () => {
   assert.equal(problems.length, expected.length + 1, problems.join("\n"));
 });
 
-Deno.test("readControllerConfig() requires what reaches the router, and no node", () => {
-  const flags = problemsOf(() => readControllerConfig([], none)).map((problem) => problem.split(" ")[0]);
+Deno.test("readVolumeCommand() requires what reaches the router, and no node", () => {
+  const flags = problemsOf(() => readVolumeCommand(["pvc-1"], none)).map((problem) => problem.split(" ")[0]);
   assert.deepEqual(flags.toSorted(), ["--cluster-id", "--rds-address", "--rds-host-key", "--rds-key"]);
-  assert.deepEqual(readControllerConfig([...reach, "--cluster-id", "c"], none).knownNodes, []);
+  assert.deepEqual(readVolumeCommand(["pvc-1", ...reach, "--cluster-id", "c"], none).config.knownNodes, []);
 });
 
 Deno.test("a password file stands in for a key, and skipping verification for a host key", () => {
@@ -408,23 +409,23 @@ const probed: RouterProfile = {
 };
 
 function withProfile(profile: RouterProfile, flags: readonly string[] = []) {
-  const args = [...reach, "--cluster-id", "c", "--router-profile", "/profile.json", ...flags];
-  return readControllerConfig(args, none, (path) => {
+  const args = ["pvc-1", ...reach, "--cluster-id", "c", "--router-profile", "/profile.json", ...flags];
+  return readVolumeCommand(args, none, (path) => {
     assert.equal(path, "/profile.json");
     return formatProfile(profile);
-  });
+  }).config;
 }
 
-Deno.test("readControllerConfig() takes waits from the router's profile, and keeps the profile", () => {
+Deno.test("readVolumeCommand() takes waits from the router's profile, and keeps the profile", () => {
   const { profile, settings } = withProfile(probed);
   assert.deepEqual(profile, probed);
   assert.deepEqual([settings.settleMs, settings.unexportGraceMs], [70_000, 4000]);
 });
 
-Deno.test("readControllerConfig() takes from the router's profile how the router behaves", () => {
+Deno.test("readVolumeCommand() takes from the router's profile how the router behaves", () => {
   const answers = {
     maxComment: 230,
-    grow: "after-toggle",
+    grow: "live",
     adopt: "refused",
     subvolumeNames: "flat",
     subvolumeParent: "held",
@@ -433,13 +434,13 @@ Deno.test("readControllerConfig() takes from the router's profile how the router
   const { settings } = withProfile({ ...probed, answers });
   assert.deepEqual(
     [settings.maxCommentBytes, settings.growth, settings.subvolumeNames, settings.subvolumeParent],
-    [230, "after-toggle", "flat", "held"],
+    [230, "live", "flat", "held"],
   );
   assert.deepEqual([settings.copyReturns, settings.adopts], ["when-done", false]);
   assert.equal(withProfile({ ...probed, answers: { maxComment: 1024 } }).settings.maxCommentBytes, 255);
 });
 
-Deno.test("readControllerConfig() takes a wait from its flag before the profile, and the default without both", () => {
+Deno.test("readVolumeCommand() takes a wait from its flag before the profile, and the default without both", () => {
   const explicit = withProfile(probed, ["--settle-time", "5s", "--unexport-grace", "0s"]).settings;
   assert.deepEqual([explicit.settleMs, explicit.unexportGraceMs], [5000, 0]);
   const silent = withProfile({ ...probed, answers: {} }).settings;
@@ -455,7 +456,7 @@ const unfit: readonly (readonly [what: string, answers: RouterProfile["answers"]
 ];
 
 for (const [what, answers, reason] of unfit) {
-  Deno.test(`readControllerConfig() refuses the profile of a router with ${what}, and says why`, () => {
+  Deno.test(`readVolumeCommand() refuses the profile of a router with ${what}, and says why`, () => {
     const problems = problemsOf(() => withProfile({ ...probed, answers: { ...probed.answers, ...answers } }));
     assert.equal(problems.length, 1, problems.join("\n"));
     assert.match(problems[0]!, /^--router-profile /);
@@ -463,15 +464,15 @@ for (const [what, answers, reason] of unfit) {
   });
 }
 
-Deno.test("readControllerConfig() names the flag when a profile cannot be read, or is none", () => {
-  const args = [...reach, "--cluster-id", "c", "--router-profile", "/profile.json"];
+Deno.test("readVolumeCommand() names the flag when a profile cannot be read, or is none", () => {
+  const args = ["pvc-1", ...reach, "--cluster-id", "c", "--router-profile", "/profile.json"];
   const missing = problemsOf(() =>
-    readControllerConfig(args, none, () => {
+    readVolumeCommand(args, none, () => {
       throw new Error("no such file");
     })
   );
   assert.match(missing.join("\n"), /^--router-profile cannot be "\/profile.json": .*no such file/);
-  const foreign = problemsOf(() => readControllerConfig(args, none, () => "{}"));
+  const foreign = problemsOf(() => readVolumeCommand(args, none, () => "{}"));
   assert.match(foreign.join("\n"), /^--router-profile .*no router profile/);
 });
 

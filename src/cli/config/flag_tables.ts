@@ -120,7 +120,7 @@ export const routerFlags: FlagTable = {
     form: "text",
     help:
       "File that `rds-csi doctor --probe` wrote about this router: how long to wait for it follows from it, " +
-      "where no flag says so.",
+      "where no flag says so. A node takes several, with commas: its --fence-settle-time follows from them.",
   },
 };
 
@@ -142,6 +142,58 @@ const auditFlags: FlagTable = {
     help:
       "Delete what has had no owner for so long, as `rds-csi audit --delete-older-than` does; at least 1h. Without it nothing is deleted.",
   },
+};
+
+/** Flags of every command on a node: what `rds-csi serve` is told about it, word for word. */
+export const nodeFlags: FlagTable = {
+  "node-id": {
+    form: "text",
+    env: ["NODE_ID", "KUBE_NODE_NAME"],
+    help: `Id of this node, at most ${maxNodeIdBytes} characters; usually the Kubernetes node's name.`,
+  },
+  "connector": {
+    form: "text",
+    choices: ["nvme-tcp", "loop"],
+    fallback: "nvme-tcp",
+    help: "How this node reaches volumes: the kernel's NVMe/TCP, or loop devices on the simulator's files.",
+  },
+  "loop-backing": { form: "text", help: "The simulator's --backing folder, for --connector loop." },
+  "state-dir": {
+    form: "text",
+    fallback: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
+    help:
+      "Folder that remembers what is staged on this node; it must survive reboots. One process has it at a time.",
+  },
+  "topology": {
+    form: "list",
+    help:
+      "Segment of the topology that this node is in, as key=value: it reaches the volumes of those routers of --config that " +
+      "say the same. Every key of those has to be given; without them nothing is told of places.",
+  },
+  "max-volumes-per-node": {
+    form: "integer",
+    least: 0,
+    most: 4096,
+    fallback: "0",
+    help: "Most volumes on this node; 0 leaves it open.",
+  },
+  "fence-interval": {
+    form: "duration",
+    least: 1_000,
+    most: 600_000,
+    fallback: "30s",
+    help: "How often a node looks whether the router has taken a volume away from it.",
+  },
+  "fence-settle-time": {
+    form: "duration",
+    least: 3_000,
+    most: 3_600_000,
+    fallback: `${defaultFenceSettleMs / 1000}s`,
+    help:
+      "A volume that is to be unstaged, and that the router does not offer, is given up after 10 times this long; at least 3 " +
+      "times --fence-interval.",
+  },
+  "nqn-prefix": routerFlags["nqn-prefix"]!,
 };
 
 /** Flags of `rds-csi serve`. */
@@ -168,11 +220,6 @@ export const serveFlags: FlagTable = {
       "or :port for every IPv4 address; empty for nowhere.",
   },
   "driver-name": { form: "text", fallback: "rds.csi.srvlab.io", help: "Name of the CSI driver." },
-  "node-id": {
-    form: "text",
-    env: ["NODE_ID", "KUBE_NODE_NAME"],
-    help: `Id of this node, at most ${maxNodeIdBytes} characters; usually the Kubernetes node's name.`,
-  },
   "register": {
     form: "switch",
     help: "Register the driver with this node's kubelet itself, so that no node-driver-registrar is needed.",
@@ -203,52 +250,12 @@ export const serveFlags: FlagTable = {
   ...routerFlags,
   ...clusterFlags,
   ...auditFlags,
-  "connector": {
-    form: "text",
-    choices: ["nvme-tcp", "loop"],
-    fallback: "nvme-tcp",
-    help: "How this node reaches volumes: the kernel's NVMe/TCP, or loop devices on the simulator's files.",
-  },
-  "loop-backing": { form: "text", help: "The simulator's --backing folder, for --connector loop." },
-  "state-dir": {
-    form: "text",
-    fallback: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
-    help:
-      "Folder that remembers what is staged on this node; it must survive reboots. One process has it at a time.",
-  },
-  "topology": {
-    form: "list",
-    help:
-      "Segment of the topology that this node is in, as key=value: it reaches the volumes of those routers of --config that " +
-      "say the same. Every key of those has to be given; without them nothing is told of places.",
-  },
-  "max-volumes-per-node": {
-    form: "integer",
-    least: 0,
-    most: 4096,
-    fallback: "0",
-    help: "Most volumes on this node; 0 leaves it open.",
-  },
+  ...nodeFlags,
   "volume-metrics": {
     form: "switch",
     help:
       "Show what the kernel counts of each staged volume's device: bytes, reads, writes and time, with the volume's id as a " +
       "label, so that each volume is a series of its own for Prometheus. Needs Linux 5.15.",
-  },
-  "fence-interval": {
-    form: "duration",
-    least: 1_000,
-    most: 600_000,
-    fallback: "30s",
-    help: "How often a node looks whether the router has taken a volume away from it.",
-  },
-  "fence-settle-time": {
-    form: "duration",
-    least: 3_000,
-    most: 3_600_000,
-    fallback: `${defaultFenceSettleMs / 1000}s`,
-    help:
-      "How long the router has to lack a volume before a node gives it up; at least 3 times --fence-interval.",
   },
   ...legacyFlags,
 };

@@ -111,17 +111,19 @@ export function readRouterSettings(
   };
 }
 
-/** What was not asked of a router is assumed to be as on Linux, but for the one answer on which data depends. */
+/** What was not asked of a router is assumed to be as on Linux 5.6, which it shows itself to be. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
-  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, allowHost, maxComment = Infinity } =
-    answers;
+  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
+  const { identity, bootIdentity, allowHost } = answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
-    growth: grow ?? "live",
+    growth: grow ?? "after-toggle",
     adopts: adopt !== "refused",
     subvolumeNames: subvolumeNames ?? "nested",
     subvolumeParent: subvolumeParent ?? "free",
     copyReturns,
+    identity,
+    bootIdentity,
     allowHost,
   };
 }
@@ -132,19 +134,28 @@ export function readNothing(path: string): string {
 }
 
 /** What the router is known to do, and can be worked with. */
-function readProfile(
+export function readProfile(
   flags: FlagValues,
   nqnPrefix: string,
   readText: TextReader,
 ): RouterProfile | undefined {
   const path = flags.text("router-profile");
   if (path === "") return undefined;
+  const profile = readProfileFile(flags, path, readText);
+  for (const reason of narrowLimits(profile?.answers ?? {}, nqnPrefix.length + maxNqnTailBytes)) {
+    flags.problem("router-profile", path, `the profile of a router with room for volumes (${reason})`);
+  }
+  return profile;
+}
+
+/** A file of a profile; what is wrong with it is noted in the flags. */
+export function readProfileFile(
+  flags: FlagValues,
+  path: string,
+  readText: TextReader,
+): RouterProfile | undefined {
   try {
-    const profile = parseProfile(readText(path));
-    for (const reason of narrowLimits(profile.answers, nqnPrefix.length + maxNqnTailBytes)) {
-      flags.problem("router-profile", path, `the profile of a router with room for volumes (${reason})`);
-    }
-    return profile;
+    return parseProfile(readText(path));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     flags.problem("router-profile", path, `a file that \`rds-csi doctor --probe\` wrote (${reason})`);

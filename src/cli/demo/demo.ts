@@ -134,7 +134,7 @@ function chooseSubjects(
 }
 
 function demoName(kind: string): string {
-  const nonce = Array.from(systemRandom.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const nonce = systemRandom.bytes(4).toHex();
   return `demo-${kind}-${nonce}`;
 }
 

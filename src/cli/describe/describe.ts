@@ -17,10 +17,11 @@ import { type ViewAdapters, viewVolume, type VolumeView } from "./view.ts";
 import { volumesOfNode } from "../../doctor/node/volumes.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
-import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";
+import { nodeFlags } from "../config/flag_tables.ts";
+import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
-import { type Finding, problem, warning } from "../../volume/model/finding.ts";
+import { advice, type Finding, type Fix, problem, warning } from "../../volume/model/finding.ts";
 
 /** Flags of `rds-csi describe`. */
 export const describeCommandFlags: FlagTable = {
@@ -142,10 +143,10 @@ export function judgeView(view: VolumeView): readonly Finding[] {
   if (damaged !== undefined) return [problem("StateDamaged", damaged)];
   if (stagingState === undefined) {
     const found = "there is no state file: attached by hand, left behind, or another driver's";
-    return [warning("NoState", found, `if nobody uses it: rds-csi detach ${view.id}`)];
+    return [warning("NoState", found, advice(`if nobody uses it: rds-csi detach ${view.id}`))];
   }
   return [
-    ...view.health.map(({ reason, message }) => problem(reason, message, fixes[reason])),
+    ...view.health.map(({ reason, message }) => problem(reason, message, fixFor(reason))),
     ...judgeConnected(view, stagingState),
     ...judgeUse(view, stagingState),
   ];
@@ -162,11 +163,17 @@ const fixes: Readonly<Record<string, string>> = {
   NotMounted: restart,
   TargetMissing: restart,
   TargetMismatch: restart,
+  DeviceMissing: restart,
   DeviceMismatch: restart,
   FilesystemReadOnly: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",
   FilesystemShutDown: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",
   NotStaged: "the kubelet goes on with it",
 };
+
+function fixFor(reason: string): Fix | undefined {
+  const words = fixes[reason];
+  return words === undefined ? undefined : advice(words);
+}
 
 function judgeConnected({ connected }: VolumeView, stagingState: StagingState): readonly Finding[] {
   const foreign = connected.map(({ nqn }) => nqn).filter((nqn) => nqn !== stagingState.nqn);

@@ -1,4 +1,4 @@
-import { formatBytes } from "../../doctor/router/storage.ts";
+import { formatBytes } from "../../doctor/router/pools.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
 import { connectionsOf, type MountView, type VolumeView } from "./view.ts";

@@ -4,7 +4,7 @@ import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
-import { type Finding, skipped } from "../../volume/model/finding.ts";
+import { type Finding, type FindingListener, skipped } from "../../volume/model/finding.ts";
 import { checkUp, type CheckupAdapters } from "./router_checkup.ts";
 import { examineNode } from "../../doctor/node/node_checks.ts";
 import type { NodeCheckAdapters } from "../../doctor/node/check.ts";
@@ -17,14 +17,15 @@ import {
 } from "./options.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
-import { withProgress } from "../progress.ts";
+import { type Progress, withProgress } from "../progress.ts";
+import { runLimited } from "../../async/deadline.ts";
 import { openTransport } from "../serve/router.ts";
 import { discover } from "../../nvme/discover.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
 import type { HostSide } from "../../doctor/probe/question.ts";
 import type { ProbeSessionLimits } from "../../doctor/probe/session.ts";
-import { probeRouter } from "../../doctor/probe/probe.ts";
+import { prepareReboot, probeRouter } from "../../doctor/probe/probe.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
@@ -42,7 +43,8 @@ empty file in --state-dir that it makes and takes away again.
 
 With --probe it asks the router what differs between routers, on scratch volumes in the one --base-path that is then
 required, and prints the profile of this router, for --router-profile and for a bug report. Everything it makes is
-called rds-csi-probe-… and is removed again, also after Ctrl-C; what a killed probe left goes with the next one.
+called rds-csi-probe-… and is removed again, also after Ctrl-C; what a killed probe left goes with the next one. What a
+reboot does to exports it finds out in two runs, with --before-reboot and with --after-reboot.
 
 Flags:
 `;
@@ -92,41 +94,82 @@ async function checkUpNamed(
   named: DoctorHalves["named"],
   adapters: CheckupAdapters,
   context: CallContext,
-): Promise<readonly Finding[]> {
-  const all = named.map(async ({ name, options }) =>
-    (await checkUp(options, adapters, context)).map((finding) => ({
-      ...finding,
-      check: `${name}/${finding.check}`,
-    }))
+  found: FindingListener,
+): Promise<void> {
+  const all = named.map(({ name, options }) =>
+    checkUp(options, adapters, context, (finding) => found({ ...finding, check: `${name}/${finding.check}` }))
   );
-  return (await Promise.all(all)).flat();
+  await Promise.all(all);
 }
 
-/** Prints the findings, and gives the exit code. */
+/** Prints each finding as it comes, for a program all at the end, and gives the exit code. What was found stays when it is stopped. */
 export async function examine(
   halves: DoctorHalves,
   adapters: DoctorAdapters,
   io: CommandIo,
 ): Promise<number> {
-  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
-  const context = { requestId: "doctor", signal, deadlineMs: adapters.router.clock.now() + timeoutMs };
-  const { router, named, node } = halves;
-  const reporting = { io, clock: adapters.router.clock, quiet: halves.json };
-  const findings = await withProgress("doctor", reporting, async (progress): Promise<readonly Finding[]> => {
-    if (node !== undefined) progress("looking at this machine");
-    const ofNode = node === undefined
-      ? []
-      : await examineNode({ ...adapters.node(node), options: node, context });
-    if (router !== undefined) progress(`looking at the router at ${router.router.address}`);
-    const ofRouter = router === undefined
-      ? named.length > 0 ? [] : [skipped("router", "not looked at, as no --rds-address is given")]
-      : await checkUp(router, adapters.router, context);
-    if (named.length > 0) progress(`looking at ${named.length} routers`);
-    return [...ofNode, ...ofRouter, ...await checkUpNamed(named, adapters.router, context)];
-  });
-  if (halves.json) io.out(JSON.stringify(findings, null, 2));
-  else for (const line of [...formatFindings(findings), formatSummary(findings)]) io.out(line);
-  return findings.some(({ state }) => state === "problem") ? exitCodes.failed : exitCodes.ok;
+  const { clock } = adapters.router;
+  const findings: Finding[] = [];
+  const width = checkWidth(halves);
+  const found = (finding: Finding) => {
+    findings.push(finding);
+    if (halves.json) return;
+    io.rewrite?.("");
+    for (const line of formatFindings([finding], width)) io.out(line);
+  };
+  const reporting = { io, clock, quiet: halves.json };
+  let stopped: VolumeError | undefined;
+  try {
+    await withProgress("doctor", reporting, (progress) =>
+      runLimited(
+        clock,
+        { name: "doctor", timeoutMs, signal: io.signal },
+        (context) => lookAtAll(halves, adapters, context, progress, found),
+      ));
+  } catch (error) {
+    if (!isEnd(error)) throw error;
+    stopped = error;
+  }
+  if (halves.json) io.out(JSON.stringify(byRouter(findings, halves), null, 2));
+  else io.out(formatSummary(findings));
+  if (stopped !== undefined) io.err(`doctor: stopped before everything was looked at: ${stopped.message}`);
+  const isProblem = findings.some(({ state }) => state === "problem");
+  return isProblem || stopped !== undefined ? exitCodes.failed : exitCodes.ok;
+}
+
+function isEnd(error: unknown): error is VolumeError {
+  return VolumeError.is(error, "cancelled") || VolumeError.is(error, "deadline");
+}
+
+async function lookAtAll(
+  { router, named, node }: DoctorHalves,
+  adapters: DoctorAdapters,
+  context: CallContext,
+  progress: Progress,
+  found: FindingListener,
+): Promise<void> {
+  if (node !== undefined) {
+    progress("looking at this machine");
+    await examineNode({ ...adapters.node(node), options: node, context }, found);
+  }
+  if (router !== undefined) {
+    progress(`looking at the router at ${router.router.address}`);
+    await checkUp(router, adapters.router, context, found);
+  } else if (named.length === 0) found(skipped("router", "not looked at, as no --rds-address is given"));
+  if (named.length > 0) progress(`looking at ${named.length} routers`);
+  await checkUpNamed(named, adapters.router, context, found);
+}
+
+/** In the order of the routers, which are looked at all at once. */
+function byRouter(findings: readonly Finding[], { named }: DoctorHalves): readonly Finding[] {
+  const place = ({ check }: Finding) => named.findIndex(({ name }) => check.startsWith(`${name}/`));
+  return findings.toSorted((one, other) => place(one) - place(other));
+}
+
+/** Room for the name of every check: which ones come is not known when the first is printed. */
+function checkWidth({ named }: DoctorHalves): number {
+  const longest = "nvme-transport".length;
+  return longest + Math.max(0, ...named.map(({ name }) => name.length + 1));
 }
 
 /** What a check-up of this machine needs: its own kernel and tools, and the node service's view of volumes. */
@@ -156,9 +199,9 @@ function depsOrReason({ config }: NodeCheckRequest, parts: NodeParts): NodeCheck
   }
 }
 
-/** The findings as aligned lines, each fix on a line of its own below what it puts right. */
-export function formatFindings(findings: readonly Finding[]): string[] {
-  const width = Math.max(...findings.map(({ check }) => check.length), "fix".length);
+/** The findings as aligned lines, each fix on a line of its own below what it puts right. @param minWidth of their names */
+export function formatFindings(findings: readonly Finding[], minWidth = "fix".length): string[] {
+  const width = Math.max(...findings.map(({ check }) => check.length), minWidth);
   return findings.flatMap(({ state, check, found, fix }) => [
     `${state.padEnd(stateWidth)}  ${check.padEnd(width)}  ${oneLine(found)}`,
     ...(fix === undefined ? [] : [`${"".padEnd(stateWidth)}  ${"fix".padEnd(width)}  ${oneLine(fix)}`]),
@@ -188,6 +231,8 @@ interface ProbeAdapters {
   readonly limits?: ProbeSessionLimits;
   /** How often two sessions race for the same disk. */
   readonly races?: number;
+  /** How long questions are begun, in milliseconds. */
+  readonly beginMs?: number;
   writeText(path: string, text: string): Promise<void>;
 }
 
@@ -197,12 +242,19 @@ export async function runProbe(
   adapters: ProbeAdapters,
   io: CommandIo,
 ): Promise<number> {
-  const { profile, unanswered } = await probeRouter({
+  const probing = {
     ...adapters,
     basePath: options.basePaths[0]!,
+    countsSessions: options.probeSessions,
+    afterReboot: options.reboot === "after",
     signal: io.signal,
-    say: (text) => io.err(`probe: ${text}`),
-  });
+    say: (text: string) => io.err(`probe: ${text}`),
+  };
+  if (options.reboot === "before") {
+    await prepareReboot(probing);
+    return exitCodes.ok;
+  }
+  const { profile, unanswered } = await probeRouter(probing);
   const text = formatProfile(profile, unanswered);
   if (options.output === "") io.out(text.trimEnd());
   else {

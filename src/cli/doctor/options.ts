@@ -4,18 +4,20 @@ import {
   readNothing,
   readNqnPrefix,
   readNvmeAddress,
+  readProfile,
   readRouter,
   readRouterLoosely,
   type RouterConfig,
   type TextReader,
 } from "../config/config.ts";
-import { routerFlags } from "../config/flag_tables.ts";
+import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
 import { readChosenBackends } from "../config/backends.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
+import type { RouterProfile } from "../../router_profile/profile.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
-import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";
+import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
 import type { NodeCheckOptions } from "../../doctor/node/check.ts";
 
 /** What the node half of a check-up is told: what its checks read, and how to open the node. */
@@ -28,6 +30,19 @@ export const doctorFlags: FlagTable = {
     form: "switch",
     help:
       "Ask the router what differs between routers, on scratch volumes in --base-path, and print its profile.",
+  },
+  "probe-sessions": {
+    form: "switch",
+    help:
+      "With --probe: count how many SSH sessions the router takes, up to 21; others may be turned away meanwhile.",
+  },
+  "before-reboot": {
+    form: "switch",
+    help: "With --probe: leave one exported scratch disk for --after-reboot, and ask nothing.",
+  },
+  "after-reboot": {
+    form: "switch",
+    help: "With --probe: find out first what a reboot did to the disk that --before-reboot left.",
   },
   "node": {
     form: "switch",
@@ -44,6 +59,10 @@ export const doctorFlags: FlagTable = {
 export interface DoctorOptions {
   readonly json: boolean;
   readonly probe: boolean;
+  /** Whether a probe counts the router's SSH sessions. */
+  readonly probeSessions: boolean;
+  /** Which side of a reboot a probe is on; "" is none. */
+  readonly reboot: "" | "before" | "after";
   /** "" prints. */
   readonly output: string;
   readonly router: RouterConfig;
@@ -55,6 +74,10 @@ export interface DoctorOptions {
   readonly cluster: string | undefined;
   /** Whether publishing without a fence is allowed. */
   readonly allowUnfenced: boolean;
+  /** How much of a pool may be promised; 1 is exactly its size. */
+  readonly overcommit: number;
+  /** What is known about the router beyond what every one does. */
+  readonly profile: RouterProfile | undefined;
 }
 
 /** What is to be looked at, at least one of the two. */
@@ -88,7 +111,9 @@ export function readDoctorHalves(
   const isNode = !probe && (flags.switch("node") || flags.isGiven("node-id") || !(hasRouter || hasFile));
   const problems: string[] = [];
   const named = hasFile ? collect(problems, () => readNamedRouters(flags, config)) ?? [] : [];
-  const router = hasRouter ? collect(problems, () => readDoctorOptions(args, env)) : undefined;
+  const router = hasRouter
+    ? collect(problems, () => readDoctorOptions(args, env, config.readText))
+    : undefined;
   const node = isNode ? collect(problems, () => readNodeCheckRequest(args, env, files)) : undefined;
   if (problems.length > 0) throw new FlagError([...new Set(problems)]);
   return { json: flags.switch("json"), router, named, node };
@@ -108,14 +133,17 @@ function readNamedRouters(
   const adapters = { readText, parseRouters, ownNodes: [], hasCluster: true };
   const backends = readChosenBackends(flags, adapters);
   flags.assertNoProblems();
-  return backends.map(({ router, settings }) => ({
+  return backends.map(({ router, settings, profile }) => ({
     name: settings.backend,
     options: {
       ...settings,
       json: flags.switch("json"),
       probe: false,
+      probeSessions: false,
+      reboot: "",
       output: "",
       router,
+      profile,
       cluster: settings.cluster === "" ? undefined : settings.cluster,
     },
   }));
@@ -150,20 +178,29 @@ function readNodeCheckRequest(
  *
  * @throws {FlagError} naming everything that is wrong, at once
  */
-export function readDoctorOptions(args: readonly string[], env: Environment): DoctorOptions {
+export function readDoctorOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+): DoctorOptions {
   const flags = readFlags(doctorFlags, args, env);
   const router = flags.switch("probe") ? readRouter(flags) : readRouterLoosely(flags);
   const clusterId = flags.text("cluster-id");
+  const nqnPrefix = readNqnPrefix(flags);
   const options: DoctorOptions = {
     json: flags.switch("json"),
     probe: flags.switch("probe"),
+    probeSessions: flags.switch("probe-sessions"),
+    reboot: flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "",
     output: flags.text("output"),
     router,
     basePaths: readBasePaths(flags),
     nvmeAddress: readNvmeAddress(flags, router),
     nvmePort: flags.number("nvme-port"),
-    nqnPrefix: readNqnPrefix(flags),
+    nqnPrefix,
     allowUnfenced: flags.switch("allow-unfenced"),
+    overcommit: flags.number("overcommit"),
+    profile: readProfile(flags, nqnPrefix, readText),
     cluster: clusterId === "" ? undefined : clusterHash(clusterId),
   };
   if (options.probe && (!flags.isGiven("base-path") || options.basePaths.length !== 1)) {
@@ -172,6 +209,15 @@ export function readDoctorOptions(args: readonly string[], env: Environment): Do
       flags.isGiven("base-path") ? options.basePaths.join(", ") : "",
       "one folder for --probe, named explicitly: scratch volumes are made and removed in it",
     );
+  }
+  if (!options.probe && options.probeSessions) {
+    flags.problem("probe-sessions", "true", "left out but with --probe");
+  }
+  if (options.reboot !== "" && !options.probe) {
+    flags.problem(`${options.reboot}-reboot`, "true", "left out but with --probe");
+  }
+  if (options.reboot === "before" && (flags.switch("after-reboot") || options.output !== "")) {
+    flags.problem("before-reboot", "true", "without --after-reboot and --output, as it asks nothing yet");
   }
   if (!options.probe && options.output !== "") {
     flags.problem("output", options.output, "a file with --probe only");

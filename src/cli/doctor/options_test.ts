@@ -31,6 +31,10 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...reach, "--probe", "--base-path", "/a/b", "--rds-host-key", "x"], "rds-key"],
   [[...reach, "--probe", "--base-path", "/a/b", "--rds-key", "/key"], "rds-host-key"],
   [[...reach, "--output", "/tmp/profile.json"], "output"],
+  [[...reach, "--before-reboot"], "before-reboot"],
+  [[...reach, "--after-reboot"], "after-reboot"],
+  [[...probe, "--base-path", "/a/b", "--before-reboot", "--after-reboot"], "before-reboot"],
+  [[...probe, "--base-path", "/a/b", "--before-reboot", "--output", "/tmp/profile.json"], "before-reboot"],
   [[...reach, "--what"], "what"],
 ];
 
@@ -87,6 +91,12 @@ for (const [args, flag] of wrong) {
     );
   });
 }
+
+Deno.test("readDoctorOptions() reads which side of a reboot a probe is on", () => {
+  const at = (...flags: string[]) =>
+    read(...probe, "--base-path", "/storage-pool/metal-csi", ...flags).reboot;
+  assert.deepEqual([at(), at("--before-reboot"), at("--after-reboot")], ["", "before", "after"]);
+});
 
 Deno.test("readDoctorOptions() takes a base path for the probe only where it is named", () => {
   const options = read(...probe, "--base-path", "/storage-pool/metal-csi", "--output", "/tmp/p.json");

@@ -2,10 +2,11 @@ import type { Network } from "../../host/network.ts";
 import { RouterClient } from "../../doctor/router/check.ts";
 import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
-import { type Finding, warning } from "../../volume/model/finding.ts";
+import { type Finding, type FindingListener, warning } from "../../volume/model/finding.ts";
 import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";
-import { judgeHostKey, judgeLogin, judgeReach } from "../../doctor/router/access.ts";
+import { judgeHostKey, judgeLogin, judgeReach, type SecretState } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
+import { judgeKeyFile } from "../../routeros/ssh/ssh_transport.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -36,24 +37,23 @@ export async function checkUp(
   options: DoctorOptions,
   adapters: CheckupAdapters,
   context: CallContext,
-): Promise<Finding[]> {
-  const findings = [await checkReach(options, adapters)];
+  found: FindingListener,
+): Promise<void> {
+  const reach = await checkReach(options, adapters);
+  found(reach);
   let volumes: readonly StoredVolume[] | undefined;
-  if (findings[0]!.state === "ok") {
-    const entrance = await enter(options, adapters, context);
-    findings.push(...entrance.findings);
-    const inside = entrance.transport === undefined
-      ? notRead()
-      : await readInside(entrance.transport, options, adapters, context);
-    findings.push(...inside.findings);
-    volumes = inside.volumes;
-  } else findings.push(...notRead(["host-key", "login"]).findings);
+  if (reach.state === "ok") {
+    const { findings, transport } = await enter(options, adapters, context);
+    findings.forEach(found);
+    if (transport === undefined) found(notRead());
+    else volumes = await readInside(transport, options, adapters, context, found);
+  } else found(notRead(["host-key", "login"]));
   const { nvmePort: port } = options;
   const ports = options.nvmeAddress.split(",").map(async (address) => {
     const reach = await adapters.network.reach(address, port, connectMs);
     return judgeNvmePort({ address, port, reach, volumes });
   });
-  return [...findings, ...await Promise.all(ports)];
+  (await Promise.all(ports)).forEach(found);
 }
 
 async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapters): Promise<Finding> {
@@ -140,30 +140,45 @@ async function logIn(
     (await transport.connect(signal)).close();
     return { finding: judgeLogin({ ...facts, failure: undefined }), transport };
   } catch (error) {
-    return { finding: judgeLogin({ ...facts, failure: describe(error) }), transport: undefined };
+    const secret = await judgeSecret(router, adapters);
+    return { finding: judgeLogin({ ...facts, failure: describe(error), secret }), transport: undefined };
   }
 }
 
-interface Inside {
-  readonly findings: readonly Finding[];
-  /** Undefined when they could not be asked for. */
-  readonly volumes: readonly StoredVolume[] | undefined;
+/** What the file of the credentials is like. */
+async function judgeSecret(
+  { keyFile, passwordFile }: DoctorOptions["router"],
+  { readText }: CheckupAdapters,
+): Promise<SecretState> {
+  try {
+    const text = await readText(keyFile ?? passwordFile ?? "");
+    if (keyFile !== undefined) return judgeKeyFile(text);
+    return text.trim() === "" ? "missing" : "usable";
+  } catch {
+    return "missing";
+  }
 }
 
+/** Returns the volumes; undefined when they could not be asked for. */
 async function readInside(
   transport: SshTransport,
   options: DoctorOptions,
   adapters: CheckupAdapters,
   context: CallContext,
-): Promise<Inside> {
+  found: FindingListener,
+): Promise<readonly StoredVolume[] | undefined> {
   const { clock } = adapters;
   const session = new Session({ ...adapters, transport });
   try {
     const router = new RouterClient({ ...adapters, session, context });
-    const { basePaths, cluster, allowUnfenced } = options;
-    const settings = { user: options.router.user, basePaths, cluster, allowUnfenced, clock };
-    const findings = await runRouterChecks(router, settings);
-    return { findings, volumes: await volumesOf(router) };
+    const settings = {
+      ...options,
+      user: options.router.user,
+      allocation: options.profile?.answers.allocation,
+      clock,
+    };
+    await runRouterChecks(router, settings, found);
+    return await volumesOf(router);
   } finally {
     session.close();
   }
@@ -178,9 +193,9 @@ async function volumesOf(router: RouterClient): Promise<readonly StoredVolume[] 
   }
 }
 
-function notRead(before: readonly string[] = []): Inside {
+function notRead(before: readonly string[] = []): Finding {
   const names = [...before, ...routerChecks.map(({ name }) => name)];
-  return { findings: [warning("router", `not looked at: ${names.join(", ")}`)], volumes: undefined };
+  return warning("router", `not looked at: ${names.join(", ")}`);
 }
 
 function describe(error: unknown): string {

@@ -14,11 +14,11 @@ import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { backendClusterHash, type VolumeIdPrefix } from "../../volume/model/ids.ts";
-import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
+import type { DetachedNodes, FormatConsents, MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import { Lead } from "./leadership.ts";
-import { objectsOfRouter, type SharedDeps } from "./router_cluster.ts";
+import { type SharedDeps, viewOfRouter } from "./router_cluster.ts";
 
 /** What {@linkcode ClusterSide} needs beside its configuration. */
 export interface ClusterAdapters {
@@ -43,7 +43,9 @@ export interface ClusterPart {
 export interface ClusterCollaborators extends Required<Pick<SharedDeps, "projection" | "events">> {
   readonly nodes: NodeDirectory;
   readonly clusterView: ClusterView;
+  readonly consents: FormatConsents;
   readonly pairs?: MigrationPairs;
+  readonly detachedNodes: DetachedNodes;
   /** Whether its audits report what is nobody's: one router's do, so that it is reported once. */
   readonly reportsUnknown: boolean;
 }
@@ -92,6 +94,8 @@ export class ClusterSide {
       projection,
       nodes: this.#cluster.nodes(fixedNodes(knownNodes)),
       clusterView: this.#cluster.use,
+      detachedNodes: this.#cluster.detachedNodes(),
+      consents: this.#cluster.consents(),
       events: this.#events,
       ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
       reportsUnknown: this.#projections.push(projection) === 1,
@@ -155,7 +159,7 @@ export class ClusterSide {
 
   /** The loops of one router: one that does not answer holds up its own alone. */
   async #lead({ deps, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
-    const own = objectsOfRouter(ids, this.#cluster.objects());
+    const own = viewOfRouter(ids, this.#cluster.use, false);
     await Promise.all([new ReconcileLoop(deps, own, this.#config.rounds).run(signal), audits.run(signal)]);
   }
 

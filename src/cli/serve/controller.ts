@@ -11,7 +11,8 @@ import type { RouterObserver } from "../../routeros/ssh/observer.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
-import { type ControllerEvents, fanOutEvents } from "../../volume/ports/controller_events.ts";
+import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { ClusterSide } from "./cluster.ts";
@@ -42,7 +43,7 @@ export interface Controller {
 export interface ControllerAdapters extends RouterAdapters {
   /** Who counts what happens with that router. */
   events(backend: string): ControllerEvents;
-  routerEvents(backend: string): RouterEvents;
+  routerEvents(backend: string): readonly RouterEvents[];
   /** Its cluster, if it has one, and its name there. */
   readonly cluster?: ClusterConfig | undefined;
   readonly driverName: string;
@@ -201,7 +202,7 @@ async function openBackend(
     ids,
     {
       ...cluster,
-      events: fanOutEvents(
+      events: fanOut(
         adapters.events(settings.backend),
         ...cluster === undefined ? [] : [cluster.events],
       ),
@@ -216,12 +217,12 @@ async function openBackend(
     allowUnfenced: settings.allowUnfenced,
     fence: lead && (() => lead.refusal()),
     observers: [
-      routerEvents,
+      ...routerEvents,
       { inventory: (reading) => reads.seen(reading) },
       misplacedObserver(config, misplaced, adapters.log),
     ],
   });
-  routerEvents.load(() => router.load);
+  for (const events of routerEvents) events.load(() => router.load);
   const own = { misplaced, alone: isAlone(adapters, side), ...cluster && { nodes: cluster.nodes } };
   const deps = controllerDeps(config, router, adapters, adapters.log, { ...shared, ...own });
   const stop = new AbortController();

@@ -3,9 +3,12 @@ import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { VolumeStore } from "../../volume/ports/store.ts";
 import {
   anyPair,
+  type DetachedNodes,
   fixedNodes,
+  type FormatConsents,
   type MigrationPairs,
   type NodeDirectory,
+  unknownDetachedNodes,
 } from "../../volume/ports/cluster_ports.ts";
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { MisplacedVolumes } from "../../controller/misplaced.ts";
@@ -15,7 +18,8 @@ import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.t
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { type ControllerEvents, uncountedByController } from "../../volume/ports/controller_events.ts";
+import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { unheard } from "../../volume/ports/event_listener.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { noProjection, type VolumeProjection } from "../../volume/ports/projection.ts";
 
@@ -29,6 +33,10 @@ export interface ControllerCollaborators {
   readonly nodes?: NodeDirectory;
   /** @default {any two nodes} */
   readonly pairs?: MigrationPairs;
+  /** @default {nothing is known of nodes that have left} */
+  readonly detachedNodes?: DetachedNodes;
+  /** @default {none: nobody can be asked} */
+  readonly consents?: FormatConsents;
   /** The locks of the calls that are served. @default {locks of its own} */
   readonly locks?: VolumeLocking;
   /** @default {none: nobody can be asked who has a volume} */
@@ -49,9 +57,20 @@ export function controllerDeps(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, clusterView, misplaced, alone = false }:
-    ControllerCollaborators = {},
+  collaborators: ControllerCollaborators = {},
 ): ControllerDeps {
+  const {
+    events,
+    projection,
+    nodes,
+    locks,
+    pairs,
+    detachedNodes,
+    consents,
+    clusterView,
+    misplaced,
+    alone = false,
+  } = collaborators;
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
     store,
@@ -63,10 +82,12 @@ export function controllerDeps(
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,
-    events: events ?? uncountedByController,
+    events: events ?? unheard,
     projection: projection ?? noProjection,
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,
+    detachedNodes: detachedNodes ?? unknownDetachedNodes,
+    consents,
     clusterView,
     misplaced,
     notes: { warn: (message, fields) => log.warn(message, fields) },

@@ -51,3 +51,27 @@ Deno.test("FirstAnswer gives up an answer that does not come, and ends with its 
   assert.equal(reasons.length, 2);
   assert.equal(clock.waiting, 0);
 });
+
+Deno.test("FirstAnswer asks again once at a time, only after the first answer, and waits for none", async () => {
+  const clock = new FakeClock();
+  const stop = new AbortController();
+  let asked = 0;
+  const answer = new FirstAnswer(({ signal }) => {
+    if (++asked === 1) return Promise.resolve();
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  assert.equal(answer.askAgain(clock, stop.signal), 0);
+  assert.equal(asked, 0, "that is for whoever seeks the first one");
+  await answer.ask(context);
+  for (let i = 0; i < 3; i++) answer.askAgain(clock, stop.signal);
+  assert.equal(asked, 2);
+  await clock.advance(29_000);
+  assert.equal(answer.askAgain(clock, stop.signal), 29_000);
+  await clock.advance(1_000);
+  assert.equal(answer.askAgain(clock, stop.signal), 0);
+  assert.equal(asked, 3);
+  stop.abort(new VolumeError("cancelled", "stop"));
+  await clock.advance(0);
+  answer.askAgain(clock, stop.signal);
+  assert.deepEqual([asked, clock.waiting], [3, 0]);
+});

@@ -5,6 +5,7 @@ import { nodeMethods } from "../../csi/services/node.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";
+import { thisMachine } from "../../host/machine.ts";
 import { lockFolder, type Release } from "../../host/folder_lock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { Libc } from "../../host/libc.ts";
@@ -22,7 +23,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
 import type { BlockDevices, Connector, Mounts, Paths } from "../../volume/ports/node_ports.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
-import { type NodeEvents, uncounted } from "../../volume/ports/node_events.ts";
+import { unheard } from "../../volume/ports/event_listener.ts";
+import type { NodeEvents } from "../../volume/ports/node_events.ts";
 
 /** What of the machine a node stands on. */
 export interface NodeParts {
@@ -37,7 +39,7 @@ export interface NodeParts {
 }
 
 /** This machine's kernel and tools. */
-export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = uncounted): NodeParts {
+export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = unheard): NodeParts {
   const processes = new SystemProcesses({ clock, events });
   const files = new Libc();
   const onHang = () => events.occurred({ kind: "operation-hung", operation: "file" });
@@ -92,6 +94,7 @@ export async function openNode(
   const watch = new FenceWatch({
     deps,
     fencing: service.fencing,
+    forgotten: service.forgotten,
     lock: { tryTake: (keys) => locks.tryTake(keys, "the look for fenced volumes") },
     random,
     intervalMs: config.fenceIntervalMs,
@@ -182,6 +185,7 @@ export function openNodeDeps(
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
     paths,
+    machine: thisMachine(files),
     clock,
     events,
     settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology },

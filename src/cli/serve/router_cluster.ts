@@ -1,13 +1,12 @@
 import type { ControllerDeps } from "../../controller/deps.ts";
-import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
-import type { ClusterView } from "../../volume/ports/cluster_view.ts";
+import type { ClusterAttachment, ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 
 /** What the controllers of all routers share: it knows volumes by the ids that clients know. */
 export type SharedDeps =
   & Pick<ControllerDeps, "events" | "locks">
-  & Partial<Pick<ControllerDeps, "projection" | "pairs" | "clusterView">>;
+  & Partial<Pick<ControllerDeps, "projection" | "pairs" | "detachedNodes" | "consents" | "clusterView">>;
 
 /**
  * What the controllers share, as the controller of one router sees it: only what is about its own volumes, by the ids that
@@ -21,16 +20,9 @@ export function sharedWithRouter(
   reportsUnknown: boolean,
 ): SharedDeps {
   if (!ids.isOfSeveral) return shared;
-  const { events, locks, projection, pairs, clusterView } = shared;
+  const { events, locks, projection, pairs, detachedNodes, consents, clusterView } = shared;
   return {
-    events: {
-      occurred: (event) => events.occurred(withPrefix(ids, event)),
-      audited: (counts) => events.audited?.(counts),
-      inventoryRead: (totals, atMs) => {
-        const volumes = totals.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) }));
-        events.inventoryRead?.({ ...totals, volumes }, atMs);
-      },
-    },
+    events: { occurred: (event) => events.occurred(withPrefix(ids, event)) },
     locks: { tryTake: (keys, holder) => locks.tryTake(keys.map((key) => ids.add(key)), holder) },
     ...projection && {
       projection: {
@@ -47,25 +39,35 @@ export function sharedWithRouter(
       },
     },
     ...pairs && { pairs: { reasonAgainst: (id, signal) => pairs.reasonAgainst(ids.add(id), signal) } },
+    ...detachedNodes && {
+      detachedNodes: {
+        reasonAgainst: (node, signal) =>
+          detachedNodes.reasonAgainst({ ...node, volumeId: ids.add(node.volumeId) }, signal),
+      },
+    },
+    ...consents && {
+      consents: {
+        claimOf: (id) => consents.claimOf(ids.add(id)),
+        allowsFormat: (id, epoch, signal) => consents.allowsFormat(ids.add(id), epoch, signal),
+      },
+    },
     ...clusterView && { clusterView: viewOfRouter(ids, clusterView, reportsUnknown) },
   };
 }
 
 function withPrefix(ids: VolumeIdPrefix, event: ControllerEvent): ControllerEvent {
-  if (event.kind !== "out-of-space") return { ...event, volumeId: ids.add(event.volumeId) };
-  const { about } = event;
-  return { ...event, about: typeof about === "string" ? ids.add(about) : about };
-}
-
-/** What a router's loops compare it with. An attachment that cannot be told may be about any router's volume. */
-export function objectsOfRouter(ids: VolumeIdPrefix, objects: ClusterObjects): ClusterObjects {
-  return {
-    attachments: async (signal) =>
-      (await objects.attachments(signal)).flatMap((one): ClusterAttachment[] =>
-        one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
-      ),
-    volumeContext: (id) => objects.volumeContext(ids.add(id)),
-  };
+  switch (event.kind) {
+    case "audited":
+      return event;
+    case "inventory-read": {
+      const volumes = event.totals.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) }));
+      return { ...event, totals: { ...event.totals, volumes } };
+    }
+    case "out-of-space":
+      return { ...event, about: typeof event.about === "string" ? ids.add(event.about) : event.about };
+    default:
+      return { ...event, volumeId: ids.add(event.volumeId) };
+  }
 }
 
 /**
@@ -81,6 +83,16 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
   return {
     volumes: async (context) => (await view.volumes(context)).flatMap((one) => stripped(ids, one)),
     attachments: async (context) => (await view.attachments(context)).flatMap((one) => stripped(ids, one)),
+    // One whose volume is unknown may be about any router's.
+    allAttachments: async (context) =>
+      (await view.allAttachments(context)).flatMap((one): ClusterAttachment[] =>
+        one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
+      ),
+    volumeContext: (id) => view.volumeContext(ids.add(id)),
+    snapshotHandles: async (context) => {
+      const handles = await view.snapshotHandles(context);
+      return handles && new Set([...handles].flatMap((handle) => [handle, splitHandle(handle).id]));
+    },
     unknownVolumeAttachments: async (context) =>
       reportsUnknown ? await view.unknownVolumeAttachments(context) : [],
     assertAttachmentsReadable: (context) => view.assertAttachmentsReadable(context),

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { FakeClusterObjects } from "../../../tests/fakes/cluster_objects.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
@@ -8,7 +7,7 @@ import { ReconcileLoop } from "../../controller/reconcile/loop.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { parseComment } from "../../volume/model/record.ts";
-import { objectsOfRouter, sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
+import { sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
@@ -16,10 +15,10 @@ const graceMs = 600_000;
 const publishContext = { epoch: "4-0a0b0c0d" };
 
 /** A router with a volume `pvc-1` that node-1 has held for long, and its loops by what the cluster shows it. */
-function routerOf(cluster: FakeClusterObjects, prefix: string) {
+function routerOf(cluster: FakeClusterView, prefix: string) {
   const controller = testController();
   controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
-  const own = objectsOfRouter(new VolumeIdPrefix(prefix), cluster);
+  const own = viewOfRouter(new VolumeIdPrefix(prefix), cluster, false);
   const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs } } as const;
   const rounds = new ReconcileLoop(controller.deps, own, settings);
   return {
@@ -50,7 +49,7 @@ const views: readonly (readonly [what: string, handles: readonly string[], expor
 
 for (const [what, handles, exported] of views) {
   Deno.test(`of two volumes of one slot on two routers each is judged by its own attachments alone: ${what}`, async () => {
-    const cluster = new FakeClusterObjects();
+    const cluster = new FakeClusterView();
     const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
     for (const handle of handles) cluster.attach(handle, "node-1", { publishContext });
     for (const router of routers) await router.run();
@@ -60,7 +59,7 @@ for (const [what, handles, exported] of views) {
 }
 
 Deno.test("an attachment whose volume cannot be told keeps every router from withdrawing", async () => {
-  const cluster = new FakeClusterObjects();
+  const cluster = new FakeClusterView();
   const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
   cluster.list.push({
     volumeId: undefined,
@@ -74,7 +73,7 @@ Deno.test("an attachment whose volume cannot be told keeps every router from wit
 });
 
 Deno.test("a later epoch of the volume of that slot on another router withdraws nothing", async () => {
-  const cluster = new FakeClusterObjects();
+  const cluster = new FakeClusterView();
   const [bare, named] = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
   cluster.attach("pvc-1", "node-1", { publishContext });
   cluster.attach("nas2/pvc-1", "node-1", { publishContext: { epoch: "9-0a0b0c0d" } });
@@ -138,23 +137,50 @@ Deno.test("viewOfRouter() shows volumes and attachments of its own router, and o
 });
 
 Deno.test("events and locks go by handles", () => {
-  const reported: ControllerEvent[] = [];
+  const reported: unknown[] = [];
   const locks = new VolumeLocks();
-  const shared = { events: { occurred: (event: ControllerEvent) => void reported.push(event) }, locks };
+  const shared = {
+    events: {
+      occurred: (event: ControllerEvent) => {
+        if (event.kind === "audited") reported.push(event.kind);
+        else if (event.kind === "inventory-read") reported.push(event.totals.volumes.map(({ id }) => id));
+        else reported.push("about" in event ? event.about : event.volumeId);
+      },
+    },
+    locks,
+  };
   const { events, locks: own } = sharedWithRouter(new VolumeIdPrefix("nas2/"), shared, false);
   const claim = { namespace: "n", name: "c", uid: "u" };
   events.occurred({ kind: "attach-refused", volumeId: "pvc-1", nodeId: "n", message: "" });
   events.occurred({ kind: "out-of-space", about: "pvc-1", message: "" });
   events.occurred({ kind: "out-of-space", about: claim, message: "" });
-  assert.deepEqual(reported.map((event) => "about" in event ? event.about : event.volumeId), [
-    "nas2/pvc-1",
-    "nas2/pvc-1",
-    claim,
-  ]);
+  events.occurred({ kind: "audited", counts: new Map() });
+  const volume = {
+    ...{ id: "pvc-1", sizeBytes: 1n, basePath: "/pool/csi", holders: [], exported: false },
+    ...{ migrating: false, epoch: 0 },
+  };
+  const totals = { folders: [], volumes: [volume], withSnapshots: false };
+  events.occurred({ kind: "inventory-read", totals, atMs: 0 });
+  assert.deepEqual(reported, ["nas2/pvc-1", "nas2/pvc-1", claim, "audited", ["nas2/pvc-1"]]);
   locks.take(["pvc-1"], "a call");
   const release = own.tryTake(["pvc-1"], "the loop");
   assert.ok(release !== undefined, "the other router's volume is another one");
   assert.equal(locks.tryTake(["nas2/pvc-1"], "a call"), undefined);
   release();
   assert.ok(locks.tryTake(["nas2/pvc-1"], "a call"));
+});
+
+Deno.test("the cluster is asked by handles whether a node has given a volume up, and who may share it", async () => {
+  const asked: string[] = [];
+  const shared = sharedWithRouter(new VolumeIdPrefix("nas2/"), {
+    events: { occurred: () => {} },
+    locks: new VolumeLocks(),
+    pairs: { reasonAgainst: (id) => (asked.push(id), Promise.resolve("no pair")) },
+    detachedNodes: { reasonAgainst: ({ volumeId }) => (asked.push(volumeId), Promise.resolve("away")) },
+  }, false);
+  const { signal } = new AbortController();
+  assert.equal(await shared.pairs!.reasonAgainst("pvc-1", signal), "no pair");
+  const left = { volumeId: "pvc-1", nodeDigest: "0a0b0c0d" };
+  assert.equal(await shared.detachedNodes!.reasonAgainst(left, signal), "away");
+  assert.deepEqual(asked, ["nas2/pvc-1", "nas2/pvc-1"]);
 });

@@ -114,6 +114,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   const telemetry = openTelemetry(config.metricsAddress, factsOf(config), adapters.clock);
   const roles = await openRoles(config, adapters, log, telemetry);
   const router = roles.controller && new FirstAnswer(roles.controller.ready);
+  const over = new AbortController();
   const services = servicesOf(config, roles, router);
   const observe = (record: CallRecord) => telemetry.observe(record);
   const { endpoint } = config;
@@ -130,6 +131,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   telemetry.serve(log, {
     isInPlace: () => server.isInPlace(),
     hasAnswered: () => isWaiting(roles) || (router?.isIn ?? true),
+    askAgain: () => isWaiting(roles) ? 0 : router?.askAgain(clock, over.signal) ?? 0,
   });
   const registration = await register(config, adapters, log, telemetry);
   const { lead } = roles.controller ?? {};
@@ -143,7 +145,10 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
       if (telemetry.url !== undefined && mayAsk) await router?.seek(adapters.clock, signal);
     },
     lost: lead?.lost ?? new Promise(() => {}),
-    stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
+    stop: async (graceMs) => {
+      over.abort(new Error("the driver stops"));
+      await stopDriver(server, { ...roles, registration }, telemetry, log, graceMs);
+    },
   };
 }
 
@@ -249,6 +254,12 @@ function hasTopology({ backends, node }: ServeConfig): boolean {
   );
 }
 
+/** One router that does not is enough: a caller asks for the driver, and not for a volume. */
+function growsOnline({ controller, backends }: ServeConfig): boolean {
+  const all = controller === undefined ? backends : [controller];
+  return all.length > 0 && all.every(({ settings }) => settings.growth === "live");
+}
+
 function servicesOf(
   config: ServeConfig,
   { controller, node }: Roles,
@@ -259,6 +270,7 @@ function servicesOf(
     vendorVersion: version,
     controllerServed: controller !== undefined,
     hasTopology: hasTopology(config),
+    growsOnline: growsOnline(config),
     ...(router === undefined ? {} : {
       ready: async (context: CallContext) => {
         await controller?.lead?.held(context);

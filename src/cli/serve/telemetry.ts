@@ -7,31 +7,27 @@ import { type ListenAddress, serveTelemetry, type TelemetryServer } from "../../
 import type { Logger } from "../../telemetry/log.ts";
 import { MetricRegistry } from "../../telemetry/metrics.ts";
 import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
-import {
-  type RouterEvents,
-  routerEventsOf,
-  RouterMetrics,
-  uncountedRouter,
-} from "../../telemetry/router_metrics.ts";
+import { type RouterEvents, RouterMetrics } from "../../telemetry/router_metrics.ts";
 import { type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
 import { StatusStore } from "../../telemetry/status/status_store.ts";
-import {
-  type ControllerEvents,
-  fanOutEvents,
-  uncountedByController,
-} from "../../volume/ports/controller_events.ts";
-import { fanOut } from "../../volume/ports/event_listener.ts";
+import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { fanOut, unheard } from "../../volume/ports/event_listener.ts";
 import type { Clock } from "../../volume/ports/system.ts";
-import { type NodeEvent, type NodeEvents, uncounted } from "../../volume/ports/node_events.ts";
+import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeIo } from "../../telemetry/volume_io.ts";
 
-/** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
+/** What the state of a driver is judged by. Looking waits neither for the network nor for anything that hangs. */
 export interface SignsOfLife {
   /** Whether whoever dials the endpoint comes to this process. */
   isInPlace(): Promise<boolean>;
   /** Whether what the driver needs has answered since it started; always, where it needs nothing. */
   hasAnswered(): boolean;
+  /**
+   * Has what the driver needs asked once more, and waits for no answer. Returns for how many milliseconds what was asked has
+   * not been answered.
+   */
+  askAgain(): number;
 }
 
 /** What a driver tells of itself in numbers. */
@@ -41,7 +37,7 @@ export interface Telemetry {
   /** What the controller of that router counts with, and shows; calling it declares the metrics of a controller. */
   controllerEvents(backend: string): ControllerEvents;
   /** What the client of that router counts with; calling it declares its metrics. */
-  routerEvents(backend: string): RouterEvents;
+  routerEvents(backend: string): readonly RouterEvents[];
   /** What hears whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
   /**
@@ -72,16 +68,19 @@ export function openTelemetry(
 
 const unreported: Telemetry = {
   observe() {},
-  controllerEvents: () => uncountedByController,
-  routerEvents: () => uncountedRouter,
+  controllerEvents: () => unheard,
+  routerEvents: () => [],
   leaderEvents: () => () => {},
-  nodeEvents: () => uncounted,
+  nodeEvents: () => unheard,
   registrationEvents: () => ({ notified() {}, lost() {} }),
   serve() {},
   url: undefined,
   stopping() {},
   close: () => Promise.resolve(),
 };
+
+/** How long a router may leave a question unanswered, in milliseconds: two questions of the kubelet's come in less than 30 s. */
+const silentMs = 15_000;
 
 class ServedTelemetry implements Telemetry {
   readonly #address: ListenAddress;
@@ -113,12 +112,12 @@ class ServedTelemetry implements Telemetry {
 
   controllerEvents(backend: string): ControllerEvents {
     const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
-    return fanOutEvents(metrics, this.#board.controller.router(backend));
+    return fanOut(metrics, this.#board.controller.router(backend));
   }
 
-  routerEvents(backend: string): RouterEvents {
+  routerEvents(backend: string): readonly RouterEvents[] {
     const metrics = new RouterMetrics(this.#registry, backend);
-    return routerEventsOf(metrics, this.#board.controller.router(backend));
+    return [metrics, this.#board.controller.router(backend)];
   }
 
   leaderEvents(): (isLeading: boolean) => void {
@@ -179,6 +178,9 @@ class ServedTelemetry implements Telemetry {
   async #unreadiness(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping) return "stopping";
     if (!signs.hasAnswered()) return "the router has not answered yet, or cannot be used: the log tells why";
+    const waitedMs = signs.askAgain();
+    if (this.#board.routersAway !== undefined) return this.#board.routersAway;
+    if (waitedMs >= silentMs) return `the router has not answered for ${Math.floor(waitedMs / 1000)} s`;
     return await this.#failure(signs);
   }
 

@@ -11,6 +11,8 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { publishVolume } from "./publish.ts";
+import { maxCommentBytes, nodeDigest } from "../../volume/model/record.ts";
+import type { DetachedNode } from "../../volume/ports/cluster_ports.ts";
 import { unpublishVolume } from "./unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";
 
@@ -20,12 +22,16 @@ const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
 const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
 
 /** A controller on a router with a block volume that the nodes a and b hold. */
-function controller(allowHost: ControllerSettings["allowHost"], disk: Partial<StoredVolume> = {}) {
-  const { store, deps, notes, events, clock } = testController({ allowHost, unexportGraceMs: 0 });
+function controller(
+  allowHost: ControllerSettings["allowHost"],
+  disk: Partial<StoredVolume> = {},
+  known: Partial<ControllerSettings> = { identity: "kept" },
+) {
+  const { store, deps, notes, events, clock } = testController({ allowHost, ...known, unexportGraceMs: 0 });
   const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders }), disk));
   return {
-    ...{ store, notes, events, clock },
+    ...{ store, deps, notes, events, clock },
     disk: () => store.disks.get("pvc-1")!,
     unpublish: (nodeId: string) => unpublishVolume(deps, "pvc-1", nodeId, context),
     publish: (nodeId: string) =>
@@ -54,6 +60,15 @@ for (const allowHost of ["single", "ignored", undefined] as const) {
     await unpublish("a");
     assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
     assert.match(notes.join(), /the node that left is not fenced/);
+    assert.deepEqual(events, [detachingNode]);
+  });
+}
+
+for (const identity of ["new-per-export", undefined] as const) {
+  Deno.test(`an export in use is not toggled where a namespace's identity is: ${identity}`, async () => {
+    const { store, events, disk, unpublish } = controller("list", {}, { identity });
+    await unpublish("a");
+    assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
     assert.deepEqual(events, [detachingNode]);
   });
 }
@@ -119,4 +134,84 @@ Deno.test("a person's list outlives the epoch", async () => {
   const { disk, unpublish } = controller("list", { allowedHosts: [foreign] });
   await unpublish("");
   assert.deepEqual([disk().exported, disk().allowedHosts], [false, [foreign]]);
+});
+
+Deno.test("a node that left is noted by its id alone where the record has no more room, and is kept in mind", async () => {
+  const { store, disk, unpublish, publish } = controller(undefined);
+  const { comment } = disk();
+  store.put({ ...disk(), comment: comment + "n".repeat(maxCommentBytes - comment.length) });
+  await unpublish("a");
+  assert.match(disk().comment, / u=ca978112 /);
+  await assert.rejects(publish("c"), refusal("published-elsewhere"));
+});
+
+Deno.test("a third node gets in when the one that left is known to have given the volume up, now or later", async () => {
+  const { store, deps, publish, disk, unpublish } = controller(undefined);
+  const asked: DetachedNode[] = [];
+  let reason: string | undefined;
+  Object.assign(deps, {
+    detachedNodes: { reasonAgainst: (node: DetachedNode) => (asked.push(node), Promise.resolve(reason)) },
+  });
+  await unpublish("a");
+  await publish("c");
+  assert.deepEqual(asked, [{
+    volumeId: "pvc-1",
+    nodeDigest: nodeDigest("a"),
+    sinceSeconds: aHolder("a").sinceSeconds,
+  }]);
+  reason = "its kubelet is away";
+  await unpublish("b");
+  await assert.rejects(publish("a"), refusal("published-elsewhere", /its kubelet is away/));
+  reason = undefined;
+  const { length } = store.calls;
+  await publish("a");
+  assert.deepEqual(store.calls.slice(length).map(({ method }) => method), ["view", "change"]);
+  assert.doesNotMatch(disk().comment, / u=/);
+});
+
+Deno.test("a node that was shut out by the router's list keeps nobody out", async () => {
+  const { unpublish, publish, disk } = controller("list");
+  await unpublish("a");
+  await publish("c");
+  assert.deepEqual(disk().allowedHosts, [host("b"), host("c")]);
+});
+
+Deno.test("a node that the router's list was to shut out, and did not, keeps a third one out", async () => {
+  const { store, unpublish, publish } = controller("list");
+  store.mishap("change", { after: () => store.edit("pvc-1", { allowedHosts: [] }) });
+  await unpublish("a");
+  await assert.rejects(publish("c"), refusal("published-elsewhere"));
+});
+
+Deno.test("a third node is kept out while one that left may still write, until that comes back or the epoch ends", async () => {
+  const { disk, unpublish, publish } = controller(undefined);
+  await unpublish("a");
+  const keptOut = refusal("published-elsewhere", /third node.*node=b requested=c.*node=b gives it up/);
+  await assert.rejects(publish("c"), keptOut);
+  await publish("a");
+  await unpublish("a");
+  await assert.rejects(publish("c"), keptOut);
+  const before = disk().exportNqn;
+  await unpublish("b");
+  await publish("c");
+  assert.notEqual(disk().exportNqn, before);
+  await publish("b");
+  assert.equal(disk().exported, true, "a new epoch knows of none that left");
+});
+
+Deno.test("that a kubelet says it has given a volume up shortens no grace", async () => {
+  const { store, deps, clock } = testController({ unexportGraceMs: 10_000 });
+  Object.assign(deps, { detachedNodes: { reasonAgainst: () => Promise.resolve(undefined) } });
+  const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
+  store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
+  for (const nodeId of ["a", "b"]) await unpublishVolume(deps, "pvc-1", nodeId, context);
+  const soon = testContext({ deadlineMs: clock.now() + 9_000 });
+  const publish = publishVolume(
+    deps,
+    "pvc-1",
+    aPublish("c", { capability: sharedBlock }),
+    testParameters,
+    soon,
+  );
+  await assert.rejects(publish, refusal("unavailable", /withdrawn only a moment ago/));
 });

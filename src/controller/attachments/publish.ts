@@ -1,6 +1,6 @@
 import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
+import { isExportedTo, isNarrowed, widenedList } from "../../volume/model/host_list.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
@@ -12,10 +12,13 @@ import {
   mayFormat,
   mayReplay,
   nqnOf,
+  type PublishFacts,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
+import { isSameNode } from "../../volume/rules/detached_nodes.ts";
+import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
-import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { type Holder, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
 import { writeRecord } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
@@ -58,7 +61,9 @@ async function publish(
   assertImageUsable(call, volume, view, "publish");
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
-  const published = await settle(call, volume, view, request, parameters);
+  const holds = holderOf(volume, request.nodeId) !== undefined;
+  const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
+  const published = await settle(call, volume, view, { ...request, machine }, parameters);
   call.projection.show(id, published.record);
   return publishContext(call, published, view, request, parameters);
 }
@@ -67,11 +72,13 @@ async function settle(
   call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
-  request: PublishRequest,
+  request: PublishRequest & Pick<PublishFacts, "machine">,
   parameters: VolumeParameters,
 ): Promise<OwnedVolume> {
   const { clock, random } = call;
-  const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
+  const { machine } = request;
+  const stillUnfenced = await reasonStillUnfenced(call, volume, request);
+  const decision = decidePublish(volume, request, { nowMs: clock.now(), random, machine, stillUnfenced });
   const { id, comment, exportPort } = volume.stored;
   // A withdrawal that the router runs late would take away what is answered here.
   const inDoubt = call.inDoubt.mayStillApply(id, comment);
@@ -85,11 +92,58 @@ async function settle(
     const withdrawn = await withdrawExport(call, volume, "publish");
     return await settle(call, withdrawn, state, request, parameters);
   }
-  const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
+  const joins = others && holderOf(volume, request.nodeId) === undefined;
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
-  if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
   const record = inDoubt ? rewritten(decision.record) : decision.record;
+  if (decision.action === "begin") {
+    await waitForGrace(call, volume, state, "publish");
+    const begun = await withConsent(call, volume, record, request);
+    return await exportAs(call, volume, state, { record: begun, port, hosts });
+  }
   return await exportAs(call, volume, state, { record, port, hosts });
+}
+
+/**
+ * Why a node that has left may still write, in words; "" when it is shut out, or its kubelet says that it has given the volume
+ * up. Asks nobody for a node that may join whatever the answer is.
+ */
+async function reasonStillUnfenced(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  { nodeId, machine }: PublishRequest & Pick<PublishFacts, "machine">,
+): Promise<string> {
+  const { stored, record: { unfenced, holders } } = volume;
+  if (unfenced === undefined || holders.length === 0 || holderOf(volume, nodeId) !== undefined) return "";
+  if (isSameNode(unfenced, nodeId, machine) || isNarrowed(volume, call.settings.allowHost)) return "";
+  const detached = { ...unfenced, volumeId: stored.id };
+  return await call.detachedNodes.reasonAgainst(detached, call.context.signal) ?? "";
+}
+
+function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {
+  return record.holders.find((holder) => holder.nodeId === nodeId);
+}
+
+/** The record of an epoch that begins: the owner of the claim may allow one more format, in exactly this one. */
+async function withConsent(
+  { consents, context, notes }: ControllerCall,
+  { stored: { id } }: OwnedVolume,
+  record: VolumeRecord,
+  { capability, readOnly }: PublishRequest,
+): Promise<VolumeRecord> {
+  if (consents === undefined || !mayConsentToFormat(record, capability, readOnly)) return record;
+  const { counter } = record.epoch!;
+  try {
+    if (!await consents.allowsFormat(id, counter, context.signal)) return record;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    notes.warn("whether the claim's owner allows a format cannot be read", {
+      volume: id,
+      reason: String(error),
+    });
+    return record;
+  }
+  notes.warn("the claim's owner allows one format", { volume: id, epoch: counter });
+  return { ...record, blankEpoch: counter };
 }
 
 /** How a volume is to be exported. */
@@ -132,6 +186,7 @@ function publishContext(
   const nqn = recordNqn(deps, volume, state, record);
   const port = String(stored.exportPort);
   const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
+  const machine = holderOf(volume, request.nodeId)?.machine;
   return {
     nvmeAddress: parameters.nvmeAddress,
     nvmePort: port,
@@ -140,13 +195,26 @@ function publishContext(
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
+    ...claimContext(deps, stored.id, record, request),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
+    ...(machine === undefined ? {} : { machine }),
     // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
     nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
     nvme_port: port,
     nvme_nqn: nqn,
     fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
   };
+}
+
+/** Whose consent a node names that refuses to make a file system. */
+function claimContext(
+  { consents }: ControllerDeps,
+  id: string,
+  record: VolumeRecord,
+  { capability, readOnly }: PublishRequest,
+): PublishContext {
+  const claim = mayConsentToFormat(record, capability, readOnly) ? consents?.claimOf(id) : undefined;
+  return claim === undefined ? {} : { claim: `${claim.namespace}/${claim.name}` };
 }
 
 function recordNqn(

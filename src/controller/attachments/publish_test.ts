@@ -461,3 +461,34 @@ Deno.test("unpublishVolume() and deleteVolume() need no router that can fence", 
   await inTime(clock, deleteVolume(deps, "pvc-1", context));
   assert.equal(store.disks.size, 0);
 });
+
+Deno.test("publishVolume() tells a node which machine it was published to, and keeps to that while the node holds it", async () => {
+  const { store, deps } = controller();
+  let machine: string | undefined = "0a0b0c0d";
+  let asked = 0;
+  const nodes = { ...deps.nodes, machineOf: () => (asked++, Promise.resolve(machine)) };
+  const publish = () =>
+    publishVolume({ ...deps, nodes }, "pvc-1", aPublish("a"), testParameters, testContext());
+  const first = await publish();
+  assert.equal(first["machine"], "0a0b0c0d");
+  for (const other of ["ffffffff", undefined]) {
+    machine = other;
+    assert.deepEqual(await publish(), first);
+  }
+  assert.equal(asked, 1, "the cluster is asked for a new holder only");
+  assert.equal(recordOf(store.disks.get("pvc-1")).holders[0]!.machine, "0a0b0c0d");
+});
+
+Deno.test("publishVolume() notes the machines of all that write, and of readers only the first", async () => {
+  const machinesOf = async (capability: PublishRequest["capability"], capabilities: string) => {
+    const { store, deps } = controller({ capabilities, blankEpoch: 0 });
+    const nodes = { ...deps.nodes, machineOf: (id: string) => Promise.resolve(`0000000${id}`) };
+    for (const id of ["a", "b"]) {
+      await publishVolume({ ...deps, nodes }, "pvc-1", aPublish(id, { capability }), testParameters, context);
+    }
+    return recordOf(store.disks.get("pvc-1")).holders.map(({ machine }) => machine);
+  };
+  assert.deepEqual(await machinesOf(sharedBlock, "block/x"), ["0000000a", "0000000b"]);
+  const reader = { access: "mount", filesystem: "xfs", mode: "multi-node-reader-only" } as const;
+  assert.deepEqual(await machinesOf(reader, "xfs/n"), ["0000000a", undefined]);
+});

@@ -1,11 +1,18 @@
-import { type Holder, nodeIdsOf, type OwnedVolume, type VolumeRecord } from "../../volume/model/record.ts";
+import {
+  type Holder,
+  maxGrowths,
+  nodeIdsOf,
+  type OwnedVolume,
+  type UnfencedNode,
+  type VolumeRecord,
+} from "../../volume/model/record.ts";
 import { isLegacyId } from "../../volume/model/ids.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { loadDisk, notFound } from "../load.ts";
-import { outdateInDoubt, writeRecord } from "../change.ts";
+import { fits, outdateInDoubt, writeRecord } from "../change.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
@@ -89,28 +96,35 @@ interface DetachingNode {
   /** The record without the node. */
   readonly record: VolumeRecord;
   readonly remaining: readonly Holder[];
+  readonly unfenced: UnfencedNode | undefined;
 }
 
 /**
  * Takes a volume from one of several nodes. The others go on under the same NQN, so that the one that leaves is fenced
- * only where the router goes by a list of hosts: it is shortened, and the export bounced, as a list alone does not cut off
- * whoever is connected. Elsewhere it is reported. One command.
+ * only where the router goes by a list of hosts and a namespace outlives a toggle of its export: the list is shortened, and
+ * the export bounced, as a list alone does not cut off whoever is connected. Elsewhere it is reported, and noted unless its
+ * kubelet says that it has given the volume up. It is noted before a list is read back as well: who joins finds what became
+ * of that. One command.
  */
 async function detachNode(
   call: ControllerCall,
   volume: OwnedVolume,
-  { nodeId, record, remaining }: DetachingNode,
+  { nodeId, record, remaining, unfenced }: DetachingNode,
 ): Promise<void> {
   const { stored } = volume;
   const others = nodeIdsOf(remaining);
-  const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
+  const hosts = canShutOut(volume, call.settings, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
-    await writeRecord(call, "unpublish", volume, record, () => true);
+    const detached = unfenced && { ...unfenced, volumeId: stored.id };
+    const reason = detached && await call.detachedNodes.reasonAgainst(detached, call.context.signal);
+    const noted = reason === undefined ? record : withUnfenced(call, volume, record, unfenced);
+    await writeRecord(call, "unpublish", volume, noted, () => true);
   } else {
     const { exportNqn } = stored;
     const goesOn = (after: StoredVolume) => after.exported && after.exportNqn === exportNqn;
     const change = { allowedHosts: hosts, bounce: true };
-    const after = await writeRecord(call, "unpublish", volume, record, goesOn, change);
+    const noted = withUnfenced(call, volume, record, unfenced);
+    const after = await writeRecord(call, "unpublish", volume, noted, goesOn, change);
     if (sameHosts(after.stored.allowedHosts, hosts)) {
       call.events.occurred({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
       return;
@@ -122,4 +136,21 @@ async function detachNode(
     "the volume goes on being exported for its other holder: the node that left is not fenced",
     fields,
   );
+}
+
+/**
+ * Notes as much of a node as there is room for, once the volume has been grown as often as can be: nothing must keep the node
+ * from leaving.
+ */
+function withUnfenced(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  record: VolumeRecord,
+  unfenced: UnfencedNode | undefined,
+): VolumeRecord {
+  if (unfenced === undefined) return record;
+  const noted = { ...record, unfenced };
+  return fits(call, volume, { ...noted, growths: maxGrowths })
+    ? noted
+    : { ...record, unfenced: { nodeDigest: unfenced.nodeDigest } };
 }

@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host_list.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
-import { withdrawnRecord } from "../../volume/rules/publish.ts";
+import { raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { commentWith, writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
@@ -10,14 +10,18 @@ import type { ControllerCall } from "../deps.ts";
 /**
  * Withdraws the export of a volume that nobody holds any more, and returns it as read back: off, without holders, with
  * the time of the withdrawal. One command; a second one when the first was so slow that its recorded time is too early.
+ *
+ * @param knownCounter of the latest epoch that the cluster knows: the next one will be later
  */
 export async function withdrawExport(
   call: ControllerCall,
   volume: OwnedVolume,
   verb: string,
+  knownCounter = 0,
 ): Promise<OwnedVolume> {
   const { stored } = volume;
-  const record = withdrawnRecord(volume.record, call.clock.now());
+  const ended = withdrawnRecord(volume.record, call.clock.now());
+  const record = raisedRecord(ended, knownCounter, call.random);
   // Of the comment as it stands it may be known since when its export is off: of this withdrawal it is not.
   const isKnown = commentWith(call, volume, record) === stored.comment;
   // The list of those who held it would keep the next holder out.

@@ -27,6 +27,8 @@ export interface Audit {
 export interface AuditOptions {
   /** Whether a person vouches that nothing which no cluster was asked about is used. */
   readonly vouched: boolean;
+  /** Hears what the first of the two looks has found, part of which may only be on its way. */
+  readonly firstSeen?: (audit: Audit) => void;
 }
 
 /**
@@ -54,6 +56,7 @@ export async function auditRouter(
     });
   const before = judge(first);
   if (before.length === 0) return { findings: [], cluster, view: first };
+  options.firstSeen?.({ findings: before, cluster, view: first });
   await deps.clock.sleep(deps.settings.unexportGraceMs, context.signal);
   const view = await readAround(call);
   const seen = new Set(before.map(findingKey));
@@ -103,7 +106,8 @@ async function assertStillUnused(
   if (clusterView === undefined || kind === "unfinished-copy") return;
   const using = [...await clusterView.volumes(context), ...await clusterView.attachments(context)];
   const others = await clusterView.othersHandles(context);
-  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id)) return;
+  const snapshots = isSnapshotId(id) ? await clusterView.snapshotHandles(context) : undefined;
+  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id) && !snapshots?.has(id)) return;
   throw new VolumeError(
     "precondition",
     `Cannot delete what was found as the cluster uses it by now: id=${id}`,
@@ -133,13 +137,15 @@ async function askCluster(
 ): Promise<{ readonly cluster: Audit["cluster"]; readonly used: ClusterUse | undefined }> {
   if (clusterView === undefined) return { cluster: "none", used: undefined };
   try {
-    const [volumes, attachments, others, orphans] = await Promise.all([
+    const [volumes, attachments, others, snapshots, orphans] = await Promise.all([
       clusterView.volumes(context),
       clusterView.attachments(context),
       clusterView.othersHandles(context),
+      clusterView.snapshotHandles(context),
       clusterView.unknownVolumeAttachments(context),
     ]);
-    return { cluster: "read", used: { volumes, attachments, others, orphans } };
+    const named = snapshots === undefined ? {} : { snapshots };
+    return { cluster: "read", used: { volumes, attachments, others, ...named, orphans } };
   } catch (error) {
     context.signal.throwIfAborted();
     const unreadable = messageOf(error);

@@ -59,7 +59,7 @@ export class AuditLoop {
     try {
       await this.#auditOnAndOn(signal);
     } finally {
-      this.#deps.events.audited?.(undefined);
+      this.#deps.events.occurred({ kind: "audited", counts: undefined });
     }
   }
 
@@ -83,7 +83,7 @@ export class AuditLoop {
     const deps = this.#deps;
     await runLimited(deps.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
       const audit = await auditRouter(deps, { vouched: false }, context);
-      deps.events.audited?.(countKinds(audit.findings));
+      deps.events.occurred({ kind: "audited", counts: countKinds(audit.findings) });
       const before = this.#before;
       this.#before = new Set(audit.findings.map(judgedAs));
       const { deleteOlderThanMs } = this.#settings;

@@ -12,7 +12,7 @@ const minWaitMs = 50;
 /** What a {@linkcode CountedReads} needs. */
 export interface CountedReadsOptions {
   readonly clock: Clock;
-  readonly events: Pick<ControllerEvents, "inventoryRead">;
+  readonly events: ControllerEvents;
   readonly settings: Pick<ControllerSettings, "cluster" | "basePaths" | "settleMs">;
 }
 
@@ -34,8 +34,8 @@ export class CountedReads {
 
   /** Has a look counted soon, unless disks may be missing in it. */
   seen(reading: WholeInventory): void {
-    const { clock, events, settings } = this.#options;
-    if (this.#isClosed || events.inventoryRead === undefined || reading.upMs < settings.settleMs) return;
+    const { clock, settings } = this.#options;
+    if (this.#isClosed || reading.upMs < settings.settleMs) return;
     const seenAtMs = clock.now();
     const waitMs = Math.max(minWaitMs, this.#notBeforeMs - clock.monotonicMs());
     if (this.#waiting === undefined) this.#cancelTimer = clock.timer(waitMs, () => this.#waiting?.());
@@ -53,7 +53,8 @@ export class CountedReads {
     const { clock, events, settings } = this.#options;
     this.#waiting = undefined;
     const startedMs = clock.monotonicMs();
-    events.inventoryRead?.(totalsOf(reading, settings.cluster, settings.basePaths), seenAtMs);
+    const totals = totalsOf(reading, settings.cluster, settings.basePaths);
+    events.occurred({ kind: "inventory-read", totals, atMs: seenAtMs });
     const endedMs = clock.monotonicMs();
     this.#notBeforeMs = endedMs + (endedMs - startedMs) * (1 / maxShare - 1);
   }

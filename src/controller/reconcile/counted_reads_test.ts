@@ -23,7 +23,7 @@ Deno.test("CountedReads counts a read once it was answered, and none at a router
   const reads = new CountedReads({
     clock,
     settings: testSettings,
-    events: { inventoryRead: () => counted++ },
+    events: { occurred: () => counted++ },
   });
   reads.seen({ ...reading, upMs: testSettings.settleMs - 1 });
   assert.equal(clock.waiting, 0);
@@ -45,9 +45,10 @@ Deno.test("CountedReads spends at most a tenth of the time, and counts the last 
     clock: slowed(clock, () => 50 * counted.length),
     settings: testSettings,
     events: {
-      inventoryRead: ({ folders }, atMs) => {
-        counted.push(folders.at(0)?.volumes ?? 0);
-        seenAt.push(atMs);
+      occurred: (event) => {
+        assert(event.kind === "inventory-read");
+        counted.push(event.totals.folders.at(0)?.volumes ?? 0);
+        seenAt.push(event.atMs);
       },
     },
   });
@@ -71,7 +72,7 @@ Deno.test("CountedReads counts nothing more once it is closed", async () => {
   const reads = new CountedReads({
     clock: slowed(clock, () => 50 * counted),
     settings: testSettings,
-    events: { inventoryRead: () => counted++ },
+    events: { occurred: () => counted++ },
   });
   reads.seen(reading);
   await clock.advance(1000);

@@ -1,4 +1,4 @@
-import type { ClusterObjects } from "../../volume/ports/cluster_ports.ts";
+import type { ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
@@ -28,7 +28,7 @@ const cyclesPerHealth = 5;
 /** What a controller does on and on while it is the one that leads: one round after the other, each of one look. */
 export class ReconcileLoop {
   readonly #deps: ControllerDeps;
-  readonly #cluster: ClusterObjects;
+  readonly #cluster: ReconciledCluster;
   readonly #settings: ReconcileLoopSettings;
   readonly #reconciler: Reconciler;
   /** What was told of each volume that is not well. */
@@ -36,7 +36,7 @@ export class ReconcileLoop {
   #count = 0;
   #complaint: string | undefined;
 
-  constructor(deps: ControllerDeps, cluster: ClusterObjects, settings: ReconcileLoopSettings) {
+  constructor(deps: ControllerDeps, cluster: ReconciledCluster, settings: ReconcileLoopSettings) {
     this.#deps = deps;
     this.#cluster = cluster;
     this.#settings = settings;
@@ -72,7 +72,7 @@ export class ReconcileLoop {
   async #round(context: CallContext): Promise<void> {
     // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
     const reading = await readInventory(this.#deps, context);
-    const attachments = await this.#cluster.attachments(context.signal);
+    const attachments = await this.#cluster.allAttachments(context);
     this.#deps.projection.showAll(reading.turn, reading.volumes);
     for (const volume of reading.volumes) this.#reportOverdue(volume);
     await this.#reconciler.pass(reading, attachments, context);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FakeClusterObjects } from "../../../tests/fakes/cluster_objects.ts";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import {
   aPublish,
   testContext,
@@ -21,7 +21,7 @@ function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   const controller = testController();
   const { store, clock, deps, events } = controller;
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
-  const cluster = new FakeClusterObjects();
+  const cluster = new FakeClusterView();
   const rounds = new ReconcileLoop(deps, cluster, { intervalMs: 60_000, reconcile: { mode, graceMs } });
   const stop = new AbortController();
   return {
@@ -195,7 +195,7 @@ Deno.test("a cluster that was restored from an old backup loses nothing", async 
 
 Deno.test("nothing is done while the API server does not answer, and that is said once", async () => {
   const { cluster, store, disk, events, notes, run } = scene();
-  cluster.away = true;
+  cluster.readable = false;
   store.edit("pvc-1", { exported: false });
   await run(hour);
   assert.equal(disk().exported, false);
@@ -221,6 +221,43 @@ Deno.test("a router that has forgotten an epoch which the cluster knows is withd
   assert.deepEqual([disk().exported, record().holders], [false, []]);
   const event = { kind: "older-epoch", volumeId: "pvc-1", recorded: 4, known: 6, withdrawn: true } as const;
   assert.deepEqual(events, [event]);
+});
+
+Deno.test("the epoch that follows one which the router has forgotten is later for every node", async () => {
+  for (const exported of [true, false]) {
+    const { deps, cluster, store, record, events, clock, run } = scene();
+    store.edit("pvc-1", { exported });
+    cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
+    await run(120_000);
+    assert.deepEqual([record().epoch?.counter, record().holders], [6, []]);
+    assert.notEqual(record().epoch?.nonce, "ffffffff");
+    assert.equal(events.length, 1, "it is reported once");
+    await clock.advance(60_000);
+    const { epoch } = await publishVolume(
+      deps,
+      "pvc-1",
+      aPublish("node-2"),
+      testParameters,
+      testContext(),
+    );
+    assert.match(epoch!, /^7-/);
+  }
+});
+
+Deno.test("a holder that etcd has forgotten is taken away though another node is attached in an earlier epoch", async () => {
+  const { deps, cluster, disk, record, clock, run } = scene();
+  cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "3-0a0b0c0d" } });
+  await run(graceMs + 60_000);
+  assert.deepEqual([disk().exported, record().holders], [false, []]);
+  await clock.advance(60_000);
+  const { epoch } = await publishVolume(
+    deps,
+    "pvc-1",
+    aPublish("node-2"),
+    testParameters,
+    testContext(),
+  );
+  assert.match(epoch!, /^5-/);
 });
 
 Deno.test("a migration that takes too long is told of, by its own StorageClass's time", async () => {

@@ -1,4 +1,4 @@
-import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
+import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -28,11 +28,11 @@ export const maxWithdrawals = 3;
  */
 export class Reconciler {
   readonly #deps: ControllerDeps;
-  readonly #cluster: ClusterObjects;
+  readonly #cluster: ReconciledCluster;
   readonly #settings: ReconcileSettings;
   #unwantedSinceMs: ReadonlyMap<string, number> = new Map();
 
-  constructor(deps: ControllerDeps, cluster: ClusterObjects, settings: ReconcileSettings) {
+  constructor(deps: ControllerDeps, cluster: ReconciledCluster, settings: ReconcileSettings) {
     this.#deps = deps;
     this.#cluster = cluster;
     this.#settings = settings;
@@ -124,7 +124,8 @@ export class Reconciler {
       const recorded = volume.record.epoch?.counter ?? 0;
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
         latestEpoch(now.filter((one) => one.volumeId === volumeId)) > recorded;
-      const withdrawn = volume.stored.exported && await this.#withdraw(volume, isStillOlder, context);
+      const done = await this.#withdraw(volume, isStillOlder, context);
+      const withdrawn = volume.stored.exported && done;
       events.occurred({ kind: "older-epoch", volumeId, recorded, known, withdrawn });
     }
   }
@@ -139,10 +140,12 @@ export class Reconciler {
     context: CallContext,
   ): Promise<boolean> {
     const { id, comment } = seen.stored;
-    if (!isStillSo(await this.#cluster.attachments(context.signal))) return false;
+    const attachments = await this.#cluster.allAttachments(context);
+    if (!isStillSo(attachments)) return false;
     const { volume } = await loadForChange({ ...this.#deps, context }, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return false;
-    const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile");
+    const known = latestEpoch(attachments.filter(({ volumeId }) => volumeId === id));
+    const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile", known);
     this.#deps.projection.show(id, withdrawn.record);
     const fields = { volume: id, holders: holdersOf(seen) };
     this.#deps.notes.warn("an export was withdrawn that the cluster does not want", fields);

@@ -2,7 +2,13 @@ import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { filePrefixOf, locationOf, plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
+import {
+  assertOwnLabel,
+  filePrefixOf,
+  locationOf,
+  plainLocation,
+  subvolumeLocation,
+} from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, FileView, ImageLocation, SubvolumeRef } from "../../volume/model/inventory.ts";
@@ -72,9 +78,17 @@ async function findOrMake(call: ControllerCall, request: SnapshotRequest): Promi
   return made.ready ? await assertStillRoom(call, made) : made;
 }
 
-/** @throws {VolumeError} busy while a removal that was sent earlier may still come */
-function assertStays(deps: ControllerDeps, { id, imagePath }: StoredSnapshot): void {
-  if (!deps.inDoubt.wasSent(id, imagePath)) return;
+/** @throws {VolumeError} busy while a removal that was sent earlier, also by another controller, may still come */
+function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: StoredSnapshot): void {
+  const mayGo = ready ? inDoubt.mayStillApply(id, imagePath) : inDoubt.wasSent(id, imagePath);
+  if (!mayGo) return;
+  if (!inDoubt.wasSent(id, imagePath)) {
+    throw new VolumeError(
+      "busy",
+      `Cannot keep the snapshot yet as the controller before this one may have sent its removal: snapshot=${id}; try ` +
+        "again in some minutes",
+    );
+  }
   throw new VolumeError(
     "busy",
     `Cannot keep the snapshot as it was to be deleted a short time ago, which may still happen: snapshot=${id}; ` +
@@ -100,7 +114,7 @@ async function makeSnapshot(
   const make = () =>
     source.location.subvolume === undefined
       ? copySnapshot(call, view, source, name, purpose)
-      : freezeSubvolume(call, source, name);
+      : freezeSubvolume(call, view, source, name);
   return await call.promised.during(poolOf(base), source.sizeBytes, make);
 }
 
@@ -125,9 +139,11 @@ function findVolume(deps: ControllerDeps, view: CreateView, id: string): FoundVo
 /** The router makes it of one moment, also while the volume is written to: what a power cut would have left. */
 async function freezeSubvolume(
   call: ControllerCall,
+  view: CreateView,
   source: FoundVolume,
   name: SnapshotName,
 ): Promise<StoredSnapshot> {
+  assertOwnLabel(getPool(view, source.volume.stored.imagePath));
   const parent = source.location.subvolume!;
   const base = folderOf(source.volume, call.settings.cluster);
   const location = subvolumeLocation(`${base}/${formatSnapshotName(name)}`, parent.label);
@@ -151,7 +167,10 @@ async function assertMade(
   const { after, refusal } = outcome;
   const all = parseSnapshots(after.files).filter((one) => one.cluster === name.cluster && one.ready);
   const made = all.find((one) => one.imagePath === location.path);
-  if (made !== undefined && all.length === 1) return made;
+  if (made !== undefined && all.length === 1) {
+    call.inDoubt.wrote(name.id, made.imagePath);
+    return made;
+  }
   if (made !== undefined) await removeSnapshotImage(call, name.id, location);
   if (made !== undefined || all.length > 0) {
     throw new VolumeError(

@@ -1,14 +1,6 @@
 import { endings, endsAs } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  gibibyte,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-  withoutSubvolumes,
-} from "../../../tests/fakes/controller_deps.ts";
+import { gibibyte, inTime, testContext } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aRecord,
@@ -17,32 +9,18 @@ import {
   testBase,
   testCluster,
 } from "../../../tests/fakes/records.ts";
+import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
-import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { getSnapshot, listSnapshots } from "./list.ts";
-import { publishVolume } from "../attachments/publish.ts";
 import { createSnapshot } from "./create.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
-import type { ControllerSettings } from "../deps.ts";
 
 const context = testContext();
-const epoch = { counter: 3, nonce: "0123abcd" };
-const image = plainImage("pvc-1");
 const id = aSnapshotId("s");
 
-/** A controller on a router without subvolumes that has the volume `pvc-1`. */
-function controller(
-  settings: Partial<ControllerSettings> = {},
-  record: Partial<VolumeRecord> = { epoch },
-  disk: Partial<StoredVolume> = {},
-) {
-  const { store, deps, clock, notes } = testController({ copyReturns: "when-done", ...settings });
-  withoutSubvolumes(store);
-  store.putFile(testBase, 0n, true);
-  store.put(aDisk(aRecord(record), { imagePath: image, ...disk }));
-  store.tree.contents.set(image, "data");
+function controller(...options: Parameters<typeof withPlainSource>) {
+  const test = withPlainSource(...options);
+  const { store, deps, clock, soon } = test;
   const snapshot = (over = context, request = { name: "s", source: "pvc-1" }) =>
     createSnapshot(deps, request, over);
   /** Begins a copy that takes a minute, and gives the answer that comes before. */
@@ -50,11 +28,7 @@ function controller(
     store.mishap("copyFile", { takesMs: 60_000 });
     return await inTime(clock, snapshot(soon()));
   };
-  const soon = (ms = 5_000) => testContext({ deadlineMs: clock.now() + ms });
-  const publish = () => publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
-  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
-  const paths = () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== image);
-  return { store, deps, clock, notes, snapshot, begin, soon, publish, unpublish, paths };
+  return { ...test, snapshot, begin };
 }
 
 function nameOf(snapshot: StoredSnapshot) {

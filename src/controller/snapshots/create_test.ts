@@ -188,6 +188,12 @@ Deno.test("createSnapshot() refuses what is not provably there, or uses another 
       "unavailable",
       /shows no label/,
     ],
+    [
+      "a label that a volume has too",
+      ({ store }) => store.pools = store.pools.map((pool) => ({ ...pool, labelTakenBy: "pvc-9" })),
+      "unavailable",
+      /label=pool-fs pool=pool volume=pvc-9/,
+    ],
   ];
   for (const [name, arrange, kind, text] of cases) {
     const made = controller();

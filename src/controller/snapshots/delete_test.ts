@@ -215,6 +215,19 @@ Deno.test("createSnapshot() does not answer OK for what an earlier removal may s
   assert.equal(store.allFiles.has(second.imagePath), true);
 });
 
+Deno.test("createSnapshot() does not answer OK for what the removal of an earlier controller may still take away", async () => {
+  const { store, deps, clock } = controller();
+  store.put(aDisk(aRecord()));
+  const create = (name = "s") => createSnapshot(deps, { name, source: "pvc-1" }, context);
+  const first = await create();
+  deps.inDoubt.suspectOthers();
+  await assert.rejects(create(), refusal("busy", /the controller before this one may have sent its removal/));
+  const own = await create("t");
+  assert.deepEqual(await create("t"), own, "what this controller has made nobody else has seen");
+  await clock.advance(600_000);
+  assert.deepEqual(await create(), first);
+});
+
 Deno.test("deleteSnapshot() of what is not there asks nothing about others", async () => {
   const { store, deps } = controller({ subvolumeParent: "held" });
   await deleteSnapshot(deps, id, context);

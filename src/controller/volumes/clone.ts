@@ -1,10 +1,16 @@
-import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
-import { imageLocationFor, locationOf, plainLocation, unfinishedCopies } from "../../volume/model/layout.ts";
+import {
+  imageLocationFor,
+  locationOf,
+  neverUsedMark,
+  plainLocation,
+  unfinishedCopies,
+} from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import type { CreateView, ImageLocation, RouterState } from "../../volume/model/inventory.ts";
+import type { CreateView, ImageLocation, RouterState, StoredFile } from "../../volume/model/inventory.ts";
 import type { DiskGuard, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
@@ -20,6 +26,7 @@ import type { FinishedCopy } from "./copies.ts";
 import { copyImage, type CopyPurpose, discardCopy, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
 import { assertNotImported, assertOwnImage, loadForChange, notFound, ownFilePrefix } from "../load.ts";
+import { answered } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** A subvolume's snapshot may be called blank only if the source is still blank when the router makes it. */
@@ -88,12 +95,10 @@ async function planFrom(
   const sharesBlocks = parent !== undefined && location.subvolume !== undefined &&
     poolOf(source.location.path) === pool.mountPoint;
   if (sharesBlocks) {
-    const made = await isCloneMade(call, view, location, parent.path);
-    const subvolume = made
-      ? {}
-      : { subvolume: { ...location.subvolume!, parent, readOnly: false, ...blankGuard(source) } };
-    if (!made) assertNoImage(view, plan);
-    return { volume: { ...base, location, ...subvolume }, sizeBytes };
+    const files = await withoutNeverUsed(call, view, plan, location);
+    assertNoImage({ ...view, files }, plan);
+    const subvolume = { ...location.subvolume, parent, readOnly: false, ...blankGuard(source) };
+    return { volume: { ...base, location, subvolume }, sizeBytes };
   }
   assertNoImage(view, plan);
   const target = plainLocation(`${plan.basePath}/${plan.filePrefix}.img`);
@@ -166,18 +171,50 @@ export function sourceOf(
 }
 
 /**
- * Whether the subvolume is there already, from a try that was cut off before its disk was added. Only one that was made
- * from the very same source counts: anything else in its place may be somebody's data.
+ * Removes a clone that was cut off before it ever had a disk, and returns the files that are there then: its source may
+ * have changed since. A clone without its mark may have been used, whoever removed its disk, and stays. No command where
+ * nothing is marked, else one.
  */
-async function isCloneMade(
+async function withoutNeverUsed(
   call: ControllerCall,
-  view: CreateView,
+  { files }: CreateView,
+  { filePrefix }: VolumePlan,
   location: ImageLocation,
-  parentPath: string,
-): Promise<boolean> {
-  if (!view.files.some((file) => file.path === location.path && !file.directory)) return false;
-  const stored = await call.store.subvolume(location.subvolume!, call.context);
-  return stored !== undefined && !stored.readOnly && stored.parentName === parentPath.split("/").at(-1);
+): Promise<readonly StoredFile[]> {
+  const mark = neverUsedMark(location);
+  if (!files.some(({ path }) => path === mark)) return files;
+  const { after, refusal } = await call.store.removeImage(location, filePrefix, call.context);
+  // A pool that went away in between shows no file either.
+  assertPoolMounted(after, location.path);
+  if (!after.files.some(({ path }) => path === mark)) return after.files;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot create the volume as what an earlier try has left is still there: path=${location.path}${
+      answered(refusal)
+    }`,
+  );
+}
+
+/**
+ * Removes the clone that this call has made, if the router took its mark and then refused its disk. It was not there when
+ * the call began. If it cannot be removed now, a delete does it.
+ */
+export async function discardUnmarked(
+  call: ControllerCall,
+  id: string,
+  location: ImageLocation,
+): Promise<void> {
+  const filePrefix = ownFilePrefix(call, id);
+  try {
+    const view = await call.store.files(filePrefix, call.context);
+    // A router that has restarted may show the disk only later.
+    assertAbsenceProven(view, [location.path], call.settings.settleMs);
+    const isThere = (wanted: string) => view.files.some(({ path }) => path === wanted);
+    if (!isThere(location.path) || isThere(neverUsedMark(location))) return;
+    await call.store.removeImage(location, filePrefix, call.context);
+  } catch (error) {
+    call.notes.warn("a clone could not be removed", { path: location.path, reason: String(error) });
+  }
 }
 
 /**

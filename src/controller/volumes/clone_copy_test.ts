@@ -2,14 +2,10 @@ import { endings, endsAs } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import {
   aCreate,
-  aPublish,
   gibibyte,
   inTime,
   testContext,
-  testController,
-  testParameters,
   testSettings,
-  withoutSubvolumes,
 } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
@@ -19,6 +15,7 @@ import {
   testBase,
   testCluster,
 } from "../../../tests/fakes/records.ts";
+import { withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
@@ -28,48 +25,31 @@ import type { CreateRequest } from "../../volume/rules/provision.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import { createVolume } from "./create.ts";
-import { publishVolume } from "../attachments/publish.ts";
 import { createSnapshot } from "../snapshots/create.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";
 
 const context = testContext();
-const epoch = { counter: 3, nonce: "0123abcd" };
 const fromVolume: SourceRef = { kind: "volume", id: "pvc-1" };
 const fromSnapshot: SourceRef = { kind: "snapshot", id: aSnapshotId("s") };
-const source = plainImage("pvc-1");
 const id = volumeIdFor("c");
 const image = plainImage(id);
 const bases = [testBase, "/fast/csi"];
 
-/** A controller on a router without subvolumes that has the volume `pvc-1`. */
 function controller(
   settings: Partial<ControllerSettings> = {},
-  record: Partial<VolumeRecord> = { epoch },
-  disk: Partial<StoredVolume> = {},
+  ...rest: [Partial<VolumeRecord>?, Partial<StoredVolume>?]
 ) {
-  const { store, deps, clock, ...rest } = testController({
-    copyReturns: "when-done",
-    basePaths: bases,
-    ...settings,
-  });
-  withoutSubvolumes(store);
+  const test = withPlainSource({ basePaths: bases, ...settings }, ...rest);
+  const { store, deps, clock, soon } = test;
   store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "fast" }];
-  store.putFile(testBase, 0n, true);
-  store.put(aDisk(aRecord(record), { imagePath: source, ...disk }));
-  store.tree.contents.set(source, "data");
   const clone = (over: Partial<CreateRequest> = {}, call = context) =>
     createVolume(deps, aCreate("c", { source: fromVolume, ...over }), call);
-  const soon = (ms = 5_000) => testContext({ deadlineMs: clock.now() + ms });
   /** Begins a copy that takes a minute, for a call that does not. */
   const begin = async (over: Partial<CreateRequest> = {}) => {
     store.mishap("copyFile", { takesMs: 60_000 });
     await assert.rejects(inTime(clock, clone(over, soon())), refusal("unavailable", /still being copied/));
   };
-  const publish = () => publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
-  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
-  const paths = () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== source);
-  return { store, deps, clock, clone, soon, begin, publish, unpublish, paths, ...rest };
+  return { ...test, clone, begin };
 }
 
 /** Parameters of a StorageClass in another folder. */

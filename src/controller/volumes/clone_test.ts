@@ -1,6 +1,13 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aHolder,
@@ -13,13 +20,16 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeSubvolume } from "../../../tests/fakes/store_files.ts";
-import type { FakeVolumeStore, Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { Mishap } from "../../../tests/fakes/mishap.ts";
+import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { createSnapshot } from "../snapshots/create.ts";
@@ -31,6 +41,7 @@ const fromVolume: SourceRef = { kind: "volume", id: "pvc-1" };
 const fromSnapshot: SourceRef = { kind: "snapshot", id: aSnapshotId("s") };
 const id = volumeIdFor("c");
 const image = subvolumeImage(id);
+const mark = image.replace("disk.img", "no-disk-yet");
 const ofSize = (requiredBytes: bigint, limitBytes = 0n) => ({ range: { requiredBytes, limitBytes } });
 
 /** A controller on a Btrfs router that has the volume `pvc-1`. */
@@ -202,19 +213,60 @@ Deno.test("createVolume() refuses a source that is larger than the limit, and gi
   assert.equal((await clone()).stored.sizeBytes, 3n * gibibyte);
 });
 
-Deno.test("createVolume() goes on with the clone that was made before its disk", async () => {
+for (const source of [fromVolume, fromSnapshot]) {
+  Deno.test(`createVolume() never adopts a used clone of a ${source.kind} whose delete was cut off`, async () => {
+    const { store, deps, clone, snapshot } = controller({ unexportGraceMs: 0 });
+    await snapshot();
+    await clone(source);
+    await publishVolume(deps, id, aPublish("n1"), testParameters, context);
+    store.tree.contents.set(image, "written");
+    await unpublishVolume(deps, id, "n1", context);
+    store.mishap("remove", { runs: "half" });
+    await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /image is still there/));
+    await refusedUnchanged(store, () => clone(source), refusal("precondition", /is there without a disk/));
+    assert.equal(store.tree.contents.get(image), "written");
+    await deleteVolume(deps, id, context);
+    await clone(source);
+    assert.equal(store.tree.contents.get(image), "data");
+    assert.deepEqual(store.violations, []);
+  });
+}
+
+Deno.test("createVolume() makes anew a clone that never had a disk, in any controller", async () => {
+  for (const mishap of [{ runs: "half" }, { runs: "half", unreadable: true }] as const) {
+    const { store, clone, deps } = controller();
+    store.mishap("add", mishap);
+    await assert.rejects(clone(), refusal("unavailable"));
+    assert.ok(store.allFiles.has(image) && !store.disks.has(id));
+    store.tree.contents.set(`/pool/csi/pvc-1.${testCluster}/disk.img`, "later data");
+    deps.inDoubt.suspectOthers();
+    store.takeCount();
+    for (const ineffective of [{ runs: false }, { refusal: "failure: busy" }]) {
+      store.mishap("removeImage", ineffective);
+      await assert.rejects(clone(), refusal("unavailable", /an earlier try has left is still there/));
+    }
+    store.takeCount();
+    await clone();
+    assert.deepEqual(store.calls.map((call) => call.method), ["createView", "removeImage", "add"]);
+    assert.equal(store.tree.contents.get(image), "later data");
+    assert.ok(!store.allFiles.has(mark));
+    assert.deepEqual(store.violations, []);
+  }
+});
+
+Deno.test("createVolume() removes the clone whose disk the router refuses", async () => {
   const { store, clone } = controller();
-  store.putImage(image, gibibyte, { parent: `csi/pvc-1.${testCluster}` });
-  store.tree.contents.set(image, "earlier data");
+  store.refusesDisks = true;
+  await refusedUnchanged(store, () => clone(), refusal("unavailable", /failure: no/));
+  store.refusesDisks = false;
   await clone();
-  assert.deepEqual(store.calls.map((call) => call.method), ["createView", "subvolume", "add"]);
-  assert.equal(store.tree.contents.get(image), "earlier data");
   assert.deepEqual(store.violations, []);
 });
 
-Deno.test("createVolume() adopts nothing else that lies where the clone is to be", async () => {
+Deno.test("createVolume() adopts nothing that lies where the clone is to be", async () => {
   const parent = `csi/pvc-1.${testCluster}`;
   const cases: [string, (store: FakeVolumeStore) => void][] = [
+    ["of its source", (store) => store.putImage(image, gibibyte, { parent })],
     ["of no parent", (store) => store.putImage(image, gibibyte)],
     ["of another volume", (store) => store.putImage(image, gibibyte, { parent: `csi/pvc-2.${testCluster}` })],
     ["of another cluster's", (store) => store.putImage(image, gibibyte, { parent: "csi/pvc-1.ffffffff" })],

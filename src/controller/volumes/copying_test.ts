@@ -1,15 +1,6 @@
 // What holds for every copy of an image, whatever it becomes: a volume or a snapshot.
 import assert from "node:assert/strict";
-import {
-  aCreate,
-  aPublish,
-  gibibyte,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-  withoutSubvolumes,
-} from "../../../tests/fakes/controller_deps.ts";
+import { aCreate, gibibyte, inTime, testContext } from "../../../tests/fakes/controller_deps.ts";
 import { refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import {
   aDisk,
@@ -20,13 +11,13 @@ import {
   testBase,
   testCluster,
 } from "../../../tests/fakes/records.ts";
+import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { cutCopies, type Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { Mishap } from "../../../tests/fakes/mishap.ts";
+import { cutCopies } from "../../../tests/fakes/volume_store.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import type { ControllerDeps, ControllerSettings } from "../deps.ts";
 import { createSnapshot } from "../snapshots/create.ts";
 import { deleteSnapshot } from "../snapshots/delete.ts";
@@ -35,8 +26,6 @@ import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 
 const context = testContext();
-const epoch = { counter: 3, nonce: "0123abcd" };
-const source = plainImage("pvc-1");
 
 /** What a copy can become. */
 interface Maker {
@@ -79,31 +68,16 @@ const makers: Readonly<Record<string, Maker>> = {
 };
 
 for (const [name, maker] of Object.entries(makers)) {
-  /** A controller on a router without subvolumes that has the volume `pvc-1`. */
-  const controller = (
-    settings: Partial<ControllerSettings> = {},
-    record: Partial<VolumeRecord> = { epoch },
-    disk: Partial<StoredVolume> = {},
-  ) => {
-    const { store, deps, clock, notes } = testController({ copyReturns: "when-done", ...settings });
-    withoutSubvolumes(store);
-    store.putFile(testBase, 0n, true);
-    store.put(aDisk(aRecord(record), { imagePath: source, ...disk }));
-    store.tree.contents.set(source, "data");
+  const controller = (...options: Parameters<typeof withPlainSource>) => {
+    const { deps, store, clock, soon, publish: use, unpublish: unuse, ...rest } = withPlainSource(...options);
     const make = (call = context) => maker.make(deps, call);
-    const soon = () => testContext({ deadlineMs: clock.now() + 5_000 });
     return {
-      ...{ store, deps, clock, notes, make, soon },
+      ...{ deps, store, clock, soon, use, unuse, make, ...rest },
       /** Begins a copy that takes a minute, for a call that does not. */
       begin: async () => {
         store.mishap("copyFile", { takesMs: 60_000 });
         assert.equal(await inTime(clock, make(soon())), undefined);
       },
-      use: async () => {
-        await publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
-      },
-      unuse: () => unpublishVolume(deps, "pvc-1", "a", context),
-      paths: () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== source),
       copies: () => store.calls.filter(({ method }) => method === "copyFile").length,
     };
   };

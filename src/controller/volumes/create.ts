@@ -5,7 +5,7 @@ import { imageLocationFor, locationOf, unfinishedCopies } from "../../volume/mod
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
-import type { CreateView, RouterState, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { CreateView, RouterState, VolumeView } from "../../volume/model/inventory.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
@@ -19,11 +19,12 @@ import {
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
+import { type AddedVolume, addVolume } from "./add.ts";
 import { planClone, type PlannedVolume } from "./clone.ts";
-import { discardFinished, giveUpCopies } from "./copying.ts";
+import { giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownFilePrefix } from "../load.ts";
-import { cutComment, isCut, outdateInDoubt, remembered, whyNotDone } from "../change.ts";
+import { outdateInDoubt, remembered } from "../change.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -168,14 +169,6 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
   return await growVolume(call, "create", volume, sizeBytes);
 }
 
-/** A volume that this call has added, and what was read back with it. */
-interface AddedVolume {
-  readonly volume: OwnedVolume;
-  readonly after: RouterState;
-  /** Every disk; undefined when only its own was read back. */
-  readonly all: readonly StoredVolume[] | undefined;
-}
-
 /**
  * Two controllers, or two calls at once, may both have seen the same room: whoever finds none left takes its own back.
  * A clone that the router does not grow would never be what was asked for, and nobody would delete it: it goes again.
@@ -218,76 +211,6 @@ async function takeBack(
     "unavailable",
     `Cannot take the volume back though ${reason}: volume=${id} path=${imagePath}`,
   );
-}
-
-/** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
-async function addVolume(
-  call: ControllerCall,
-  wanted: NewVolume,
-  readBack: "with-all" | "alone",
-): Promise<AddedVolume> {
-  const { location, copied, comment } = wanted;
-  let added = false;
-  let outcome: AddOutcome;
-  try {
-    outcome = readBack === "alone" ? await addAlone(call, wanted) : await addWithAll(call, wanted);
-    added = outcome.stored?.comment === comment;
-  } finally {
-    if (!added && copied !== undefined) await discardFinished(call, copied, location);
-  }
-  await assertWholeComment(call, wanted, outcome.stored);
-  return { volume: assertAdded(call, wanted, outcome), after: outcome.after, all: outcome.all };
-}
-
-/** What was read back after adding a disk. */
-interface AddOutcome extends Omit<AddedVolume, "volume"> {
-  readonly stored: StoredVolume | undefined;
-  readonly refusal: string | undefined;
-}
-
-async function addWithAll(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
-  const { after, refusal } = await call.store.add(wanted, call.context);
-  return { stored: after.volumes.find(({ id }) => id === wanted.id), after, all: after.volumes, refusal };
-}
-
-async function addAlone(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
-  const { after, refusal } = await call.store.addAlone(wanted, call.context);
-  return { stored: after.volume, after, all: undefined, refusal };
-}
-
-function assertAdded(
-  deps: ControllerDeps,
-  plan: NewVolume,
-  { stored, refusal }: AddOutcome,
-): OwnedVolume {
-  if (stored === undefined) {
-    const parent = plan.subvolume?.parent?.path.split("/").at(-1);
-    const hint = parent === undefined
-      ? ""
-      : ` (no other subvolume may be called ${parent}, nor its volume change meanwhile)`;
-    const reason = whyNotDone(refusal, hint);
-    throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
-  }
-  const volume = assertOwned(stored, deps.settings.cluster, "create");
-  const asPlanned = stored.comment === plan.comment && stored.imagePath === plan.location.path &&
-    (plan.sizeBytes === undefined || stored.sizeBytes === plan.sizeBytes) && !stored.exported;
-  if (asPlanned) return volume;
-  throw new VolumeError(
-    "busy",
-    `Cannot create the volume as the router shows another one than was added: volume=${plan.id} ` +
-      `size=${stored.sizeBytes} path=${stored.imagePath}; try again`,
-  );
-}
-
-/** A disk whose record was cut would be nobody's: it is taken back, with its image. */
-async function assertWholeComment(
-  call: ControllerCall,
-  { id, location, comment }: NewVolume,
-  stored: StoredVolume | undefined,
-): Promise<void> {
-  if (stored === undefined || stored.imagePath !== location.path || !isCut(stored.comment, comment)) return;
-  await call.store.remove({ id, comment: stored.comment }, location, ownFilePrefix(call, id), call.context);
-  throw cutComment("create", id, stored.comment.length);
 }
 
 /**

@@ -23,14 +23,28 @@ export async function getVolumeHealth(
   const call = { ...deps, context };
   const { basePaths, cluster, settleMs } = deps.settings;
   const filePrefix = ownFilePrefix(deps, id);
+  const askedMs = call.clock.now();
   const view = await readWithFiles(call, id, filePrefix);
   assertSettled(view, settleMs);
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
-  const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
+  const health = judgeHealth({ ...view, volumes }, cluster, basePaths, bootOf(call, askedMs, view))
+    .find((one) => one.id === id);
   if (health !== undefined) return health;
   if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
   else if (view.foreign === undefined) assertGone(id, filePrefix, view, basePaths, settleMs);
   throw notFound("find", id);
+}
+
+/**
+ * When the router started at the latest that is certain, where nodes lose their devices by that: unless it is known to keep
+ * their identities. An answer may take its time, or another try: it is reckoned from when it was asked for.
+ */
+function bootOf(
+  { settings }: ControllerCall,
+  askedMs: number,
+  { upMs }: { readonly upMs: number },
+): number | undefined {
+  return settings.bootIdentity === "kept" ? undefined : askedMs - upMs;
 }
 
 /** The files of an image that was imported do not go by the name of the volume. */
@@ -63,6 +77,7 @@ export async function listVolumeHealth(
 
 async function judgeAll(call: ControllerCall): Promise<readonly VolumeHealth[]> {
   const { basePaths, cluster, settleMs } = call.settings;
+  const askedMs = call.clock.now();
   const inventory = await call.store.inventory(call.context);
   const files = await ownFiles(call, inventory);
   assertSettled(files, settleMs);
@@ -70,6 +85,11 @@ async function judgeAll(call: ControllerCall): Promise<readonly VolumeHealth[]> 
     const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));
     if (!shown) assertPoolMounted(files, base);
   }
-  const health = judgeHealth({ ...inventory, ...files }, cluster, basePaths);
+  const health = judgeHealth(
+    { ...inventory, ...files },
+    cluster,
+    basePaths,
+    bootOf(call, askedMs, inventory),
+  );
   return health.filter((one) => one.problems.length > 0);
 }

@@ -121,3 +121,39 @@ Deno.test("listVolumeHealth() does not answer while disks may be missing", async
   await clock.advance(119_999);
   await assert.rejects(listVolumeHealth(deps, context), refusal("unavailable"));
 });
+
+Deno.test("a router that restarts under volumes in use has their pods restarted, unless it keeps identities over a boot", async () => {
+  const known = [{}, { identity: "kept" }, { bootIdentity: "new" }, { bootIdentity: "kept" }] as const;
+  for (const settings of known) {
+    const { deps, store, clock } = testController(settings);
+    const sinceSeconds = Math.floor(clock.now() / 1000);
+    store.put(aDisk(aRecord({ epoch, holders: [aHolder("a", { sinceSeconds })] })));
+    store.put(aDisk(aRecord(), { id: "pvc-2", imagePath: plainImage("pvc-2") }));
+    await clock.advance(60_000);
+    store.reboot();
+    await clock.advance(300_000);
+    const expected = settings === known[3] ? [] : ["RouterRestarted"];
+    assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), expected);
+    assert.deepEqual(
+      (await listVolumeHealth(deps, context)).map(({ id }) => id),
+      expected.map(() => "pvc-1"),
+    );
+    store.put(aDisk(aRecord({ epoch, holders: [aHolder("a", { sinceSeconds: sinceSeconds + 90 })] })));
+    assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), [], "attached since");
+  }
+});
+
+Deno.test("a router that answers late is not taken for one that has restarted", async () => {
+  const { deps, store, clock } = testController();
+  store.reboot();
+  await clock.advance(300_000);
+  const sinceSeconds = Math.floor(clock.now() / 1000) - 299;
+  store.put(aDisk(aRecord({ epoch, holders: [aHolder("a", { sinceSeconds })] })));
+  const files = store.files.bind(store);
+  store.files = async (part, call) => {
+    const answer = await files(part, call);
+    await clock.advance(60_000);
+    return answer;
+  };
+  assert.deepEqual(await listVolumeHealth(deps, context), []);
+});

@@ -12,7 +12,7 @@ Deno.test("loadCsi() gives every service of the specification", () => {
 });
 
 Deno.test("defaultProtoPath() finds the file from the sources, from a bundle and beside it", async () => {
-  const scratch = await Deno.makeTempDir({ prefix: "csi-" });
+  const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   // Deep enough that none of the places it looks in lies outside.
   const folder = `${scratch}/some/where/deep`;
   try {

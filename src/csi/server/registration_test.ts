@@ -27,7 +27,7 @@ class Bench implements AsyncDisposable {
 
   constructor() {
     guardClientSessions();
-    this.#folder = Deno.makeTempDirSync({ prefix: "csi-" });
+    this.#folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
     this.kubelet = new FakeKubelet(this.#folder);
     this.path = registrationSocket(this.#folder, "rds.test");
   }

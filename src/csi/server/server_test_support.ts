@@ -62,7 +62,7 @@ export class TestBench implements AsyncDisposable {
 
   static async make(): Promise<TestBench> {
     guardClientSessions();
-    return new TestBench(await Deno.makeTempDir({ prefix: "csi-" }), loadCsi());
+    return new TestBench(await Deno.makeTempDir({ prefix: "rds-csi-test-" }), loadCsi());
   }
 
   get socketPath(): string {

@@ -13,6 +13,8 @@ export interface IdentityOptions {
   readonly controllerServed: boolean;
   /** Whether it matters from where a volume is reached. @default {false} */
   readonly hasTopology?: boolean;
+  /** Whether a volume can grow while nodes have it: only where every router is known to do that. @default {false} */
+  readonly growsOnline?: boolean;
   /**
    * Asks whether what the driver needs can be reached and is fit for it; left out where nothing is needed.
    *
@@ -76,11 +78,11 @@ class Readiness {
   }
 }
 
-function capabilities({ controllerServed, hasTopology = false }: IdentityOptions): PluginCapability[] {
-  const online: PluginCapability = { volumeExpansion: { type: "ONLINE" } };
+function capabilities(options: IdentityOptions): PluginCapability[] {
+  const { controllerServed, hasTopology = false, growsOnline = false } = options;
   return [
     ...(controllerServed ? [{ service: { type: "CONTROLLER_SERVICE" as const } }] : []),
     ...(hasTopology ? [{ service: { type: "VOLUME_ACCESSIBILITY_CONSTRAINTS" as const } }] : []),
-    online,
+    { volumeExpansion: { type: growsOnline ? "ONLINE" : "OFFLINE" } },
   ];
 }

@@ -26,14 +26,22 @@ Deno.test("GetPluginInfo gives the driver's name and version", async () => {
 });
 
 Deno.test("GetPluginCapabilities names the controller service only where it is served", async () => {
-  const online = { volumeExpansion: { type: "ONLINE" } };
+  const offline = { volumeExpansion: { type: "OFFLINE" } };
   const table = [
-    [true, [{ service: { type: "CONTROLLER_SERVICE" } }, online]],
-    [false, [online]],
+    [true, [{ service: { type: "CONTROLLER_SERVICE" } }, offline]],
+    [false, [offline]],
   ] as const;
   for (const [controllerServed, capabilities] of table) {
     const response = await identity({ controllerServed }).GetPluginCapabilities?.handler({}, CONTEXT);
     assert.deepEqual(response, { capabilities });
+  }
+});
+
+Deno.test("GetPluginCapabilities promises to grow volumes in use only where that is known", async () => {
+  for (const [growsOnline, type] of [[true, "ONLINE"], [false, "OFFLINE"]] as const) {
+    const methods = identity({ controllerServed: false, growsOnline });
+    const response = await methods.GetPluginCapabilities?.handler({}, CONTEXT);
+    assert.deepEqual(response, { capabilities: [{ volumeExpansion: { type } }] });
   }
 });
 
@@ -103,7 +111,7 @@ serverTest("Identity answers over the wire", async () => {
   assert.deepEqual(response, {
     capabilities: [
       { service: { type: "CONTROLLER_SERVICE" }, type: "service" },
-      { volumeExpansion: { type: "ONLINE" }, type: "volumeExpansion" },
+      { volumeExpansion: { type: "OFFLINE" }, type: "volumeExpansion" },
     ],
   });
   const probed = await clients.call("Identity/Probe");

@@ -38,7 +38,7 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
       changing: true,
       lockKey: (request: Request<"NodeUnstageVolume">) => [request.volumeId, request.stagingTargetPath],
       handler: (request, context) => handleUnstage(service, request, context),
-      whenBusy: (request, context) => service.unstageWhileBusy(requiredHandle(request.volumeId), context),
+      whenBusy: (request, context) => service.releaseWhileBusy(requiredHandle(request.volumeId), context),
     }),
     NodePublishVolume: method({
       changing: true,
@@ -49,6 +49,8 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
       changing: true,
       lockKey: (request: Request<"NodeUnpublishVolume">) => [request.volumeId, request.targetPath],
       handler: (request, context) => handleUnpublish(service, request, context),
+      whenBusy: (request, context) =>
+        service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
     }),
     NodeExpandVolume: method({
       changing: true,

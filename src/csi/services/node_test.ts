@@ -73,21 +73,24 @@ Deno.test("the Node methods take a file system volume through its whole life on 
   assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
 
-Deno.test("NodeUnstageVolume cuts off a fenced volume of which another call holds the lock", async () => {
-  const node = new FakeNode();
-  await invoke(node, "NodeStageVolume");
-  node.connections.set(nqn, { state: "connecting" });
-  node.offered = () => [nqn.replace(epoch, "2-22222222")];
-  const method = nodeMethods(node.service).NodeUnstageVolume!;
-  assert.ok(method.changing);
-  const request = { ...complete, volumeId } as never;
-  await method.whenBusy!(request, call());
-  assert.deepEqual([node.device.connected, node.stagingState?.staged], [false, true]);
-  await assert.rejects(
-    async () => await method.whenBusy!({ volumeId: "../x" } as never, call()),
-    is("invalid"),
-  );
-});
+for (const name of ["NodeUnpublishVolume", "NodeUnstageVolume"] as const) {
+  Deno.test(`${name} cuts off a fenced volume of which another call holds the lock`, async () => {
+    const node = new FakeNode();
+    await invoke(node, "NodeStageVolume");
+    if (name === "NodeUnpublishVolume") await invoke(node, "NodePublishVolume");
+    node.connections.set(nqn, { state: "connecting" });
+    node.offered = () => [nqn.replace(epoch, "2-22222222")];
+    const method = nodeMethods(node.service)[name]!;
+    assert.ok(method.changing);
+    const request = { ...complete, volumeId } as never;
+    await method.whenBusy!(request, call());
+    assert.deepEqual([node.device.connected, node.stagingState?.staged], [false, true]);
+    await assert.rejects(
+      async () => await method.whenBusy!({ volumeId: "../x" } as never, call()),
+      is("invalid"),
+    );
+  });
+}
 
 Deno.test("NodeGetCapabilities advertises what is there", async () => {
   const answer = await invoke(new FakeNode(), "NodeGetCapabilities") as {

@@ -1,3 +1,4 @@
+import { nodeFixes } from "./fixes.ts";
 import { parsePropagation, type Propagation } from "../../filesystem/propagation.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -21,7 +22,7 @@ export function coveringMount(table: readonly MountEntry[], path: string): Mount
 export function judgeDev(table: readonly MountEntry[]): Finding {
   const check = "dev";
   const mount = coveringMount(table, "/dev");
-  const fix = "mount the host's /dev into the container, writable";
+  const fix = nodeFixes.deviceFolder();
   if (mount?.mountPoint !== "/dev") {
     return problem(check, "nothing is mounted at /dev: new devices do not appear", fix);
   }
@@ -53,7 +54,7 @@ export function judgeKubelet(
     return problem(
       check,
       `there is no folder ${path}`,
-      "--kubelet-dir, or mount the host's kubelet folder there",
+      nodeFixes.kubeletFolder(),
     );
   }
   const mount = coveringMount(table, path);
@@ -63,8 +64,7 @@ export function judgeKubelet(
   return problem(
     check,
     `${where}: what is mounted here is not seen outside, and pods would get empty folders`,
-    "in a container: mountPropagation: Bidirectional on the kubelet's folder (and privileged); on the host: " +
-      "mount --make-rshared /",
+    nodeFixes.propagation(),
   );
 }
 
@@ -83,14 +83,14 @@ export function judgeStateFolder(
     return problem(
       check,
       `${path} is on a ${mount.filesystem}: after a boot nobody knows what was staged here`,
-      "--state-dir on the node's disk, such as below the kubelet's folder",
+      nodeFixes.stateInMemory(),
     );
   }
   if (typeof state === "object") {
     return problem(
       check,
       `${path} cannot be written: ${state.reason}`,
-      "mount it writable; the executable may write below the kubelet's folder only",
+      nodeFixes.stateReadOnly(),
     );
   }
   const disk = mount === undefined ? "" : ` (${mount.filesystem} on ${mount.mountPoint})`;
@@ -98,7 +98,7 @@ export function judgeStateFolder(
     return warning(
       check,
       `${path} is not there yet${disk}`,
-      "nothing, if the node service has never run here: it makes the folder",
+      nodeFixes.stateAbsent(),
     );
   }
   return fine(check, `${path} is writable and survives a boot${disk}`);
@@ -167,11 +167,13 @@ function judge(name: string, reads: readonly Look[]): Finding {
     return problem(
       check,
       `${missing.join(", ")} of ${name} not installed, or not where this executable may run it`,
-      `apt-get install ${name}; the driver's image has it`,
+      nodeFixes.toolMissing(name),
     );
   }
   const unclear = named("unclear").map(({ tool, said }) => `${tool} (${said})`);
-  if (unclear.length > 0) return warning(check, `${name}: ${unclear.join(", ")}`, `${name}: run it by hand`);
+  if (unclear.length > 0) {
+    return warning(check, `${name}: ${unclear.join(", ")}`, nodeFixes.toolUnclear(name));
+  }
   const versions = [...new Set(reads.map(({ said }) => said))].join(", ");
   return fine(check, `${name} ${versions}: ${reads.map(({ tool }) => tool).join(", ")}`);
 }

@@ -107,7 +107,7 @@ Deno.test("checkTools() names the package of what is missing, and leaves out wha
   assert.deepEqual(others, []);
   assert.equal(finding?.state, "problem");
   assert.match(finding.found, /^mkfs\.xfs of xfsprogs not installed/);
-  assert.match(finding.fix ?? "", /^apt-get install xfsprogs;/);
+  assert.match(finding.fix ?? "", /^install the package xfsprogs;/);
   const run = processes.runs.map(({ tool }) => tool);
   assert.deepEqual(allTools.filter((tool) => !run.includes(tool)), ["losetup"]);
 });

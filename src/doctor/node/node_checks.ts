@@ -1,7 +1,7 @@
 import { readMountTable } from "../../filesystem/mountinfo.ts";
 import { readPropagation } from "../../filesystem/propagation.ts";
 import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf } from "./nvme.ts";
-import { type Finding, problem, skipped } from "../../volume/model/finding.ts";
+import { type Finding, type FindingListener, problem, skipped } from "../../volume/model/finding.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { judgeConnections, judgeIdentity, judgeVolumes, type NodeVolume, volumesOfNode } from "./volumes.ts";
 import { type NodeReading, reasonOf } from "./check.ts";
@@ -13,24 +13,24 @@ import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.
  *
  * @throws the reason of the call's end
  */
-export async function examineNode(reading: NodeReading): Promise<readonly Finding[]> {
+export async function examineNode(reading: NodeReading, found: FindingListener): Promise<void> {
   const { files, processes, context, options: { config } } = reading;
   const volumes = await volumesOrReason(reading);
-  return [
-    ...await attempt(reading, "nvme-transport", () => transport(reading)),
-    ...await attempt(reading, "nvme-multipath", () => checkMultipath(files)),
-    ...await attempt(reading, "tools", () => checkTools(processes, config.connector, context)),
-    ...await attempt(reading, "mounts", () => mounts(reading)),
-    ...await attempt(reading, "host-nqn", () => identity(reading)),
-    ...await attempt(reading, "nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix)),
-    ...await attempt(reading, "volumes", () => connected(reading, volumes)),
-    ...await attempt(reading, "nvme-target", () => target(reading, volumes)),
-  ];
+  const attempt = async (check: string, work: () => Findings | Promise<Findings>) =>
+    (await findingsOf(reading, check, work)).forEach(found);
+  await attempt("nvme-transport", () => transport(reading));
+  await attempt("nvme-multipath", () => checkMultipath(files));
+  await attempt("tools", () => checkTools(processes, config.connector, context));
+  await attempt("mounts", () => mounts(reading));
+  await attempt("host-nqn", () => identity(reading));
+  await attempt("nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix));
+  await attempt("volumes", () => connected(reading, volumes));
+  await attempt("nvme-target", () => target(reading, volumes));
 }
 
 type Findings = Finding | readonly Finding[];
 
-async function attempt(
+async function findingsOf(
   { context }: NodeReading,
   check: string,
   work: () => Findings | Promise<Findings>,

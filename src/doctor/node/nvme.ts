@@ -1,3 +1,4 @@
+import { nodeFixes } from "./fixes.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
 import type { Network, Reach } from "../../host/network.ts";
@@ -10,10 +11,6 @@ const transportName = "nvme-transport";
 
 /** Where connections are asked for. */
 const controlPath = "/dev/nvme-fabrics";
-
-const loadFix =
-  "on the host: modprobe nvme-tcp, and for the next boot: echo nvme-tcp > /etc/modules-load.d/nvme-tcp.conf " +
-  "(Talos: machine.kernel.modules with the name nvme_tcp; k3s and k0s: as on the system below them)";
 
 /** What of the kernel's modules is not under /proc and /sys. */
 export interface ModuleFiles {
@@ -31,14 +28,14 @@ export async function checkTransport(files: KernelFiles, modules: ModuleFiles): 
     return problem(
       transportName,
       `the kernel has NVMe over Fabrics, but ${controlPath} is not here: /dev is not the host's`,
-      "mount the host's /dev into the container",
+      nodeFixes.deviceFolder(),
     );
   }
   if (files.readText("/proc/sys/kernel/modules_disabled") === "1") {
     return problem(
       transportName,
       "nvme_tcp is not loaded, and this kernel loads no modules any more",
-      loadFix,
+      nodeFixes.modulesDisabled(),
     );
   }
   const loadable = await isLoadable(modules);
@@ -47,18 +44,18 @@ export async function checkTransport(files: KernelFiles, modules: ModuleFiles): 
     return problem(
       transportName,
       `nvme_tcp is not loaded, and the running kernel ${release} has no such module`,
-      "install the package of the kernel's modules, or a kernel with CONFIG_NVME_TCP",
+      nodeFixes.modulesMissing(),
     );
   }
   if (fabrics) {
     return warning(
       transportName,
       "nvme_tcp is not loaded; the kernel loads it with the first connection if it can",
-      loadFix,
+      nodeFixes.loadTransport(),
     );
   }
   const known = loadable === undefined ? "whether it can be is not seen from here" : "it can be";
-  return problem(transportName, `nvme_tcp is not loaded; ${known}`, loadFix);
+  return problem(transportName, `nvme_tcp is not loaded; ${known}`, nodeFixes.loadTransport());
 }
 
 /** A module that is loaded, or built in with parameters. */
@@ -105,7 +102,7 @@ export function checkTimeouts(files: KernelFiles, nqnPrefix: string): Finding {
   return warning(
     timeoutsName,
     `${described}; below ${defaultCtrlLossTmo} s, or never given up, is right only where a StorageClass says so`,
-    "look at ctrlLossTmo of the volume's StorageClass; it takes effect when the volume is staged again",
+    nodeFixes.shortTimeout(),
   );
 }
 
@@ -164,7 +161,7 @@ export async function checkTargets(
   },
 ): Promise<readonly Finding[]> {
   if (targets.length === 0) {
-    return [skipped(targetName, "no address is known: nothing is staged here", "--nvme-address")];
+    return [skipped(targetName, "no address is known: nothing is staged here", nodeFixes.targetAddress())];
   }
   return await Promise.all(targets.map(async (at) => {
     const staged = stagedAt(volumes, at);
@@ -197,8 +194,7 @@ function judgeSilence(
   staged: readonly StagingState[],
 ): Finding {
   const found = `${describe(at)} is ${reach.state}: ${reach.reason}`;
-  const fix =
-    "from this node's host: look at address, route, firewall and the router; rds-csi doctor --rds-address … looks at it";
+  const fix = nodeFixes.targetSilent();
   if (reach.state !== "refused" || staged.length > 0) return problem(targetName, found, fix);
   return warning(targetName, `${found}; while nothing is exported, nobody listens`, fix);
 }
@@ -219,6 +215,6 @@ function judgeOffer(
   return warning(
     targetName,
     `${found}, but not what is staged here: ${withdrawn.join(", ")}`,
-    "it was unpublished from this node, or the router was booted and is not done: rds-csi describe says which",
+    nodeFixes.exportGone(),
   );
 }

@@ -1,3 +1,4 @@
+import { nodeFixes } from "./fixes.ts";
 import { stagingStateName, StagingStore } from "../../node/stage/staging_store.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -72,29 +73,32 @@ export function judgeVolumes(volumes: readonly NodeVolume[], statePath: string):
 function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] {
   const { id, stagingState, connected } = volume;
   const nqns = connected.map(({ nqn }) => nqn);
-  const reading = `rds-csi describe ${id}`;
   if (stagingState === undefined) {
     const found =
       `${id} is connected without a state file: attached by hand, left behind, or another driver's: ` +
       `nqn=${nqns.join(", ")}`;
-    return [warning(check, found, `${reading}; if nobody uses it: rds-csi detach ${nqns[0]}`)];
+    return [warning(check, found, nodeFixes.connectionUnowned(id, nqns[0]!))];
   }
   if ("damaged" in stagingState) {
     return [
-      problem(check, stagingState.damaged, `${reading}; file=${statePath}/volumes/${stagingStateName(id)}`),
+      problem(
+        check,
+        stagingState.damaged,
+        nodeFixes.stateDamaged(id, `${statePath}/volumes/${stagingStateName(id)}`),
+      ),
     ];
   }
   const others = nqns.filter((nqn) => nqn !== stagingState.nqn);
   if (others.length > 0) {
     const found = `${id} is connected under another NQN than its state file says: nqn=${others.join(", ")} ` +
       `file=${stagingState.nqn}`;
-    return [problem(check, found, reading)];
+    return [problem(check, found, nodeFixes.otherName(id))];
   }
   if (nqns.length > 0) return [];
   const found = stagingState.staged
     ? `${id} is staged by its state file, and not connected: the machine was booted, or the connection was given up`
     : `${id} has a state file of a staging that did not end, and is not connected`;
-  return [warning(check, found, `${reading}; the kubelet stages it again, or unstages it`)];
+  return [warning(check, found, nodeFixes.notConnected(id))];
 }
 
 /** Who this node is to a target. */
@@ -105,7 +109,7 @@ export function judgeIdentity(nodeId: string, guessed: boolean, { hostNqn, hostI
     ? warning(
       check,
       `no node id is given, and this machine's name is taken for it: ${facts}`,
-      "--node-id with the node's name in the cluster, if that is another one",
+      nodeFixes.nodeId(),
     )
     : fine(check, facts);
 }
@@ -127,15 +131,15 @@ export function judgeConnections(
         ? warning(
           check,
           `${found}; or the node id is another one`,
-          "--node-id with the node's name in the cluster",
+          nodeFixes.nodeId(),
         )
-        : problem(check, found, `if nobody uses it: nvme disconnect -d ${name}`);
+        : problem(check, found, nodeFixes.otherHost(nqn));
     }),
     ...down.map(({ name, nqn, stateName, address, port }) =>
       warning(
         check,
         `${name} is ${stateName}: nqn=${nqn} address=${address} port=${port}`,
-        "see nvme-target: while the router cannot be reached, writers wait until ctrl_loss_tmo",
+        nodeFixes.connectionDown(),
       )
     ),
   ];

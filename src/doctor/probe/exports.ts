@@ -9,28 +9,42 @@ import { changeDisk, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch
 const callMs = 10_000;
 
 /** A disk that is exported under an NQN of its own. */
-interface ExportedDisk extends ScratchDisk {
+export interface ExportedDisk extends ScratchDisk {
   readonly nqn: string;
   /** What exports it, as it was exported first. */
   readonly exportOn: Fragment;
 }
 
+/** What is needed to be a host of the exports of a probe. */
+type HostProbe = Pick<Probe, "host" | "clock" | "signal"> & { readonly names: { readonly tag: string } };
+
 /** Makes an exported scratch disk, works with it, and removes it again. */
-async function withExport<Answer>(
+export async function withExport<Answer>(
   probe: Probe,
   suffix: string,
   work: (disk: ExportedDisk) => Promise<Answer>,
 ): Promise<Answer> {
   return await withDisk(probe, suffix, async (disk) => {
-    // Before 7.21 the export is named after the slot.
-    const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
-    const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
-    const exportOn = probe.vocabulary.nqn ? ros`${port} nvme-tcp-server-nqn=${nqn}` : port;
-    await change(probe, disk, exportOn);
-    const answer = await work({ ...disk, nqn, exportOn });
+    const answer = await work(await exportDisk(probe, disk, suffix));
     await change(probe, disk, exportOff);
     return answer;
   });
+}
+
+/**
+ * Exports a scratch disk to a host that does not exist.
+ *
+ * @throws {NoAnswer} when the router refuses
+ */
+export async function exportDisk(probe: Probe, disk: ScratchDisk, suffix: string): Promise<ExportedDisk> {
+  // Before 7.21 the export is named after the slot.
+  const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
+  const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
+  // Made up for this probe: no machine has that name, so that none finds a disk to use.
+  const reached = ros`${port} nvme-tcp-server-allow-host-name=${hostOf(probe, 1).nqn}`;
+  const exportOn = probe.vocabulary.nqn ? ros`${reached} nvme-tcp-server-nqn=${nqn}` : reached;
+  await change(probe, disk, exportOn);
+  return { ...disk, nqn, exportOn };
 }
 
 /** What withdraws an export. */
@@ -41,7 +55,7 @@ const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
  *
  * @throws {NoAnswer} when the router refuses
  */
-async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
+export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
   const { done, texts: text } = await changeDisk(line, disk, what);
   if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${text}`);
 }
@@ -51,11 +65,14 @@ async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promi
  *
  * @throws {NoAnswer} when it cannot be reached from here
  */
-async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
+export async function connect(probe: HostProbe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
   try {
     return await probe.host.connect(nqn, host, callOf(probe));
   } catch (error) {
     if (!isTrouble(error)) throw error;
+    if (probe.host.isRefusal(error)) {
+      throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
+    }
     throw new NoAnswer(`the export cannot be reached from here: ${error.message}`);
   }
 }
@@ -66,13 +83,13 @@ function isTrouble(error: unknown): error is VolumeError {
 }
 
 /** Who this machine says it is; other numbers are other hosts. */
-function hostOf({ names }: Probe, number: number): HostName {
+export function hostOf({ names }: Pick<HostProbe, "names">, number: number): HostName {
   const id = `${names.tag.slice(-8)}-0000-4000-8000-00000000000${number}`;
   return { nqn: `nqn.2014-08.org.nvmexpress:uuid:${id}`, id };
 }
 
 /** A call to the export that ends with the probe, or soon. */
-function callOf({ clock, signal }: Probe): CallContext {
+function callOf({ clock, signal }: Pick<Probe, "clock" | "signal">): CallContext {
   return { requestId: "probe", signal, deadlineMs: clock.now() + callMs };
 }
 
@@ -111,6 +128,39 @@ async function follows(probe: Probe, link: HostLink): Promise<boolean> {
   }
 }
 
+/** By what hosts tell what is exported, in lower-case hex, "" where there is none; the serial number as it is. */
+export interface IdentitySeen {
+  readonly uuid: string;
+  readonly nguid: string;
+  readonly serial: string;
+}
+
+/** Whether an export that was off and is on again is the same namespace to its hosts. What a boot does is not seen. */
+export async function askIdentity(probe: Probe): Promise<RouterBehaviours["identity"]> {
+  return await withExport(probe, "id", async (disk) => {
+    const before = await readIdentity(probe, disk.nqn);
+    await change(probe, disk, exportOff);
+    await change(probe, disk, disk.exportOn);
+    return isSame(await readIdentity(probe, disk.nqn), before) ? "kept" : "new-per-export";
+  });
+}
+
+/**
+ * By what a host tells what is exported now.
+ *
+ * @throws {NoAnswer} when it cannot be reached from here
+ */
+export async function readIdentity(probe: HostProbe, nqn: string): Promise<IdentitySeen> {
+  await using link = await connect(probe, nqn);
+  const { uuid, nguid } = await link.namespaceIdentity(callOf(probe));
+  return { uuid, nguid, serial: link.serial };
+}
+
+/** Whether a host finds the same: another serial number alone makes it another one, too. */
+export function isSame(one: IdentitySeen, other: IdentitySeen): boolean {
+  return one.uuid === other.uuid && one.nguid === other.nguid && one.serial === other.serial;
+}
+
 /** How long a withdrawn export is watched, in milliseconds. */
 const lingerWatchMs = 60_000;
 
@@ -144,7 +194,8 @@ async function withdrawExported(probe: Probe, disk: ExportedDisk): Promise<numbe
   return sinceMs();
 }
 
-async function serves(probe: Probe, link: HostLink): Promise<boolean> {
+/** Whether a host that is connected can read. */
+export async function serves(probe: Probe, link: HostLink): Promise<boolean> {
   try {
     await link.read(0n, 1, callOf(probe));
     return true;
@@ -172,12 +223,8 @@ export async function askAllowHost(probe: Probe): Promise<RouterBehaviours["allo
 
 async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterBehaviours["allowHost"]> {
   const [first, second] = [hostOf(probe, 1), hostOf(probe, 2)];
-  // Whoever cannot be reached at all must not be taken for one who refuses.
+  // It is the one that is named. Whoever cannot be reached at all must not be taken for one who refuses.
   await (await connect(probe, disk.nqn, first))[Symbol.asyncDispose]();
-  await allow(probe, disk, first.nqn);
-  if (!await enters(probe, disk, first)) {
-    throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
-  }
   if (await enters(probe, disk, second)) return "ignored";
   await allow(probe, disk, `${first.nqn},${second.nqn}`);
   const both = await enters(probe, disk, first) && await enters(probe, disk, second);
@@ -187,7 +234,7 @@ async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterBehavi
 /** The export is bounced, so that what is named counts for whoever comes. */
 async function allow(probe: Probe, disk: ExportedDisk, names: string): Promise<void> {
   await change(probe, disk, exportOff);
-  await change(probe, disk, ros`nvme-tcp-server-allow-host-name=${names} ${disk.exportOn}`);
+  await change(probe, disk, ros`nvme-tcp-export=${true} nvme-tcp-server-allow-host-name=${names}`);
 }
 
 async function enters(probe: Probe, { nqn }: ExportedDisk, host: HostName): Promise<boolean> {

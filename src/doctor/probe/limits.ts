@@ -5,7 +5,7 @@ import {
   maxCommandBytes,
   ros,
 } from "../../routeros/console/command.ts";
-import { framed, nonceBytes } from "../../routeros/console/reply.ts";
+import { framed, sampleNonce } from "../../routeros/console/reply.ts";
 import { LostAnswer, type ProbeSession, type Ran } from "./session.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import { addDisk, changeDisk, discard, findDisk, frameNumber, mebibyte, withDisk } from "./scratch.ts";
@@ -38,7 +38,7 @@ export async function longest(
  */
 const commandLengths = [1024, 2048, 4096, 8192, 16_384, 32_000];
 /** Everything around the padding. */
-const aroundPaddingBytes = framed("0".repeat(2 * nonceBytes), 0, ros`:len ${""}`).text.length;
+const aroundPaddingBytes = framed(sampleNonce, 0, ros`:len ${""}`).text.length;
 
 /** How long a command may be. */
 export async function askMaxCommand(probe: Probe): Promise<number> {
@@ -114,11 +114,13 @@ function concatenated(parts: readonly Fragment[]): Fragment {
   return joined(parts, ".");
 }
 
-/** So many connections are opened at most; a router that takes them all counts as one without a limit. */
-const maxConnections = 32;
+/** So many connections are opened at most, one more than a router's default; one that takes them all counts as unlimited. */
+export const maxConnections = 21;
 
 /** How many SSH connections there may be at a time. */
 export async function askMaxSessions(probe: Probe): Promise<number> {
+  // Whoever logs in meanwhile may be turned away, the driver too.
+  if (!probe.countsSessions) throw new NoAnswer("it is asked with --probe-sessions only");
   // A scratch disk shows whoever watches the router that somebody probes it.
   return await withDisk(probe, "many", () => openAll(probe));
 }

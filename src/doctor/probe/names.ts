@@ -36,7 +36,7 @@ export class ScratchNames {
 
   constructor(basePath: string, random: Random) {
     this.basePath = basePath;
-    const digits = Array.from(random.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const digits = random.bytes(4).toHex();
     this.tag = scratchPrefix + digits;
   }
 

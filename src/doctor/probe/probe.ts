@@ -1,10 +1,12 @@
 import { poolOf } from "../../volume/model/ids.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/storage.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";
 import { parseRow } from "../../routeros/console/json.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { parseRouterInfo } from "../../routeros/console/router_info.ts";
+import { askLiveChange, askOtherDisks } from "./sessions.ts";
 import { ProbeSession, RouterGone } from "./session.ts";
+import { leaveForReboot, lookAfterReboot } from "./reboot.ts";
 import {
   findFile,
   findLeftovers,
@@ -19,9 +21,17 @@ import { ScratchNames } from "./names.ts";
 import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
-import { askAllowHost, askGrow, askUnexport } from "./exports.ts";
-import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSessions, askMaxSlot } from "./limits.ts";
-import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
+import { askAllowHost, askGrow, askIdentity, askUnexport } from "./exports.ts";
+import {
+  askMaxCommand,
+  askMaxComment,
+  askMaxNqn,
+  askMaxPut,
+  askMaxSessions,
+  askMaxSlot,
+  maxConnections,
+} from "./limits.ts";
+import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
 
 /** The place in which a probe may make things. */
 interface Site {
@@ -87,6 +97,10 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   copy: askCopy,
   copyReturns: askCopyReturns,
   grow: askGrow,
+  identity: askIdentity,
+  bootIdentity: askBootIdentity,
+  liveChange: askLiveChange,
+  otherDisks: askOtherDisks,
   unexport: askUnexport,
   allowHost: askAllowHost,
   interleave: askInterleave,
@@ -94,10 +108,21 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   disksLate: askDisksLate,
 };
 
-/** A probe reboots nothing. */
-function askDisksLate(): Promise<never> {
+/** A probe reboots nothing: a run before a reboot leaves what one after it looks at. */
+function askBootIdentity({ reboot }: Probe): Promise<RouterBehaviours["bootIdentity"]> {
+  if (reboot !== undefined) return Promise.resolve(reboot.identity);
   throw new NoAnswer(
-    "it shows only when the router boots: measure from its first answer until the last file disk is listed",
+    "it shows only when the router boots: --before-reboot, then a reboot, then --after-reboot",
+  );
+}
+
+/** One scratch disk says nothing of the last of all disks: too short a wait would lose a volume. */
+function askDisksLate({ reboot }: Probe): Promise<never> {
+  throw new NoAnswer(
+    `it shows only when the router boots${
+      reboot === undefined ? "" : ` (${reboot.back}; others may come later)`
+    }: ` +
+      "measure from its first answer until the last file disk is listed",
   );
 }
 
@@ -116,6 +141,47 @@ interface Probed {
  * @throws {VolumeError} unavailable when the router cannot be asked; cancelled when it was stopped
  */
 export async function probeRouter(options: ProbeOptions): Promise<Probed> {
+  return await onSite(options, async (lines, site, location) => {
+    const line = lines.lines[0]!;
+    const reboot = options.afterReboot ? await lookAfterReboot(line, options) : undefined;
+    for (const text of announce(options)) options.say(text);
+    await removeEarlier(line, location, options);
+    return await askThenCleanUp(lines, site, location, reboot, options);
+  });
+}
+
+/**
+ * Makes an exported scratch disk that stands over a reboot of the router: a probe after that looks at it, and every probe
+ * removes it. Nothing stays when that fails.
+ *
+ * @throws as {@linkcode probeRouter}; {VolumeError} precondition when no such disk can be made
+ */
+export async function prepareReboot(options: ProbeOptions): Promise<void> {
+  await onSite(options, async (lines, site, location) => {
+    const line = lines.lines[0]!;
+    options.say(
+      `makes one scratch disk of 1 MiB in ${options.basePath}, exported to a host that does not exist`,
+    );
+    await removeEarlier(line, location, options);
+    try {
+      const { slot, path } = await leaveForReboot(await makeProbe(lines, site, undefined, options));
+      options.say(`disk ${slot} on ${path} stays: reboot the router, and then run --probe --after-reboot`);
+      options.say("that removes it, as --probe alone does");
+    } catch (error) {
+      const failure = error instanceof NoAnswer
+        ? new VolumeError("precondition", `Cannot make a disk that stands over a reboot as ${error.message}`)
+        : error;
+      await leaveNothing(lines.lines, location, failure, options);
+      throw failure;
+    }
+  });
+}
+
+/** Works with a router in a folder that may be used. */
+async function onSite<Result>(
+  options: ProbeOptions,
+  work: (lines: Lines, site: Site, location: ScratchLocation) => Promise<Result>,
+): Promise<Result> {
   const lines: ProbeSession[] = [];
   const open = () => {
     lines.push(new ProbeSession(options));
@@ -126,8 +192,7 @@ export async function probeRouter(options: ProbeOptions): Promise<Probed> {
     const site = await surveySite(line, options.basePath);
     const location = { basePath: options.basePath, pool: site.pool };
     options.say(`${site.name}, on ${options.basePath}`);
-    await removeEarlier(line, location, options);
-    return await askThenCleanUp({ lines, open }, site, location, options);
+    return await work({ lines, open }, site, location);
   } catch (error) {
     // What failed on the way down is not what matters.
     if (!(error instanceof NotClean)) options.signal.throwIfAborted();
@@ -135,6 +200,19 @@ export async function probeRouter(options: ProbeOptions): Promise<Probed> {
   } finally {
     for (const line of lines) line.close();
   }
+}
+
+/** How long questions are begun, in milliseconds: the last one and the clean-up fit into two minutes behind it. */
+const defaultBeginMs = 4 * 60_000;
+
+/** What a probe is going to do, before it does anything. */
+function announce({ basePath, host, countsSessions }: ProbeOptions): readonly string[] {
+  return [
+    `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, some of 2 GiB where 8 GiB ` +
+    "are free, and removes them again",
+    `exports some at port ${host.port}, to a host that does not exist`,
+    `opens ${countsSessions ? `up to ${maxConnections}` : "2"} SSH sessions, and takes at most 6 minutes`,
+  ];
 }
 
 /** The connections of a probe; the first is that for everything that needs only one. */
@@ -159,11 +237,12 @@ async function askThenCleanUp(
   lines: Lines,
   site: Site,
   location: ScratchLocation,
+  reboot: RebootSeen | undefined,
   options: ProbeOptions,
 ): Promise<Probed> {
   let failure: unknown;
   try {
-    return await askAll(lines, site, options);
+    return await askAll(await makeProbe(lines, site, reboot, options), site, options);
   } catch (error) {
     failure = error;
     throw error;
@@ -172,26 +251,42 @@ async function askThenCleanUp(
   }
 }
 
-async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions): Promise<Probed> {
+async function makeProbe(
+  { lines, open }: Lines,
+  site: Site,
+  reboot: RebootSeen | undefined,
+  options: ProbeOptions,
+): Promise<Probe> {
   const line = lines[0]!;
   const names = new ScratchNames(options.basePath, options.random);
   options.say(`everything made is called ${names.tag}…`);
   const vocabulary = await askVocabulary(line, names, site.version);
-  const answers: Partial<RouterBehaviours> = {};
-  const reasons: Record<string, string> = {};
-  const probe: Probe = {
+  return {
     ...options,
     line,
     names,
     vocabulary,
     pool: site.pool,
     races: options.races ?? 100,
-    known: answers,
+    countsSessions: options.countsSessions ?? false,
+    known: {},
+    reboot,
     another: open,
   };
+}
+
+async function askAll(base: Probe, site: Site, options: ProbeOptions): Promise<Probed> {
+  const answers: Partial<RouterBehaviours> = {};
+  const reasons: Record<string, string> = {};
+  const probe: Probe = { ...base, known: answers };
+  const { beginMs = defaultBeginMs } = options;
+  const startedMs = options.clock.monotonicMs();
   for (const [name, ask] of Object.entries(questions)) {
     options.say(`asking: ${name}`);
     try {
+      if (options.clock.monotonicMs() - startedMs > beginMs) {
+        throw new NoAnswer(`the other questions took ${defaultBeginMs / 60_000} minutes`);
+      }
       const answer = await ask(probe);
       Object.assign(answers, { [name]: answer });
       options.say(`${name}: ${answer === Infinity ? "unlimited" : answer}`);
@@ -201,6 +296,7 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
     }
   }
   const { name, version, pool } = site;
+  const { vocabulary } = probe;
   const poolFilesystem = pool.filesystem === "btrfs" ? "btrfs" : "xfs";
   return { profile: { name, version, vocabulary, poolFilesystem, answers }, unanswered: reasons };
 }

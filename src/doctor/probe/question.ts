@@ -1,7 +1,7 @@
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
-import type { PoolDisk } from "../router/storage.ts";
+import type { PoolDisk } from "../router/pools.ts";
 import type { ProbeSession, ProbeSessionLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
@@ -24,10 +24,21 @@ export interface Probe {
   readonly vocabulary: Vocabulary;
   /** How often two sessions race for the same disk. */
   readonly races: number;
+  /** Whether as many SSH sessions are opened as the router takes. */
+  readonly countsSessions: boolean;
   /** What the questions before have found out. */
   readonly known: Partial<RouterBehaviours>;
+  /** What a reboot has shown; undefined where there was none. */
+  readonly reboot: RebootSeen | undefined;
   /** Tells a person what goes on. */
   say(text: string): void;
+}
+
+/** What a reboot has shown. */
+export interface RebootSeen {
+  readonly identity: RouterBehaviours["bootIdentity"];
+  /** When the disk was back, in words. */
+  readonly back: string;
 }
 
 /** Why a question has no answer on this router, from here. */
@@ -46,8 +57,12 @@ export interface HostName {
 export interface HostLink extends AsyncDisposable {
   /** Resolves with the reason when it has ended, whoever ended it. */
   readonly ended: Promise<string>;
+  /** Serial number of the subsystem. */
+  readonly serial: string;
   /** Size of what is exported, in bytes, asked of the router now. */
   namespaceBytes(context: CallContext): Promise<bigint>;
+  /** By what its namespace is told from others, in lower-case hex, "" where it has none; asked of the router now. */
+  namespaceIdentity(context: CallContext): Promise<{ readonly nguid: string; readonly uuid: string }>;
   /** Reads blocks. */
   read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
 }
@@ -80,6 +95,12 @@ export interface ProbeOptions {
   readonly limits?: ProbeSessionLimits;
   /** How often two sessions race for the same disk. @default {100} */
   readonly races?: number;
+  /** How long questions are begun, in milliseconds. @default {300000} */
+  readonly beginMs?: number;
+  /** Whether as many SSH sessions are opened as the router takes. @default {false} */
+  readonly countsSessions?: boolean;
+  /** Whether a disk stands that was made before a reboot, to be looked at first. @default {false} */
+  readonly afterReboot?: boolean;
   /** Tells a person what goes on. */
   say(text: string): void;
 }

@@ -5,7 +5,7 @@ import { ProbeSession, type Ran } from "./session.ts";
 import { isScratchName, isScratchPath, type ScratchDisk, scratchPrefix } from "./names.ts";
 import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { PoolDisk } from "../router/storage.ts";
+import type { PoolDisk } from "../router/pools.ts";
 
 /** A mebibyte: the size of a scratch disk where size does not matter. */
 export const mebibyte = 1n << 20n;

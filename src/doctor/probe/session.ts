@@ -7,7 +7,7 @@ import {
   limitedCommand,
   maxCommandBytes,
 } from "../../routeros/console/command.ts";
-import { explainRefusal, framed, nonceBytes, parseReply } from "../../routeros/console/reply.ts";
+import { explainRefusal, framed, newFrameNonce, parseReply } from "../../routeros/console/reply.ts";
 import {
   ConnectError,
   type ExecEnd,
@@ -141,10 +141,7 @@ export class ProbeSession {
     queries: readonly Fragment[],
     maxBytes: number = maxCommandBytes,
   ): Promise<Ran> {
-    const nonce = Array.from(
-      this.#options.random.bytes(nonceBytes),
-      (byte) => byte.toString(16).padStart(2, "0"),
-    ).join("");
+    const nonce = newFrameNonce(this.#options.random);
     const frames = queries.map((query, index) => framed(nonce, index, query));
     const { stdout, stderr } = await this.exec(limitedCommand(maxBytes, [...statements, ...frames]));
     const reply = parseReply(`${stdout}\n${stderr}`, nonce, frames.length);

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Reach } from "../../host/network.ts";
-import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import { type Finding, fine, type Fix, problem, warning } from "../../volume/model/finding.ts";
 import {
   describeMismatch,
   fingerprint,
@@ -11,7 +11,10 @@ import {
 import { ros } from "../../routeros/console/command.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import type { RouterCheck } from "./check.ts";
+import { routerFixes } from "./fixes.ts";
+import { isMissingPolicy } from "../../routeros/console/reply.ts";
 import { parseRows, type Row } from "../../routeros/console/json.ts";
+import { VolumeError } from "../../volume/errors.ts";
 
 const reachName = "reach";
 
@@ -31,7 +34,7 @@ export function judgeReach({ address, port, addresses, reach }: ReachFacts): Fin
     return problem(
       reachName,
       `the name ${address} cannot be resolved: ${addresses}`,
-      "--rds-address ADDRESS",
+      routerFixes.address(),
     );
   }
   const named = addresses.includes(address) ? address : `${address} (${addresses.join(", ")})`;
@@ -43,19 +46,19 @@ export function judgeReach({ address, port, addresses, reach }: ReachFacts): Fin
       return problem(
         reachName,
         `${location} refuses the connection`,
-        `/ip/service/set [find where name="ssh"] disabled=no port=${port} address=""`,
+        routerFixes.sshRefused(),
       );
     case "silent":
       return problem(
         reachName,
         `${location} does not answer (${reach.reason})`,
-        `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
+        routerFixes.sshSilent(port),
       );
     default:
       return problem(
         reachName,
         `${location} cannot be reached (${reach?.reason ?? "not tried"})`,
-        "--rds-address ADDRESS",
+        routerFixes.address(),
       );
   }
 }
@@ -76,14 +79,12 @@ interface HostKeyFacts {
 
 /** Judges whether the router is the one that was meant. */
 export function judgeHostKey(facts: HostKeyFacts): Finding {
-  const { presented, pins, insecure } = facts;
+  const { presented, pins, insecure, address, port } = facts;
   if (presented === undefined) {
-    return problem(hostKeyName, "the router presented none", scan(facts));
+    return problem(hostKeyName, "the router presented none", routerFixes.hostKeyUnknown(address, port));
   }
   const shown = `${fingerprint(presented)} (${keyTypeOf(presented)})`;
-  const line = `--rds-host-key '${
-    publicLine(presented)
-  }' after comparing it with /ip/ssh/print on the router`;
+  const line = routerFixes.hostKeyLine(publicLine(presented), address, port);
   if (typeof pins === "string") return problem(hostKeyName, `${pins}; presented=${shown}`, line);
   if (insecure) {
     return warning(
@@ -95,11 +96,6 @@ export function judgeHostKey(facts: HostKeyFacts): Finding {
   if (pins.length === 0) return problem(hostKeyName, `--rds-host-key is not given; presented=${shown}`, line);
   if (isPinned(pins, presented)) return fine(hostKeyName, `as pinned: ${shown}`);
   return problem(hostKeyName, describeMismatch(pins, presented), line);
-}
-
-/** How a person looks for the key. */
-function scan({ address, port }: HostKeyFacts): string {
-  return `ssh-keyscan -p ${port} -t ed25519,rsa ${address}`;
 }
 
 /** As OpenSSH writes a public key. */
@@ -120,15 +116,24 @@ export interface LoginFacts {
   readonly credentials: "key" | "password" | "none";
   /** Why it did not log in; undefined when it did. */
   readonly failure: string | undefined;
+  /** What the file with the key or the password is like. @default {"usable"} */
+  readonly secret?: SecretState;
 }
 
+/**
+ * What a file of credentials is like: `public` is the wrong half of a key, `unusable` is a key with a passphrase, of a type
+ * that no router takes, or none at all.
+ */
+export type SecretState = "usable" | "missing" | "public" | "unusable";
+
 /** Judges whether the driver gets in. */
-export function judgeLogin({ user, methods, open, credentials, failure }: LoginFacts): Finding {
+export function judgeLogin(facts: LoginFacts): Finding {
+  const { user, methods, open, credentials, failure } = facts;
   if (open) {
     return problem(
       loginName,
       `${user} gets in without a password`,
-      `/user/set [find where name="${user}"] password=…`,
+      routerFixes.noPassword(user),
     );
   }
   const offered = methods === undefined ? "" : `; the router offers ${methods.join(", ") || "nothing"}`;
@@ -136,7 +141,7 @@ export function judgeLogin({ user, methods, open, credentials, failure }: LoginF
     return problem(
       loginName,
       `neither --rds-key nor --rds-password-file is given${offered}`,
-      "--rds-key FILE or --rds-password-file FILE",
+      routerFixes.credentials(),
     );
   }
   const shown = credentials === "key" ? "its key" : "its password";
@@ -144,14 +149,23 @@ export function judgeLogin({ user, methods, open, credentials, failure }: LoginF
   return problem(
     loginName,
     `${user} cannot log in with ${shown}: ${failure}${offered}`,
-    fixFor(user, credentials),
+    fixFor(facts),
   );
 }
 
-function fixFor(user: string, credentials: "key" | "password"): string {
-  return credentials === "key"
-    ? `/user/ssh-keys/import user=${user} public-key-file=FILE.pub`
-    : `/user/set [find where name="${user}"] password=…, or --rds-key FILE where passwords are not taken`;
+/** What the router refused can be mended there; a file that cannot be used was never shown to it. */
+function fixFor({ user, credentials, secret }: LoginFacts): Fix {
+  const isKey = credentials === "key";
+  switch (secret) {
+    case "missing":
+      return routerFixes.secretMissing(isKey ? "rds-key" : "rds-password-file");
+    case "public":
+      return routerFixes.keyPublic();
+    case "unusable":
+      return routerFixes.keyUnusable(user);
+    default:
+      return isKey ? routerFixes.keyRefused(user) : routerFixes.passwordRefused(user);
+  }
 }
 
 const policyName = "policy";
@@ -164,11 +178,28 @@ export const policyCheck: RouterCheck = {
   name: policyName,
   essential: true,
   async run(router, { user }) {
-    await router.read(policyName, resourceQuery);
+    const unreadable = await refusalOf(() => router.read(policyName, resourceQuery));
+    if (unreadable !== undefined) return [judgeUnreadable(unreadable, user)];
     const statement = ros`/disk set [find where slot=${nobody}] comment=${""}`;
     return [judgePolicy(await router.attempt(policyName, statement), user)];
   },
 };
+
+/** The words in which a router refuses to be read for lack of a policy; undefined when it does not. */
+async function refusalOf(read: () => Promise<unknown>): Promise<string | undefined> {
+  try {
+    await read();
+    return undefined;
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable") && isMissingPolicy(error.message)) return error.message;
+    throw error;
+  }
+}
+
+/** A person reads the finding: nothing is decided by these words. */
+function judgeUnreadable(refusal: string, user: string): Finding {
+  return problem(policyName, `${user} may not read: ${refusal}`, routerFixes.policy(user));
+}
 
 /**
  * What the answer to a change of nothing says about the user's policies.
@@ -178,19 +209,18 @@ export const policyCheck: RouterCheck = {
  */
 export function judgePolicy(refusal: string | undefined, user: string): Finding {
   if (refusal === undefined) return fine(policyName, `${user} may read and write`);
-  if (/not enough permissions/i.test(refusal)) {
+  if (isMissingPolicy(refusal)) {
     return problem(
       policyName,
       `${user} may read but not write: ${refusal}`,
-      "/user/group/add name=rds-csi policy=ssh,read,write; " +
-        `/user/set [find where name="${user}"] group=rds-csi`,
+      routerFixes.policy(user),
     );
   }
   if (/no such item|expected item id/i.test(refusal)) return fine(policyName, `${user} may read and write`);
   return warning(
     policyName,
     `${user} may read; whether it may write cannot be told, as changing nothing was refused: ${refusal}`,
-    "/user/group/print",
+    routerFixes.policyUnclear(),
   );
 }
 
@@ -220,6 +250,6 @@ export function judgeSessions(rows: readonly Row[]): Finding {
   return warning(
     sessionsName,
     `${most} at a time: too few for two controllers, a command of this kind and a person`,
-    '/ip/service/set [find where name="ssh"] max-sessions=20',
+    routerFixes.sessions(),
   );
 }

@@ -68,7 +68,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
     reach({ reach: { state: "refused", reason: "no" } }),
     "problem",
     /refuses/,
-    /\/ip\/service\/set/,
+    /\/ip\/service\/enable/,
   ],
   ["silence", reach({ reach: { state: "silent", reason: "no" } }), "problem", /does not answer/, /firewall/],
   ["no route", reach({ reach: { state: "failed", reason: "EHOST" } }), "problem", /EHOST/, /--rds-address/],

@@ -1,9 +1,10 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type Finding, problem, warning } from "../../volume/model/finding.ts";
+import { type FindingListener, problem, warning } from "../../volume/model/finding.ts";
 import { policyCheck, sessionsCheck } from "./access.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { clockCheck, packageCheck, versionCheck } from "./software.ts";
-import { basePathsCheck, disksCheck, poolsCheck } from "./storage.ts";
+import { poolsCheck } from "./pools.ts";
+import { basePathsCheck, disksCheck } from "./storage.ts";
 
 /** Everything that is looked at on a router that let the driver in, in the order in which it is reported. */
 export const routerChecks: readonly RouterCheck[] = [
@@ -22,16 +23,18 @@ export const routerChecks: readonly RouterCheck[] = [
  *
  * @throws {VolumeError} cancelled when the call is
  */
-export async function runRouterChecks(router: RouterClient, settings: CheckSettings): Promise<Finding[]> {
-  const findings: Finding[] = [];
+export async function runRouterChecks(
+  router: RouterClient,
+  settings: CheckSettings,
+  found: FindingListener,
+): Promise<void> {
   for (const check of routerChecks) {
     try {
-      findings.push(...await check.run(router, settings));
+      (await check.run(router, settings)).forEach(found);
     } catch (error) {
       if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
       const judge = check.essential ? problem : warning;
-      findings.push(judge(check.name, `it could not be asked: ${error.message}`));
+      found(judge(check.name, `it could not be asked: ${error.message}`));
     }
   }
-  return findings;
 }

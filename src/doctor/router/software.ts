@@ -6,12 +6,12 @@ import {
   storagePackage,
 } from "../../routeros/console/router_info.ts";
 import type { RouterCheck } from "./check.ts";
+import { routerFixes } from "./fixes.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { parseRow, parseRows, type Row } from "../../routeros/console/json.ts";
 import { ros } from "../../routeros/console/command.ts";
 
 const versionName = "version";
-const upgrade = "/system/package/update/install";
 
 /** Whether the RouterOS is new enough, and for what it is not. */
 export const versionCheck: RouterCheck = {
@@ -34,7 +34,11 @@ export function judgeVersion(
 ): Finding {
   const found = board === "" ? version : `${version} on ${board}`;
   if (!supported) {
-    return problem(versionName, `${found}: too old, as 7.17 is needed, and 7.21 to publish`, upgrade);
+    return problem(
+      versionName,
+      `${found}: too old, as 7.17 is needed, and 7.21 to publish`,
+      routerFixes.upgrade(),
+    );
   }
   const lacks = [
     ...(supportsNqn ? [] : [
@@ -47,8 +51,8 @@ export function judgeVersion(
   if (lacks.length === 0) return fine(versionName, found);
   const text = `${found}: ${lacks.join("; ")}`;
   return supportsNqn || allowUnfenced
-    ? warning(versionName, text, upgrade)
-    : problem(versionName, text, upgrade);
+    ? warning(versionName, text, routerFixes.upgrade())
+    : problem(versionName, text, routerFixes.upgrade());
 }
 
 const packageName = "package";
@@ -68,8 +72,8 @@ export function judgePackages(rows: readonly Row[]): Finding {
   if (storage === undefined) {
     return problem(
       packageName,
-      `${storagePackage} is not installed: upload the package of the router's own version, then reboot`,
-      "/system/reboot",
+      `${storagePackage} is not installed`,
+      routerFixes.packageMissing(storagePackage, appliesChanges(rows)),
     );
   }
   const found = `${storagePackage} ${storage.text("version", "")}`.trim();
@@ -77,8 +81,13 @@ export function judgePackages(rows: readonly Row[]): Finding {
   return problem(
     packageName,
     `${found} is disabled`,
-    `/system/package/enable ${storagePackage}, then /system/reboot`,
+    routerFixes.packageDisabled(storagePackage, appliesChanges(rows)),
   );
+}
+
+/** From 7.18 a boot alone neither installs nor enables a package; all packages are of one version. */
+function appliesChanges(rows: readonly Row[]): boolean {
+  return rows.some((row) => isAtLeast(row.text("version", ""), 7, 18));
 }
 
 const clockName = "clock";
@@ -100,7 +109,7 @@ export const clockCheck: RouterCheck = {
 /** @param thereMs the router's time in milliseconds since the Unix epoch; undefined when it cannot be read */
 export function judgeClock(thereMs: number | undefined, hereMs: number): Finding {
   if (thereMs === undefined) {
-    return warning(clockName, "the router's time has an unknown form", "/system/clock/print");
+    return warning(clockName, "the router's time has an unknown form", routerFixes.clockUnknown());
   }
   const seconds = Math.round((thereMs - hereMs) / 1000);
   if (Math.abs(thereMs - hereMs) <= maxDifferenceMs) {
@@ -112,7 +121,7 @@ export function judgeClock(thereMs: number | undefined, hereMs: number): Finding
       seconds > 0 ? "ahead of" : "behind"
     } this machine's: logs and ` +
       "certificates will not agree",
-    "/system/ntp/client/set enabled=yes servers=pool.ntp.org",
+    routerFixes.clockOff(),
   );
 }
 

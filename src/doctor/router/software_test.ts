@@ -35,7 +35,7 @@ function version(text: string, allowUnfenced = false): Finding {
 
 const packages = (...rows: readonly unknown[]) => judgePackages(parseRows(JSON.stringify(rows), "packages"));
 
-const upgrade = /^\/system\/package\/update\/install$/;
+const upgrade = /^upgrade RouterOS/;
 const old = /no NQN of its own.*publishing is refused; no \/file copy/;
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
   ["the same time", judgeClock(noon, noon), "ok", /0 s apart/],

@@ -1,5 +1,3 @@
-import { type Fragment, ros } from "../../routeros/console/command.ts";
-import { parseRows, type Row } from "../../routeros/console/json.ts";
 import type { CheckSettings, RouterCheck } from "./check.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids.ts";
@@ -9,112 +7,9 @@ import { parseFiles } from "../../routeros/store/rows.ts";
 import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { Reach } from "../../host/network.ts";
-
-const poolName = "pool";
-/** Share of a pool below which its free space is worth a word. */
-const scarceShare = 20n;
-
-/** A disk that is not file-backed, as far as a pool on it goes. */
-export interface PoolDisk {
-  readonly slot: string;
-  /** "" when there is none that the router knows. */
-  readonly filesystem: string;
-  readonly label: string;
-  readonly mounted: boolean;
-  /** Without slashes; "" when it is not mounted. */
-  readonly mountPoint: string;
-  /** "" when the router does not say. */
-  readonly state: string;
-  readonly sizeBytes: bigint;
-  readonly freeBytes: bigint;
-}
-
-/** Whether the pools are mounted and well. */
-export const poolsCheck: RouterCheck = {
-  name: poolName,
-  essential: true,
-  run: async (router) => judgePools(parsePoolDisks(await router.read(poolName, poolDisksQuery))),
-};
-
-/** The disks on which pools can be. */
-export const poolDisksQuery: Fragment =
-  ros`/disk print detail as-value proplist=slot,fs,fs-label,mounted,mount-point,state,size,free where type!=${"file"}`;
-
-/**
- * Reads the frame of {@linkcode poolDisksQuery}.
- *
- * @throws {VolumeError} unavailable when a disk cannot be read
- */
-export function parsePoolDisks(frame: string): PoolDisk[] {
-  return parseRows(frame, "list of pools").map((row) => ({
-    slot: row.text("slot"),
-    filesystem: row.text("fs", "").replace(/^-$/, ""),
-    label: row.text("fs-label", ""),
-    mounted: row.flag("mounted", false),
-    mountPoint: row.text("mount-point", "").replace(/^\/+|\/+$/g, ""),
-    state: row.text("state", ""),
-    sizeBytes: bytesOf(row, "size"),
-    freeBytes: bytesOf(row, "free"),
-  }));
-}
-
-/** One finding a pool: mounted ones, and disks with a file system that is not mounted. */
-export function judgePools(disks: readonly PoolDisk[]): Finding[] {
-  const mounted = disks.filter((disk) => disk.mounted && disk.mountPoint !== "");
-  const unmounted = disks.filter((disk) => !disk.mounted && disk.filesystem !== "");
-  const findings = [...mounted.map(judgeMounted), ...unmounted.map(judgeUnmounted)];
-  if (mounted.length > 0) return findings;
-  return [
-    ...findings,
-    problem(poolName, "no pool is mounted, so that volumes have no place", "/disk/print detail"),
-  ];
-}
-
-function judgeMounted(disk: PoolDisk): Finding {
-  const { mountPoint, filesystem, label, state, sizeBytes, freeBytes } = disk;
-  const text = [filesystem, label === "" ? "no label" : `label ${label}`, ...(state === "" ? [] : [state])];
-  const found = `/${mountPoint}: ${text.join(", ")}, ${formatBytes(freeBytes)} of ${
-    formatBytes(sizeBytes)
-  } free`;
-  if (state !== "" && state !== "clean") {
-    return problem(
-      poolName,
-      `${found}; its state is not clean`,
-      `/disk/print detail where slot="${disk.slot}"`,
-    );
-  }
-  if (filesystem === "btrfs" && label === "") {
-    return warning(poolName, `${found}; without a label its subvolumes cannot be named: no snapshots`);
-  }
-  if (freeBytes * scarceShare < sizeBytes) {
-    return warning(poolName, `${found}; what was promised to volumes may not be there when it is written`);
-  }
-  return fine(poolName, found);
-}
-
-/** A file system that a router could mount, but does not; it may be meant so. */
-function judgeUnmounted({ slot, filesystem, label }: PoolDisk): Finding {
-  const name = label === "" ? filesystem : `${filesystem}, label ${label}`;
-  return warning(
-    poolName,
-    `${slot} (${name}) is not mounted`,
-    `/disk/set [find where slot="${slot}"] disabled=no mount-filesystem=yes`,
-  );
-}
-
-function bytesOf(row: Row, key: string): bigint {
-  return row.hasInteger(key) ? row.integer(key) : 0n;
-}
-
-const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-
-/** A size for people: `6.6 TiB`. */
-export function formatBytes(bytes: bigint): string {
-  let value = Number(bytes);
-  let unit = 0;
-  for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
-}
+import { isScratchName } from "../probe/names.ts";
+import { routerFixes } from "./fixes.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "./pools.ts";
 
 const basePathName = "base-path";
 
@@ -149,13 +44,13 @@ export function judgeBasePath(
     return problem(
       basePathName,
       `${path} is on no mounted pool; mounted is ${mounted.join(", ") || "none"}`,
-      mounted.length === 0 ? "/disk/print detail" : `--base-path ${mounted[0]}/metal-csi`,
+      mounted.length === 0 ? routerFixes.poolLook() : routerFixes.basePath(`${mounted[0]}/metal-csi`),
     );
   }
   const entry = files.find((file) => file.path === path);
   if (entry === undefined) return judgeMissing(path, files);
   if (entry.directory) return fine(basePathName, `${path} is there, on the pool ${pool.slot}`);
-  return problem(basePathName, `${path} is a file, not a folder`, `--base-path ${path}.d`);
+  return problem(basePathName, `${path} is a file, not a folder`, routerFixes.basePath(`${path}.d`));
 }
 
 /** The driver makes the last folder of a base path with the first volume; the one above it has to be there. */
@@ -169,7 +64,7 @@ function judgeMissing(path: string, files: readonly StoredFile[]): Finding {
   return problem(
     basePathName,
     `${path} is not there, and only its last folder would be made`,
-    `/file/add type=directory name="${fileName(parent)}"`,
+    routerFixes.folderMissing(fileName(parent)),
   );
 }
 
@@ -200,9 +95,17 @@ export function judgeDisks(
   ];
   const findings = [
     cluster === undefined
-      ? warning(disksName, `${counts.join(", ")}; which are this cluster's is not known`, "--cluster-id ID")
+      ? warning(
+        disksName,
+        `${counts.join(", ")}; which are this cluster's is not known`,
+        routerFixes.clusterId(),
+      )
       : fine(disksName, counts.join(", ")),
   ];
+  const scratch = volumes.filter(({ id, imagePath }) =>
+    isScratchName(imagePath.slice(imagePath.lastIndexOf("/") + 1)) || isScratchName(id)
+  );
+  if (scratch.length > 0) findings.push(judgeScratch(scratch));
   const damaged = listed("damaged");
   if (damaged.length > 0) findings.push(judgeDamaged(damaged));
   const snapshots = listed("earlier-snapshot");
@@ -222,13 +125,25 @@ function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: str
   return basePaths.some((path) => volume.imagePath.startsWith(`${path}/`)) ? "foreign" : "elsewhere";
 }
 
+/** What a probe makes lies in the folder that it was told, or below. */
+function judgeScratch(scratch: readonly StoredVolume[]): Finding {
+  const { imagePath } = scratch[0]!;
+  return warning(
+    disksName,
+    `${scratch.length} left by a probe that was killed, or for one after a reboot: ${
+      scratch.slice(0, maxNamed).map(({ id }) => id).join(", ")
+    }`,
+    routerFixes.probeLeftovers(imagePath.slice(0, imagePath.lastIndexOf("/"))),
+  );
+}
+
 function judgeLegacySnapshots(snapshots: readonly StoredVolume[]): Finding {
   const exported = snapshots.filter((one) => one.exported).length;
   return warning(
     disksName,
     `${snapshots.length} snapshots of the legacy Go driver (${exported} exported), which hold no copy of a volume's ` +
       `data as far as RouterOS's manual tells: ${legacySnapshotsPage}`,
-    "rds-csi audit --foreign names them",
+    routerFixes.legacySnapshots(),
   );
 }
 
@@ -238,9 +153,7 @@ function judgeDamaged(damaged: readonly StoredVolume[]): Finding {
   return problem(
     disksName,
     `${damaged.length} with a damaged record, which the driver leaves alone: ${names}${more}`,
-    `/disk/set [find where slot="${
-      damaged[0]!.id
-    }"] comment="…" with its comment from a backup or an /export`,
+    routerFixes.recordDamaged(damaged[0]!.id),
   );
 }
 
@@ -273,13 +186,12 @@ export function judgeNvmePort({ address, port, reach, volumes }: PortFacts): Fin
         : problem(
           portName,
           `${location} refuses, though it should not; ${exports}`,
-          "/disk/print where nvme-tcp-export",
+          routerFixes.exportsLook(),
         );
     case "silent":
     case "failed": {
       const found = `${location} cannot be reached from here (${reach.reason}); ${exports}`;
-      const fix = `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES ` +
-        "action=accept place-before=0, or --nvme-address ADDRESS";
+      const fix = routerFixes.nvmeSilent(port);
       return exported === undefined || exported === 0
         ? warning(portName, found, fix)
         : problem(portName, found, fix);

@@ -4,16 +4,9 @@ import type { Reach } from "../../host/network.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatComment, newComment } from "../../volume/model/record.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
-import {
-  judgeBasePath,
-  judgeDisks,
-  judgeNvmePort,
-  judgePools,
-  parsePoolDisks,
-  type PoolDisk,
-} from "./storage.ts";
+import type { PoolDisk } from "./pools.ts";
+import { judgeBasePath, judgeDisks, judgeNvmePort } from "./storage.ts";
 
-const tebibyte = 1n << 40n;
 const pool: PoolDisk = {
   slot: "raid1",
   filesystem: "btrfs",
@@ -21,15 +14,13 @@ const pool: PoolDisk = {
   mounted: true,
   mountPoint: "pool",
   state: "clean",
-  sizeBytes: 7n * tebibyte,
-  freeBytes: 3n * tebibyte,
+  sizeBytes: 7n << 40n,
+  freeBytes: 3n << 40n,
+  filesystemUuid: "",
+  master: "",
+  failed: false,
+  exported: false,
 };
-
-function ofPool(own: Partial<PoolDisk>): Finding {
-  const [finding, ...more] = judgePools([{ ...pool, ...own }]);
-  assert.deepEqual(more, []);
-  return finding!;
-}
 
 const folder = (path: string): StoredFile => ({ path, directory: true, sizeBytes: 0n });
 const basePath = (path: string, ...files: readonly StoredFile[]) => judgeBasePath(path, files, [pool]);
@@ -53,14 +44,6 @@ const port = (reach: Reach, volumes?: readonly StoredVolume[]) =>
   judgeNvmePort({ address: "10.0.0.1", port: 4420, reach, volumes });
 
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
-  ["a clean pool", ofPool({}), "ok", /^\/pool: btrfs, label pool, clean, 3.0 TiB of 7.0 TiB free$/],
-  ["a pool of bytes", ofPool({ sizeBytes: 1536n, freeBytes: 1023n }), "ok", /1023 B of 1.5 KiB free$/],
-  ["a pool beyond units", ofPool({ sizeBytes: 1n << 62n, freeBytes: 1n << 62n }), "ok", /4096.0 PiB of/],
-  ["a pool without a state", ofPool({ state: "" }), "ok", /label pool, 3.0 TiB/],
-  ["a degraded pool", ofPool({ state: "degraded" }), "problem", /not clean/, /slot="raid1"/],
-  ["Btrfs without a label", ofPool({ label: "" }), "warning", /no snapshots/],
-  ["XFS without a label", ofPool({ label: "", filesystem: "xfs" }), "ok", /xfs/],
-  ["a full pool", ofPool({ freeBytes: tebibyte / 4n }), "warning", /may not be there/],
   ["a folder that is there", basePath("/pool/csi", folder("/pool/csi")), "ok", /is there/],
   ["a folder that the first volume makes", basePath("/pool/csi"), "ok", /makes it/],
   ["a folder in a folder that is there", basePath("/pool/a/b", folder("/pool/a")), "ok", /makes it/],
@@ -123,33 +106,6 @@ for (const [what, finding, state, found, fix = /^$/] of cases) {
   });
 }
 
-Deno.test("judgePools() misses the pools when none is mounted, and names a file system that could be", () => {
-  const findings = judgePools([
-    { ...pool, mounted: false, mountPoint: "" },
-    { ...pool, slot: "nvme1", filesystem: "", mounted: false, mountPoint: "" },
-  ]);
-  assert.deepEqual(findings.map(({ state }) => state), ["warning", "problem"]);
-  assert.match(findings[0]!.fix!, /slot="raid1"/);
-});
-
-Deno.test("parsePoolDisks() reads what a router says of hardware and of pools", () => {
-  const said = {
-    fs: "btrfs",
-    "fs-label": "pool",
-    mounted: "yes",
-    "mount-point": "/pool",
-    state: "clean",
-    size: "10",
-    free: 4,
-  };
-  const rows = [{ slot: "nvme1", fs: "-", size: 5 }, { slot: "raid1", ...said }];
-  const bare = { slot: "nvme1", filesystem: "", label: "", mounted: false, mountPoint: "", state: "" };
-  assert.deepEqual(parsePoolDisks(JSON.stringify(rows)), [
-    { ...bare, sizeBytes: 5n, freeBytes: 0n },
-    { ...pool, sizeBytes: 10n, freeBytes: 4n },
-  ]);
-});
-
 const own = aRecord();
 const comment = formatComment(newComment(own));
 const volumes = [
@@ -181,6 +137,17 @@ Deno.test("judgeDisks() does not take a cluster's disks for this one's when ther
   const [finding] = judgeDisks(volumes, { ...settings, cluster: undefined });
   assert.equal(finding!.state, "warning");
   assert.match(finding!.found, /^3 of some cluster/);
+});
+
+Deno.test("judgeDisks() says what a killed probe has left, and what removes it", () => {
+  const left = disk("rds-csi-probe-0123abcd-0", "", { imagePath: "/pool/csi/rds-csi-probe-0123abcd-x.img" });
+  const [, finding, ...more] = judgeDisks([...volumes, left], settings);
+  assert.deepEqual([finding!.state, more], ["warning", []]);
+  assert.match(
+    finding!.found,
+    /^1 left by a probe that was killed, or for one after a reboot: rds-csi-probe-0123abcd-0$/,
+  );
+  assert.match(finding!.fix!, /doctor --probe --base-path \/pool\/csi /);
 });
 
 Deno.test("judgeDisks() warns once of all snapshots of the legacy driver", () => {

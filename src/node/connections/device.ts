@@ -79,37 +79,31 @@ export async function holdProven(
 }
 
 /**
- * Waits until the device is there, and is as large as that. The kernel shows a device before it makes the node of it.
+ * Waits until the device is there. The kernel shows a device before it makes the node of it.
  *
  * @throws {VolumeError} the reason of the context's end; unavailable when it takes too long
  */
 export async function awaitDevice(
   deps: NodeDeps,
   nqn: string,
-  atLeastBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
   let lacking: string | undefined;
   const device = await poll(deps.clock, context, async () => {
     const found = await deps.connector.find(nqn, context);
-    lacking = await whatIsLacking(deps, found, atLeastBytes, context);
+    lacking = await whatIsLacking(deps, found, context);
     return lacking === undefined ? found : undefined;
   });
   if (device !== undefined) return device;
-  throw new VolumeError(
-    "unavailable",
-    `Cannot use the device as ${lacking}: nqn=${nqn} wanted size>=${atLeastBytes}`,
-  );
+  throw new VolumeError("unavailable", `Cannot use the device as ${lacking}: nqn=${nqn}`);
 }
 
 async function whatIsLacking(
   { paths }: NodeDeps,
   found: FoundDevice | undefined,
-  atLeastBytes: bigint,
   context: CallContext,
 ): Promise<string | undefined> {
   if (found === undefined) return "it does not appear, or is empty";
-  if (found.sizeBytes < atLeastBytes) return `its size stays ${found.sizeBytes}`;
   const node = await paths.info(found.path, context);
   return node === undefined ? `there is no ${found.path}` : undefined;
 }
@@ -141,7 +135,10 @@ export function proveDevice(
   const known = expected.uniqueId ?? "";
   if (found.nqn !== expected.nqn) throw mismatch(found, `nqn=${expected.nqn}`, `nqn=${found.nqn}`);
   if (found.nsid !== onlyNsid) throw mismatch(found, `nsid=${onlyNsid}`, `nsid=${found.nsid}`);
-  if (known !== "" && found.uniqueId !== known) throw mismatch(found, `id=${known}`, `id=${found.uniqueId}`);
+  if (known !== "" && found.uniqueId !== known) {
+    const actual = `id=${found.uniqueId}; if the router was restarted, restart the pods that use the volume`;
+    throw mismatch(found, `id=${known}`, actual);
+  }
   if (found.sizeBytes < expected.sizeBytes) {
     throw mismatch(found, `size>=${expected.sizeBytes}`, `size=${found.sizeBytes}`);
   }

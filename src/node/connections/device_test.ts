@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, ext4, FakeNode, nqn, sizeBytes } from "../../../tests/fakes/node_deps.ts";
+import { block, call, ext4, FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { awaitDevice, type ExpectedIdentity, proveDevice } from "./device.ts";
 import type { FoundDevice, PathInfo } from "../../volume/ports/node_ports.ts";
@@ -16,7 +16,7 @@ Deno.test("awaitDevice() waits for the node of a device that the kernel shows al
   const node = connectedNode();
   node.paths.nodes.delete("/dev/loop3");
   let found: unknown;
-  const waiting = awaitDevice(node.deps, nqn, 0n, call()).then((device) => found = device);
+  const waiting = awaitDevice(node.deps, nqn, call()).then((device) => found = device);
   await node.clock.advance(1_000);
   assert.equal(found, undefined);
   node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:3" });
@@ -28,7 +28,6 @@ for (
   const [what, spoil, text] of [
     ["does not appear", (node) => node.device.connected = false, /does not appear, or is empty/],
     ["has no node", (node) => node.paths.nodes.delete("/dev/loop3"), /there is no \/dev\/loop3/],
-    ["does not grow", (node) => node.device.sizeBytes = sizeBytes - 1n, /its size stays 1073741823/],
   ] as const satisfies readonly (readonly [string, (node: FakeNode) => unknown, RegExp])[]
 ) {
   Deno.test(`awaitDevice() says before the call's deadline that the device ${what}`, async () => {
@@ -36,7 +35,7 @@ for (
     spoil(node);
     const deadlineMs = node.clock.now() + 10_000;
     let refusedMs = 0;
-    const refused = awaitDevice(node.deps, nqn, sizeBytes, { ...call(), deadlineMs }).then(
+    const refused = awaitDevice(node.deps, nqn, { ...call(), deadlineMs }).then(
       () => assert.fail("found"),
       (error) => {
         refusedMs = node.clock.now();

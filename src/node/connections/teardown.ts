@@ -161,10 +161,18 @@ async function refuseWhileOpen(
   context: CallContext,
 ): Promise<void> {
   for (const device of found) {
+    const [layer] = await deps.devices.layers(device);
+    if (layer !== undefined) throw inUse(volume, usedByHost(device, layer));
     const holder = await deps.devices.holder(device, context);
     if (holder === undefined || (!holder.certain && deps.connector.sparesOpenDevices)) continue;
     throw inUse(volume, `${device.path} is open: ${holder.description}`);
   }
+}
+
+/** A node that looks into raw devices finds what a workload has written there: LVM, md, multipath. */
+function usedByHost({ path }: FoundDevice, layer: string): string {
+  return `this node itself uses ${path}, by ${layer}, which it made by what is written in the volume; ` +
+    "take that down there (vgchange -an, mdadm --stop, multipath -f), and see the guide on raw block volumes";
 }
 
 /** Once nothing of it is mounted here, a claim is somebody else's: a mount in another namespace, a mapped device. */

@@ -5,6 +5,7 @@ import { type StagingState, withMissed } from "../../volume/model/staging_state.
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
 import { StagingStore } from "../stage/staging_store.ts";
+import type { ForgottenVolumes } from "../connections/forgotten_volumes.ts";
 import { OrphanedConnections } from "../connections/orphaned_connections.ts";
 import { tearDown } from "../connections/teardown.ts";
 import { withDeadline } from "../../async/deadline.ts";
@@ -21,6 +22,8 @@ const jitter = 0.1;
 export interface FenceWatchOptions {
   readonly deps: NodeDeps;
   readonly fencing: Fencing;
+  /** What the kubelet may have forgotten. @default {nothing} */
+  readonly forgotten?: ForgottenVolumes;
   /** The locks of the calls that change volumes. */
   readonly lock: VolumeLock;
   readonly random: Random;
@@ -94,10 +97,14 @@ export class FenceWatch {
   async #readAt(stagingState: StagingState, reads: OfferedReads): Promise<void> {
     if (this.#stop.signal.aborted) return;
     const { volumeId } = stagingState;
-    await this.#noting(
-      volumeId,
-      () => this.#bounded(volumeId, (context) => this.#decide(stagingState, reads, context)),
-    );
+    const { forgotten } = this.#options;
+    await this.#noting(volumeId, async () => {
+      await this.#bounded(volumeId, async (context) => {
+        await this.#decide(stagingState, reads, context);
+        if (forgotten?.mayBe(stagingState) !== true) return;
+        await this.#locked(stagingState, (current) => forgotten.release(current, context));
+      });
+    });
   }
 
   /** What still hangs in the kernel since an earlier look is left out: nothing is piled up on it. */
@@ -121,7 +128,12 @@ export class FenceWatch {
     const result = await this.#options.fencing.judge(subject, reads, context);
     this.#report(stagingState, result);
     if (result.state === "fenced") {
-      await this.#locked(stagingState, (current) => this.#takeDown(current, result.why, context));
+      const isDone = await this.#locked(
+        stagingState,
+        (current) => this.#takeDown(current, result.why, context),
+      );
+      // A tool of the call that has the lock may hang until the connection ends. An unstage takes down what is left.
+      if (!isDone) await this.#options.fencing.forceDisconnect(subject, result.why, context);
     } else if (!isSameMemory(memoryOf(result), stagingState.missed)) {
       await this.#locked(
         stagingState,
@@ -130,16 +142,17 @@ export class FenceWatch {
     }
   }
 
-  /** Skipped while a call changes the volume; what that call makes of it is seen at the next look. */
+  /** Skipped while a call changes the volume, and then false; what that call makes of it is seen at the next look. */
   async #locked(
     stagingState: StagingState,
     change: (current: StagingState) => Promise<unknown>,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const release = this.#options.lock.tryTake([stagingState.volumeId, stagingState.stagingPath]);
-    if (release === undefined) return;
+    if (release === undefined) return false;
     try {
       const current = await this.#stagingStore.find(stagingState.volumeId);
       if (current?.nqn === stagingState.nqn) await change(current);
+      return true;
     } finally {
       release();
     }

@@ -112,6 +112,8 @@ Deno.test("look() cuts off a fenced volume that is published, and leaves its mou
 const timeouts: readonly [string, FakeNode["offered"]][] = [
   ["unreachable", unreachable],
   ["offering it, though it is not connected yet", () => [nqn]],
+  ["up without its disks, as while a pool waits for its password", () => []],
+  ["up with the disks of another pool only", () => [nqn.replace("pvc-1", "pvc-2")]],
 ];
 
 for (const [what, offered] of timeouts) {
@@ -123,6 +125,28 @@ for (const [what, offered] of timeouts) {
   });
 }
 
+Deno.test("a volume in use whose pool is locked for an hour is as it was when the pool is back", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.publish();
+  const [table, state] = [node.table, node.stagingState];
+  node.connections.set(nqn, { state: "connecting" });
+  node.offered = () => [nqn.replace("pvc-1", "pvc-of-another-pool")];
+  node.operations.length = 0;
+  const { watch } = watched(node);
+  for (let atMs = 0; atMs < 3_600_000; atMs += intervalMs) {
+    await watch.check();
+    await node.clock.advance(intervalMs);
+  }
+  node.connections.clear();
+  await watch.check();
+  assert.deepEqual([node.operations, node.table, node.stagingState], [[], table, state]);
+  await node.unpublish();
+  await node.unstage();
+  assert.equal(node.operations.includes("forceDisconnect"), false);
+  assert.deepEqual([node.table, node.device.connected, node.stagingState], [[], false, undefined]);
+});
+
 Deno.test("look() leaves a live volume as it is, asks nobody, writes nothing and says nothing", async () => {
   const node = new FakeNode();
   await node.stage();
@@ -132,16 +156,16 @@ Deno.test("look() leaves a live volume as it is, asks nobody, writes nothing and
   assert.deepEqual([node.operations, node.reported], [[], []]);
 });
 
-Deno.test("look() waits out the settle time of a target that has lost its disks, over restarts of the driver", async () => {
+Deno.test("look() lets the clock of an unstage run on, over restarts of the driver, and cuts nothing off", async () => {
   const all = await down(() => []);
   const { node } = all;
-  for (let at = 0; at < 5; at++) {
-    assert.equal(node.device.connected, true, `at ${at}`);
-    await reads(watched(node), 1); // Each with a memory of its own.
-  }
-  assert.equal(node.stagingState?.missed?.missedForMs, 120_000);
-  await watched(node).watch.check();
-  assert.equal(node.device.connected, false);
+  await assert.rejects(node.unstage(), refusal("unavailable"));
+  await node.clock.advance(intervalMs);
+  for (let at = 0; at < 8; at++) await reads(watched(node), 1); // Each with a memory of its own.
+  assert.equal(node.stagingState?.missed?.missedForMs, 8 * intervalMs);
+  await reads(all, 60);
+  assert.equal(node.stagingState?.missed, undefined, "nobody asks any more");
+  assert.equal(node.device.connected, true);
 });
 
 Deno.test("look() begins anew when the target was unreachable, offered it, or the connection was live", async () => {
@@ -152,13 +176,12 @@ Deno.test("look() begins anew when the target was unreachable, offered it, or th
   ];
   for (const interrupt of breaks) {
     const all = await down(() => []);
+    await assert.rejects(all.node.unstage(), refusal("unavailable"));
     await reads(all, 4);
+    assert.notEqual(all.node.stagingState?.missed, undefined);
     interrupt(all.node);
     await reads(all, 1);
     assert.equal(all.node.stagingState?.missed, undefined);
-    all.node.offered = () => [];
-    all.node.connections.set(nqn, { state: "connecting" });
-    await reads(all, 4);
     assert.equal(all.node.device.connected, true);
   }
 });
@@ -166,11 +189,36 @@ Deno.test("look() begins anew when the target was unreachable, offered it, or th
 Deno.test("look() changes nothing while a call holds the volume's lock, and forgets nothing", async () => {
   const all = await down(() => []);
   const release = all.locks.take([volumeId], "NodeStageVolume");
-  await reads(all, 6);
+  for (let at = 0; at < 21; at++) {
+    await all.node.service.releaseWhileBusy(volumeId, call());
+    await reads(all, 2);
+  }
   assert.deepEqual(all.node.operations, []);
-  await all.node.service.unstageWhileBusy(volumeId, call());
+  await all.node.service.releaseWhileBusy(volumeId, call());
   assert.deepEqual(all.node.operations, ["forceDisconnect"], "only an unstage cuts off past a lock");
   release();
+});
+
+Deno.test("look() cuts off a fenced volume whose resize hangs in a call that has the lock", async () => {
+  const { node, watch, locks } = await down(() => [later]);
+  const hang = Promise.withResolvers<void>();
+  node.deps.filesystems.grow = () => hang.promise;
+  // The kernel ends what waits for a connection when that is gone.
+  node.after = (operation) => {
+    if (operation === "forceDisconnect") hang.reject(new VolumeError("unavailable", "Input/output error"));
+  };
+  const release = locks.take([volumeId], "NodeExpandVolume");
+  const range = { requiredBytes: 0n, limitBytes: 0n };
+  const expanded = node.service.expand({ volumeId, volumePath: stagingPath, range }, call()).finally(release);
+  const refused = assert.rejects(expanded, refusal("unavailable", /Input\/output/));
+  await node.clock.advance(0);
+  node.operations.length = 0;
+  await watch.check();
+  assert.deepEqual(node.operations, ["forceDisconnect"]);
+  await refused;
+  assert.equal(locks.size, 0);
+  await node.unstage();
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
 
 Deno.test("look() does not take another epoch's connection for the one that it read", async () => {

@@ -17,6 +17,10 @@ export interface FenceSubject {
   readonly stagingState: StagingState | undefined;
   /** The NQN under which a call says that the volume is published now. */
   readonly publishedNqn?: string;
+  /** Whether a call asks to unstage the volume. */
+  readonly unstaging?: boolean;
+  /** The target that a call asks to unpublish: published nowhere else, the volume is to be unstaged next. */
+  readonly unpublishedTarget?: string;
 }
 
 /**
@@ -55,8 +59,12 @@ export class Fencing {
     if (stagingState?.staged === true) {
       this.#deps.events.occurred({ kind: "connections", volumeId: stagingState.volumeId, connections });
     }
+    const isUnwanted = subject.unstaging === true || subject.unpublishedTarget !== undefined;
+    const unstaging = !rest && isUnwanted &&
+      !await this.#isPublished(stagingState, subject.unpublishedTarget);
     const result = judgeFence({
       ...subject,
+      unstaging,
       connections,
       host: this.#deps.connector.host,
       reads: answers,
@@ -82,15 +90,19 @@ export class Fencing {
   /**
    * Prepares a teardown by a call that holds the volume's lock, so that it cannot hang: cuts off what is fenced.
    *
-   * @param publishedNqn the NQN under which the call says that the volume is published now
+   * @param call what the call says: the NQN under which the volume is published now, or that it is to be unstaged
    * @throws {VolumeError} unavailable while a file system is mounted whose target is away and may yet come back: what
    * was not written to it would be lost, and unmounting it would hang
    */
-  async release(volume: Teardown, context: CallContext, publishedNqn?: string): Promise<void> {
+  async release(
+    volume: Teardown,
+    context: CallContext,
+    call: Pick<FenceSubject, "publishedNqn" | "unstaging">,
+  ): Promise<void> {
     const reads = this.newReads();
     for (const nqn of volume.nqns) {
       const stagingState = volume.stagingState?.nqn === nqn ? volume.stagingState : undefined;
-      const subject = { volumeId: volume.volumeId, nqn, stagingState, publishedNqn };
+      const subject = { volumeId: volume.volumeId, nqn, stagingState, ...call };
       const result = await this.judge(subject, reads, context);
       if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
       if (result.state !== "undecided" || !await isAnyMounted(this.#deps, volume.stagingPaths)) continue;
@@ -104,15 +116,29 @@ export class Fencing {
   }
 
   /**
-   * Cuts off what is fenced of a volume while another call holds its lock: a mkfs, a check or a mount of it that hangs
-   * would keep that until the kernel gives the connection up. Writes nothing.
+   * Cuts off what is fenced of a volume that is to be unpublished or unstaged, and that something hangs on: another
+   * call's mkfs, check, resize or mount, which holds the volume's lock, or a workload's write, which keeps its target
+   * busy. Neither ends before the connection does. Needs no lock, as it goes by NQN and writes nothing.
+   *
+   * @param unpublishedTarget the target that is to be unpublished; undefined when the volume is to be unstaged
    */
-  async forceDisconnectPastLock(volumeId: string, context: CallContext): Promise<void> {
+  async forceDisconnectPastLock(
+    volumeId: string,
+    context: CallContext,
+    unpublishedTarget?: string,
+  ): Promise<void> {
     const stagingState = await new StagingStore(this.#deps).findUndamaged(volumeId);
     const connected = await connectedNqns(this.#deps, volumeId, context);
     const reads = this.newReads();
     for (const nqn of new Set([...(stagingState === undefined ? [] : [stagingState.nqn]), ...connected])) {
-      const subject = { volumeId, nqn, stagingState: stagingState?.nqn === nqn ? stagingState : undefined };
+      const own = stagingState?.nqn === nqn ? stagingState : undefined;
+      const subject = {
+        volumeId,
+        nqn,
+        stagingState: own,
+        unstaging: unpublishedTarget === undefined,
+        unpublishedTarget,
+      };
       const result = await this.judge(subject, reads, context);
       if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
     }
@@ -121,6 +147,12 @@ export class Fencing {
   /** Forgets what was seen of any other connection. */
   keepOnly(nqns: ReadonlySet<string>): void {
     for (const nqn of this.#seen.keys()) if (!nqns.has(nqn)) this.#seen.delete(nqn);
+  }
+
+  /** What is published is refused to be unstaged: somebody still writes to it, and the target may be back by then. */
+  async #isPublished(stagingState: StagingState | undefined, butAt: string | undefined): Promise<boolean> {
+    const targets = stagingState?.published.map(({ targetPath }) => targetPath) ?? [];
+    return await isAnyMounted(this.#deps, targets.filter((target) => target !== butAt));
   }
 
   async #remember(stagingState: StagingState, memory: FenceMemory | undefined): Promise<void> {
@@ -137,7 +169,8 @@ export function memoryOf(result: FenceResult): FenceMemory | undefined {
 
 /** Whether both say the same. */
 export function isSameMemory(one: FenceMemory | undefined, other: FenceMemory | undefined): boolean {
-  return one?.lastMissedMs === other?.lastMissedMs && one?.missedForMs === other?.missedForMs;
+  return one?.lastMissedMs === other?.lastMissedMs && one?.missedForMs === other?.missedForMs &&
+    one?.askedMs === other?.askedMs;
 }
 
 function isLive(connection: Connection): boolean {

@@ -10,6 +10,7 @@ import {
   nqn,
   sizeBytes,
   stagingPath,
+  targetPath,
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
@@ -110,9 +111,9 @@ Deno.test("unstage() of an unmounted volume goes through while its target is awa
   assert.equal(node.stagingState, undefined);
 });
 
-Deno.test("unstage() remembers since when the volume is missed, over restarts, and cuts it off in the end", async () => {
+Deno.test("unstage() remembers for how long the volume is missed, over restarts, and cuts it off after ten settle times", async () => {
   let node = await down(ext4, () => []);
-  for (let tries = 0; tries < 5; tries++) {
+  for (let tries = 0; tries <= 40; tries++) {
     await assert.rejects(node.unstage(), refusal("unavailable", /does not offer/));
     assert.equal(node.stagingState?.missed?.missedForMs, tries * 30_000);
     node = await restarted(node);
@@ -120,6 +121,26 @@ Deno.test("unstage() remembers since when the volume is missed, over restarts, a
   }
   await node.unstage();
   assert.deepEqual(steps(node), ["forceDisconnect", "unmount", "disconnect"]);
+});
+
+Deno.test("unstage() of a published volume that its target does not offer cuts nothing off, however long", async () => {
+  const node = await down(ext4, () => []);
+  node.connections.clear();
+  await node.publish();
+  node.connections.set(nqn, { state: "connecting" });
+  node.operations.length = 0;
+  for (let tries = 0; tries <= 50; tries++) {
+    await assert.rejects(node.unstage(), refusal("unavailable", /does not offer/));
+    await node.clock.advance(30_000);
+  }
+  assert.deepEqual([steps(node), node.table.length], [[], 2]);
+});
+
+Deno.test("unstage() of an unmounted volume goes through at once while its target does not offer it", async () => {
+  const node = await down(block, () => []);
+  await node.unstage();
+  assert.deepEqual(steps(node), ["unmount", "disconnect"]);
+  assert.equal(node.stagingState, undefined);
 });
 
 /** The same machine with a new process of the driver on it. */
@@ -198,30 +219,96 @@ Deno.test("stage() of an earlier epoch cuts nothing off while the target is away
   assert.deepEqual([steps(node), node.table.length], [[], 1]);
 });
 
-Deno.test("unstageWhileBusy() disconnects what is fenced and writes nothing", async () => {
+Deno.test("releaseWhileBusy() disconnects what is fenced and writes nothing", async () => {
   const node = await down(ext4, () => [later]);
   const before = node.stagingState;
-  await node.service.unstageWhileBusy(volumeId, call());
+  await node.service.releaseWhileBusy(volumeId, call());
   assert.deepEqual(node.operations, ["forceDisconnect"]);
   assert.deepEqual(node.stagingState, before);
 });
 
-Deno.test("unstageWhileBusy() spares what is not known to be fenced, and a live controller", async () => {
+Deno.test("releaseWhileBusy() spares what is not known to be fenced, and a live controller", async () => {
   for (const [, doubt] of doubts) {
     const node = await down();
     doubt(node);
-    await node.service.unstageWhileBusy(volumeId, call());
+    await node.service.releaseWhileBusy(volumeId, call());
     assert.deepEqual(node.operations, []);
   }
   const node = await down(ext4, () => [later]);
   node.connections.clear();
-  await node.service.unstageWhileBusy(volumeId, call());
+  await node.service.releaseWhileBusy(volumeId, call());
   assert.deepEqual(node.operations, []);
 });
 
-Deno.test("unstageWhileBusy() does not fail when it cannot look", async () => {
+/** A volume that is published, and whose writer hangs until the connection ends, which keeps the target busy. */
+async function hanging(offered: () => readonly string[], capability: Capability = ext4): Promise<FakeNode> {
+  const node = new FakeNode();
+  await node.stage({ capability });
+  await node.publish({ capability });
+  node.connections.set(nqn, { state: "connecting" });
+  node.offered = offered;
+  node.operations.length = 0;
+  node.before = (operation) => {
+    if (operation === "unmount" && node.device.connected) throw new VolumeError("in-use", "target is busy");
+  };
+  return node;
+}
+
+for (const capability of [ext4, block]) {
+  Deno.test(`unpublish() of a fenced ${capability.access} volume whose writer hangs cuts it off, and then goes through`, async () => {
+    const node = await hanging(() => [later], capability);
+    await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
+    assert.deepEqual(steps(node), ["unmount", "forceDisconnect"]);
+    await node.unpublish();
+    await node.unstage();
+    assert.deepEqual([node.table, node.stagingState], [[], undefined]);
+  });
+}
+
+Deno.test("unpublish() of a volume whose writer hangs, and that is not offered, cuts it off after ten settle times", async () => {
+  const node = await hanging(() => []);
+  for (let tries = 0; tries <= 40; tries++) {
+    await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
+    assert.equal(node.device.connected, true);
+    await node.clock.advance(30_000);
+  }
+  await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
+  assert.equal(node.device.connected, false);
+  await node.unpublish();
+});
+
+Deno.test("unpublish() of one of two targets never cuts off for a lack: the other is in use", async () => {
+  const node = await hanging(() => []);
+  const other = `${targetPath}-2`;
+  node.addMount(node.device.deviceNumber, other);
+  const published = [...node.stagingState!.published, {
+    ...node.stagingState!.published[0]!,
+    targetPath: other,
+  }];
+  node.setStagingState({ published });
+  for (let tries = 0; tries <= 50; tries++) {
+    await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
+    await node.clock.advance(30_000);
+  }
+  assert.equal(node.device.connected, true);
+});
+
+Deno.test("unpublish() of a busy target of a live volume asks nobody and cuts nothing off", async () => {
+  const node = await hanging(() => assert.fail("it was asked"));
+  node.connections.clear();
+  await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
+  assert.deepEqual(steps(node), ["unmount"]);
+});
+
+Deno.test("releaseWhileBusy() for an unpublish cuts off what is fenced while it is published there", async () => {
+  const node = await hanging(() => [later]);
+  await node.service.releaseWhileBusy(volumeId, call(), targetPath);
+  assert.deepEqual(node.operations, ["forceDisconnect"]);
+});
+
+Deno.test("releaseWhileBusy() does not fail when it cannot look", async () => {
   const node = await down(ext4, () => [later]);
   node.deps.connector.connections = () => Promise.reject(new VolumeError("unavailable", "no sysfs"));
-  await node.service.unstageWhileBusy(volumeId, call());
+  await node.service.releaseWhileBusy(volumeId, call());
   assert.deepEqual(node.reported, ["cannot look whether a busy volume is fenced"]);
 });

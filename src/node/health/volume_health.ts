@@ -70,14 +70,15 @@ async function readAt(
   ]);
   const mountPoint = await paths.mountPoint(stagingState.stagingPath);
   const mount = stagingState.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);
-  const [mismatch, silence, targets] = await Promise.all([
+  const [mismatch, silence, layers, targets] = await Promise.all([
     device && mismatchOf(deps, stagingState, device, context),
     mount && silenceOf(deps, mount, context),
+    device === undefined ? [] : deps.devices.layers(device),
     Promise.all(
       stagingState.published.map((target) => readTarget(deps, stagingState, table, target, context)),
     ),
   ]);
-  return { stagingState, connections, device, mismatch, mount, silence, targets };
+  return { stagingState, connections, device, mismatch, mount, silence, layers, targets };
 }
 
 async function mismatchOf(

@@ -35,6 +35,7 @@ for (const capability of [undefined, block]) {
       [(node) => node.connections.set(nqn, { state: "connecting" }), ["ConnectionLost"]],
       [(node) => node.device.uniqueId = "another", []], // None was seen when it was staged.
       [(node) => node.device.nsid = 2, ["DeviceMismatch"]],
+      [(node) => node.layers = ["/dev/dm-0"], ["UsedByNode"]],
       [(node) => node.device.sizeBytes -= 1n, ["DeviceTooSmall"]],
       [(node) => node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: "7:9" }), [
         "DeviceMismatch",

@@ -226,15 +226,17 @@ Deno.test("expand() scans, waits for the device and grows the file system at its
   assert.equal(node.stagingState?.sizeBytes, sizeBytes * 2n);
 });
 
-Deno.test("expand() throws unavailable when the device does not grow", async () => {
+Deno.test("expand() throws precondition, and changes nothing, when the device does not grow soon", async () => {
   const node = await published();
   const range = { requiredBytes: sizeBytes * 2n, limitBytes: 0n };
   const rejected = assert.rejects(
     node.service.expand({ volumeId, volumePath: targetPath, range }, call()),
-    refusal("unavailable", /its size stays/),
+    refusal("precondition", /its device keeps its size: .* end the pods that use it/),
   );
-  await node.clock.advance(120_000);
+  await node.clock.advance(10_000);
   await rejected;
+  assert.equal(node.stagingState?.sizeBytes, sizeBytes);
+  assert.ok(!node.operations.includes("grow"));
 });
 
 const ranges: readonly [bigint, bigint, VolumeErrorKind][] = [

@@ -3,6 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions, withoutPanic } from "../../volume/model/mkfs_options.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
+import type { ClaimName } from "../../volume/ports/cluster_ports.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import { formatEpoch, legacyEpoch } from "../../volume/model/epoch.ts";
 
@@ -17,15 +18,19 @@ export interface PublishContext {
   readonly sizeBytes: bigint;
   readonly readOnly: boolean;
   readonly mayFormat: boolean;
+  /** The claim whose owner may allow a format in the next epoch; undefined when it is not known, or nobody may. */
+  readonly claim?: ClaimName;
   /** Whether a log may be replayed although the volume is only read here. */
   readonly mayReplay: boolean;
+  /** The machine that it was published to, see `machineHash()`; undefined where that is not known. */
+  readonly machine: string | undefined;
 }
 
 /** What the StorageClass tells the node. */
 export interface NodeParameters {
   readonly connection: Pick<
     Target,
-    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo"
+    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo" | "digests"
   >;
   readonly fsLabel: string | undefined;
   readonly fsck: "preen" | "off";
@@ -74,8 +79,16 @@ export function parsePublishContext(
     sizeBytes: BigInt(take("size", isLegacy ? /^0$/ : /^[1-9][0-9]{0,18}$/)),
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
+    ...parseClaim(values["claim"]),
     mayReplay: parseFlag(values, "mayReplay"),
+    machine: Object.hasOwn(values, "machine") ? take("machine", /^[0-9a-f]{8}$/) : undefined,
   };
+}
+
+/** Only for people to read: what it cannot be is left out. */
+function parseClaim(text = ""): Pick<PublishContext, "claim"> {
+  const [, namespace, name] = /^([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253})$/.exec(text) ?? [];
+  return namespace === undefined || name === undefined ? {} : { claim: { namespace, name } };
 }
 
 /** Of one of several routers an NQN always has an epoch: without it the router's name would pass for a volume's. */
@@ -112,6 +125,10 @@ export function parseNodeParameters(given: Values, filesystem: FilesystemType | 
       keepAliveTmo: seconds("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
       nrIoQueues: seconds("nrIoQueues", /^[1-9][0-9]{0,2}$/),
       fastIoFailTmo: seconds("fastIoFailTmo"),
+      digests: [
+        ...take("hdrDigest", /^(?:true|false)$/) === "true" ? ["header"] as const : [],
+        ...take("dataDigest", /^(?:true|false)$/) === "true" ? ["data"] as const : [],
+      ],
     },
     fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
     fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",

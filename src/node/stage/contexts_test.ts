@@ -34,7 +34,23 @@ Deno.test("parsePublishContext() reads every key and passes over others", () => 
     readOnly: false,
     mayFormat: true,
     mayReplay: false,
+    machine: undefined,
   });
+});
+
+Deno.test("parsePublishContext() reads the machine, and refuses what is none", () => {
+  assert.equal(parsePublishContext({ ...context, machine: "0a0b0c0d" }, "pvc-1").machine, "0a0b0c0d");
+  for (const machine of ["", "0A0B0C0D", "0a0b0c0", "none"]) {
+    assert.throws(() => parsePublishContext({ ...context, machine }, "pvc-1"), refusal("invalid", /machine/));
+  }
+});
+
+Deno.test("parsePublishContext() reads the name of a claim, and leaves out what can be none", () => {
+  const claimOf = (claim: string) => parsePublishContext({ ...context, claim }, "pvc-1").claim;
+  assert.deepEqual(claimOf("apps/data-0.web"), { namespace: "apps", name: "data-0.web" });
+  for (const wrong of ["", "data", "apps/", "apps/a b", "apps/$(id)", "a/b/c"]) {
+    assert.equal(claimOf(wrong), undefined, wrong);
+  }
 });
 
 Deno.test("parsePublishContext() takes absent flags as false", () => {
@@ -106,6 +122,7 @@ Deno.test("parseNodeParameters() leaves everything to defaults when nothing is s
       keepAliveTmo: undefined,
       nrIoQueues: undefined,
       fastIoFailTmo: undefined,
+      digests: [],
     },
     fsLabel: undefined,
     fsck: "preen",
@@ -120,12 +137,21 @@ Deno.test("parseNodeParameters() reads every key", () => {
     keepAliveTmo: "10",
     nrIoQueues: "4",
     fastIoFailTmo: "60",
+    hdrDigest: "true",
+    dataDigest: "true",
     fsLabel: "data",
     fsckMode: "off",
     mkfsOptions: "-I 512",
   };
   assert.deepEqual(parseNodeParameters(values, "ext4"), {
-    connection: { ctrlLossTmo: -1, reconnectDelay: 5, keepAliveTmo: 10, nrIoQueues: 4, fastIoFailTmo: 60 },
+    connection: {
+      ctrlLossTmo: -1,
+      reconnectDelay: 5,
+      keepAliveTmo: 10,
+      nrIoQueues: 4,
+      fastIoFailTmo: 60,
+      digests: ["header", "data"],
+    },
     fsLabel: "data",
     fsck: "off",
     mkfsOptions: ["-I", "512"],
@@ -221,6 +247,7 @@ Deno.test("parsePublishContext() reads the legacy driver's, by the publish conte
     readOnly: false,
     mayFormat: false,
     mayReplay: false,
+    machine: undefined,
   };
   assert.deepEqual(parsePublishContext(earlier, volumeId), parsed);
   assert.deepEqual(parsePublishContext(earlier, volumeId, volume), parsed);

@@ -2,11 +2,17 @@ import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/ca
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { beginAnew, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
+import {
+  beginAnew,
+  type Digest,
+  stagingDifference,
+  type StagingState,
+} from "../../volume/model/staging_state.ts";
 import { parseNodeParameters, parsePublishContext, type PublishContext } from "./contexts.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingMountPoint } from "../mount_table.ts";
-import { awaitDevice, holdProven, prove } from "../connections/device.ts";
+import { holdProven, prove } from "../connections/device.ts";
 import type { Fencing } from "../fencing/fencing.ts";
+import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
@@ -30,7 +36,7 @@ export interface StageRequest {
  * Whatever is done already is verified and not done again; a failure undoes what this call did.
  *
  * @throws {VolumeError} exists-incompatible when it is staged in another way; in-use when an older epoch of it is still
- * published; precondition when its device may not be used as it is
+ * published; precondition when its device may not be used as it is, or it was published to another machine
  */
 export async function stageVolume(
   deps: NodeDeps,
@@ -40,9 +46,10 @@ export async function stageVolume(
 ): Promise<void> {
   const { capability, volumeId, volumeContext } = request;
   const publish = parsePublishContext(request.publishContext, volumeId, volumeContext);
+  assertThisMachine(deps, volumeId, publish);
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
   const parameters = parseNodeParameters(volumeContext, filesystem);
-  const wanted = newStagingState(request, publish);
+  const wanted = newStagingState(request, publish, parameters.connection.digests);
   const stagingStore = new StagingStore(deps);
   const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
   await withUndo(deps.clock, context, async (undo) => {
@@ -51,18 +58,50 @@ export async function stageVolume(
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
     const stagingState = known ?? await remember(staging, wanted);
     const mountPoint = await ensureStagingFolder(staging, stagingState);
-    const { device, sameDevice, release } = await connect(staging, stagingState);
+    const { device, sameDevice, renewed, release } = await connect(
+      staging,
+      stagingState,
+      known !== undefined,
+    );
     await refuseWhileBound(staging, stagingState, device);
     // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
     const located = locate(stagingState, device);
-    const ready = await stageDevice({ ...staging, device, sameDevice, mountPoint }, located, filesystem);
+    const ready = await stageDevice(
+      { ...staging, device, sameDevice, renewed, mountPoint },
+      located,
+      filesystem,
+    );
     context.signal.throwIfAborted();
     await stagingStore.write({ ...ready, staged: true });
     await release();
   });
 }
 
-function newStagingState(request: StageRequest, publish: PublishContext): StagingState {
+/**
+ * Two machines may have one node name: a clone, or one that was set up again beside its predecessor. Host NQNs follow the
+ * name, so that the router cannot tell them apart.
+ *
+ * @throws {VolumeError} precondition when the volume was published to another one
+ */
+function assertThisMachine(
+  { machine, settings: { nodeId } }: NodeDeps,
+  volumeId: string,
+  publish: PublishContext,
+): void {
+  if (publish.machine === undefined || machine.is(publish.machine) !== false) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot stage the volume as it was published to another machine of this node's name: volume=${volumeId} ` +
+      `node=${nodeId} machine=${publish.machine}; delete the pods of this node that use it, so that it is detached and ` +
+      "published anew, and switch the other machine off or give it another name",
+  );
+}
+
+function newStagingState(
+  request: StageRequest,
+  publish: PublishContext,
+  digests: readonly Digest[] = [],
+): StagingState {
   const { readOnly, flags } = parseMountFlags(request.mountFlags);
   return {
     volumeId: request.volumeId,
@@ -70,6 +109,7 @@ function newStagingState(request: StageRequest, publish: PublishContext): Stagin
     epoch: publish.epoch,
     addresses: publish.addresses,
     port: publish.port,
+    ...digests.length === 0 ? {} : { digests },
     kind: kindName(request.capability),
     readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
     mountFlags: flags,
@@ -106,7 +146,7 @@ async function dropOlder(
     const left = isCurrent ? undefined : stagingState;
     const stagingPaths = left === undefined ? [] : [left.stagingPath];
     const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stagingState: left };
-    await fencing.release(volume, context, publish.nqn);
+    await fencing.release(volume, context, { publishedNqn: publish.nqn });
     await tearDown(deps, volume, context);
   }
   if (stagingState === undefined || !isCurrent) return undefined;
@@ -155,14 +195,26 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
   return mountPoint;
 }
 
-/** Connects, proves and holds; `sameDevice` says whether it is the device that an earlier attempt saw. */
+/**
+ * Connects, proves and holds. A connection that is there and that no state file knows of may have no checksums; where
+ * they are asked for, it is made anew.
+ *
+ * @param isKnown whether a state file told of the connection before this call
+ * @returns `sameDevice` says whether it is the device that an earlier attempt saw, and `renewed` whether it is that under
+ * another unique id
+ */
 async function connect(
   { deps, publish, parameters, undo, context }: Staging,
   stagingState: StagingState,
-): Promise<{ device: ProvenDevice; release: () => Promise<void>; sameDevice: boolean }> {
+  isKnown: boolean,
+): Promise<{ device: ProvenDevice; release: () => Promise<void>; sameDevice: boolean; renewed: boolean }> {
   const { connector } = deps;
   const { nqn, addresses, port } = publish;
-  const wasConnected = (await connector.connected(context)).includes(nqn);
+  let wasConnected = (await connector.connected(context)).includes(nqn);
+  if (wasConnected && !isKnown && stagingState.digests !== undefined) {
+    await disconnectUnused(deps, nqn, context);
+    wasConnected = false;
+  }
   if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
   try {
     const target = { nqn, addresses, port, sizeBytes: publish.sizeBytes, ...parameters.connection };
@@ -173,12 +225,14 @@ async function connect(
     throw error;
   }
   const sizeBytes = stagingState.sizeBytes > publish.sizeBytes ? stagingState.sizeBytes : publish.sizeBytes;
-  const found = await awaitDevice(deps, nqn, 0n, context);
-  const uniqueId = stagingState.device?.uniqueId;
+  const found = await findStaged(deps, nqn, wasConnected, context);
+  const renewed = isRenewed(stagingState, found);
+  if (renewed) await assertRenewable(deps, stagingState, found, context);
+  const uniqueId = renewed ? found.uniqueId : stagingState.device?.uniqueId;
   const first = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
   const { device, release } = await holdProven(deps, first, undo, context);
   const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stagingState.device?.sizeBytes;
-  return { device, release, sameDevice };
+  return { device, release, sameDevice, renewed };
 }
 
 /**
@@ -210,11 +264,11 @@ async function refuseWhileBound(
   );
 }
 
-/** Notes what the device is now. What an unfinished mkfs was started on stays on record, all but its number. */
+/** Notes what the device is now. The size that an unfinished mkfs was started on stays on record. */
 function locate(stagingState: StagingState, device: ProvenDevice): StagingState {
   const { deviceNumber, uniqueId, sizeBytes } = device;
   if (stagingState.mkfs === "started" && stagingState.device !== undefined) {
-    return { ...stagingState, device: { ...stagingState.device, deviceNumber } };
+    return { ...stagingState, device: { ...stagingState.device, deviceNumber, uniqueId } };
   }
   return { ...stagingState, device: { deviceNumber, uniqueId, sizeBytes }, sizeBytes };
 }

@@ -9,6 +9,7 @@ import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { NodeParameters, PublishContext } from "./contexts.ts";
 import { settleLog } from "./log_replay.ts";
+import { assertSameFilesystem } from "./new_identity.ts";
 import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
@@ -33,6 +34,8 @@ interface DeviceStaging extends Staging {
   readonly device: ProvenDevice;
   /** Whether the device is the one that an earlier attempt saw. */
   readonly sameDevice: boolean;
+  /** Whether it has another unique id than that attempt saw. */
+  readonly renewed: boolean;
   /** The staging path as the kernel writes it. */
   readonly mountPoint: string;
 }
@@ -195,12 +198,17 @@ async function prepareFilesystem(
   const early = readEarly(staging, stagingState);
   const probe = await probeDevice(staging);
   const seenFree = await early;
-  const mayBeUnfinished = stagingState.mkfs === "started" && probe.signature.state === "found" &&
-    probe.signature.type === filesystem;
+  const { signature } = probe;
+  const uuid = signature.state === "found" ? signature.uuid : undefined;
+  if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);
+  const mayBeUnfinished = stagingState.mkfs === "started" && signature.state === "found" &&
+    signature.type === filesystem;
   const decision = decideFormat({
     volumeId: stagingState.volumeId,
     wanted: filesystem,
     mayFormat: publish.mayFormat,
+    epoch: publish.epoch,
+    claim: publish.claim,
     sameEpoch: stagingState.epoch === publish.epoch,
     readOnly: stagingState.readOnly,
     sizeMatches: device.sizeBytes === publish.sizeBytes,
@@ -225,17 +233,19 @@ async function prepareFilesystem(
       }
       if (log !== undefined) await settleLog(staging, stagingState, filesystem, log);
       return await staging.stagingStore.write(
-        toBeMounted(mayBeUnfinished ? { ...stagingState, mkfs: "done" } : stagingState, device),
+        toBeMounted({ ...stagingState, ...(mayBeUnfinished ? { mkfs: "done" as const } : {}) }, device, uuid),
       );
   }
 }
 
 /** One state for the end of making it and the beginning of mounting it: nothing is decided otherwise in between. */
 function toBeMounted(
-  { replaying: _replaying, ...stagingState }: StagingState,
+  { replaying: _replaying, filesystemUuid: _filesystemUuid, ...stagingState }: StagingState,
   device: ProvenDevice,
+  uuid: string | undefined,
 ): StagingState {
-  return { ...stagingState, everMounted: true, mountedAs: device.deviceNumber };
+  const filesystem = uuid === undefined ? {} : { filesystemUuid: uuid };
+  return { ...stagingState, ...filesystem, everMounted: true, mountedAs: device.deviceNumber };
 }
 
 async function probeDevice({ deps, device, context }: DeviceStaging): Promise<DeviceProbe> {
@@ -264,7 +274,7 @@ async function format(
   // What comes before can take long, and the tools go by the path.
   await filesystems.format(await proveAgain(deps, device, context), filesystem, options, context);
   // Even if the call was cancelled meanwhile: the file system is there.
-  const done = await staging.stagingStore.write(toBeMounted({ ...started, mkfs: "done" }, device));
+  const done = await staging.stagingStore.write(toBeMounted({ ...started, mkfs: "done" }, device, undefined));
   context.signal.throwIfAborted();
   return done;
 }

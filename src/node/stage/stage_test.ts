@@ -254,6 +254,15 @@ for (const [flags, volumeContext, mountFlags, context] of errorCases) {
   });
 }
 
+Deno.test("stage() that may not format gives the owner of the claim the command that allows it in the next epoch", async () => {
+  const node = new FakeNode();
+  const context = { mayFormat: "false", claim: "apps/data" };
+  const command =
+    /kubectl annotate --overwrite -n apps pvc data rds[.]csi[.]srvlab[.]io\/allow-format=pvc-1@2$/;
+  await assert.rejects(node.stage({}, context), refusal("precondition", command));
+  assert.deepEqual(node.formats, []);
+});
+
 const refusals: readonly [string, FakeDevice["content"], Record<string, string>, Capability][] = [
   ["nothing, though it was written before", "blank", { mayFormat: "false" }, ext4],
   ["nothing, to be used read-only", "blank", { readonly: "true" }, ext4],
@@ -357,6 +366,50 @@ Deno.test("stage() of another epoch takes down what is connected without state",
   assert.equal(node.device.connected, false);
 });
 
+const digested = { volumeContext: { dataDigest: "true" } };
+
+Deno.test("stage() connects with the checksums that are asked for, and writes that down first", async () => {
+  const node = new FakeNode();
+  const { connect } = node.deps.connector;
+  const asked: unknown[] = [];
+  node.deps.connector.connect = (target, context) => {
+    asked.push([target.digests, node.stagingState?.digests]);
+    return connect(target, context);
+  };
+  await node.stage(digested);
+  await node.stage(digested);
+  assert.deepEqual(asked, [[["data"], ["data"]], [["data"], ["data"]]]);
+  await node.unstage();
+  await node.stage();
+  assert.deepEqual(asked.at(-1), [[], undefined]);
+});
+
+Deno.test("stage() refuses a volume that is connected with other checksums than are asked for", async () => {
+  for (const [first, second] of [[{}, digested], [digested, {}]]) {
+    const node = new FakeNode();
+    await node.stage(first);
+    await assert.rejects(node.stage(second), refusal("exists-incompatible", /digests=/));
+    await node.unstage();
+    await node.stage(second);
+  }
+});
+
+Deno.test("stage() makes a connection anew of which nothing is known where checksums are asked for, unless it is used", async () => {
+  const node = new FakeNode();
+  node.device.connected = true;
+  await node.stage(digested);
+  assert.deepEqual(node.operations.filter((name) => /connect$/.test(name)), ["disconnect", "connect"]);
+  const used = new FakeNode();
+  used.device.connected = true;
+  used.claimed = true;
+  await assert.rejects(used.stage(digested), refusal("in-use", /device is in use/));
+  assert.equal(used.device.connected, true);
+  const plain = new FakeNode();
+  plain.device.connected = true;
+  await plain.stage();
+  assert.equal(plain.operations.includes("disconnect"), false);
+});
+
 Deno.test("stage() of another epoch that fails at any step succeeds when it is tried again", async () => {
   await breakEachStep(reexported, (node) => node.stage({}, later), async (node, step) => {
     await node.stage({}, later);
@@ -367,4 +420,28 @@ Deno.test("stage() of another epoch that fails at any step succeeds when it is t
       "none",
     ]);
   });
+});
+
+Deno.test("stage() refuses a volume that was published to another machine of the same name, and touches nothing", async () => {
+  for (const capability of [ext4, block]) {
+    const node = new FakeNode();
+    node.machine = "0a0b0c0d";
+    const elsewhere = { machine: "ffffffff" };
+    const another = refusal("precondition", /published to another machine.*node=node-1/);
+    await assert.rejects(node.stage({ capability }, elsewhere), another);
+    assert.deepEqual([node.operations, node.stagingState], [[], undefined]);
+    await node.stage({ capability }, { machine: "0a0b0c0d" });
+    const before = node.operations.length;
+    await assert.rejects(node.stage({ capability }, elsewhere), another);
+    assert.equal(node.operations.length, before, "what is staged stays");
+  }
+});
+
+Deno.test("stage() compares no machine where either side does not know it", async () => {
+  const unknown = new FakeNode();
+  await unknown.stage({}, { machine: "ffffffff" });
+  const old = new FakeNode();
+  old.machine = "0a0b0c0d";
+  await old.stage();
+  assert.deepEqual([unknown.stagingState?.staged, old.stagingState?.staged], [true, true]);
 });

@@ -41,7 +41,7 @@ export async function unstageVolume(
     ]),
     stagingState,
   };
-  await fencing.release(volume, context);
+  await fencing.release(volume, context, { unstaging: true });
   await tearDown(deps, volume, context);
   if (stagingState === undefined || !isUnfinished(stagingState)) await stagingStore.remove(request.volumeId);
 }

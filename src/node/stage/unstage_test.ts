@@ -68,6 +68,11 @@ for (const capability of [ext4, block]) {
 }
 
 const users: readonly [string, (node: FakeNode) => void, RegExp][] = [
+  [
+    "the node has activated what is written in it",
+    (node) => node.layers = ["/dev/md127 (raid1)"],
+    /this node itself uses .* by \/dev\/md127 \(raid1\)/,
+  ],
   ["it is open", (node) => node.holder = { certain: true, description: "process 7 (qemu)" }, /process 7/],
   ["its device is mounted elsewhere", (node) => node.addMount("7:3", "/somewhere"), /mounted at \/somewhere/],
   ["its device is bound elsewhere", (node) => {

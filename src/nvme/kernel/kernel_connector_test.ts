@@ -157,6 +157,17 @@ Deno.test("connect() says who this host is, and how long to try", async () => {
   assert.deepEqual(deps.written, [`/sys/class/nvme/${deps.controllers[0]!.name}/fast_io_fail_tmo=30`]);
 });
 
+Deno.test("connect() asks for the checksums that are wanted, and for no others", async () => {
+  const asked = async (digests: Target["digests"]) => {
+    const deps = new Deps();
+    await deps.connect({ ...target, digests });
+    return deps.processes.runs[0]!.options.input!.split(",").filter((option) => option.endsWith("_digest"));
+  };
+  assert.deepEqual(await asked(["header", "data"]), ["hdr_digest", "data_digest"]);
+  assert.deepEqual(await asked(["data"]), ["data_digest"]);
+  assert.deepEqual([await asked([]), await asked(undefined)], [[], []]);
+});
+
 Deno.test("connect() runs nothing when it is connected", async () => {
   const deps = new Deps();
   deps.add(ours);

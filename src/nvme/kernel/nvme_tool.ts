@@ -141,6 +141,9 @@ function connectOptions(target: Target, path: PathAddress, host: HostIdentity): 
     keep_alive_tmo: target.keepAliveTmo,
     nr_io_queues: target.nrIoQueues,
   };
-  return Object.entries(options).flatMap(([name, value]) => value === undefined ? [] : `${name}=${value}`)
-    .join(",");
+  const { digests = [] } = target;
+  return [
+    ...Object.entries(options).flatMap(([name, value]) => value === undefined ? [] : [`${name}=${value}`]),
+    ...digests.map((digest) => digest === "header" ? "hdr_digest" : "data_digest"),
+  ].join(",");
 }

@@ -14,8 +14,8 @@ let makeFragment: (text: string) => Fragment;
 let makeCommand: (text: string, statements: number) => Command;
 
 /**
- * A piece of RouterOS grammar with its values quoted. Only {@linkcode ros}, {@linkcode joined} and {@linkcode onlyIf}
- * make one, so that no text from outside becomes grammar.
+ * A piece of RouterOS grammar with its values quoted. Only {@linkcode ros}, {@linkcode joined}, {@linkcode onlyIf}
+ * and {@linkcode unless} make one, so that no text from outside becomes grammar.
  */
 export class Fragment {
   readonly #text: string;
@@ -87,6 +87,11 @@ export function onlyIf(conditions: readonly Fragment[], ...statements: readonly 
   const texts = conditions.map((condition) => condition.text);
   const all = texts.length === 1 ? texts[0]! : texts.map((text) => `(${text})`).join(" and ");
   return makeFragment(`:if (${all}) do={${chain(statements)}}`);
+}
+
+/** A statement that the router runs unless the condition holds: then it says the text instead, and stops the whole chain. */
+export function unless(condition: Fragment, text: string, statement: Fragment): Fragment {
+  return makeFragment(`:if (${condition.text}) do={${ros`:error ${text}`.text}} else={${statement.text}}`);
 }
 
 /**

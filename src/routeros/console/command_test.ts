@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
-import { command, fits, type Fragment, joined, maxCommandBytes, onlyIf, quote, ros } from "./command.ts";
+import {
+  command,
+  fits,
+  type Fragment,
+  joined,
+  maxCommandBytes,
+  onlyIf,
+  quote,
+  ros,
+  unless,
+} from "./command.ts";
 
 for (
   const [value, sent] of [
@@ -77,6 +87,13 @@ Deno.test("command() throws invalid above 1024 bytes, counting escapes", () => {
   throwsWith(() => command(ros`/a b=${"x".repeat(room - 1) + "$"}`), "invalid");
   assert.equal(fits([ros`/a b=${"x".repeat(room)}`]), true);
   assert.equal(fits([ros`/a b=${"x".repeat(room + 1)}`]), false);
+});
+
+Deno.test("unless() runs a statement where the condition does not hold, and else stops with the text", () => {
+  assert.equal(
+    unless(ros`[:len [/disk find where slot=${"a"}]]>0`, 'it "is" taken', ros`/disk add slot=${"a"}`).text,
+    `:if ([:len [/disk find where slot="a"]]>0) do={:error "it \\"is\\" taken"} else={/disk add slot="a"}`,
+  );
 });
 
 Deno.test("onlyIf() puts every statement behind all conditions", () => {

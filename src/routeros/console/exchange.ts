@@ -5,7 +5,7 @@ import { backoffMs, type BackoffOptions } from "../ssh/circuit_breaker.ts";
 import type { ExecRequest } from "../ssh/exec_request.ts";
 import type { Session } from "../ssh/session.ts";
 import { command, fits, type Fragment, onlyIf } from "./command.ts";
-import { explainRefusal, framed, nonceBytes, parseReply, sentinelOf } from "./reply.ts";
+import { explainRefusal, framed, newFrameNonce, parseReply, sampleNonce, sentinelOf } from "./reply.ts";
 
 /** What is to be read in one exec, and how it is sent. */
 export interface Question extends Omit<ExecRequest, "command"> {
@@ -52,7 +52,6 @@ export interface ExchangeOptions {
 const settleLimitMs = 60_000;
 const readAttempts = 5;
 const retryBackoff: BackoffOptions = { firstMs: 50, maxMs: 2000 };
-const sampleNonce = "0".repeat(nonceBytes * 2);
 
 /** Whether statements and the frames of these queries go into one exec. */
 export function fitsOneExec(statements: readonly Fragment[], queries: readonly Fragment[]): boolean {
@@ -127,7 +126,7 @@ export class Exchange {
    * @throws {VolumeError} deadline or cancelled when the call ends first; what it did is then unknown
    */
   async exec(statements: readonly Fragment[], question: Question): Promise<ExecOutcome> {
-    const nonce = this.#nonce();
+    const nonce = newFrameNonce(this.#random);
     const frames = framesOf(nonce, question.queries);
     const all = [...statements, ...frames];
     const { conditions = [] } = question;
@@ -176,9 +175,5 @@ export class Exchange {
     }
     const end = over();
     if (end !== undefined) throw end;
-  }
-
-  #nonce(): string {
-    return Array.from(this.#random.bytes(nonceBytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
   }
 }

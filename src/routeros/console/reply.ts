@@ -1,7 +1,15 @@
+import type { Random } from "../../volume/ports/system.ts";
 import { type Fragment, ros } from "./command.ts";
 
-/** Hex digits of a nonce: 48 bits, so that no text on the router contains one by chance. */
-export const nonceBytes = 6;
+/** 48 bits, so that no text on the router contains a nonce by chance. */
+const nonceBytes = 6;
+/** As long as every nonce, for computing how long a command becomes. */
+export const sampleNonce = "0".repeat(2 * nonceBytes);
+
+/** What marks the frames of one exec, in hex digits. */
+export function newFrameNonce(random: Random): string {
+  return random.bytes(nonceBytes).toHex();
+}
 
 /** What an exec printed, taken apart. */
 export interface Reply {
@@ -92,9 +100,17 @@ function printable(line: string): string {
   return line.replace(/[\u0000-\u001f\u007f-\u009f]/g, "").trim().slice(0, 300);
 }
 
+/** What RouterOS says to a user whose group lacks a policy. */
+const missingPolicy = /not enough permissions|not allowed \(9\)/i;
+
+/** Whether the words of a refusal say that the user's group lacks a policy. For messages only: nothing decides by words. */
+export function isMissingPolicy(text: string): boolean {
+  return missingPolicy.test(text);
+}
+
 /** What a person can do about the error texts that RouterOS is known to print. Only ever added to a message. */
 const hints: readonly (readonly [RegExp, string])[] = [
-  [/not enough permissions/i, "give the user's group the policies ssh, read and write"],
+  [missingPolicy, "give the user's group the policies ssh, read and write"],
   [/not allowed by device-mode/i, "allow it on the router with /system/device-mode/update"],
   [
     /bad command name|syntax error|expected end of command/i,
@@ -103,6 +119,10 @@ const hints: readonly (readonly [RegExp, string])[] = [
   [/could not unmount/i, "the router itself uses that disk"],
   [/no space|disk full|not enough (free )?space/i, "make room on the pool"],
   [/timed out/i, "the router is busy"],
+  [
+    /a volume has this fs-label/,
+    "what is written in that volume makes it look like the pool: rds-csi doctor names it",
+  ],
 ];
 
 /**

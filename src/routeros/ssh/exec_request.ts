@@ -1,5 +1,5 @@
 import { watchContext } from "../../async/deadline.ts";
-import type { VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Command } from "../console/command.ts";
 
@@ -41,18 +41,27 @@ export class Pending {
   refusals = 0;
   /** Set while it runs: gives its channel up. */
   giveUp: (() => void) | undefined;
+  /** `Clock.monotonicMs()` when it was last handed to a connection. */
+  sentMs: number | undefined;
   #settled = false;
   readonly #outcome = Promise.withResolvers<ExecReply>();
   readonly #release: () => void;
 
   /**
    * @param onEnd called when the call ends first: the request is rejected already
+   * @param causeOfDelay what it is waiting for when the call's time is up, in words that follow "and"
    */
-  constructor(request: ExecRequest, clock: Clock, onEnd: (pending: Pending) => void) {
+  constructor(
+    request: ExecRequest,
+    clock: Clock,
+    onEnd: (pending: Pending) => void,
+    causeOfDelay: (pending: Pending) => string,
+  ) {
     this.request = request;
     this.queuedMs = clock.monotonicMs();
     this.#release = watchContext(request.context, clock, (error) => {
-      this.fail(error);
+      const isLate = error.kind === "deadline" && !request.context.signal.aborted;
+      this.fail(isLate ? lateBecause(causeOfDelay(this), error) : error);
       onEnd(this);
     });
   }
@@ -83,4 +92,12 @@ export class Pending {
     this.#settled = true;
     this.#release();
   }
+}
+
+function lateBecause(cause: string, error: VolumeError): VolumeError {
+  return new VolumeError(
+    "deadline",
+    `Cannot wait any longer as the call's time is up and ${cause}; try again`,
+    { cause: error },
+  );
 }

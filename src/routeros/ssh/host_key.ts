@@ -39,7 +39,7 @@ export function parseHostKeys(text: string, host: string, port: number): HostKey
   throw new VolumeError(
     "invalid",
     `Cannot pin the router's host key as no line names it: host=${host} port=${port}; ` +
-      "take the output of ssh-keyscan after checking it against /ip/ssh/print on the router",
+      "take the output of ssh-keyscan on a machine that nobody can be in between of",
   );
 }
 

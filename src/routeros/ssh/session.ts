@@ -1,10 +1,11 @@
 import { contextEnd } from "../../async/deadline.ts";
+import { FairQueue } from "../../async/fair_queue.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { backoffMs, type BackoffOptions, CircuitBreaker } from "./circuit_breaker.ts";
 import { type ExecReply, type ExecRequest, Pending } from "./exec_request.ts";
-import { FairQueue } from "./fair_queue.ts";
 import type { CommandEvent, ConnectionEvent, RouterObserver } from "./observer.ts";
+import { SilenceWatch } from "./silence.ts";
 import { ConnectError, type ExecEnd, type SshConnection, type SshTransport } from "./transport.ts";
 
 /** Options of {@linkcode Session}. */
@@ -19,6 +20,11 @@ export interface SessionOptions {
   readonly maxQueued?: number;
   /** Milliseconds after which a command counts as unanswered. @default {30000} */
   readonly commandTimeoutMs?: number;
+  /**
+   * Milliseconds of waiting for commands, with none ending in order meanwhile, after which the router counts as frozen:
+   * the circuit breaker opens, and the commands run on. @default {20000}
+   */
+  readonly silentAfterMs?: number;
   /** Milliseconds for connecting, from the first packet to the last step of authentication. @default {15000} */
   readonly connectTimeoutMs?: number;
   /** Milliseconds a channel that was given up may linger before the whole connection is closed. @default {5000} */
@@ -67,7 +73,8 @@ interface Link {
  *
  * Requests sit through a lost connection and failed attempts, each to its deadline, until a {@linkcode CircuitBreaker}
  * opens: then all that wait fail as unavailable, and later ones are refused at once. Once the delay is over one request
- * at a time is let in to try, until a command ends in order.
+ * at a time is let in to try, until a command ends in order. The breaker also opens for a router that takes connections
+ * and answers no command; what runs by then runs on, and its end closes the breaker.
  *
  * Requests that work for long, such as copying a file, share the connection and get few of its channels. Only when one
  * outlasts its own time is anything concluded from its silence.
@@ -79,6 +86,7 @@ export class Session {
   readonly #options: Required<Omit<SessionOptions, "observer">> & Pick<SessionOptions, "observer">;
   readonly #queue = new FairQueue<Pending>();
   readonly #breaker: CircuitBreaker;
+  readonly #silence: SilenceWatch;
   #state: ConnectionEvent["state"] = "idle";
   #link: Link | undefined;
   #connections = 0;
@@ -90,6 +98,7 @@ export class Session {
       maxChannels: 8,
       maxQueued: 1024,
       commandTimeoutMs: 30_000,
+      silentAfterMs: 20_000,
       connectTimeoutMs: 15_000,
       lingerMs: 5000,
       openAfter: 3,
@@ -101,6 +110,8 @@ export class Session {
       backoff: connectBackoff,
       changed: (event) => options.observer?.breaker?.(event),
     });
+    const { clock, silentAfterMs } = this.#options;
+    this.#silence = new SilenceWatch(clock, silentAfterMs, () => this.#foundSilent());
   }
 
   /** The state, see the class. */
@@ -134,10 +145,11 @@ export class Session {
     const { clock } = this.#options;
     const refusal = contextEnd(request.context, clock) ?? this.refusal(isLong(request));
     if (refusal !== undefined) return Promise.reject(refusal);
-    const pending = new Pending(request, clock, (ended) => {
+    const onEnd = (ended: Pending) => {
       this.#queue.remove(request.key, ended);
       ended.giveUp?.();
-    });
+    };
+    const pending = new Pending(request, clock, onEnd, (waiting) => this.#causeOfDelay(waiting));
     this.#queue.push(request.key, pending);
     this.#pump();
     return pending.promise;
@@ -273,10 +285,15 @@ export class Session {
     });
     link.running++;
     link.long += long;
+    this.#breaker.tries();
+    if (long === 0) this.#silence.sent();
+    pending.sentMs = sentMs;
     pending.request.onSent?.();
     const end = await link.connection.exec(pending.request.command, controller.signal);
     link.running--;
     link.long -= long;
+    if (end.state === "ended") this.#silence.answered(long === 0);
+    else if (long === 0) this.#silence.gaveUp();
     cancelTimeout();
     cancelLinger();
     pending.giveUp = undefined;
@@ -298,6 +315,25 @@ export class Session {
       connection: link.id,
       receivedMs: this.#options.clock.monotonicMs(),
     });
+  }
+
+  /** No command is answered, though there is a connection. */
+  #foundSilent(): void {
+    if (this.#state !== "ready" || this.#breaker.state === "open") return;
+    const seconds = this.#options.silentAfterMs / 1000;
+    this.#breaker.failed(`it takes connections and has answered no command for ${seconds} s`, true);
+    this.#failWaiting(this.#breaker.reason);
+  }
+
+  /** What a request is waiting for, in words that follow "and". */
+  #causeOfDelay({ sentMs, giveUp }: Pending): string {
+    const seconds = Math.round((this.#options.clock.monotonicMs() - (sentMs ?? 0)) / 1000);
+    const cause = sentMs !== undefined && giveUp !== undefined
+      ? `the router has not answered the command for ${seconds} s`
+      : this.#state === "ready"
+      ? "the command still waited for its turn"
+      : "there was no connection to the router";
+    return `${cause}: router=${this.target}`;
   }
 
   /** It never left: it goes back to where it was, and the link rests until a channel is free or a delay is over. */

@@ -247,3 +247,122 @@ Deno.test("Session puts no command back into the queue when its connection's end
   assert.equal(ssh.attempts, 1);
   session.close();
 });
+
+Deno.test("Session's breaker opens 20 s after the first command that a frozen router does not answer", async () => {
+  const { ssh, run, clock, session, breaker } = bench();
+  await run("first");
+  ssh.router = frozen;
+  const hung = Array.from({ length: 8 }, (_, i) => run(`hung-${i}`));
+  const queued = rejectsWith(run("queued"), "unavailable", /answered no command for 20 s/);
+  await clock.advance(19_999);
+  assert.deepEqual(breaker, []);
+  await clock.advance(1);
+  assert.deepEqual(breaker, ["open"]);
+  await queued;
+  await rejectsWith(run("later"), "unavailable", /takes connections and has answered no command for 20 s/);
+  await clock.advance(10_000);
+  for (const { ended } of await Promise.all(hung)) assert.equal(ended, false);
+  const trying = run("trying");
+  await clock.advance(0);
+  await rejectsWith(run("beside it"), "unavailable", /another try is under way/);
+  await clock.advance(30_000);
+  assert.equal((await trying).ended, false);
+  assert.deepEqual(breaker, ["open", "trying", "open"]);
+  ssh.router = () => ended("");
+  assert.equal((await run("thawed")).ended, true);
+  assert.equal(breaker.at(-1), "closed");
+  session.close();
+});
+
+Deno.test("Session's breaker stays closed for a slow router whose other commands are answered", async () => {
+  const { ssh, run, clock, session, breaker } = bench();
+  const open = manual(ssh);
+  const slow = run("slow");
+  await clock.advance(10_000);
+  const quick = run("quick");
+  await clock.advance(3_000);
+  open[1]!.end(ended(""));
+  await quick;
+  await clock.advance(16_000);
+  open[0]!.end(ended(""));
+  assert.equal((await slow).ended, true);
+  assert.deepEqual(breaker, []);
+  session.close();
+});
+
+Deno.test("Session's breaker stays closed while each command takes 19 s, and for a long one of hours", async () => {
+  const { ssh, run, clock, session, breaker } = bench();
+  const open = manual(ssh);
+  const copy = run("copy", { timeoutMs: 86_400_000 });
+  await clock.advance(7_200_000);
+  for (let i = 1; i < 5; i++) {
+    const reply = run(`slow-${i}`);
+    await clock.advance(19_000);
+    open[i]!.end(ended(""));
+    assert.equal((await reply).ended, true);
+  }
+  open[0]!.end(ended(""));
+  await copy;
+  assert.deepEqual(breaker, []);
+  session.close();
+});
+
+Deno.test("Session closes its breaker as soon as the command is answered that opened it", async () => {
+  const { ssh, run, clock, session, breaker } = bench();
+  const open = manual(ssh);
+  const slow = run("slow");
+  await clock.advance(25_000);
+  assert.deepEqual(breaker, ["open"]);
+  open[0]!.end(ended("done"));
+  assert.equal((await slow).output, "done");
+  assert.deepEqual(breaker, ["open", "closed"]);
+  session.close();
+});
+
+Deno.test("Session says at a call's deadline what it was waiting for", async () => {
+  const { ssh, run, clock, session } = bench({ maxChannels: 1 });
+  ssh.router = frozen;
+  const soon = (ms: number) => ({ context: fakeCall(clock, ms) });
+  const running = rejectsWith(run("a", soon(9_000)), "deadline", /not answered the command for 9 s: router=/);
+  const waiting = rejectsWith(run("b", soon(8_000)), "deadline", /still waited for its turn: router=/);
+  await clock.advance(9_000);
+  await Promise.all([running, waiting]);
+  session.close();
+  const unconnected = bench();
+  hangConnecting(unconnected.ssh);
+  const context = fakeCall(unconnected.clock, 5_000);
+  const failure = rejectsWith(unconnected.run("c", { context }), "deadline", /no connection to the router/);
+  await unconnected.clock.advance(5_000);
+  await failure;
+  unconnected.session.close();
+});
+
+Deno.test("Session's breaker opens also where every caller gives up before 20 s, with pauses in between", async () => {
+  const { ssh, run, clock, session, breaker } = bench();
+  await run("first");
+  ssh.router = frozen;
+  for (const [i, state] of [[], [], ["open"]].entries()) {
+    const context = fakeCall(clock, 8_000);
+    const failure = rejectsWith(run(`hung-${i}`, { context }), "deadline");
+    await clock.advance(8_000);
+    await failure;
+    assert.deepEqual(breaker, state);
+    await clock.advance(60_000);
+  }
+  session.close();
+  assert.equal(clock.waiting, 0);
+});
+
+Deno.test("Session's breaker stays closed while callers give up and others are answered in between", async () => {
+  const { ssh, run, clock, session, breaker } = bench();
+  for (let i = 0; i < 10; i++) {
+    ssh.router = frozen;
+    const failure = rejectsWith(run("hung", { context: fakeCall(clock, 15_000) }), "deadline");
+    await clock.advance(15_000);
+    await failure;
+    ssh.router = () => ended("");
+    await run("answered");
+  }
+  assert.deepEqual(breaker, []);
+  session.close();
+});

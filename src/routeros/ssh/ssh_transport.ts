@@ -152,6 +152,19 @@ function assertPrivateKey(authentication: SshAuthentication): void {
   );
 }
 
+/**
+ * Judges the text of a key file, for people who look for what is wrong with it: whether it is a private key that a router
+ * takes, a public one, or none that can be used, such as one with a passphrase or of the type ECDSA.
+ */
+export function judgeKeyFile(text: string): "usable" | "public" | "unusable" {
+  const parsed = ssh2.utils.parseKey(text);
+  // One with a passphrase is an error; of a public key the library knows fewer forms than there are.
+  if (parsed instanceof Error) return /BEGIN [A-Z0-9 ]*PUBLIC KEY/.test(text) ? "public" : "unusable";
+  const keys = [parsed].flat();
+  if (!isPrivate(parsed)) return "public";
+  return keys.some(({ type }) => type === "ssh-rsa" || type === "ssh-ed25519") ? "usable" : "unusable";
+}
+
 function isPrivate(parsed: ParsedKey | ParsedKey[]): boolean {
   return [parsed].flat().some((key) => key.isPrivateKey());
 }

@@ -1,4 +1,4 @@
-import { withinPool } from "../../volume/model/layout.ts";
+import { neverUsedMark, withinPool } from "../../volume/model/layout.ts";
 import type {
   DiskGuard,
   NewFolder,
@@ -7,17 +7,49 @@ import type {
   VolumeChange,
 } from "../../volume/ports/store.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
-import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
+import { type Fragment, joined, onlyIf, ros, unless } from "../console/command.ts";
+import { fitsOneExec } from "../console/exchange.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
+
+/** What the router is let say where a volume has the label of a pool. */
+const sharedLabel = "a volume has this fs-label";
 
 /** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
 export function addStatements(volume: NewVolume): Fragment[] {
   const { makeFolder, subvolume, copied } = volume;
+  const folder = makeFolder === undefined ? [] : [folderStatement(makeFolder)];
+  if (subvolume?.parent !== undefined) return [...folder, ...cloneStatements(volume, subvolume)];
   return [
-    ...makeFolder === undefined ? [] : [folderStatement(makeFolder)],
-    ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume)],
+    ...folder,
+    ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume, makeFolder === undefined)],
     copied === undefined ? diskStatement(volume) : copiedDiskStatement(volume, copied.path),
   ];
+}
+
+/**
+ * A clone and its disk in one statement. Where that is too long for a command, whoever makes the clone marks it, after it
+ * was made, and it loses the mark before it gets its disk: no clone with the mark was ever used, whatever came in between.
+ */
+function cloneStatements(volume: NewVolume, subvolume: NewSubvolume): Fragment[] {
+  const { id, location } = volume;
+  const whole = wholeCloneStatement(volume, subvolume);
+  if (fitsOneExec([whole], [])) return [whole];
+  const mark = neverUsedMark(location);
+  return [
+    onlyIf(cloneConditions(subvolume), makeSubvolume(subvolume), folderAt(mark)),
+    onlyIf([noDisk(id, endOf(location)), oneFile(mark)], removeFile(mark), plainAdd(volume)),
+  ];
+}
+
+/** Makes a clone and its disk, however long that is. */
+export function wholeCloneStatement(volume: NewVolume, subvolume: NewSubvolume): Fragment {
+  const unused = noDisk(volume.id, endOf(volume.location));
+  return onlyIf([unused, ...cloneConditions(subvolume)], makeSubvolume(subvolume), plainAdd(volume));
+}
+
+/** Whether the label is the pool's alone is a condition here: for its own text there is no room. */
+function cloneConditions(subvolume: NewSubvolume): Fragment[] {
+  return [ownLabel(subvolume.label), ...subvolumeConditions(subvolume)];
 }
 
 /**
@@ -26,9 +58,13 @@ export function addStatements(volume: NewVolume): Fragment[] {
  */
 export function folderStatement({ path, label }: NewFolder): Fragment {
   const make = label === undefined
-    ? ros`/file add type=${"directory"} name=${fileName(path)}`
+    ? folderAt(path)
     : ros`/disk/btrfs/subvolume/add fs=${label} name=${withinPool(path)}`;
   return onlyIf([noFile(path)], make);
+}
+
+function folderAt(path: string): Fragment {
+  return ros`/file add type=${"directory"} name=${fileName(path)}`;
 }
 
 /**
@@ -45,8 +81,8 @@ function diskStatement(volume: NewVolume): Fragment {
 }
 
 function imageConditions({ location, sizeBytes, subvolume }: NewVolume): Fragment[] {
-  // In an empty subvolume that was made right before is nothing; a snapshot was made only if its conditions held.
-  if (subvolume !== undefined) return subvolume.parent === undefined ? [] : [oneFile(location.path)];
+  // In an empty subvolume that was made right before is nothing.
+  if (subvolume !== undefined) return [];
   return [sizeBytes === undefined ? oneFile(location.path) : noFile(location.path)];
 }
 
@@ -132,9 +168,16 @@ export function removeImageStatement(location: ImageLocation): Fragment {
 }
 
 function removeAt({ path, subvolume }: ImageLocation): Fragment {
-  if (subvolume === undefined) return ros`/file remove [find where name=${fileName(path)}]`;
+  if (subvolume === undefined) return removeFile(path);
   const { label, path: fullName } = subvolume;
-  return ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`;
+  return withOwnLabel(
+    label,
+    ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`,
+  );
+}
+
+function removeFile(path: string): Fragment {
+  return ros`/file remove [find where name=${fileName(path)}]`;
 }
 
 /** Makes a subvolume if no path holds the text. */
@@ -143,9 +186,10 @@ export function subvolumeStatement(subvolume: NewSubvolume, part: string): Fragm
   return onlyIf([isFree, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
 }
 
-function newSubvolumeStatement(subvolume: NewSubvolume): Fragment {
-  const conditions = subvolumeConditions(subvolume);
-  return conditions.length === 0 ? makeSubvolume(subvolume) : onlyIf(conditions, makeSubvolume(subvolume));
+/** @param hasRoom whether the router can be asked about the label in the same command, which it is once a folder is there */
+function newSubvolumeStatement(subvolume: NewSubvolume, hasRoom: boolean): Fragment {
+  const make = makeSubvolume(subvolume);
+  return hasRoom ? withOwnLabel(subvolume.label, make) : make;
 }
 
 /** A parent is known by its last name only: of two that have it nobody knows which one the router would take. */
@@ -164,6 +208,20 @@ function makeSubvolume({ label, path, parent, readOnly }: NewSubvolume): Fragmen
     ...parent === undefined ? [] : [ros`parent=${lastSegment(parent.path)}`],
     ...readOnly ? [ros`read-only=${true}`] : [],
   ], " ");
+}
+
+/**
+ * Refused while a volume's own bytes say that it is a file system of that label. Whoever writes to a volume can write
+ * that, and nobody knows which of the two the router would take.
+ */
+function withOwnLabel(label: string, statement: Fragment): Fragment {
+  const inVolumes = ros`[:len [/disk find where type=${"file"} and fs-label=${label}]]>0`;
+  return unless(inVolumes, sharedLabel, statement);
+}
+
+/** The same as a condition, where the error's text has no room: what was not made is seen when it is read back. */
+function ownLabel(label: string): Fragment {
+  return none(ros`/disk find where type=${"file"} and fs-label=${label}`);
 }
 
 /** Renames a file to a path at which nothing is, if the guard holds. */

@@ -23,7 +23,11 @@ const inSubvolume = subvolumeLocation("/pool/csi/s1.1a2b3c4d", "pool-fs");
 const added: NewVolume = { id: "s1", location: plain, sizeBytes: 1073741824n, comment: "c$" };
 const settings = `mount-filesystem="no" nvme-tcp-export="no" comment="c\\$"`;
 const noDisk = `[:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d[.]img"]]=0`;
+/** What asks whether the label is the pool's alone, before and after the statement. */
+const ifOwnLabel = `:if ([:len [/disk find where type="file" and fs-label="pool-fs"]]>0) do={` +
+  `:error "a volume has this fs-label"} else={`;
 const image = `name="pool/csi/s1.1a2b3c4d.img"`;
+const noDiskInside = `[:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0`;
 
 Deno.test("addStatements() adds a disk that nobody mounts or sees, where neither disk nor image is", () => {
   assert.deepEqual(lines(addStatements(added)), [
@@ -48,25 +52,45 @@ Deno.test("addStatements() makes the folder first, unless another volume has jus
 Deno.test("addStatements() makes the image's subvolume and a new image in it", () => {
   const subvolume = { ...inSubvolume.subvolume!, readOnly: false };
   assert.deepEqual(lines(addStatements({ ...added, location: inSubvolume, subvolume })), [
-    `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"`,
+    `${ifOwnLabel}/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"}`,
     `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
     `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d/disk.img" file-size="1073741824" ${settings}}`,
   ]);
 });
 
-Deno.test("addStatements() takes the image of a snapshot as it is, naming its parent by the last segment", () => {
+Deno.test("addStatements() leaves the label to the look before where a folder is made, as there is no room to ask", () => {
+  const subvolume = { ...inSubvolume.subvolume!, readOnly: false };
+  const makeFolder = { path: "/pool/csi", label: "pool-fs" };
+  const [, make] = lines(addStatements({ ...added, location: inSubvolume, subvolume, makeFolder }));
+  assert.equal(make, `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"`);
+});
+
+const cloneOfSnapshot = (comment: string): NewVolume => {
   const parent = { label: "pool-fs", path: "csi/snap-1.s0.x.n.1a2b3c4d" };
   const subvolume = { ...inSubvolume.subvolume!, parent, readOnly: false };
-  const [make, add] = lines(
-    addStatements({ ...added, sizeBytes: undefined, location: inSubvolume, subvolume }),
-  );
-  assert.equal(
-    make,
-    `:if ([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="snap-1.s0.x.n.1a2b3c4d"]]=1) do={` +
-      `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d" parent="snap-1.s0.x.n.1a2b3c4d"}`,
-  );
-  assert.match(add!, /\[:len \[\/file find where name="pool\/csi\/s1\.1a2b3c4d\/disk\.img"\]\]=1/);
-  assert.doesNotMatch(add!, /file-size/);
+  return { ...added, comment, sizeBytes: undefined, location: inSubvolume, subvolume };
+};
+const oneParent =
+  `[:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="snap-1.s0.x.n.1a2b3c4d"]]=1`;
+const ownLabel = `[:len [/disk find where type="file" and fs-label="pool-fs"]]=0`;
+const makeClone =
+  `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d" parent="snap-1.s0.x.n.1a2b3c4d"`;
+const addClone = `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d/disk.img"`;
+
+Deno.test("addStatements() makes a clone and its disk in one statement, naming its parent by the last segment", () => {
+  assert.deepEqual(lines(addStatements(cloneOfSnapshot("c$"))), [
+    `:if ((${noDiskInside}) and (${ownLabel}) and (${oneParent})) do={${makeClone}; ${addClone} ${settings}}`,
+  ]);
+});
+
+Deno.test("addStatements() marks a clone as never used until it has its disk, where both do not fit one command", () => {
+  const mark = 'name="pool/csi/s1.1a2b3c4d/no-disk-yet"';
+  const comment = "c".repeat(600);
+  assert.deepEqual(lines(addStatements(cloneOfSnapshot(comment))), [
+    `:if ((${ownLabel}) and (${oneParent})) do={${makeClone}; /file add type="directory" ${mark}}`,
+    `:if ((${noDiskInside}) and ([:len [/file find where ${mark}]]=1)) do={/file remove [find where ${mark}]; ` +
+    `${addClone} mount-filesystem="no" nvme-tcp-export="no" comment="${comment}"}`,
+  ]);
 });
 
 Deno.test("addStatements() adopts an image that is there, and nothing where none is", () => {
@@ -144,7 +168,7 @@ Deno.test("removeStatements() lets the router look for users of the image before
   assert.deepEqual(lines(removeStatements(guard, inSubvolume)), [
     disk,
     `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
-    `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}`,
+    `${ifOwnLabel}/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}}`,
   ]);
 });
 
@@ -156,7 +180,7 @@ Deno.test("removeImageStatement() lets the router look for users of the image fi
   assert.equal(
     removeImageStatement(subvolumeLocation("/pool/s1.1a2b3c4d", "pool-fs")).text,
     `:if ([:len [/disk find where file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
-      `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="s1.1a2b3c4d"]}`,
+      `${ifOwnLabel}/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="s1.1a2b3c4d"]}}`,
   );
 });
 

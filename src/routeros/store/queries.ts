@@ -30,6 +30,13 @@ export function allDisksQuery(supportsNqn: boolean, slot?: string): Fragment {
   return ros`/disk print detail as-value proplist=${keys(supportsNqn)} where ${joined(terms, " or ")}`;
 }
 
+/**
+ * The arrays that are not just clean: one that a pool stripes over is an item of its own. Without a list of keys, which an
+ * older router may refuse; a healthy router has no row for it.
+ */
+export const uncleanArraysQuery: Fragment =
+  ros`/disk print detail as-value where type=${"raid"} and state!=${"clean"}`;
+
 /** The same disks with all their keys: a shorter question, and a longer answer. */
 export const allDisksInFullQuery: Fragment = ros`/disk print detail as-value where type=${"file"} or mounted`;
 

@@ -1,9 +1,11 @@
+import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type {
   CreateView,
   FileView,
   Inventory,
+  Pool,
   RouterState,
   StoredFile,
   StoredVolume,
@@ -41,10 +43,13 @@ import {
   someDisksQuery,
   someFilesQuery,
   subvolumeQuery,
+  uncleanArraysQuery,
   viewQueries,
 } from "./queries.ts";
-import { type Disks, parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
-import { SharedRead } from "./shared_read.ts";
+import { type Disks, parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
+
+/** The most calls that wait for one inventory; one more is refused at once. */
+const maxJoined = 1024;
 
 /** What a {@linkcode RouterReader} needs. */
 export interface RouterReaderOptions extends ExchangeOptions {
@@ -58,7 +63,8 @@ export interface RouterReaderOptions extends ExchangeOptions {
 export class RouterReader {
   protected readonly exchange: Exchange;
   protected readonly observer: RouterObserver | undefined;
-  readonly #inventories: SharedRead<Inventory>;
+  readonly #options: Pick<ExchangeOptions, "clock" | "session">;
+  readonly #inventories = new SingleFlight<Inventory>();
   /** The connection on which each call has looked. */
   readonly #reads = new WeakMap<CallContext, number>();
   /** The last uptime that was read, and with which answer. */
@@ -69,11 +75,7 @@ export class RouterReader {
   constructor(options: RouterReaderOptions) {
     this.exchange = new Exchange(options);
     this.observer = options.observer;
-    this.#inventories = new SharedRead({
-      clock: options.clock,
-      read: (context, onSent) => this.#readInventory(context, onSent),
-      refusal: () => options.session.refusal(),
-    });
+    this.#options = options;
   }
 
   /** What the router said about itself last; undefined before it was asked anything. */
@@ -123,7 +125,28 @@ export class RouterReader {
 
   /** See `VolumeStore.inventory()`. */
   async inventory(context: CallContext): Promise<Inventory> {
-    return await this.#inventories.run(context);
+    const { clock, session } = this.#options;
+    const joined = this.#inventories.calls();
+    const refusal = joined === 0 ? undefined : session.refusal();
+    if (refusal !== undefined) throw refusal;
+    if (joined >= maxJoined) {
+      throw new VolumeError(
+        "unavailable",
+        `Cannot ask the router as ${joined} calls already wait for the same`,
+      );
+    }
+    return await this.#inventories.runDuringCall(
+      context,
+      clock,
+      (shared, onSent) => this.#readInventory(shared, onSent),
+    );
+  }
+
+  /** See `VolumeStore.poolHealth()`. */
+  async poolHealth(context: CallContext): Promise<readonly Pool[]> {
+    const queries = [poolsQuery, uncleanArraysQuery, resourceQuery];
+    const answer = await this.exchange.ask({ kind: "pool-health", key: "", queries, context });
+    return withUnsoundArrays(this.#disksOf(answer), answer.frames[1]!);
   }
 
   /** See `VolumeStore.files()`. */

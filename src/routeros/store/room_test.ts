@@ -194,7 +194,8 @@ for (const [name, volume] of Object.entries(additions(longest))) {
 
 const poolLabel = `${longest.base.split("/")[1]}-fs`;
 const withRoom: readonly (readonly [what: string, Lengths, query: Fragment, ways: readonly string[]])[] = [
-  ["longest addition", longest, allDisksQuery(true), ["plain", "subvolume"]],
+  ["longest addition", longest, allDisksQuery(true), ["plain"]],
+  ["longest addition", longest, allDisksInFullQuery, ["subvolume"]],
   ["longest addition with a usual label", { ...longest, label: poolLabel }, allDisksInFullQuery, [
     "plain, in a new folder",
     "subvolume, in a new folder",

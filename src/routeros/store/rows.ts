@@ -6,6 +6,7 @@ import type {
   SubvolumeRef,
 } from "../../volume/model/inventory.ts";
 import type { StoredSubvolume } from "../../volume/ports/store.ts";
+import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { isSendable } from "../console/command.ts";
 import { parseRows, type Row, unreadable } from "../console/json.ts";
 import type { RouterVocabulary } from "../console/router_info.ts";
@@ -18,6 +19,8 @@ export interface Disks {
   /** Every other disk. */
   readonly others: readonly ForeignDisk[];
   readonly pools: readonly Pool[];
+  /** The slots of the pools, by mount point. */
+  readonly poolSlots: ReadonlyMap<string, string>;
 }
 
 /**
@@ -30,8 +33,10 @@ export function parseDisks(frame: string, router: RouterVocabulary): Disks {
   const volumes: StoredVolume[] = [];
   const others: ForeignDisk[] = [];
   const pools: Pool[] = [];
+  const poolSlots = new Map<string, string>();
   const seen = new Set<string>();
   const rows = parseRows(frame, what);
+  const inVolumes = labelsInVolumes(rows);
   const upon = disksUpon(rows);
   for (const row of rows) {
     const id = row.text("slot");
@@ -41,9 +46,12 @@ export function parseDisks(frame: string, router: RouterVocabulary): Disks {
     if (kind === "file") volumes.push(volumeOf(row, id, router, upon.get(id) ?? []));
     else others.push({ id, kind });
     const pool = poolOf(row, router);
-    if (pool !== undefined) pools.push(pool);
+    if (pool === undefined) continue;
+    const labelTakenBy = inVolumes.get(pool.subvolumeLabel ?? "");
+    poolSlots.set(pool.mountPoint, id);
+    pools.push({ ...pool, ...labelTakenBy === undefined ? {} : { labelTakenBy } });
   }
-  return { volumes: sorted(volumes), others, pools: withOwnLabels(pools) };
+  return { volumes: sorted(volumes), others, pools: withOwnLabels(pools), poolSlots };
 }
 
 /** Volumes in the order of their ids' code units: the same on every machine and in every locale. */
@@ -72,6 +80,34 @@ function volumeOf(row: Row, id: string, router: RouterVocabulary, upon: readonly
 }
 
 /**
+ * The pools, with the arrays that they stripe over and that are not sound, of a frame of `uncleanArraysQuery`.
+ *
+ * @throws {VolumeError} unavailable when an array cannot be read
+ */
+export function withUnsoundArrays(
+  { pools, poolSlots }: Pick<Disks, "pools" | "poolSlots">,
+  frame: string,
+): readonly Pool[] {
+  const below = parseRows(frame, "list of arrays").flatMap((row) => {
+    const [slot, master, state] = [row.text("slot"), row.text("raid-master", ""), stateOf(row)];
+    return master === "" || master === "none" || parseArrayState(state).sound
+      ? []
+      : [{ slot, master, state }];
+  });
+  if (below.length === 0) return pools;
+  return pools.map((pool) => {
+    const own = below.filter(({ master }) => master === poolSlots.get(pool.mountPoint));
+    const unsoundArrays = own.map(({ slot, state }) => ({ slot, state }));
+    return own.length === 0 ? pool : { ...pool, unsoundArrays };
+  });
+}
+
+/** The state of an array; a router may give its parts as a list. */
+export function stateOf(row: Row): string {
+  return row.texts("state").join(", ");
+}
+
+/**
  * A mounted disk as a pool. One that says nothing about its mount point or space (a network mount, say) is none: a
  * volume on it would be refused, and no other volume suffers for it.
  */
@@ -88,9 +124,15 @@ function poolOf(row: Row, router: RouterVocabulary): Pool | undefined {
     filesystem,
     sizeBytes: row.integer("size"),
     freeBytes: row.integer("free"),
-    state: row.text("state", ""),
+    state: stateOf(row),
     subvolumeLabel: hasSubvolumes ? label : undefined,
   };
+}
+
+/** The labels that the router reads in file-backed disks, each with the slot of one: whoever writes to a volume writes it. */
+function labelsInVolumes(rows: readonly Row[]): ReadonlyMap<string, string> {
+  const labelled = rows.filter((row) => row.text("type") === "file" && row.text("fs-label", "") !== "");
+  return new Map(labelled.map((row) => [row.text("fs-label"), row.text("slot")]));
 }
 
 /** A label that two file systems have names neither: what is to go into one could land in the other. */

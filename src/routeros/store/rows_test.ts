@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
-import { parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
+import { parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
 
 const unavailable = (action: () => unknown, form: RegExp) => throwsWith(action, "unavailable", form);
 
@@ -64,7 +64,23 @@ Deno.test("parseDisks() sorts file disks, other disks and mounted pools", () => 
       state: "clean",
       subvolumeLabel: "pool-fs",
     }],
+    poolSlots: new Map([["pool", "raid1"]]),
   });
+});
+
+Deno.test("withUnsoundArrays() names the arrays below a pool that are not sound, and no other", () => {
+  const disks = disksOf(pool);
+  const arrays = (...rows: object[]) => withUnsoundArrays(disks, JSON.stringify(rows))[0]!.unsoundArrays;
+  const mirror = { slot: "m0", type: "raid", "raid-master": "raid1", state: "degraded" };
+  assert.deepEqual(arrays(mirror), [{ slot: "m0", state: "degraded" }]);
+  assert.deepEqual(arrays({ ...mirror, state: ["degraded", "sync:recover"] }), [
+    { slot: "m0", state: "degraded, sync:recover" },
+  ]);
+  for (
+    const other of [{ "raid-master": "raid2" }, { "raid-master": "none" }, { state: "clean, sync:repair" }]
+  ) {
+    assert.equal(arrays({ ...mirror, ...other }), undefined, JSON.stringify(other));
+  }
 });
 
 Deno.test("parseDisks() reports whom an export lets in where that is not everybody", () => {
@@ -166,6 +182,16 @@ Deno.test("parseDisks() gives no pool a label that another one has too", () => {
     ["pool-fs", "pool-fs"],
     "two disks of one file system",
   );
+});
+
+Deno.test("parseDisks() says which volume has the label of a pool, by what was written into it", () => {
+  const inside = { ...disk, slot: "pvc-9", fs: "btrfs", "fs-label": "pool-fs", mounted: false };
+  const taken = (...more: object[]) => disksOf(pool, ...more).pools.map((one) => one.labelTakenBy);
+  assert.deepEqual(taken(inside), ["pvc-9"]);
+  assert.deepEqual(taken({ ...inside, "fs-label": "mine" }, { ...pool, slot: "raid2" }), [
+    undefined,
+    undefined,
+  ]);
 });
 
 Deno.test("parseDisks() takes a pool's state as it is, also where there is none", () => {

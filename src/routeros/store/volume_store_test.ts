@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { ended, printFrames, queriesOf } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
+import { Session } from "../ssh/session.ts";
+import { RouterVolumeStore } from "./volume_store.ts";
 import { bench, diskRow, filePrefix, fileRow, path, poolRow, pools, volume } from "./store_test_support.ts";
 
 const wanted = { id: "s1", filePrefix, folder: "/pool/csi" };
@@ -119,6 +122,20 @@ Deno.test("createView() shows the wanted slot when something else is in it", asy
   assert.deepEqual(view.foreign, { id: "s1", kind: "hardware" });
   assert.deepEqual(view.volumes.map(({ id }) => id), ["s2"]);
   assert.equal(ssh.commands.length, 1);
+});
+
+Deno.test("inventory() refuses at once a call that is one too many, or that the session would refuse", async () => {
+  const { store, call } = bench();
+  const joined = Array.from({ length: 1024 }, () => store.inventory(call()));
+  await rejectsWith(store.inventory(call()), "unavailable", /1024 calls already wait for the same/);
+  await Promise.all(joined);
+  const { clock, ssh } = bench();
+  const random = new SeededRandom();
+  const session = new Session({ transport: ssh, clock, random, maxQueued: 1 });
+  const full = new RouterVolumeStore({ session, clock, random });
+  const first = full.inventory(call());
+  await rejectsWith(full.inventory(call()), "unavailable", /1 commands already wait/);
+  await first;
 });
 
 Deno.test("inventory() throws unavailable soon when even small parts come cut, and warns once", async () => {

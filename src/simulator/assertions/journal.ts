@@ -74,6 +74,7 @@ export type Rule =
   | "outside-owner-area"
   | "file-before-disk"
   | "snapshot-changed"
+  | "ambiguous-label"
   | "session-limit";
 
 /** One time that a client did. */

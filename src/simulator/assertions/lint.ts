@@ -35,6 +35,7 @@ export function lintStatement(statement: Statement): Finding[] {
     case "menu":
       return [];
     case "put":
+    case "error":
     case "len":
     case "serialize":
       return lintInside(statement.value);

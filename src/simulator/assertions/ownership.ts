@@ -128,11 +128,19 @@ class Watch {
   subvolume({ verb, row, values }: Change): void {
     const label = row === undefined ? values.get("fs") ?? "" : textOf(row, "fs");
     // The pool counts also while it is not mounted: the router refuses then, and the client did nothing wrong.
-    const pool = this.#router.disks.special().find((disk) => disk.pool?.label === label)?.pool;
+    const named = this.#router.disks.list().filter((disk) => disk.pool?.label === label);
+    const inside = named.find((disk) => disk.filePath !== "");
+    if (inside !== undefined) {
+      this.#report(
+        "ambiguous-label",
+        `/disk/btrfs/subvolume ${verb} names ${label}, as which the file disk ${inside.slot} is labelled too.`,
+      );
+    }
+    const pool = named.find((disk) => disk.filePath === "")?.pool;
     const location = (name: string) => `/${pool?.mountPoint ?? label}/${name}`;
     const path = location(row === undefined ? values.get("name") ?? "" : textOf(row, "fullname"));
-    const named = this.#router.subvolumes.findByName(values.get("parent") ?? "")[0];
-    const parent = named === undefined ? location(values.get("parent") ?? "") : `/${named.path}`;
+    const source = this.#router.subvolumes.findByName(values.get("parent") ?? "")[0];
+    const parent = source === undefined ? location(values.get("parent") ?? "") : `/${source.path}`;
     for (const touched of values.get("parent") === undefined ? [path] : [path, parent]) {
       if (isOwnPath(touched, this.#area)) continue;
       this.#report("outside-owner-area", `/disk/btrfs/subvolume ${verb} touches ${touched}.`);

@@ -126,6 +126,20 @@ for (const [name, command] of otherCluster) {
   });
 }
 
+Deno.test("a label that is written in a file disk too is not to be named", async () => {
+  const router = makeRouter();
+  const rules: string[] = [];
+  const area = { basePaths: [`/${folder}`], clusterHashes: undefined };
+  const observe = watchOwnership(router, area, (rule) => rules.push(rule));
+  await typeTo(router)(`${makeBasePath}; ${addCommand("ours")}`);
+  const type = typeTo(router, { mayWrite: true, observe, understood() {} });
+  const pool = router.pools()[0]!;
+  const disk = router.disks.findBySlot("ours")!;
+  router.disks.replace({ ...disk, pool: { ...pool.pool, mounted: false, mountPoint: "ours" } });
+  await type(addSubvolume(`${base}/v-9.0a1b2c3d`));
+  assert.deepEqual(rules, ["ambiguous-label"]);
+});
+
 Deno.test("a file is not to be taken while its disk is late after a reboot", async () => {
   const router = makeRouter();
   const rules: string[] = [];

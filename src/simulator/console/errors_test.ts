@@ -20,6 +20,7 @@ const lines: readonly (readonly [command: string, printed: string])[] = [
   ['/disk set "a" nvme-tcp-server-port="0"', "value of nvme-tcp-server-port out of range (1..65535)"],
   ['/disk remove "storage-pool"', "could not unmount, stop using it first"],
   ['/file set "storage-pool/metal-csi/a.img" contents="x"', "action cancelled"],
+  [':if (1=1) do={:error "so be it"} else={:put "else"}', "so be it"],
 ];
 
 for (const [command, printed] of lines) {

@@ -2,8 +2,16 @@ import assert from "node:assert/strict";
 import { addCommand, typing } from "../simulator_test_support.ts";
 
 const cases: readonly (readonly [command: string, printed: readonly string[]])[] = [
-  ['/disk print proplist=slot,size,comment where slot="p"', ["3 slot=p comment=it is mine size=1073741824"]],
-  ["/disk print detail proplist=slot,mounted where mounted", ["2 MOUNTED slot=storage-pool"]],
+  ['/disk print proplist=slot,size,comment where slot="p"', [
+    "Flags: B - BLOCK-DEVICE",
+    "Columns: SLOT, SIZE, COMMENT",
+    "#   SLOT           SIZE  COMMENT",
+    "3 B p     1 073 741 824  it is mine",
+  ]],
+  ["/disk print detail proplist=slot,mounted where mounted", [
+    "Flags: B - BLOCK-DEVICE; M - MOUNTED",
+    '2 BM slot="storage-pool"',
+  ]],
   ['/disk print terse where slot="x"', []],
   ["/system identity print", ["name=MikroTik"]],
   ["/system package print", [
@@ -14,7 +22,7 @@ const cases: readonly (readonly [command: string, printed: readonly string[]])[]
 ];
 
 for (const [command, printed] of cases) {
-  Deno.test(`${command} prints a line an item, for people`, async () => {
+  Deno.test(`${command} prints for people`, async () => {
     const type = await typing();
     await type(addCommand("p", 'comment="it is mine"'));
     assert.equal(await type(command), printed.map((line) => `${line}\r\n`).join(""));

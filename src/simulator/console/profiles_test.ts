@@ -45,6 +45,38 @@ Deno.test("xfs-pool has no subvolumes", async () => {
   assert.equal(pool.fs, "xfs");
 });
 
+Deno.test("an XFS pool takes the full size of an image at once, a Btrfs pool only what is written", async () => {
+  const router = makeRouter({ pools: [{ name: "storage-pool" }, { name: "other", filesystem: "xfs" }] });
+  const type = typeTo(router);
+  const [btrfs, xfs] = router.pools();
+  const before = [btrfs!, xfs!].map((pool) => router.freeBytes(pool));
+  for (const pool of ["storage-pool", "other"]) {
+    const path = `file-path="/${pool}/a.img" file-size="1099511627776"`;
+    await type(`/disk add type="file" slot="${pool}-a" ${path} mount-filesystem="no"`);
+  }
+  const taken = [btrfs!, xfs!].map((pool, index) => before[index]! - router.freeBytes(pool));
+  assert.deepEqual(taken, [0n, 1n << 40n]);
+  const alone = makeRouter({ profile: "xfs-pool" });
+  assert.equal(alone.allocationOf(alone.pools()[0]!), "full");
+});
+
+Deno.test("an XFS pool is a stripe over mirrors, each with a state of its own", async () => {
+  const router = makeRouter({ profile: "xfs-pool" });
+  const type = typeTo(router);
+  const read = jsonCommand(
+    '/disk print detail as-value proplist=slot,raid-master,raid-role,raid-member-state,state where type="raid"',
+  );
+  const rows = JSON.parse(await type(read));
+  assert.deepEqual(
+    rows.map((row: Record<string, unknown>) => [row["slot"], row["raid-master"], row["state"]]),
+    [
+      ...[0, 1, 2, 3].map((role) => [`storage-pool-m${role}`, "storage-pool", "clean"]),
+      ["storage-pool", undefined, "clean"],
+    ],
+  );
+  assert.deepEqual([rows[2]["raid-role"], rows[2]["raid-member-state"]], [2, "2:in_sync"]);
+});
+
 Deno.test("without the word, or without rose-storage, there is no menu of subvolumes", async () => {
   const type = await typing({}, "no-rose");
   assert.equal(await type("/disk/btrfs/subvolume/print"), "bad command name btrfs (line 1 column 7)\r\n");

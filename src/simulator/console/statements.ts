@@ -27,6 +27,8 @@ export function* runStatement(statement: Statement, run: Run): Program<Value> {
       run.print(clipBytes(text, run.behaviours.maxPut));
       return null;
     }
+    case "error":
+      throw new Refusal(toText(yield* evaluate(statement.value, run)));
     case "len": {
       const value = yield* evaluate(statement.value, run);
       return BigInt(isList(value) ? value.length : toText(value).length);

@@ -8,6 +8,7 @@ import type {
   TargetCommand,
 } from "../grammar/syntax.ts";
 import type { Menu, Row, Values } from "../menu/menu.ts";
+import { printDetail, printTable } from "../output/items.ts";
 import { Refusal } from "../refusal.ts";
 import { isList, toText, type Value } from "../value.ts";
 import { evaluate, select } from "./evaluate.ts";
@@ -169,6 +170,18 @@ function printRows(
   }
   // The number of an item is its place among all items, also when only some are shown.
   const numberOf = menu.numberOf?.bind(menu) ?? numbersOf(menu);
+  const textForm = menu.textForm?.();
+  if (textForm !== undefined) {
+    const items = rows.map((row) => ({ row, number: numberOf(row) ?? 0 }));
+    const properties = menu.properties().filter(({ name, isFlag }) =>
+      !isFlag && (names?.includes(name) ?? true)
+    );
+    const lines = command.detail
+      ? printDetail(items, properties.map(({ name }) => name), textForm)
+      : printTable(items, textForm, names);
+    for (const line of lines) run.print(line);
+    return null;
+  }
   for (const row of rows) run.print(textLine(menu, row, names, numberOf(row)));
   return null;
 }
@@ -178,7 +191,7 @@ function numbersOf(menu: Menu): (row: Row) => number | undefined {
   return (row) => numbers.get(row.order);
 }
 
-/** An item for people. A router prints tables and wraps them, which no program reads back right; here it is one line. */
+/** An item for people, of a menu whose tables are not played. */
 function textLine(menu: Menu, row: Row, names: readonly string[] | undefined, number = 0): string {
   const shown = menu.properties().filter(({ name }) => names === undefined || names.includes(name));
   const pairs = shown.flatMap(({ name, isFlag }) => {

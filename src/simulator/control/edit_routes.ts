@@ -32,7 +32,7 @@ export const editRoutes: readonly Route[] = [
     named: true,
     what:
       "Edits a disk by its slot. A pool takes `free`, `state`, `mounted`, `vanish` (its disks go with it), " +
-      "`fs-label`, `pool-fs`, `mount-point` too.",
+      "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as what lies in it says.",
     handle: editDisk,
   },
   { method: "POST", path: "disks", named: true, what: "The same.", handle: editDisk },
@@ -226,13 +226,19 @@ function readExtra(body: JsonObject, before: Disk["extra"]): Disk["extra"] {
 }
 
 function readPool(body: JsonObject, disk: Draft): Draft {
-  if (!poolProperties.some((name) => body[name] !== undefined)) return disk;
+  const given = poolProperties.filter((name) => body[name] !== undefined);
+  if (given.length === 0) return disk;
+  // An array has a state without being a pool.
+  if (disk.pool === undefined && given.join() === "state") {
+    return { ...disk, extra: { ...disk.extra, state: stateOf(body["state"]) } };
+  }
   const before = disk.pool ??
     {
       mountPoint: disk.slot,
       label: `${disk.slot}-fs`,
       filesystem: undefined,
-      mounted: true,
+      // What lies in a volume is seen, and not mounted unless that is said.
+      mounted: disk.filePath === "" || body["mount-point"] !== undefined,
       disksVanish: false,
       state: "clean",
       otherBytes: 0n,
@@ -246,7 +252,7 @@ function readPool(body: JsonObject, disk: Draft): Draft {
       filesystem: filesystem(body["pool-fs"], before.filesystem),
       disksVanish: yesNo(body["vanish"] ?? before.disksVanish, "vanish"),
       label: textOf(body["fs-label"] ?? before.label, "fs-label"),
-      state: textOf(body["state"] ?? before.state, "state"),
+      state: stateOf(body["state"] ?? before.state),
     },
   };
 }
@@ -269,6 +275,13 @@ function filePath(path: string): string {
 function filesystem(value: unknown, before: "btrfs" | "xfs" | undefined): "btrfs" | "xfs" | undefined {
   if (value === undefined || value === "btrfs" || value === "xfs") return value ?? before;
   throw new BadRequest("pool-fs must be btrfs or xfs.");
+}
+
+/** An array says several things at once, such as that it is clean and syncs: one text, with commas. */
+function stateOf(value: unknown): string {
+  return Array.isArray(value)
+    ? value.map((part) => textOf(part, "state")).join(", ")
+    : textOf(value, "state");
 }
 
 function textOf(value: unknown, name: string): string {

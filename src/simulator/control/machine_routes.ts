@@ -45,8 +45,8 @@ function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
   const boot = ++router.boots;
   ssh.reset(true);
   exports.listen(false);
+  exports.powerOff();
   disks.hideFiles("late", true);
-  exports.clear();
   files.abandonCopies();
   if (options.loseLastMs > 0) disks.forgetSince(clock.now() - options.loseLastMs);
   disks.renumber((disk) => disk.filePath === "" ? 0 : 1 + random.fraction());

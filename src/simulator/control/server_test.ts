@@ -204,7 +204,7 @@ Deno.test("PUT /profile takes a name, or a name with behaviours, or behaviours a
     "never",
     100,
   ]);
-  assert.equal((await put({ profile: "ros-7.24" })).behaviours.grow, "live");
+  assert.equal((await put({ profile: "ros-7.24" })).behaviours.grow, "after-toggle");
   assert.deepEqual((await ask(simulator, "GET", "/profile")).body.profile, "ros-7.24");
 });
 
@@ -316,4 +316,14 @@ Deno.test("an unknown path is 404, a wrong method 405 with those that there are"
     status: 405,
     body: { error: "/log takes GET, DELETE, not PUT." },
   });
+});
+
+Deno.test("PATCH /disks takes an array's state as a list, also of an array that is no pool", async () => {
+  await using simulator = await startQuickly({ profile: "xfs-pool" });
+  const state = ["clean", "sync:repair", "resync = 12.5%"];
+  for (const slot of ["storage-pool", "storage-pool-m2"]) {
+    const { status, body } = await ask(simulator, "PATCH", `/disks/${slot}`, { state });
+    assert.deepEqual([status, body["state"]], [200, "clean, sync:repair, resync = 12.5%"]);
+  }
+  assert.equal(simulator.model.disks.findBySlot("storage-pool-m2")?.pool, undefined);
 });

@@ -19,6 +19,7 @@ type GlobalParser = (reading: Reading, offset: number) => Statement;
 /** The commands that belong to no menu. The colon in front of them may be left out. */
 const globals: ReadonlyMap<string, GlobalParser> = new Map<string, GlobalParser>([
   ["put", (reading, offset) => ({ kind: "put", value: parseOperand(reading), offset })],
+  ["error", (reading, offset) => ({ kind: "error", value: parseOperand(reading), offset })],
   ["len", (reading, offset) => ({ kind: "len", value: parseOperand(reading), offset })],
   ["serialize", parseSerialize],
   ["if", parseIf],
@@ -135,7 +136,8 @@ function parseArguments(reading: Reading, menu: Menu, verb: Verb, offset: number
     case "get":
       return parseGet(reading, menu, offset);
     case "add":
-    case "import": {
+    case "import":
+    case "apply-changes": {
       // add works on no item: it reads on as if the item were named already.
       const { assignments } = parseAssignments(reading, menu, verb, true);
       return { kind: "add", menu, verb, offset, end: reading.scanner.offset, assignments };

@@ -30,6 +30,8 @@ export type Statement =
   /** `/disk` alone: the commands after it are looked up there. */
   | { readonly kind: "menu"; readonly offset: number }
   | { readonly kind: "put"; readonly value: Expression; readonly offset: number }
+  /** Says the text and ends the whole exec. */
+  | { readonly kind: "error"; readonly value: Expression; readonly offset: number }
   | { readonly kind: "len"; readonly value: Expression; readonly offset: number }
   | SerializeStatement
   | IfStatement;
@@ -87,17 +89,17 @@ export interface GetCommand extends Located {
   readonly property: Expression | undefined;
 }
 
-/** `add`, or `import`: neither names an item. */
+/** `add`, `import` or `apply-changes`: none of them names an item. */
 export interface AddCommand extends Located {
   readonly kind: "add";
-  readonly verb: "add" | "import";
+  readonly verb: "add" | "import" | "apply-changes";
   readonly assignments: readonly Assignment[];
 }
 
 /** A verb that works on items that are there. */
 export interface TargetCommand extends Located {
   readonly kind: "target";
-  readonly verb: Exclude<Verb, "add" | "import" | "print" | "find" | "get">;
+  readonly verb: Exclude<Verb, "add" | "import" | "apply-changes" | "print" | "find" | "get">;
   readonly target: Expression | undefined;
   readonly assignments: readonly Assignment[];
 }

@@ -215,7 +215,7 @@ function failure(c: Symbols, complaint: string): BtrfsError {
 }
 
 function formatUuid(bytes: Uint8Array): string {
-  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const digits = bytes.toHex();
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 

@@ -15,7 +15,7 @@ async function makeUnder(flags: string[], folder: string): Promise<{ code: numbe
 }
 
 Deno.test("makeLink() makes a link, also under permissions that name folders", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     makeLink("target", `${folder}/first`);
     assert.equal(await Deno.readLink(`${folder}/first`), "target");

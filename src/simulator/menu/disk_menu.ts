@@ -12,7 +12,9 @@ import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
 import { readPort, readSize, readYesNo } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
-import { byName, ItemRow, type ReadableProperty, readOnlyOf } from "./rows.ts";
+import type { TextForm } from "../output/items.ts";
+import { isSince } from "./versions.ts";
+import { byName, ItemRow, type ReadableProperty, readOnlyOf, roundSize } from "./rows.ts";
 import type { Value } from "../value.ts";
 
 const verbs: readonly Verb[] = [
@@ -76,6 +78,11 @@ export class DiskMenu implements Menu {
 
   properties(): readonly Property[] {
     return diskProperties(this.#router);
+  }
+
+  textForm(): TextForm {
+    const { version } = this.#router.profile;
+    return { ...diskText, columns: isSince(version, 24) ? diskText.columns : this.columns };
   }
 
   rows(): readonly Row[] {
@@ -181,6 +188,7 @@ function diskProperties(router: Router): readonly ReadableProperty<Disk>[] {
     plain("slot-default", (disk) => disk.type === "hardware" ? disk.slot : "", never),
     plain("parent", () => "", never),
     plain("fs-label", (disk) => disk.pool?.label),
+    seeded("fs-uuid"),
     plain("fs", (disk) => disk.pool === undefined ? "-" : router.filesystemOf(disk.pool)),
     ...descriptionProperties,
     ...spaceProperties(router),
@@ -188,14 +196,23 @@ function diskProperties(router: Router): readonly ReadableProperty<Disk>[] {
     plain("mount-read-only", () => false, never),
     plain("compress", () => false, never),
     plain("sector-size", () => 512n, isFile),
-    plain("raid-master", (disk) => disk.raidMaster, isMember),
-    plain("state", (disk) => disk.pool?.state),
+    ...arrayProperties,
     ...(router.profile.vocabulary.rose ? exportProperties(router.profile.vocabulary.nqn) : []),
     ...(router.profile.vocabulary.rose ? fileProperties : []),
   ];
 }
 
+/** Of an array; what is only known of nested ones comes with the item. */
+const arrayProperties: readonly ReadableProperty<Disk>[] = [
+  ...["raid-type", "raid-device-count", "raid-max-component-size", "raid-chunk-size"].map(seeded),
+  plain("raid-master", (disk) => disk.raidMaster, isMember),
+  ...["raid-role", "raid-member-failed", "raid-member-state"].map(seeded),
+  plain("state", (disk) => disk.pool?.state),
+  seeded("raid-uuid"),
+];
+
 const flagProperties: readonly ReadableProperty<Disk>[] = [
+  ...["swap-enabled", "guid-partition-table", "partition"].map((name) => flag(name, () => false)),
   flag("disabled", (disk) => disk.disabled),
   flag("block-device", (disk) => !disk.disabled),
   flag("mounted", (disk) => disk.pool?.mounted ?? false),
@@ -214,6 +231,8 @@ function spaceProperties(router: Router): readonly ReadableProperty<Disk>[] {
     disk.pool?.mounted ? router.freeBytes({ ...disk, pool: disk.pool }) : undefined;
   return [
     plain("free", free),
+    seeded("total-inodes"),
+    seeded("free-inodes"),
     plain("use", (disk) => percentUsed(disk.sizeBytes, free(disk))),
     plain("mount-point", (disk) => disk.pool?.mounted ? disk.pool.mountPoint : undefined),
   ];
@@ -241,6 +260,36 @@ const fileProperties: readonly ReadableProperty<Disk>[] = [
   plain("file-offset", (disk) => isFile(disk) ? 0n : undefined),
 ];
 
+/** `/disk print` of RouterOS 7.24. */
+const diskText: TextForm = {
+  flags: [
+    [{ letter: "X", word: "DISABLED", property: "disabled" }],
+    [{ letter: "B", word: "BLOCK-DEVICE", property: "block-device" }],
+    [
+      { letter: "M", word: "MOUNTED", property: "mounted" },
+      { letter: "S", word: "SWAP-ENABLED", property: "swap-enabled" },
+    ],
+    [
+      { letter: "g", word: "GUID-PARTITION-TABLE", property: "guid-partition-table" },
+      { letter: "p", word: "PARTITION", property: "partition" },
+    ],
+    [{ letter: "r", word: "RAID-MEMBER", property: "raid-member" }],
+    [{ letter: "t", word: "NVME-TCP-EXPORT", property: "nvme-tcp-export" }],
+  ],
+  columns: ["slot", "mount-point", "model", "interface", "size", "fs"],
+  quoted: new Set([
+    ...["slot", "comment", "slot-default", "parent", "fs-label", "fs-uuid", "model", "serial", "interface"],
+    ...["mount-point", "raid-member-state", "state", "raid-uuid"],
+    ...["nvme-tcp-server-nqn", "nvme-tcp-server-allow-host-name"],
+  ]),
+  grouped: new Set(["size", "free", "total-inodes", "free-inodes"]),
+  write(name, value) {
+    if (typeof value !== "bigint") return undefined;
+    if (name === "use") return `${value}%`;
+    return name === "file-size" ? roundSize(value) : undefined;
+  },
+};
+
 /** What the control port shows beside: things that a router keeps to itself. */
 export function hiddenDiskState(disk: Disk): Readonly<Record<string, Value>> {
   return { "attached-size": disk.attachedBytes, served: servedNqn(disk) ?? "" };
@@ -258,6 +307,11 @@ function plain(
 ): ReadableProperty<Disk> {
   const own = (disk: Disk) => Object.hasOwn(disk.extra, name) ? disk.extra[name] : read(disk);
   return reported === undefined ? { name, read: own } : { name, read: own, reported };
+}
+
+/** A property that only some items have. */
+function seeded(name: string): ReadableProperty<Disk> {
+  return plain(name, () => undefined);
 }
 
 function flag(name: string, read: (disk: Disk) => boolean, reported?: Reported): ReadableProperty<Disk> {

@@ -167,7 +167,9 @@ const msPerGibibyte = 1000n;
 function copyFile(router: Router, { path, sizeBytes }: FileEntry, to: string): number {
   const { backing, clock, delays, files, behaviours, timing } = router;
   const share = behaviours.copy === "reflink";
-  const bytes = share ? 0n : behaviours.allocation === "full" ? sizeBytes : backing.allocatedBytes(path);
+  const pool = router.poolOf(path);
+  const isFull = pool !== undefined && router.allocationOf(pool) === "full";
+  const bytes = share ? 0n : isFull ? sizeBytes : backing.allocatedBytes(path);
   const defaultMs = Number(bytes * msPerGibibyte / gibibyte);
   const ms = Math.max(delays.copyMs, timing.draw([defaultMs, defaultMs]));
   router.assertSpace(to, bytes);

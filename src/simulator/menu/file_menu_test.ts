@@ -11,7 +11,7 @@ const folder = "storage-pool/metal-csi";
 async function copying(
   use: (router: Router, type: Typing, clock: FakeClock, backing: string) => Promise<void>,
 ) {
-  const backing = await Deno.makeTempDir({ dir: "/tmp" });
+  const backing = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
   const clock = new FakeClock();
   const router = makeRouter({
     clock,

@@ -1,3 +1,4 @@
+import type { TextForm } from "../output/items.ts";
 import type { Span } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
 
@@ -13,7 +14,8 @@ export type Verb =
   | "get"
   | "copy"
   | "import"
-  | "format";
+  | "format"
+  | "apply-changes";
 
 /** A property that items of a menu can have. */
 export interface Property {
@@ -51,6 +53,8 @@ export interface Menu {
   properties(): readonly Property[];
   /** Properties that `print` tells without `detail`. */
   readonly columns: readonly string[];
+  /** How its items are printed for people; undefined for a line each. */
+  textForm?(): TextForm;
   /** Every item, in order. */
   rows(): readonly Row[];
   /** The items that have that value, found without looking at every item; undefined where there is no such index. */
@@ -77,6 +81,8 @@ export interface Menu {
   import?(values: Values): void;
   set?(row: Row, values: Values): void;
   remove?(row: Row): void;
+  /** Makes what was scheduled true; no item is named. */
+  "apply-changes"?(values: Values): void;
   /** Makes a file system. */
   format?(row: Row, values: Values): void;
   /** Gives how long it takes beside its {@linkcode span}, in milliseconds. */

@@ -7,7 +7,8 @@ import type { Router } from "../model/router.ts";
 import { DiskMenu } from "./disk_menu.ts";
 import { Users } from "../ssh/users.ts";
 import { FileMenu } from "./file_menu.ts";
-import { serviceMenus, systemMenus } from "./system_menus.ts";
+import { packageMenu, serviceMenu } from "./service_menus.ts";
+import { clockMenus, systemMenus } from "./system_menus.ts";
 import { SubvolumeMenu } from "./subvolume_menu.ts";
 
 /** A rule, as it was typed. */
@@ -18,27 +19,40 @@ interface Rule {
 
 const text = ["chain", "protocol", "src-address", "dst-port", "in-interface", "action", "comment"] as const;
 
+/** The word of `add` that says before which rule the new one comes, by its number. */
+const placeBefore = "place-before";
+
+/** The place of a new rule among so many. */
+function placeOf(number: string | undefined, count: number): number {
+  if (number === undefined) return count;
+  if (!/^[0-9]{1,4}$/.test(number) || Number(number) >= count) throw Refusal.noSuchItem();
+  return Number(number);
+}
+
 /** `/ip/firewall/filter`: rules are kept and shown, and nobody goes by them. */
 function firewallMenu(): Menu {
   let rules: readonly Rule[] = [];
   let lastId = 0;
-  const put = (rule: Rule) => rules = [...rules.filter(({ id }) => id !== rule.id), rule];
+  const put = (rule: Rule) => rules = rules.map((one) => one.id === rule.id ? rule : one);
   return makeItemMenu<Rule>({
     path: "ip/firewall/filter",
     verbs: ["add", "set", "remove", "print", "find", "get"],
     columns: ["chain", "action", "protocol", "dst-port", "src-address"],
-    texts: text,
+    texts: [...text, placeBefore],
     properties: text.map((name) => ({ name, read: ({ values }) => values.get(name) })),
     items: () => rules,
     nameOf: ({ id }) => String(id),
   }, {
-    add: (values: Values) => {
+    add: (given: Values) => {
+      const values = new Map(given);
+      values.delete(placeBefore);
       required(values, "chain");
       // What a router reads as a port belongs to a protocol that has ports.
       if (values.has("dst-port") && !/^(tcp|udp)$/.test(values.get("protocol") ?? "")) {
         throw Refusal.noMatch("dst-port");
       }
-      put({ id: ++lastId, values: new Map([["action", "accept"], ...values]) });
+      const rule = { id: ++lastId, values: new Map([["action", "accept"], ...values]) };
+      rules = rules.toSpliced(placeOf(given.get(placeBefore), rules.length), 0, rule);
     },
     set: ({ id, values }, changes) => put({ id, values: new Map([...values, ...changes]) }),
     remove: ({ id }) => rules = rules.filter((rule) => rule.id !== id),
@@ -52,7 +66,9 @@ export function makeMenus(router: Router, users: Users = new Users([])): Menus {
     new FileMenu(router),
     new SubvolumeMenu(router),
     ...systemMenus(router),
-    ...serviceMenus(router),
+    ...clockMenus(router),
+    packageMenu(router),
+    serviceMenu(router),
     firewallMenu(),
     ...userMenus(router, new Accounts(users)),
   ];

@@ -86,7 +86,7 @@ export function readOnlyOf<Item>({ numbers, booleans, fileSize }: Behaviours): R
 const units = ["KiB", "MiB", "GiB", "TiB"] as const;
 
 /** A unit is kept as long as the number is at most 1024 of it: 1 GiB is `1024.0MiB`, and only plain bytes are exact. */
-function roundSize(bytes: bigint): string {
+export function roundSize(bytes: bigint): string {
   let size = Number(bytes);
   let unit = "";
   for (const next of units) {

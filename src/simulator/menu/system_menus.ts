@@ -13,7 +13,6 @@ export function systemMenus(router: Router): readonly Menu[] {
   return [
     readOnlyMenu("system/resource", true, [], () => [resourceLines(router)]),
     readOnlyMenu("system/identity", true, [], () => [[["name", router.system.identity]]]),
-    readOnlyMenu("system/package", false, ["name", "version"], () => packageLines(router)),
   ];
 }
 
@@ -30,14 +29,6 @@ function resourceLines({ system, profile }: Router): readonly Property[] {
     ["board-name", system.boardName],
     ["platform", "MikroTik"],
   ];
-}
-
-function packageLines(router: Router): readonly (readonly Property[])[] {
-  return router.packages.map(({ name, version, disabled }): readonly Property[] => [
-    ["name", name],
-    ["version", version],
-    ["disabled", disabled],
-  ]);
 }
 
 /** A menu that is only read here: a single item, or a list of them. */
@@ -78,11 +69,11 @@ function lineRow(lines: readonly Property[], order: number, single: boolean): Ro
   };
 }
 
-/** `/system/clock` and `/ip/service`, which are only read here. */
-export function serviceMenus(router: Router): readonly Menu[] {
+/** `/system/clock` and `/system/ntp/client`, which are only read here. */
+export function clockMenus(router: Router): readonly Menu[] {
   return [
     readOnlyMenu("system/clock", true, [], () => [clockLines(router)]),
-    readOnlyMenu("ip/service", false, ["name", "port"], () => [sshLines(router)]),
+    readOnlyMenu("system/ntp/client", true, [], () => [[["enabled", false], ["servers", ""]]]),
   ];
 }
 
@@ -95,14 +86,5 @@ function clockLines({ clock }: Router): readonly Property[] {
     ["time-zone-name", "UTC"],
     ["gmt-offset", "+00:00"],
     ["dst-active", false],
-  ];
-}
-
-function sshLines({ behaviours }: Router): readonly Property[] {
-  const { maxSessions } = behaviours;
-  return [
-    ["name", "ssh"],
-    ["port", 22n],
-    ...(Number.isFinite(maxSessions) ? [["max-sessions", BigInt(maxSessions)] as const] : []),
   ];
 }

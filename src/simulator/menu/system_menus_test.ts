@@ -14,10 +14,18 @@ Deno.test("/ip service print reports the limit of SSH sessions, where there is o
   const ask = jsonCommand('/ip service print detail as-value where name="ssh"');
   assert.equal(
     await (await typing())(ask),
-    '[{".id":"*1","max-sessions":20,"name":"ssh","port":22}]\r\n',
+    '[{".id":"*1","available-from":"","max-sessions":20,"name":"ssh","port":22}]\r\n',
   );
   assert.equal(
     await (await typing({ maxSessions: Infinity }))(ask),
-    '[{".id":"*1","name":"ssh","port":22}]\r\n',
+    '[{".id":"*1","available-from":"","name":"ssh","port":22}]\r\n',
   );
+});
+
+Deno.test("/ip service calls who may come available-from since 7.24, and address before", async () => {
+  for (const [profile, word] of [["ros-7.24", "available-from"], ["ros-7.21", "address"]] as const) {
+    const type = await typing({}, profile);
+    const [ssh] = JSON.parse(await type(jsonCommand('/ip service print detail as-value where name="ssh"')));
+    assert.deepEqual(Object.keys(ssh), [".id", word, "max-sessions", "name", "port"]);
+  }
 });

@@ -3,7 +3,7 @@ import { addCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_
 import { DirectoryBacking } from "./directory_backing.ts";
 
 async function withRouter(test: (type: ReturnType<typeof typeTo>, folder: string) => Promise<void>) {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const type = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
     await type(makeBasePath);
@@ -30,7 +30,7 @@ Deno.test("a disk is a real sparse file that grows, is renamed and goes with it"
 });
 
 Deno.test("free space falls by what was really written", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const backing = new DirectoryBacking(folder);
     const router = makeRouter({ backing });
@@ -64,7 +64,7 @@ Deno.test("a copy holds the same bytes and the same holes", async () => {
 });
 
 Deno.test("files of an earlier run are there again, without disks", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const first = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
     await first(makeBasePath);

@@ -27,7 +27,7 @@ function backedTest(name: string, use: (type: Typing, folder: string) => Promise
   };
   btrfsTest(`${name}, on Btrfs`, onBacking);
   Deno.test(`${name}, in a plain folder`, async () => {
-    const folder = await Deno.makeTempDir({ dir: "/tmp" });
+    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
     try {
       await onBacking(folder);
     } finally {

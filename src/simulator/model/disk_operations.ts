@@ -47,10 +47,17 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   if (settings.raidMaster !== undefined) return joinRaid(router, disk, settings.raidMaster);
   if (settings.slot !== undefined && settings.slot !== disk.slot) assertSlot(router, settings.slot);
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
-  const changed = exportDefaults(router, { ...disk, ...rest });
+  const changed = exportDefaults(router, mounted({ ...disk, ...rest }, settings));
   assertNqnFree(router, changed, disk);
   const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
   router.disks.replace(attach(router, disk, resized));
+}
+
+/** A router mounts a file system as soon as it is told that it may. */
+function mounted(disk: Disk, { mountFilesystem }: DiskSettings): Disk {
+  const { pool } = disk;
+  if (pool === undefined || mountFilesystem !== true || disk.disabled) return disk;
+  return { ...disk, pool: { ...pool, mounted: true } };
 }
 
 /**
@@ -87,7 +94,7 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
   if (pool === undefined || missing && router.behaviours.parentDirectory === "must-exist") {
     throw Refusal.noSuchDirectory(parent);
   }
-  router.assertSpace(path, router.behaviours.allocation === "full" ? sizeBytes : 0n);
+  router.assertSpace(path, router.allocationOf(pool) === "full" ? sizeBytes : 0n);
   if (missing) router.files.makeDirectories(parent);
   router.files.create(path, sizeBytes);
   return sizeBytes;
@@ -104,7 +111,8 @@ function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   // Its pool is not mounted, or somebody took it away.
   if (router.files.find(disk.filePath.slice(1)) === undefined) throw Refusal.noSuchItem();
   router.assertWritable(disk.filePath.slice(1));
-  if (router.behaviours.allocation === "full") {
+  const pool = router.poolOf(disk.filePath);
+  if (pool !== undefined && router.allocationOf(pool) === "full") {
     router.assertSpace(disk.filePath, fileSizeBytes - disk.fileSizeBytes);
   }
   if (router.behaviours.grow === "never") return { ...disk, fileSizeBytes };

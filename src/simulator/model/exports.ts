@@ -1,5 +1,17 @@
-import type { Clock } from "../../volume/ports/system.ts";
+import { createHash } from "node:crypto";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
+
+/** The kernel of a router, which its target shows as the firmware: an RDS2216 with RouterOS 7.24.4. */
+export const firmware = "5.6.3";
+
+/** By what a host tells one namespace from another: a router shows no NGUID. */
+export interface ExportIdentity {
+  /** Of the namespace, as RFC 9562 writes it. */
+  readonly uuid: string;
+  /** Of the subsystem: 16 hexadecimal digits. */
+  readonly serial: string;
+}
 
 /** How an export is offered. */
 export interface ExportAccess {
@@ -8,6 +20,7 @@ export interface ExportAccess {
   readonly hosts: readonly string[] | undefined;
   /** Size that those who are connected see. */
   readonly sizeBytes: bigint;
+  readonly identity: ExportIdentity;
 }
 
 /** Makes what is exported reachable for initiators. */
@@ -40,10 +53,22 @@ interface ExportRules {
   lingerMs(): number;
   /** What `nvme-tcp-server-allow-host-name` is. */
   allowHost(): "list" | "single" | "ignored";
+  /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
+  identity(): "kept" | "new-per-export";
+  /** Whether one that was there before a boot is. */
+  bootIdentity(): "kept" | "new";
+  /** What becomes of connected hosts when their disk's comment or allowed hosts change. */
+  liveChange(): "harmless" | "ends-sessions";
+  /** What becomes of them when another disk comes, goes, is exported or withdrawn. */
+  otherDisks(): "harmless" | "ends-sessions";
 }
 
 interface Served {
   readonly access: ExportAccess;
+  /** Where its file is; undefined where the files are only in memory. */
+  readonly path: string | undefined;
+  /** Counts how often all its sessions were ended while it went on. */
+  readonly generation: number;
   /** Ends the lingering before its time; undefined while the export is no leftover. */
   readonly cancel: (() => void) | undefined;
 }
@@ -51,13 +76,19 @@ interface Served {
 /** Follows the disks and serves what they export: withdrawn at once, or, on some routers, only after a while. */
 export class Exports {
   readonly #clock: Clock;
+  readonly #random: Random;
   readonly #exporter: Exporter;
   readonly #rules: ExportRules;
   readonly #served = new Map<string, Served>();
+  /** Identities that were there when the router went down, by NQN. */
+  readonly #beforeBoot = new Map<string, ExportIdentity>();
+  /** Counts the boots that made it forget. */
+  #forgotten = 0;
   #listens = true;
 
-  constructor(clock: Clock, exporter: Exporter, rules: ExportRules) {
+  constructor(clock: Clock, random: Random, exporter: Exporter, rules: ExportRules) {
     this.#clock = clock;
+    this.#random = random;
     this.#exporter = exporter;
     this.#rules = rules;
   }
@@ -84,17 +115,27 @@ export class Exports {
     return this.#served.get(nqn)?.access;
   }
 
+  /** Counts how often the sessions to an NQN were ended while it went on being offered. */
+  generationOf(nqn: string): number | undefined {
+    return this.#served.get(nqn)?.generation;
+  }
+
   /** Takes note that a disk has changed. */
   follow(before: Disk | undefined, after: Disk | undefined): void {
     const old = servedNqn(before);
     const now = servedNqn(after);
+    const comesOrGoes = before === undefined || after === undefined || old !== now;
+    if (comesOrGoes && this.#rules.otherDisks() === "ends-sessions") {
+      for (const nqn of this.#served.keys()) if (nqn !== old) this.#endSessions(nqn);
+    }
     if (old !== undefined && old !== now) this.#withdraw(old);
     if (after === undefined || now === undefined) return;
     if (old === now && before?.filePath === after.filePath) return this.#change(now, before, after);
     this.#served.get(now)?.cancel?.();
-    const access = this.#access(after);
-    this.#served.set(now, { access, cancel: undefined });
-    this.#exporter.serve(now, this.#rules.locate(after.filePath), access);
+    const access = this.#access(after, this.#newIdentity(now));
+    const path = this.#rules.locate(after.filePath);
+    this.#served.set(now, { access, path, generation: 0, cancel: undefined });
+    this.#exporter.serve(now, path, access);
   }
 
   /** Ends every export at once, also what lingers. */
@@ -102,17 +143,48 @@ export class Exports {
     for (const nqn of [...this.#served.keys()]) this.#end(nqn);
   }
 
+  /** Ends every export as the router goes down: what comes back afterwards comes back from a boot. */
+  powerOff(): void {
+    for (const [nqn, { access }] of this.#served) this.#beforeBoot.set(nqn, access.identity);
+    if (this.#rules.bootIdentity() === "new") this.#forgotten++;
+    this.clear();
+  }
+
   #change(nqn: string, before: Disk, after: Disk): void {
     const same = before.port === after.port && before.allowHostName === after.allowHostName &&
       before.attachedBytes === after.attachedBytes;
-    if (same) return;
-    const access = this.#access(after);
-    this.#served.set(nqn, { access, cancel: undefined });
-    this.#exporter.change?.(nqn, access);
+    const served = this.#served.get(nqn);
+    if (served === undefined) return;
+    if (!same) {
+      const access = this.#access(after, served.access.identity);
+      this.#served.set(nqn, { ...served, access, cancel: undefined });
+      this.#exporter.change?.(nqn, access);
+    }
+    const isNamedAnew = before.comment !== after.comment || before.allowHostName !== after.allowHostName;
+    if (isNamedAnew && this.#rules.liveChange() === "ends-sessions") this.#endSessions(nqn);
   }
 
-  #access({ port = 0, allowHostName, attachedBytes }: Disk): ExportAccess {
-    return { port, hosts: allowedHosts(allowHostName, this.#rules.allowHost()), sizeBytes: attachedBytes };
+  /** Whoever is connected has to connect again. What lingers is left to its end. */
+  #endSessions(nqn: string): void {
+    const served = this.#served.get(nqn);
+    if (served === undefined || served.cancel !== undefined) return;
+    this.#served.set(nqn, { ...served, generation: served.generation + 1 });
+    this.#exporter.withdraw(nqn);
+    this.#exporter.serve(nqn, served.path, served.access);
+  }
+
+  #access({ port = 0, allowHostName, attachedBytes }: Disk, identity: ExportIdentity): ExportAccess {
+    const hosts = allowedHosts(allowHostName, this.#rules.allowHost());
+    return { port, hosts, sizeBytes: attachedBytes, identity };
+  }
+
+  /** The kernel's target makes up both when it makes the subsystem and its namespace. */
+  #newIdentity(nqn: string): ExportIdentity {
+    const known = this.#beforeBoot.get(nqn);
+    this.#beforeBoot.delete(nqn);
+    if (known !== undefined && this.#rules.bootIdentity() === "kept") return known;
+    if (this.#rules.identity() === "new-per-export") return newIdentity(this.#random);
+    return identityFor(this.#forgotten === 0 ? nqn : `${nqn} ${this.#forgotten}`);
   }
 
   #withdraw(nqn: string): void {
@@ -131,6 +203,34 @@ export class Exports {
     served.cancel?.();
     this.#exporter.withdraw(nqn);
   }
+}
+
+/** The identity that a router which remembers it gives an NQN, again and again. */
+export function identityFor(nqn: string): ExportIdentity {
+  const digest = createHash("sha256").update(nqn).digest();
+  return identityOf(digest.subarray(0, 16), digest.subarray(16, 24));
+}
+
+/** The identity that a router without a memory makes up for an export. */
+export function newIdentity(random: Random): ExportIdentity {
+  return identityOf(random.bytes(16), random.bytes(8));
+}
+
+function identityOf(uuidBytes: Uint8Array, serialBytes: Uint8Array): ExportIdentity {
+  const hex = hexOf(uuidBytes);
+  // RFC 9562, version 4.
+  const uuid = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `4${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20),
+  ];
+  return { uuid: uuid.join("-"), serial: hexOf(serialBytes) };
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function allowedHosts(names: string, meaning: "list" | "single" | "ignored"): readonly string[] | undefined {

@@ -40,7 +40,7 @@ const endings: readonly (readonly [name: string, command: string, calls: readonl
 
 for (const [name, command, expected] of endings) {
   Deno.test(`an export follows ${name}`, async () => {
-    const { type, calls } = await exporting();
+    const { type, calls } = await exporting({ grow: "live" });
     assert.equal(await type(command), "");
     assert.deepEqual(calls, expected);
   });
@@ -69,7 +69,7 @@ Deno.test("an exporter is told when an export lingers", async () => {
 });
 
 Deno.test("LoopExporter links an NQN to the disk's file exactly while it is exported", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const backing = new DirectoryBacking(`${folder}/files`);
     const router = makeRouter({ backing, exporter: new LoopExporter(`${folder}/exports`) });
@@ -88,7 +88,7 @@ Deno.test("LoopExporter links an NQN to the disk's file exactly while it is expo
 });
 
 Deno.test("LoopExporter clears away the links of an earlier run, and nothing else", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     await Deno.symlink("/nowhere", `${folder}/nqn.old`);
     await Deno.writeTextFile(`${folder}/note`, "keep");
@@ -101,7 +101,7 @@ Deno.test("LoopExporter clears away the links of an earlier run, and nothing els
 });
 
 Deno.test("LoopExporter makes no link outside its folder", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const exporter = new LoopExporter(`${folder}/exports`);
     for (const nqn of ["../escape", "..", "a/b", ""]) {

@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
 import { makeLink } from "../host/links.ts";
-import type { ExportAccess, Exporter } from "./exports.ts";
+import { type ExportAccess, type Exporter, firmware } from "./exports.ts";
 
 /** Options of {@linkcode NvmetExporter}. */
 export interface NvmetOptions {
@@ -43,7 +42,12 @@ export class NvmetExporter implements Exporter {
     Deno.mkdirSync(subsystem, { recursive: true });
     Deno.mkdirSync(namespace, { recursive: true });
     this.#allow(nqn, access.hosts);
-    Deno.writeTextFileSync(join(namespace, "device_uuid"), uuidOf(resolve(path)));
+    const { uuid, serial } = access.identity;
+    Deno.writeTextFileSync(join(subsystem, "attr_serial"), serial);
+    Deno.writeTextFileSync(join(subsystem, "attr_model"), "Linux");
+    const attribute = join(subsystem, "attr_firmware");
+    if (exists(attribute)) Deno.writeTextFileSync(attribute, firmware);
+    Deno.writeTextFileSync(join(namespace, "device_uuid"), uuid);
     Deno.writeTextFileSync(join(namespace, "device_path"), resolve(path));
     this.#enable(namespace);
     this.#publish(nqn, access.port);
@@ -157,23 +161,6 @@ export class NvmetExporter implements Exporter {
   #port(port: number): string {
     return join(this.#folder, "ports", String(port));
   }
-}
-
-/**
- * The identity of a file's namespace: the kernel makes one up for each, and an initiator that finds another one than before
- * drops the device for good.
- */
-function uuidOf(path: string): string {
-  const hex = createHash("sha256").update(path).digest("hex");
-  // RFC 9562, version 8.
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    `8${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ]
-    .join("-");
 }
 
 function exists(path: string): boolean {

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
+import { identityFor } from "./exports.ts";
 import { NvmetExporter } from "./nvmet_exporter.ts";
 
-const access = { sizeBytes: 4096n, port: 4420, hosts: undefined };
 const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
+const access = { sizeBytes: 4096n, port: 4420, hosts: undefined, identity: identityFor(nqn) };
 
 /** The kernel's folder holds files of its own; in a plain one they are in the way of removing it. */
 async function withExporter(test: (exporter: NvmetExporter, folder: string) => void): Promise<void> {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const removeFolder = (path: string) => Deno.removeSync(path, { recursive: true });
   try {
     for (const name of ["subsystems", "ports", "hosts"]) await Deno.mkdir(`${folder}/${name}`);
@@ -38,19 +39,20 @@ Deno.test("NvmetExporter makes a subsystem with one namespace, open to everybody
   });
 });
 
-Deno.test("NvmetExporter gives a file's namespace the same identity each time, and no other file's", async () => {
+Deno.test("NvmetExporter gives the kernel the identity that the router shows", async () => {
   await withExporter((exporter, folder) => {
-    const identity = (served: string, path: string) => {
-      exporter.serve(served, path, access);
-      return Deno.readTextFileSync(`${folder}/subsystems/${served}/namespaces/1/device_uuid`);
-    };
-    const first = identity(nqn, "/back/a.img");
-    assert.match(first, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/);
-    exporter.withdraw(nqn);
-    assert.equal(identity(nqn, "/back/a.img"), first);
-    exporter.withdraw(nqn);
-    assert.equal(identity(nqn.replace("a:1-", "a:2-"), "/back/a.img"), first);
-    assert.notEqual(identity("nqn.b", "/back/b.img"), first);
+    const subsystem = `${folder}/subsystems/${nqn}`;
+    const read = (name: string) => Deno.readTextFileSync(`${subsystem}/${name}`);
+    exporter.serve(nqn, "/back/a.img", access);
+    assert.match(access.identity.serial, /^[0-9a-f]{16}$/);
+    assert.match(access.identity.uuid, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    assert.deepEqual(["attr_serial", "attr_model", "namespaces/1/device_uuid"].map(read), [
+      access.identity.serial,
+      "Linux",
+      access.identity.uuid,
+    ]);
+    // Only newer kernels let it be set.
+    assert.throws(() => read("attr_firmware"), Deno.errors.NotFound);
   });
 });
 

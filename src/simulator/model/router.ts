@@ -8,6 +8,7 @@ import { type Disk, plainDisk, type PoolState } from "./disk.ts";
 import { DiskTable } from "./disks.ts";
 import { type Exporter, Exports } from "./exports.ts";
 import { FileTable } from "./files.ts";
+import { mirror, stripe } from "./nested_arrays.ts";
 import { normalisePath } from "./paths.ts";
 import { SubvolumeTable } from "./subvolumes.ts";
 
@@ -146,10 +147,14 @@ export class Router {
     this.backing = backing;
     this.#profile = parts.profile;
     this.#behaviours = behavioursOf(parts.profile, parts.behaviours);
-    this.exports = new Exports(clock, parts.exporter, {
+    this.exports = new Exports(clock, parts.random, parts.exporter, {
       locate: (filePath) => backing.locate(filePath.slice(1)),
       lingerMs: () => this.deviations.lingerMs ?? this.#behaviours.unexport,
       allowHost: () => this.#behaviours.allowHost,
+      identity: () => this.#behaviours.identity,
+      bootIdentity: () => this.#behaviours.bootIdentity,
+      liveChange: () => this.#behaviours.liveChange,
+      otherDisks: () => this.#behaviours.otherDisks,
     });
     this.subvolumes = new SubvolumeTable(clock, parts.random);
     this.disks = new DiskTable(clock, (before, after) => this.#follow(before, after));
@@ -207,6 +212,11 @@ export class Router {
     return pool.filesystem ?? this.#profile.poolFilesystem;
   }
 
+  /** Whether an image takes its full size at once: on XFS it does, as 1 TiB that was never written took on an RDS2216. */
+  allocationOf({ pool }: Pick<Pool, "pool">): "sparse" | "full" {
+    return pool.filesystem === "xfs" ? "full" : this.#behaviours.allocation;
+  }
+
   /** @throws {Refusal} when a path lies in a read-only subvolume. */
   assertWritable(path: string): void {
     if (this.subvolumes.containing(path)?.readOnly) throw Refusal.readOnly();
@@ -225,16 +235,16 @@ export class Router {
 
   /** Free bytes of a pool. What the files take is looked up at most once a second. */
   freeBytes(disk: Pool): bigint {
-    const { mountPoint, otherBytes } = disk.pool;
-    const free = disk.sizeBytes - otherBytes - this.#usedBytes(mountPoint);
+    const free = disk.sizeBytes - disk.pool.otherBytes - this.#usedBytes(disk);
     return free > 0n ? free : 0n;
   }
 
-  #usedBytes(mountPoint: string): bigint {
+  #usedBytes(disk: Pool): bigint {
+    const { mountPoint } = disk.pool;
     const atMs = this.clock.monotonicMs();
     const cached = this.#used.get(mountPoint);
     // In memory it is cheap; on a real file system it is a stat of every file.
-    const { allocation } = this.#behaviours;
+    const allocation = this.allocationOf(disk);
     const { version } = this.files;
     if (allocation === "sparse" && this.backing.pretendWritten === undefined && cached?.version === version) {
       if (atMs - cached.atMs < usedCacheMs) return cached.bytes;
@@ -269,27 +279,18 @@ export class Router {
     this.disks.hideOn(mountPoint, !mounted && disksVanish);
   }
 
-  /** A pool is a raid item, with two hardware disks as its members. */
+  /** A pool is a raid item: a mirror of two drives, or on XFS a stripe over four of them, as on the RDS2216 that was seen. */
   #addPool(options: PoolOptions): void {
     const { name, mountPoint = name, sizeBytes = defaultPoolBytes } = options;
     const { freeBytes = options.sizeBytes ?? defaultFreeBytes } = options;
-    const first = this.disks.list().filter((disk) => disk.type === "hardware").length + 1;
-    for (const number of [first, first + 1]) {
-      this.disks.add({
-        ...plainDisk,
-        slot: `nvme${number}`,
-        model: "SAMSUNG MZWLO7T6HBLA-00A07",
-        serial: `S794NC0W10${String(number).padStart(4, "0")}`,
-        interface: "PCIe 32GT/s x4",
-        sizeBytes: defaultPoolBytes,
-        raidMaster: name,
-      });
-    }
+    const filesystem = options.filesystem ?? this.#profile.poolFilesystem;
+    if (filesystem === "xfs") this.#addMirrors(name, sizeBytes / 4n);
+    else this.#addDrives(name);
     this.disks.add({
       ...plainDisk,
       type: "raid",
       slot: name,
-      model: "RAID1 mirrored",
+      model: filesystem === "xfs" ? "RAID0 striped" : "RAID1 mirrored",
       sizeBytes,
       pool: {
         mountPoint,
@@ -300,7 +301,41 @@ export class Router {
         state: "clean",
         otherBytes: sizeBytes - freeBytes,
       },
+      extra: filesystem === "xfs" ? stripe(this.random) : {},
     });
     this.files.ensureDisk(mountPoint);
+  }
+
+  #addDrives(master: string): void {
+    const first = this.disks.list().filter((disk) => disk.type === "hardware").length + 1;
+    for (const number of [first, first + 1]) {
+      this.disks.add({
+        ...plainDisk,
+        slot: `nvme${number}`,
+        model: "SAMSUNG MZWLO7T6HBLA-00A07",
+        serial: `S794NC0W10${String(number).padStart(4, "0")}`,
+        interface: "PCIe 32GT/s x4",
+        sizeBytes: defaultPoolBytes,
+        raidMaster: master,
+      });
+    }
+  }
+
+  /** Four arrays that are members of another one: each has a state of its own. */
+  #addMirrors(master: string, sizeBytes: bigint): void {
+    for (const role of [0, 1, 2, 3]) {
+      const slot = `${master}-m${role}`;
+      this.#addDrives(slot);
+      this.disks.add({
+        ...plainDisk,
+        type: "raid",
+        slot,
+        model: "RAID1 mirrored",
+        sizeBytes,
+        mountFilesystem: false,
+        raidMaster: master,
+        extra: mirror(role, this.random),
+      });
+    }
   }
 }

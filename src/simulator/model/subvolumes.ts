@@ -179,7 +179,7 @@ export class SubvolumeTable {
   }
 
   #makeUuid(): string {
-    const digits = Array.from(this.#random.bytes(16), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const digits = this.#random.bytes(16).toHex();
     return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
   }
 

@@ -9,6 +9,7 @@ import {
   version,
 } from "./controller.ts";
 import { inCapsuleBytes } from "./pdu.ts";
+import { firmware } from "../model/exports.ts";
 
 /** What an admin command may ask beside its controller. */
 export interface AdminServices {
@@ -150,7 +151,7 @@ function describeController(controller: Controller): Uint8Array {
   // The router's own target is the kernel's, which names itself so.
   putText(bytes, 4, 20, subsystem?.serial ?? "discovery", " ");
   putText(bytes, 24, 40, "Linux", " ");
-  putText(bytes, 64, 8, "7.24", " ");
+  putText(bytes, 64, 8, firmware, " ");
   view.setUint8(76, 0b11); // Several ports, several controllers.
   view.setUint8(77, transferExponent);
   view.setUint16(78, controller.id, true);
@@ -182,15 +183,14 @@ function describeNamespace(subsystem: Subsystem): Uint8Array {
   const view = viewOf(bytes);
   for (const at of [0, 8, 16]) view.setBigUint64(at, subsystem.blocks, true);
   view.setUint8(30, 1); // Other controllers may have it too.
-  bytes.set(subsystem.nguid, 104);
   view.setUint8(130, blockExponent);
   return bytes;
 }
 
-/** The ids of the namespace, each behind its type and its length. */
-function describeIds({ nguid, uuid }: Subsystem): Uint8Array {
+/** The ids of the namespace, each behind its type and its length: a UUID, and the set of its commands. */
+function describeIds({ uuid }: Subsystem): Uint8Array {
   const bytes = new Uint8Array(identifyBytes);
-  bytes.set([2, 16, 0, 0, ...nguid, 3, 16, 0, 0, ...uuid, 4, 1, 0, 0, 0]);
+  bytes.set([3, 16, 0, 0, ...uuid, 4, 1, 0, 0, 0]);
   return bytes;
 }
 
@@ -221,8 +221,9 @@ export function describeExports(
   view.setBigUint64(8, BigInt(subsystems.length), true);
   subsystems.forEach(({ nqn }, index) => {
     const at = recordBytes * (1 + index);
-    log.set([3, address.includes(":") ? 2 : 1, 2, 0], at); // TCP, the family, an NVM subsystem.
-    view.setUint16(at + 4, 1, true);
+    // TCP, the family, an NVM subsystem, whose flow control of queues may be off.
+    log.set([3, address.includes(":") ? 2 : 1, 2, 4], at);
+    view.setUint16(at + 4, port, true);
     view.setUint16(at + 6, 0xffff, true);
     view.setUint16(at + 8, 32, true);
     putText(log, at + 32, 32, String(port), " ");

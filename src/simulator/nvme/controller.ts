@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { ExportAccess } from "../model/exports.ts";
 import { openStorage, type Storage } from "./storage.ts";
 import type { Clock } from "../../volume/ports/system.ts";
@@ -17,15 +16,12 @@ export class Subsystem {
   access: ExportAccess;
   /** Withdrawn: those who are connected are served on, nobody else is. */
   lingering = false;
-  readonly #digest: Uint8Array;
 
   constructor(nqn: string, path: string | undefined, access: ExportAccess) {
     this.nqn = nqn;
     this.path = path;
     this.access = access;
     this.storage = openStorage(path);
-    // Another epoch of the same disk is another namespace: an initiator takes two of one identity for a fault.
-    this.#digest = createHash("sha256").update(nqn).digest();
   }
 
   /** The size that its hosts are told, in blocks. */
@@ -34,18 +30,13 @@ export class Subsystem {
   }
 
   /** 16 bytes. */
-  get nguid(): Uint8Array {
-    return this.#digest.subarray(0, 16);
-  }
-
-  /** 16 bytes. */
   get uuid(): Uint8Array {
-    return this.#digest.subarray(16, 32);
+    return Uint8Array.fromHex(this.access.identity.uuid.replaceAll("-", ""));
   }
 
-  /** 20 characters. */
+  /** 16 characters. */
   get serial(): string {
-    return Array.from(this.#digest.subarray(0, 10), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return this.access.identity.serial;
   }
 
   /** Whether a host may connect; no list lets everybody in. */

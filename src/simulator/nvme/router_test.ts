@@ -55,6 +55,35 @@ Deno.test("a withdrawn export ends at once, and another epoch is another subsyst
   });
 });
 
+for (
+  const [identity, kept] of [["new-per-export", false], ["kept", true]] as const
+) {
+  Deno.test(`identity=${identity}: a toggle and a reboot ${kept ? "keep" : "change"} the UUID`, async () => {
+    await exporting(async ({ simulator, clock, type, connect }) => {
+      simulator.model.configure(undefined, { identity, bootIdentity: kept ? "kept" : "new" });
+      const uuid = async () => {
+        await using host = await connect();
+        const { nguid, uuid } = await host.namespaceIdentity(call());
+        assert.equal(nguid, "", "a router shows no NGUID");
+        return uuid;
+      };
+      const toggle = () => type('/disk set "a" nvme-tcp-export="no"; /disk set "a" nvme-tcp-export="yes"');
+      await toggle();
+      const seen = [await uuid()];
+      assert.equal(await uuid(), seen[0], "it is the same while the export stays on");
+      await toggle();
+      seen.push(await uuid());
+      await type('/disk set "a" comment="x"');
+      assert.equal(await uuid(), seen[1], "a change of something else keeps it");
+      const body = JSON.stringify({ downMs: 1000 });
+      await (await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await clock.advance(1000);
+      seen.push(await uuid());
+      assert.equal(new Set(seen).size, kept ? 1 : 3);
+    });
+  });
+}
+
 for (const nvmePort of ["before", "after"] as const) {
   Deno.test(`after a reboot the NVMe port takes connections ${nvmePort} the exports are back`, async () => {
     await exporting(async ({ simulator, clock, connect, refusal, found }) => {
@@ -77,7 +106,7 @@ for (const nvmePort of ["before", "after"] as const) {
 }
 
 Deno.test("a host reads what is in the disk's file", async () => {
-  const backingDirectory = await Deno.makeTempDir();
+  const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     await exporting(async ({ connect }) => {
       const path = `${backingDirectory}/files/storage-pool/metal-csi/a.img`;

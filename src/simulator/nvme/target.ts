@@ -52,7 +52,8 @@ export class NvmeTarget implements Exporter {
 
   serve(nqn: string, path: string | undefined, access: ExportAccess): void {
     const known = this.#subsystems.get(nqn);
-    if (known !== undefined && known.path !== path) this.withdraw(nqn);
+    const isSame = known?.path === path && known?.access.identity.uuid === access.identity.uuid;
+    if (known !== undefined && !isSame) this.withdraw(nqn);
     if (this.#subsystems.has(nqn)) return this.change(nqn, access);
     this.#subsystems.set(nqn, new Subsystem(nqn, path, access));
     this.#generation++;

@@ -3,7 +3,7 @@
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { ExportAccess } from "../model/exports.ts";
+import { type ExportAccess, identityFor } from "../model/exports.ts";
 import { viewOf } from "./command.ts";
 import { NvmeTarget, type NvmeTargetOptions } from "./target.ts";
 
@@ -40,13 +40,13 @@ export async function withTarget(
   test: (fixture: Fixture) => Promise<void>,
   options: Partial<NvmeTargetOptions> = {},
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const clock = new FakeClock();
   const target = new NvmeTarget({ clock, ...options });
   try {
     const file = `${folder}/a.img`;
     await Deno.writeFile(file, pattern());
-    const access = { sizeBytes: 4n << 20n, port: target.port, hosts: undefined };
+    const access = { sizeBytes: 4n << 20n, port: target.port, hosts: undefined, identity: identityFor(nqn) };
     target.serve(nqn, file, access);
     const where = { address: "127.0.0.1", port: target.port, nqn, hostNqn, hostId };
     await test({ target, clock, file, access, where });

@@ -170,6 +170,50 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       "never": "1073741824 1073741824 1073741824",
     },
   },
+  identity: {
+    async ask({ simulator, say }) {
+      const uuid = () => {
+        const [nqn = ""] = simulator.model.exports.list();
+        return simulator.model.exports.accessOf(nqn)?.identity.uuid;
+      };
+      await say('/disk set "a" nvme-tcp-export="yes"');
+      const before = uuid();
+      await say('/disk set "a" nvme-tcp-export="no"; /disk set "a" nvme-tcp-export="yes"');
+      return before === uuid() ? "the same" : "another one";
+    },
+    shows: { kept: "the same", "new-per-export": "another one" },
+  },
+  bootIdentity: {
+    async ask({ simulator, clock, say }) {
+      const uuid = () => {
+        const [nqn = ""] = simulator.model.exports.list();
+        return simulator.model.exports.accessOf(nqn)?.identity.uuid;
+      };
+      await say('/disk set "a" nvme-tcp-export="yes"');
+      const before = uuid();
+      const body = JSON.stringify({ downMs: 1000 });
+      await (await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await clock.advance(1000);
+      return before === uuid() ? "the same" : `another one: ${typeof uuid()}`;
+    },
+    shows: { kept: "the same", new: "another one: string" },
+  },
+  liveChange: {
+    async ask({ simulator, say }) {
+      await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" comment="changed"');
+      const [nqn = ""] = simulator.model.exports.list();
+      return String(simulator.model.exports.generationOf(nqn));
+    },
+    shows: { harmless: "0", "ends-sessions": "1" },
+  },
+  otherDisks: {
+    async ask({ simulator, say }) {
+      await say(`/disk set "a" nvme-tcp-export="yes"; ${addCommand("b")}`);
+      const [nqn = ""] = simulator.model.exports.list();
+      return String(simulator.model.exports.generationOf(nqn));
+    },
+    shows: { harmless: "0", "ends-sessions": "1" },
+  },
   unexport: {
     async ask({ simulator, clock, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" nvme-tcp-export="no"');

@@ -44,6 +44,12 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
     this.#breaker = { state, sinceMs, cause };
   }
 
+  /** Why calls are refused at once, in words; undefined while they are not. */
+  get refusing(): string | undefined {
+    const { state, cause } = this.#breaker;
+    return state === "closed" ? undefined : `${this.#name}: ${cause ?? "it does not answer"}`;
+  }
+
   identified(router: { readonly version: string; readonly board: string }): void {
     this.#router = router;
   }
@@ -53,6 +59,8 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
   }
 
   occurred(event: ControllerEvent): void {
+    if (event.kind === "audited") return this.#keepAudit(event.counts);
+    if (event.kind === "inventory-read") return this.#keepTotals(event.totals, event.atMs);
     const { type, reason, message } = eventText(event);
     const volumeId = "volumeId" in event ? event.volumeId : undefined;
     const warning = type === "Warning";
@@ -62,13 +70,13 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
     else this.#unwell.set(event.volumeId, event.problems);
   }
 
-  audited(counts: ReadonlyMap<AuditKind, number> | undefined): void {
+  #keepAudit(counts: ReadonlyMap<AuditKind, number> | undefined): void {
     this.#audit = counts && { atMs: this.#nowMs(), found: Object.fromEntries(counts) };
     // Whoever does not lead hears of no health either, and what it heard is of another time.
     if (counts === undefined) this.#unwell.clear();
   }
 
-  inventoryRead(totals: Totals, atMs: number): void {
+  #keepTotals(totals: Totals, atMs: number): void {
     const before = this.#check?.totals.folders;
     const folders = totals.withSnapshots
       ? totals.folders

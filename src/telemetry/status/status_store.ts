@@ -70,6 +70,11 @@ export class StatusStore {
     this.#failedCalls.add({ atMs: this.#clock.now(), ...shown });
   }
 
+  /** Why no router can be used now; undefined while one of them can, or none is known. */
+  get routersAway(): string | undefined {
+    return this.#controller?.routersAway;
+  }
+
   /** All of it, and the part of the volumes that is asked for. */
   read(query: StatusQuery, result: Pick<Status, "failure" | "unreadiness">): Status {
     return {
@@ -117,6 +122,13 @@ class ControllerStatusStore {
   /** Whether this process is the one of several controllers that works; never told where there is no election. */
   leads(isLeading: boolean): void {
     this.#leads = isLeading;
+  }
+
+  get routersAway(): string | undefined {
+    const reasons = [...this.#routers.values()].map(({ refusing }) => refusing);
+    return reasons.length > 0 && reasons.every((reason) => reason !== undefined)
+      ? `calls are refused at once, because of the router ${reasons.join("; ")}`
+      : undefined;
   }
 
   read(query: StatusQuery): ControllerStatus {

@@ -51,7 +51,11 @@ Deno.test("the status store shows volumes as last read, ordered, with their heal
   const { board, read, clock } = opened();
   const controller = board.controller.router();
   const held = volume("pvc-2", { holders: [holder("node-7")], exported: true, epoch: 3 });
-  controller.inventoryRead(reading([held, volume("pvc-1")]), clock.now());
+  controller.occurred({
+    kind: "inventory-read",
+    totals: reading([held, volume("pvc-1")]),
+    atMs: clock.now(),
+  });
   const problem = { status: "INACCESSIBLE", reason: "ImageMissing", message: "the file is gone" } as const;
   controller.occurred({ kind: "health", volumeId: "pvc-1", problems: [problem] });
   const status = read().controller!;
@@ -72,8 +76,8 @@ Deno.test("the status store shows volumes as last read, ordered, with their heal
 
 Deno.test("the status store keeps what was promised to snapshots when only disks are read", () => {
   const { board, read, clock } = opened();
-  board.controller.router().inventoryRead(reading([], 5n), clock.now());
-  board.controller.router().inventoryRead(reading([]), clock.now());
+  board.controller.router().occurred({ kind: "inventory-read", totals: reading([], 5n), atMs: clock.now() });
+  board.controller.router().occurred({ kind: "inventory-read", totals: reading([]), atMs: clock.now() });
   assert.equal(read().controller!.routers[0]!.folders[0]!.pool!.snapshotBytes, 5n);
 });
 
@@ -106,6 +110,22 @@ Deno.test("the status store shows a router that is away: since when, why, and fo
   }
 });
 
+Deno.test("the status store says why no router can be used, and nothing while one of them can", () => {
+  const { board } = opened();
+  assert.equal(board.routersAway, undefined);
+  const [first, second] = ["default", "east"].map((name) => board.controller.router(name));
+  first!.breaker({ state: "open", cause: "it has answered no command for 20 s" });
+  assert.equal(board.routersAway, undefined);
+  second!.breaker({ state: "trying", cause: undefined });
+  assert.equal(
+    board.routersAway,
+    "calls are refused at once, because of the router default: it has answered no command for 20 s; " +
+      "east: it does not answer",
+  );
+  first!.breaker({ state: "closed", cause: undefined });
+  assert.equal(board.routersAway, undefined);
+});
+
 Deno.test("the status store shows a node's volumes by what was seen of them last, and nothing of what was unstaged", () => {
   const { board, read, page } = opened();
   const { node } = board;
@@ -136,10 +156,11 @@ Deno.test("the status store shows a node's volumes by what was seen of them last
 Deno.test("a page shows hostile names as text", () => {
   const { board, page, read, clock } = opened();
   const name = `"><script>alert(1)</script>`;
-  board.controller.router().inventoryRead(
-    reading([volume(name, { holders: [holder(name)], basePath: name })]),
-    clock.now(),
-  );
+  board.controller.router().occurred({
+    kind: "inventory-read",
+    totals: reading([volume(name, { holders: [holder(name)], basePath: name })]),
+    atMs: clock.now(),
+  });
   board.controller.router().occurred({ kind: "attach-refused", volumeId: name, nodeId: name, message: name });
   board.called({
     requestId: name,
@@ -163,7 +184,7 @@ Deno.test("a page shows hostile names as text", () => {
 Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the rest", () => {
   const { board, page, read, clock } = opened();
   const volumes = Array.from({ length: 5000 }, (_, i) => volume(`pvc-${String(i).padStart(4, "0")}`));
-  board.controller.router().inventoryRead(reading(volumes), clock.now());
+  board.controller.router().occurred({ kind: "inventory-read", totals: reading(volumes), atMs: clock.now() });
   const text = page("page=3&q=pvc");
   assert.equal(text.match(/pvc-[0-9]{4}/g)!.length, 100);
   assert.ok(text.includes("pvc-0200") && text.includes("pvc-0299"));
@@ -175,7 +196,11 @@ Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the
 
 Deno.test("statusJson() writes times as text, bytes as numbers, and what is not known as null", () => {
   const { board, read, clock } = opened();
-  board.controller.router().inventoryRead(reading([volume("pvc-1")], 5n), clock.now());
+  board.controller.router().occurred({
+    kind: "inventory-read",
+    totals: reading([volume("pvc-1")], 5n),
+    atMs: clock.now(),
+  });
   const json = JSON.parse(statusJson(read()));
   const [router] = json.controller.routers;
   assert.equal(router.readAt, new Date(clock.now()).toISOString());
@@ -189,9 +214,13 @@ Deno.test("the status store keeps several routers apart, and tells whether its c
   const board = new StatusStore({ ...facts, routers: { nas1: "10.0.0.1:22", nas2: "10.0.0.2:22" } }, clock);
   const query = parseStatusQuery(new URLSearchParams());
   const [one, two] = ["nas1", "nas2"].map((name) => board.controller.router(name));
-  one!.inventoryRead(reading([volume("pvc-1")]), clock.now());
-  one!.audited(new Map([["no-record", 2]]));
-  two!.inventoryRead(reading([volume("pvc-2", { holders: [holder("a")] })]), clock.now());
+  one!.occurred({ kind: "inventory-read", totals: reading([volume("pvc-1")]), atMs: clock.now() });
+  one!.occurred({ kind: "audited", counts: new Map([["no-record", 2]]) });
+  two!.occurred({
+    kind: "inventory-read",
+    totals: reading([volume("pvc-2", { holders: [holder("a")] })]),
+    atMs: clock.now(),
+  });
   two!.occurred({ kind: "attach-refused", volumeId: "pvc-2", nodeId: "b", message: "held" });
   board.controller.leads(true);
   const status = board.read(query, well);
@@ -206,6 +235,6 @@ Deno.test("the status store keeps several routers apart, and tells whether its c
   }
   board.controller.leads(false);
   assert.ok(statusPage(board.read(query, well), query).includes("another one leads"));
-  one!.audited(undefined);
+  one!.occurred({ kind: "audited", counts: undefined });
   assert.ok(!statusPage(board.read(query, well), query).includes("no-record"));
 });

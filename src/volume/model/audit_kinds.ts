@@ -16,6 +16,8 @@ export const auditKinds = {
   "record-damaged": "problem",
   /** No fault: a snapshot may outlive its volume. */
   "snapshot-without-source": "note",
+  /** No VolumeSnapshotContent names it, as when the router has made it after it was deleted. */
+  "snapshot-without-object": "warning",
   "pv-without-disk": "problem",
   "disk-without-pv": "warning",
   "holder-without-attachment": "warning",

@@ -43,7 +43,7 @@ export function nextEpoch(last: Epoch | undefined, random: RandomBytes): Epoch {
 
 /** Eight hex digits that were not there before. */
 export function newNonce(random: RandomBytes): string {
-  return Array.from(random.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return random.bytes(4).toHex();
 }
 
 /** `<counter>-<nonce>`, as it stands in NQNs, records and publish contexts. */

@@ -30,17 +30,36 @@ export function widenedList(volume: OwnedVolume, nodeId: string): readonly strin
   return hasOwnList(volume) && !listed.includes(own[0]!) ? [...listed, ...own] : undefined;
 }
 
+/** Whether the router lets in nobody but the holders of a volume: it has to be known to go by its list. */
+export function isNarrowed(
+  { stored, record }: OwnedVolume,
+  allowHost: "list" | "single" | "ignored" | undefined,
+): boolean {
+  return allowHost === "list" && record.holders.length > 0 &&
+    sameHosts(stored.allowedHosts, hostsOf(record.holders));
+}
+
+/** What is known of a router; undefined where it was not asked. */
+export interface KnownRouter {
+  /** What its list of hosts is. */
+  readonly allowHost: "list" | "single" | "ignored" | undefined;
+  /** Whether hosts find the same namespace after a toggle of its export. */
+  readonly identity: "kept" | "new-per-export" | undefined;
+}
+
 /**
- * Whether the router can be told to shut a node out that leaves while others go on writing: it has to be known to go by
- * such a list, and the others by the names that this driver gives them, which an epoch that it began itself shows.
+ * Whether the router can be told to shut a node out that leaves while others go on writing. It has to be known to go by
+ * such a list, and to show the same namespace after the toggle of the export that cuts the node off: elsewhere the others
+ * would lose their device. And the others have to go by the names that this driver gives them, which an epoch that it
+ * began itself shows.
  */
 export function canShutOut(
   volume: OwnedVolume,
-  allowHost: "list" | "single" | "ignored" | undefined,
+  { allowHost, identity }: KnownRouter,
   remaining: readonly Holder[],
 ): boolean {
   const { stored, record } = volume;
-  if (allowHost !== "list" || record.epoch === undefined) return false;
+  if (allowHost !== "list" || identity !== "kept" || record.epoch === undefined) return false;
   if (!remaining.every(({ mode }) => mode === "multi-node-multi-writer")) return false;
   return stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`) && isOwnOrNone(volume);
 }

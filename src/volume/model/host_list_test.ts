@@ -48,17 +48,21 @@ Deno.test("widenedList() lets a further node in where there is a list of this dr
   assert.equal(widenedList(volume(["b"], [foreign]), "c"), undefined);
 });
 
-Deno.test("canShutOut() needs a proven list, two writers, an epoch of this driver's and nobody else's list", () => {
+Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle, two writers, an epoch of this driver's and nobody else's list", () => {
   const remaining = [shared("b")];
   const both = volume(["a", "b"]);
-  assert.equal(canShutOut(both, "list", remaining), true);
-  for (const answer of ["single", "ignored", undefined] as const) {
-    assert.equal(canShutOut(both, answer, remaining), false, String(answer));
+  const kept = { allowHost: "list", identity: "kept" } as const;
+  assert.equal(canShutOut(both, kept, remaining), true);
+  for (const allowHost of ["single", "ignored", undefined] as const) {
+    assert.equal(canShutOut(both, { ...kept, allowHost }, remaining), false, String(allowHost));
   }
-  assert.equal(canShutOut(volume(["a", "b"], [host("b")]), "list", remaining), true);
-  assert.equal(canShutOut(volume(["a", "b"], [host("b"), foreign]), "list", remaining), false);
-  assert.equal(canShutOut(volume(["a", "b"], undefined, { exportNqn: "pvc-1" }), "list", remaining), false);
-  assert.equal(canShutOut(both, "list", [aHolder("b", { mode: "multi-node-reader-only" })]), false);
+  for (const identity of ["new-per-export", undefined] as const) {
+    assert.equal(canShutOut(both, { ...kept, identity }, remaining), false, String(identity));
+  }
+  assert.equal(canShutOut(volume(["a", "b"], [host("b")]), kept, remaining), true);
+  assert.equal(canShutOut(volume(["a", "b"], [host("b"), foreign]), kept, remaining), false);
+  assert.equal(canShutOut(volume(["a", "b"], undefined, { exportNqn: "pvc-1" }), kept, remaining), false);
+  assert.equal(canShutOut(both, kept, [aHolder("b", { mode: "multi-node-reader-only" })]), false);
 });
 
 Deno.test("isExportedTo() wants the export on, under that name, and to those hosts", () => {

@@ -33,10 +33,14 @@ export interface Pool {
   readonly filesystem: string;
   readonly sizeBytes: bigint;
   readonly freeBytes: bigint;
-  /** As the router words it, such as "clean"; "" where it says nothing. */
+  /** As the router words it, such as "clean" or "clean, sync:repair, resync = 3%"; "" where it says nothing. */
   readonly state: string;
+  /** Arrays below this one that are not clean, such as a mirror of a striped pool. Read only where pools alone are. */
+  readonly unsoundArrays?: readonly { readonly slot: string; readonly state: string }[];
   /** The label under which Btrfs subvolumes are made on it; undefined where there are none. */
   readonly subvolumeLabel: string | undefined;
+  /** A file-backed disk whose own bytes say that it is a file system of that label. Where one volume is read only its own. */
+  readonly labelTakenBy?: string;
 }
 
 /** A Btrfs subvolume. */

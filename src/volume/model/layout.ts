@@ -22,6 +22,8 @@ export type SubvolumeNames = "nested" | "flat";
 /**
  * Where a new image goes: into a Btrfs subvolume of its own where the pool can have one, so that it can be snapshotted;
  * else it is a plain file.
+ *
+ * @throws {VolumeError} unavailable while a volume has the pool's label
  */
 export function imageLocationFor(
   basePath: string,
@@ -33,7 +35,23 @@ export function imageLocationFor(
   if (pool.subvolumeLabel === undefined || (nested && names === "flat")) {
     return plainLocation(`${basePath}/${filePrefix}.img`);
   }
+  assertOwnLabel(pool);
   return subvolumeLocation(`${basePath}/${filePrefix}`, pool.subvolumeLabel);
+}
+
+/**
+ * Refuses to make a subvolume by a label that a volume has too, whose writer chooses it: nobody knows which of the two
+ * the router would take.
+ *
+ * @throws {VolumeError} unavailable while there is one
+ */
+export function assertOwnLabel({ subvolumeLabel, labelTakenBy, mountPoint }: Pool): void {
+  if (labelTakenBy === undefined) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot make a subvolume as a volume has the label of its pool: label=${subvolumeLabel} pool=${mountPoint} ` +
+      `volume=${labelTakenBy}; have whoever writes to that volume change the label in it`,
+  );
 }
 
 /** A plain file. */
@@ -44,6 +62,15 @@ export function plainLocation(path: string): ImageLocation {
 /** The image in a subvolume whose folder is `folder`. */
 export function subvolumeLocation(folder: string, label: string): ImageLocation {
   return { path: `${folder}/${inSubvolume}`, subvolume: { label, path: withinPool(folder) } };
+}
+
+/**
+ * A folder in the subvolume of a clone that has never had a disk, where its disk is added by a command of its own. The
+ * router makes it right after the subvolume and removes it right before it adds the disk: a clone without a disk and
+ * without this folder may have been used.
+ */
+export function neverUsedMark({ path }: ImageLocation): string {
+  return `${path.slice(0, -inSubvolume.length)}no-disk-yet`;
 }
 
 /** A path without its pool: how a file system names what is in it. */

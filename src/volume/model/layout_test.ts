@@ -56,6 +56,16 @@ Deno.test("imageLocationFor() gives a volume a subvolume where there can be one,
   }
 });
 
+Deno.test("imageLocationFor() refuses a subvolume by a label that a volume has too, and gives a file all the same", () => {
+  const taken = { ...pool, labelTakenBy: "pvc-9" };
+  assert.throws(
+    () => imageLocationFor("/pool/csi", filePrefix, taken, "nested"),
+    refusal("unavailable", /label=pool-fs pool=pool volume=pvc-9/),
+  );
+  const file = plainLocation(`/pool/csi/${filePrefix}.img`);
+  assert.deepEqual(imageLocationFor("/pool/csi", filePrefix, taken, "flat"), file);
+});
+
 Deno.test("withinPool() names what is in a pool as its file system does", () => {
   assert.equal(withinPool("/pool/csi/deep/x"), "csi/deep/x");
   assert.equal(withinPool("/pool/x"), "x");

@@ -41,6 +41,8 @@ const nodeKeys: Readonly<Record<string, Check>> = {
   keepAliveTmo: integer(0, 3_600),
   nrIoQueues: integer(1, 256),
   fastIoFailTmo: integer(1, 86_400),
+  hdrDigest: matching(/^(?:true|false)$/, "true or false"),
+  dataDigest: matching(/^(?:true|false)$/, "true or false"),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
   // A force flag would switch off the last guard of mkfs: -F of mkfs.ext4, -f of mkfs.xfs, alone or in a cluster.
   mkfsOptions: matching(
@@ -88,6 +90,11 @@ export const parameterHelp: Readonly<Record<string, string>> = {
   fastIoFailTmo:
     "Seconds after which I/O to a lost router fails while the node goes on trying to reconnect, 1 to 86400. " +
     "Default: I/O waits for as long as the node tries.",
+  hdrDigest:
+    "`true` puts a checksum (CRC32C) to every header of NVMe/TCP; the router has to support it. Default: `false`.",
+  dataDigest:
+    "`true` puts a checksum (CRC32C) to all data of NVMe/TCP, which node and router compute for every byte; the " +
+    "router has to support it. Default: `false`.",
   fsckMode:
     "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not.",
   mkfsOptions: "Options for mkfs, as `-x value` pairs; nothing that forces.",

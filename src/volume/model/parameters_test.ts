@@ -37,6 +37,8 @@ const everything = {
   keepAliveTmo: "3600",
   nrIoQueues: "256",
   fastIoFailTmo: "86400",
+  hdrDigest: "true",
+  dataDigest: "false",
   fsckMode: "off",
   mkfsOptions: "-m 1 -O ^has_journal -E lazy_itable_init=1",
   rdsAddress: "10.0.0.2",
@@ -60,8 +62,9 @@ Deno.test("parseParameters() takes what an empty StorageClass leaves open from t
 Deno.test("parseParameters() reads every key that it knows", () => {
   assert.deepEqual(new Set(Object.keys(everything)), new Set(parameterNames));
   const { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues } = everything;
-  const { fastIoFailTmo, fsckMode, mkfsOptions } = everything;
-  const connection = { ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fastIoFailTmo };
+  const { fastIoFailTmo, hdrDigest, dataDigest, fsckMode, mkfsOptions } = everything;
+  const digests = { hdrDigest, dataDigest };
+  const connection = { ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fastIoFailTmo, ...digests };
   assert.deepEqual(parseParameters(everything, defaults), {
     backend: "default",
     basePath: "/fast/csi",
@@ -113,6 +116,8 @@ const wrongValues: Record<string, readonly string[]> = {
   keepAliveTmo: ["-1", "3601"],
   nrIoQueues: ["0", "257"],
   fastIoFailTmo: ["0", "-1", "86401"],
+  hdrDigest: ["", "yes", "True"],
+  dataDigest: ["", "1", "off"],
   fsckMode: ["", "Preen", "yes"],
   mkfsOptions: ["", " -m 1", "-m  1", "-m\t1", "-O " + "x".repeat(510)],
   rdsAddress: ["10.0.0.3", ""],

@@ -3,18 +3,23 @@ import { type Epoch, formatEpoch, parseEpoch } from "./epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { type AccessMode, modeLetters } from "./capabilities.ts";
 import type { StoredVolume } from "./inventory.ts";
+import { isMachineHash } from "./machine.ts";
 
 /**
  * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not used,
  * because every comment has to fit into a command twice.
  *
  * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
- * less), source 45, epoch 21, name 15, kind 15, blank epoch 12, parameters 11, check 11, cluster 10, withdrawal 10,
- * growths 7, frame 7. One holder of any legal id always fits, in 242; two fit when their ids have 65 bytes together
- * (about 125 in the usual record); what does not fit is refused before anything is changed. The mark of a first holder
- * that has left takes 4 of the room that this holder had.
+ * less), machines 3 and for each holder 9 (one comma less), source 45, epoch 21, name 15, kind 15, blank epoch 12,
+ * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in 253;
+ * two fit when their ids have 45 bytes together (about 105 in the usual record); what does not fit is refused before
+ * anything is changed. The mark of a first holder that has left takes 4 of the room that this holder had, a node that
+ * could not be shut out 11, or up to 28 where there is more room.
  */
 export const maxCommentBytes = 255;
+
+/** The highest count of growths that a record can hold. */
+export const maxGrowths = 36 ** 4 - 1;
 
 /** A node that holds a volume. */
 export interface Holder {
@@ -23,11 +28,28 @@ export interface Holder {
   readonly sinceSeconds: number;
   readonly readOnly: boolean;
   readonly mode: AccessMode;
+  /** The machine behind the node id, see `machineHash()`; absent where it is not known, or only reads beside others. */
+  readonly machine?: string;
 }
 
 /** The ids of nodes that hold a volume. */
 export function nodeIdsOf(holders: readonly Pick<Holder, "nodeId">[]): string[] {
   return holders.map(({ nodeId }) => nodeId);
+}
+
+/** A node that has left a volume while another one held it on, and that the router could not be told to shut out. */
+export interface UnfencedNode {
+  /** See {@linkcode nodeDigest}. */
+  readonly nodeDigest: string;
+  /** Since when it held the volume, in seconds since the Unix epoch; absent where the record had no room. */
+  readonly sinceSeconds?: number;
+  /** The machine behind its id; absent where it was not known, or the record had no room. */
+  readonly machine?: string;
+}
+
+/** Eight hex digits that stand for a node id, for which there is no room once it has left. */
+export function nodeDigest(nodeId: string): string {
+  return digest(nodeId, 8);
 }
 
 /** What the router remembers about a volume on this driver's behalf. */
@@ -53,6 +75,8 @@ export interface VolumeRecord {
   readonly holders: readonly Holder[];
   /** The holder that began this read-only epoch has left it to the others: none of them may replay a log. */
   readonly firstHolderLeft?: true;
+  /** A node that has left this epoch and may still write: only it may join before the epoch ends. */
+  readonly unfenced?: UnfencedNode;
   /**
    * Fields that only a newer version of this driver knows, word for word: they may change what the others mean. Absent
    * where there are none.
@@ -85,7 +109,10 @@ export interface OwnedVolume {
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
-const knownFields = "cnkpbewsghj";
+const knownFields = "cnkpbewsghjmu";
+const unfencedForm = /^([0-9a-f]{8})(?:@([0-9a-z]{1,8}))?(?:\/([0-9a-f]{8}))?$/;
+/** Stands for a machine that is not known. */
+const noMachine = "-";
 const fieldForm = /^([a-z])=(\S+)$/;
 const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
 
@@ -159,17 +186,34 @@ function formatBody(record: VolumeRecord): string {
     `b=${record.blankEpoch}`,
   ];
   if (record.epoch !== undefined) fields.push(`e=${formatEpoch(record.epoch)}`);
-  if (record.withdrawnAtSeconds !== undefined) fields.push(`w=${record.withdrawnAtSeconds.toString(36)}`);
+  if (record.withdrawnAtSeconds !== undefined) {
+    fields.push(`w=${formatWithdrawal(record.withdrawnAtSeconds)}`);
+  }
   if (record.source !== undefined) fields.push(`s=${record.source}`);
   if (record.growths) fields.push(`g=${record.growths.toString(36)}`);
   if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
   if (record.firstHolderLeft) fields.push("j=1");
+  if (record.unfenced) fields.push(`u=${formatUnfenced(record.unfenced)}`);
+  const machines = record.holders.map(({ machine }) => machine);
+  if (machines.some((machine) => machine !== undefined)) {
+    fields.push(`m=${machines.map((machine) => machine ?? noMachine).join(",")}`);
+  }
   return [...fields, ...record.newerFields ?? []].join(" ");
 }
 
 function formatHolder(holder: Holder): string {
   const mark = holder.readOnly ? "r" : "";
   return `${holder.nodeId}@${holder.sinceSeconds.toString(36)}/${modeLetters[holder.mode]}${mark}`;
+}
+
+function formatUnfenced({ nodeDigest, sinceSeconds, machine }: UnfencedNode): string {
+  const since = sinceSeconds === undefined ? "" : `@${sinceSeconds.toString(36)}`;
+  return nodeDigest + since + (machine === undefined ? "" : `/${machine}`);
+}
+
+/** A time that nobody knows takes less room than one that is known; earlier versions cannot read it either. */
+function formatWithdrawal(seconds: number): string {
+  return seconds === Number.MAX_SAFE_INTEGER ? "-" : seconds.toString(36);
 }
 
 /** The record, or in words why it is none. */
@@ -204,8 +248,12 @@ function parseBody(body: string): VolumeRecord | string {
   if (firstHolderLeft !== undefined && firstHolderLeft !== "1") {
     return "its first holder's mark is not readable";
   }
-  const holders = parseHolders(fields.get("h"));
-  if (typeof holders === "string") return holders;
+  const unfenced = fields.has("u") ? parseUnfenced(fields.get("u")!) : undefined;
+  if (fields.has("u") && unfenced === undefined) return "its node that left is not readable";
+  const held = parseHolders(fields.get("h"));
+  if (typeof held === "string") return held;
+  const holders = withMachines(held, fields.get("m"));
+  if (holders === undefined) return "its holders' machines are not readable";
   if (holders.length > 0 && epoch === undefined) return "it has holders but no epoch";
   return {
     cluster,
@@ -219,7 +267,18 @@ function parseBody(body: string): VolumeRecord | string {
     ...(growths === undefined ? {} : { growths: parseInt(growths, 36) }),
     holders,
     ...(firstHolderLeft === undefined ? {} : { firstHolderLeft: true as const }),
+    ...(unfenced === undefined ? {} : { unfenced }),
     ...(newerFields.length === 0 ? {} : { newerFields }),
+  };
+}
+
+function parseUnfenced(text: string): UnfencedNode | undefined {
+  const match = unfencedForm.exec(text);
+  if (match === null) return undefined;
+  return {
+    nodeDigest: match[1]!,
+    ...(match[2] === undefined ? {} : { sinceSeconds: parseInt(match[2], 36) }),
+    ...(match[3] === undefined ? {} : { machine: match[3] }),
   };
 }
 
@@ -227,6 +286,20 @@ function parseBody(body: string): VolumeRecord | string {
 function parseWithdrawal(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^[0-9a-z]{1,8}$/.test(text) ? parseInt(text, 36) : Number.MAX_SAFE_INTEGER;
+}
+
+/**
+ * The holders with their machines. A version that does not know the field keeps it as it is when a holder leaves: where the
+ * numbers differ it cannot be said whose machine is whose, and none is known. Undefined when the field is not readable.
+ */
+function withMachines(holders: readonly Holder[], text: string | undefined): readonly Holder[] | undefined {
+  if (text === undefined) return holders;
+  const machines = text.split(",");
+  if (!machines.every((machine) => machine === noMachine || isMachineHash(machine))) return undefined;
+  if (machines.length !== holders.length) return holders;
+  return holders.map((holder, at) =>
+    machines[at] === noMachine ? holder : { ...holder, machine: machines[at]! }
+  );
 }
 
 function parseHolders(text: string | undefined): Holder[] | string {

@@ -9,10 +9,13 @@ import {
   formatComment,
   type Holder,
   maxCommentBytes,
+  maxGrowths,
   newComment,
+  nodeDigest,
   parseComment,
   type RecordComment,
   rewritten,
+  type UnfencedNode,
   type VolumeRecord,
 } from "./record.ts";
 import { formatSource } from "./sources.ts";
@@ -34,6 +37,7 @@ function randomRecord(random: Random): VolumeRecord {
     sinceSeconds: below(random, 2 ** 31),
     readOnly: random.fraction() < 0.5,
     mode: modes[below(random, modes.length)]!,
+    ...(random.fraction() < 0.5 ? { machine: hex(random, 4) } : {}),
   }));
   const epoch = { counter: below(random, 10 ** 9), nonce: hex(random, 4) };
   return aRecord({
@@ -48,8 +52,17 @@ function randomRecord(random: Random): VolumeRecord {
     ...(random.fraction() < 0.3 ? { growths: 1 + below(random, 1000) } : {}),
     holders,
     ...(random.fraction() < 0.3 ? { firstHolderLeft: true as const } : {}),
-    ...(random.fraction() < 0.3 ? { newerFields: [`u=${hex(random, 4)}`, "z=a,b/c"] } : {}),
+    ...(random.fraction() < 0.3 ? { unfenced: randomUnfenced(random) } : {}),
+    ...(random.fraction() < 0.3 ? { newerFields: [`y=${hex(random, 4)}`, "z=a,b/c"] } : {}),
   });
+}
+
+function randomUnfenced(random: Random): UnfencedNode {
+  return {
+    nodeDigest: hex(random, 4),
+    ...(random.fraction() < 0.5 ? { sinceSeconds: below(random, 2 ** 31) } : {}),
+    ...(random.fraction() < 0.5 ? { machine: hex(random, 4) } : {}),
+  };
 }
 
 function read(text: string): RecordComment {
@@ -156,6 +169,11 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     `${body} e=1-00000000 h=a@1/ww`,
     `${body} e=1-00000000 h=a`,
     `${body} e=1-00000000 h=a@1/n j=0`,
+    `${body} e=1-00000000 h=a@1/n m=0a0b0c0`,
+    `${body} e=1-00000000 h=a@1/n m=`,
+    `${body} e=1-00000000 h=a@1/x u=0a0b0c0`,
+    `${body} e=1-00000000 h=a@1/x u=0a0b0c0d@`,
+    `${body} e=1-00000000 h=a@1/x u=0a0b0c0d/0a`,
     `${body} e=1-00000000 h=@1/w`,
     `${body} e=1-00000000 h=a@1/w,`,
   ];
@@ -163,21 +181,29 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
 });
 
 Deno.test("parseComment() and formatComment() keep the fields of a newer version word for word", () => {
-  const found = read(sealed(`u=0a0b0c0d ${body} z=1/w,{x e=2-00000000 h=a@1/w`));
-  assert.deepEqual(found.record.newerFields, ["u=0a0b0c0d", "z=1/w,{x"]);
+  const found = read(sealed(`y=0a0b0c0d ${body} z=1/w,{x e=2-00000000 h=a@1/w`));
+  assert.deepEqual(found.record.newerFields, ["y=0a0b0c0d", "z=1/w,{x"]);
   assert.deepEqual(found.record.holders.map(({ nodeId }) => nodeId), ["a"]);
   const left = { ...found.record, holders: [] };
   assert.equal(
     formatComment({ ...found, record: left }),
-    sealed(`${body} e=2-00000000 u=0a0b0c0d z=1/w,{x`),
+    sealed(`${body} e=2-00000000 y=0a0b0c0d z=1/w,{x`),
   );
   assert.equal(read(sealed(body)).record.newerFields, undefined);
 });
 
 Deno.test("parseComment() takes a withdrawal time that it cannot read for infinitely late", () => {
-  for (const time of ["?", "-1", "zzzzzzzzz", "1.5"]) {
+  for (const time of ["-", "?", "-1", "2gosa7pa2gv", "zzzzzzzzz", "1.5"]) {
     assert.equal(read(sealed(`${body} w=${time}`)).record.withdrawnAtSeconds, Number.MAX_SAFE_INTEGER, time);
   }
+});
+
+Deno.test("parseComment() knows no machine where an earlier version has let one of the holders go", () => {
+  const fields = `${body} e=1-00000000 h=a@1/x,b@1/x m=0a0b0c0d,-`;
+  const machines = (text: string) => read(sealed(text)).record.holders.map(({ machine }) => machine);
+  assert.deepEqual(machines(fields), ["0a0b0c0d", undefined]);
+  assert.deepEqual(machines(fields.replace("a@1/x,", "")), [undefined]);
+  assert.deepEqual(machines(fields.replace("h=a@1/x,b@1/x ", "")), []);
 });
 
 Deno.test("formatComment() keeps what people wrote when the record changes", () => {
@@ -188,20 +214,32 @@ Deno.test("formatComment() keeps what people wrote when the record changes", () 
 });
 
 Deno.test("formatComment() fits one holder of any legal id beside the largest of everything else", () => {
-  const record = aRecord({
-    capabilities: "block/mnorwx",
-    epoch: { counter: 999_999_999, nonce: "ffffffff" },
-    blankEpoch: 999_999_999,
-    withdrawnAtSeconds: 36 ** 7 - 1,
-    source: formatSource({ kind: "volume", id: "pvc-0f8fad5b-d9cb-469f-a165-70867728950e" }),
-    growths: 36 ** 4 - 1,
-  });
-  const holder = (nodeId: string) =>
-    aHolder(nodeId, { sinceSeconds: 36 ** 7 - 1, readOnly: true, mode: "multi-node-reader-only" });
-  const bytes = (...ids: string[]) =>
+  const recordOf = (withdrawnAtSeconds: number) =>
+    aRecord({
+      capabilities: "block/mnorwx",
+      epoch: { counter: 999_999_999, nonce: "ffffffff" },
+      blankEpoch: 999_999_999,
+      withdrawnAtSeconds,
+      source: formatSource({ kind: "volume", id: "pvc-0f8fad5b-d9cb-469f-a165-70867728950e" }),
+      growths: maxGrowths,
+    });
+  const about = { sinceSeconds: 36 ** 7 - 1, readOnly: true, machine: "0a0b0c0d" } as const;
+  const holder = (nodeId: string) => aHolder(nodeId, { ...about, mode: "multi-node-reader-only" });
+  const bytes = (record: VolumeRecord, ...ids: string[]) =>
     formatComment(newComment({ ...record, holders: ids.map(holder) }), 999).length;
-  assert.equal(bytes("n".repeat(64)), 242);
-  assert.equal(bytes("n".repeat(32), "m".repeat(33)), maxCommentBytes);
+  const latest = recordOf(36 ** 7 - 1);
+  assert.equal(bytes(latest, "n".repeat(64)), 253);
+  assert.equal(bytes(latest, "n".repeat(22), "m".repeat(23)), maxCommentBytes);
+  assert.ok(bytes(recordOf(Number.MAX_SAFE_INTEGER), "n".repeat(64)) <= 253, "a time that is not known");
+});
+
+Deno.test("a record gets no longer when one of two holders leaves and is noted by its id alone", () => {
+  const record = aRecord({ capabilities: "block/x", epoch: { counter: 1, nonce: "ffffffff" } });
+  const holder = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
+  const both = formatComment(newComment({ ...record, holders: [holder("a"), holder("b")] }));
+  const unfenced = { nodeDigest: nodeDigest("a") };
+  const one = formatComment(newComment({ ...record, holders: [holder("b")], unfenced }));
+  assert.ok(one.length <= both.length, `${one.length} ${both.length}`);
 });
 
 Deno.test("formatComment() refuses two long holders, and counts a note in bytes", () => {

@@ -1,4 +1,4 @@
-import { isSnapshotId, isVolumeId, parentFolder } from "./ids.ts";
+import { parentFolder } from "./ids.ts";
 import { digest } from "./digest.ts";
 import { baseOf, filePrefixOf, isImageOf } from "./layout.ts";
 import type { OwnedVolume, VolumeRecord } from "./record.ts";
@@ -12,14 +12,6 @@ export interface SourceRef {
 /** As it stands in the record: `v:` or `s:` and the id. */
 export function formatSource({ kind, id }: SourceRef): string {
   return `${kind === "volume" ? "v" : "s"}:${id}`;
-}
-
-/** Reads what {@linkcode formatSource} wrote; undefined when it is anything else. */
-export function parseSource(text: string | undefined): SourceRef | undefined {
-  const id = text?.slice(2) ?? "";
-  if (text?.startsWith("v:") && isVolumeId(id)) return { kind: "volume", id };
-  if (text?.startsWith("s:") && isSnapshotId(id)) return { kind: "snapshot", id };
-  return undefined;
 }
 
 /**

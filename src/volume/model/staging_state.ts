@@ -4,13 +4,18 @@ import type { FilesystemType } from "./capabilities.ts";
 /** How far making a file system came, as the node's state file says. */
 export type MkfsState = "none" | "started" | "done";
 
-/** What is remembered of a volume that its target did not offer at the last look. */
+/** What is remembered of a volume that is to be unstaged, and that its target did not offer at the last look. */
 export interface FenceMemory {
   /** When the last read began that lacked it, in milliseconds since the Unix epoch. */
   readonly lastMissedMs: number;
   /** For how long successive reads have lacked it, in milliseconds. */
   readonly missedForMs: number;
+  /** When it was last asked to be unstaged, in milliseconds since the Unix epoch; earlier versions did not keep that. */
+  readonly askedMs?: number;
 }
+
+/** What of a connection carries a checksum: NVMe/TCP Transport Specification, "Digests". */
+export type Digest = "header" | "data";
 
 /** Where and how a staged volume is published. */
 export interface PublishedTarget {
@@ -37,6 +42,8 @@ export interface StagingState {
   /** Where it is reached. */
   readonly addresses: readonly string[];
   readonly port: number;
+  /** What of its connection carries a checksum; absent where nothing does. The kernel shows it nowhere. */
+  readonly digests?: readonly Digest[];
   readonly kind: "block" | FilesystemType;
   readonly readOnly: boolean;
   readonly mountFlags: readonly string[];
@@ -50,6 +57,8 @@ export interface StagingState {
   readonly everMounted: boolean;
   /** Device number that was mounted last: what it has left behind may be cleared away. */
   readonly mountedAs: string | undefined;
+  /** Of the file system that was mounted last, as blkid tells it; absent for one that was only just made. */
+  readonly filesystemUuid?: string;
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
   /** Whether staging went through to its end. */
@@ -57,7 +66,7 @@ export interface StagingState {
   readonly published: readonly PublishedTarget[];
   /** Set while it is mounted only to replay its log: such a mount, left by a crash, is no staged volume. */
   readonly replaying?: true;
-  /** Since when its target lacks it; absent while it does not. */
+  /** For how long its target lacks it that is to be unstaged; absent while either is not so. */
   readonly missed?: FenceMemory;
 }
 
@@ -94,7 +103,7 @@ type Fields = Readonly<Record<string, unknown>>;
 function readStagingState(fields: Fields): StagingState | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
-  const { version: _version, missed, replaying, ...known } = fields;
+  const { version: _version, missed, replaying, filesystemUuid, ...known } = fields;
   const device = known.device as (Fields | undefined);
   // What is damaged here costs only time: a look more, and nobody would mend it.
   const memory = parseFenceMemory(missed);
@@ -102,6 +111,7 @@ function readStagingState(fields: Fields): StagingState | string {
     ...known,
     ...(memory === undefined ? {} : { missed: memory }),
     ...(replaying === true ? { replaying } : {}),
+    ...(isText(filesystemUuid) ? { filesystemUuid } : {}),
     mountedAs: known.mountedAs,
     sizeBytes: BigInt(known.sizeBytes as string),
     device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
@@ -135,12 +145,15 @@ const isDevice = isRecord({
   sizeBytes: isSize,
 });
 
-const checks: Readonly<Record<Exclude<keyof StagingState, "missed" | "replaying">, Check>> = {
+const checks: Readonly<
+  Record<Exclude<keyof StagingState, "missed" | "replaying" | "filesystemUuid">, Check>
+> = {
   volumeId: isText,
   nqn: isText,
   epoch: isText,
   addresses: isList(isText),
   port: (value) => Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536,
+  digests: (value) => value === undefined || isList(isOneOf("header", "data"))(value),
   kind: isOneOf("block", "ext4", "xfs"),
   readOnly: isFlag,
   mountFlags: isList(isText),
@@ -174,7 +187,10 @@ function damaged(path: string, why: string): VolumeError {
 }
 
 /** What a stage request says that has to agree with what is staged already. */
-export type StagingIntent = Pick<StagingState, "kind" | "readOnly" | "mountFlags" | "stagingPath">;
+export type StagingIntent = Pick<
+  StagingState,
+  "kind" | "readOnly" | "mountFlags" | "stagingPath" | "digests"
+>;
 
 /** The first way in which a staged volume differs from what is asked for now; undefined when it answers the request. */
 export function stagingDifference(stagingState: StagingState, intent: StagingIntent): string | undefined {
@@ -183,7 +199,9 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
     return `staged readonly=${stagingState.readOnly} asked readonly=${intent.readOnly}`;
   }
   if (stagingState.stagingPath !== intent.stagingPath) return `staged at=${stagingState.stagingPath}`;
-  const flags = (list: readonly string[]) => list.toSorted().join(",");
+  const flags = (list: readonly string[] = []) => list.toSorted().join(",");
+  const [staged, asked] = [flags(stagingState.digests), flags(intent.digests)];
+  if (staged !== asked) return `staged digests=${staged || "none"} asked digests=${asked || "none"}`;
   if (flags(stagingState.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
   return undefined;
 }
@@ -201,10 +219,12 @@ export function isUnfinished({ mkfs, rootOpened }: StagingState): boolean {
  * where the device is handed out as it is: what lies on it from then on is data, and no unfinished file system.
  */
 export function beginAnew(
-  { device, mkfs, everMounted, mountedAs, rootOpened }: StagingState,
+  { device, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid }: StagingState,
   wanted: StagingState,
 ): StagingState {
-  return wanted.kind === "block" ? wanted : { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened };
+  if (wanted.kind === "block") return wanted;
+  const filesystem = filesystemUuid === undefined ? {} : { filesystemUuid };
+  return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened, ...filesystem };
 }
 
 /** The staging state with that target among the published ones, in place of an earlier entry. */
@@ -239,8 +259,9 @@ export function wantsReadOnlyDevice(stagingState: StagingState): boolean {
 /** Reads a memory that was kept in a file; undefined, which starts the clock anew, when it is anything else. */
 export function parseFenceMemory(value: unknown): FenceMemory | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { lastMissedMs, missedForMs } = value as Readonly<Record<string, unknown>>;
+  const { lastMissedMs, missedForMs, askedMs } = value as Readonly<Record<string, unknown>>;
   const isTime = (time: unknown): time is number =>
     typeof time === "number" && Number.isFinite(time) && time >= 0;
-  return isTime(lastMissedMs) && isTime(missedForMs) ? { lastMissedMs, missedForMs } : undefined;
+  if (!isTime(lastMissedMs) || !isTime(missedForMs)) return undefined;
+  return { lastMissedMs, missedForMs, ...(isTime(askedMs) ? { askedMs } : {}) };
 }

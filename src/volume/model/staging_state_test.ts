@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../errors.ts";
 import {
   formatStagingState,
@@ -40,7 +41,7 @@ Deno.test("parseStagingState() reads a staging state that knows no device yet", 
 });
 
 Deno.test("parseStagingState() keeps when the target began to lack the volume, and drops a damaged note of that", () => {
-  const missing = { ...stagingState, missed: { lastMissedMs: 5, missedForMs: 6 } };
+  const missing = { ...stagingState, missed: { lastMissedMs: 5, missedForMs: 6, askedMs: 4 } };
   assert.deepEqual(parseStagingState(formatStagingState(missing), "pvc-1", "/f"), missing);
   for (const missed of [null, "x", { lastMissedMs: "5" }]) {
     const text = JSON.stringify({ ...JSON.parse(formatStagingState(stagingState)), missed });
@@ -92,6 +93,13 @@ Deno.test("parseStagingState() throws precondition for every truncation", () => 
   }
 });
 
+Deno.test("parseStagingState() reads the checksums of a connection, and refuses words that it does not know", () => {
+  const digested: StagingState = { ...stagingState, digests: ["header", "data"] };
+  assert.deepEqual(parseStagingState(formatStagingState(digested), "pvc-1", "/f"), digested);
+  const text = JSON.stringify({ ...JSON.parse(formatStagingState(stagingState)), digests: ["all"] });
+  assert.throws(() => parseStagingState(text, "pvc-1", "/f"), refusal("precondition", /field digests/));
+});
+
 Deno.test("stagingDifference() is undefined for the same intent whatever the order of flags", () => {
   const staged = { ...stagingState, mountFlags: ["noatime", "nodev"] };
   assert.equal(stagingDifference(staged, { ...staged, mountFlags: ["nodev", "noatime"] }), undefined);
@@ -103,6 +111,7 @@ for (
     ["readOnly", true],
     ["stagingPath", "/elsewhere"],
     ["mountFlags", []],
+    ["digests", ["data"]],
   ] as const
 ) {
   Deno.test(`stagingDifference() notices another ${field}`, () => {

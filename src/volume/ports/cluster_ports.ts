@@ -1,28 +1,5 @@
+import type { UnfencedNode } from "../model/record.ts";
 import type { CallContext } from "./system.ts";
-
-/** A VolumeAttachment of this driver. */
-export interface ClusterAttachment {
-  /** Undefined when it cannot be told which volume it is about. */
-  readonly volumeId: string | undefined;
-  readonly nodeName: string;
-  readonly attached: boolean;
-  /** Whether it is going away. */
-  readonly deleting: boolean;
-  /** What was answered when it was attached: the publish context. */
-  readonly publishContext: Readonly<Record<string, string>>;
-}
-
-/** What the loops need to know of the cluster. */
-export interface ClusterObjects {
-  /**
-   * Every VolumeAttachment of this driver, with the volumes' objects read anew.
-   *
-   * @throws {VolumeError} unavailable when not all of them can be read; precondition when they do not tell who has a volume
-   */
-  attachments(signal: AbortSignal): Promise<readonly ClusterAttachment[]>;
-  /** The volume context of a volume, as of the last reading; undefined when it is not known. */
-  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
-}
 
 /** Who may share a volume for a migration. */
 export interface MigrationPairs {
@@ -34,6 +11,24 @@ export interface MigrationPairs {
   reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
+/** What owners of claims allow. Its answer adds to a node's own checks of the device and replaces none. */
+export interface FormatConsents {
+  /** The claim that is bound to a volume, as of the last reading; undefined when it is not known. */
+  claimOf(volumeId: string): ClaimName | undefined;
+  /**
+   * Whether the owner of the volume's claim allows a file system to be made in the epoch of that counter.
+   *
+   * @throws {Error} when the cluster cannot be asked
+   */
+  allowsFormat(volumeId: string, epochCounter: number, signal: AbortSignal): Promise<boolean>;
+}
+
+/** A claim, as its owner names it. */
+export interface ClaimName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** Any two nodes may. */
 export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(undefined) };
 
@@ -41,10 +36,34 @@ export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(un
 export interface NodeDirectory {
   /** Whether a node of that id is known to the cluster. */
   isKnown(nodeId: string, context: CallContext): Promise<boolean>;
+  /** The machine behind that id right now, see `machineHash()`; undefined when that cannot be told. */
+  machineOf(nodeId: string, context: CallContext): Promise<string | undefined>;
 }
+
+/** A node that has left a volume which other nodes go on holding. */
+export interface DetachedNode extends UnfencedNode {
+  readonly volumeId: string;
+}
+
+/** What the cluster knows of nodes that have left a volume. */
+export interface DetachedNodes {
+  /**
+   * Why it is not known that the node has given the volume up, in words; undefined when its kubelet says that it has. A cluster
+   * that does not answer is such a reason.
+   */
+  reasonAgainst(node: DetachedNode, signal: AbortSignal): Promise<string | undefined>;
+}
+
+/** Nothing is known of any node. */
+export const unknownDetachedNodes: DetachedNodes = {
+  reasonAgainst: () => Promise.resolve("there is no cluster that knows"),
+};
 
 /** The nodes that were named on the command line: all there is where there is no cluster to ask. */
 export function fixedNodes(nodeIds: readonly string[]): NodeDirectory {
   const known = new Set(nodeIds);
-  return { isKnown: (nodeId) => Promise.resolve(known.has(nodeId)) };
+  return {
+    isKnown: (nodeId) => Promise.resolve(known.has(nodeId)),
+    machineOf: () => Promise.resolve(undefined),
+  };
 }

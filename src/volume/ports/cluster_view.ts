@@ -16,7 +16,21 @@ export interface ClusterVolume {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** A VolumeAttachment to this driver. */
+/** A VolumeAttachment of this driver, whether its volume is known or not. */
+export interface ClusterAttachment {
+  /** Undefined when it cannot be told which volume it is about. */
+  readonly volumeId: string | undefined;
+  readonly nodeName: string;
+  /** The CSI node id, where the attacher has noted it. */
+  readonly nodeId?: string | undefined;
+  readonly attached: boolean;
+  /** Whether it is going away. */
+  readonly deleting: boolean;
+  /** What was answered when it was attached: the publish context. */
+  readonly publishContext: Readonly<Record<string, string>>;
+}
+
+/** A VolumeAttachment of this driver whose volume is known. */
 export interface NodeAttachment {
   readonly volumeId: string;
   /** The CSI node id, not the object's node name; "" when it cannot be told. */
@@ -57,11 +71,27 @@ export interface ClusterView {
    */
   othersHandles(context: CallContext): Promise<ReadonlySet<string>>;
   /**
+   * Every snapshot that a VolumeSnapshotContent names, of any driver: this one may run under another name too. Undefined
+   * when that cannot be told: while this driver makes one, and where the cluster knows no such objects, or does not show them.
+   *
+   * @throws {VolumeError} unavailable when the list cannot be read whole
+   */
+  snapshotHandles(context: CallContext): Promise<ReadonlySet<string> | undefined>;
+  /**
    * Every VolumeAttachment of this driver whose PersistentVolume is there.
    *
    * @throws {VolumeError} unavailable when the list cannot be read whole
    */
   attachments(context: CallContext): Promise<readonly NodeAttachment[]>;
+  /**
+   * Every VolumeAttachment of this driver, with the volumes' objects read anew: who withdraws an export must not take one
+   * whose volume is unknown for none.
+   *
+   * @throws {VolumeError} unavailable when not all of them can be read; precondition when they do not tell who has a volume
+   */
+  allAttachments(context: CallContext): Promise<readonly ClusterAttachment[]>;
+  /** The volume context of a volume, as of the last reading; undefined when it is not known. */
+  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
   /**
    * Every VolumeAttachment of this driver whose PersistentVolume is gone.
    *
@@ -75,3 +105,6 @@ export interface ClusterView {
    */
   assertAttachmentsReadable(context: CallContext): Promise<void>;
 }
+
+/** What the loops need to know of the cluster. */
+export type ReconciledCluster = Pick<ClusterView, "allAttachments" | "volumeContext">;

@@ -1,4 +1,4 @@
-import { type EventListener, fanOut } from "./event_listener.ts";
+import type { EventListener } from "./event_listener.ts";
 import type { AuditKind } from "../model/audit_kinds.ts";
 import type { Totals } from "../model/totals.ts";
 import type { HealthProblem } from "../model/health.ts";
@@ -11,7 +11,7 @@ export interface ClaimRef {
 }
 
 /** Something that happens in a controller, and that people may have to act on. */
-export type ControllerEvent =
+export type ReportedEvent =
   /** A node left a volume that goes on being exported for others, and the router could not be told to shut it out. */
   | {
     readonly kind: "leaver-unfenced";
@@ -64,29 +64,16 @@ export type ControllerEvent =
     readonly withdrawn: boolean;
   };
 
-/** Hears what happens in a controller. No method throws, waits, or changes what is done. */
-export interface ControllerEvents extends EventListener<ControllerEvent> {
+/** Something that happens in a controller. */
+export type ControllerEvent =
+  | ReportedEvent
   /**
    * An audit has found so many things without an owner, by kind; a kind that is left out has none. Without counts this
    * controller makes no audits any more, and what it found says nothing about today.
    */
-  audited?(counts: ReadonlyMap<AuditKind, number> | undefined): void;
+  | { readonly kind: "audited"; readonly counts: ReadonlyMap<AuditKind, number> | undefined }
   /** A look at the whole router that was made for something else has shown this, at that time (`Clock.now()`). */
-  inventoryRead?(totals: Totals, atMs: number): void;
-}
+  | { readonly kind: "inventory-read"; readonly totals: Totals; readonly atMs: number };
 
-/** Hears nothing. */
-export const uncountedByController: ControllerEvents = { occurred() {} };
-
-/** Tells several. */
-export function fanOutEvents(...listeners: readonly ControllerEvents[]): ControllerEvents {
-  return {
-    ...fanOut(...listeners),
-    audited: (counts) => {
-      for (const listener of listeners) listener.audited?.(counts);
-    },
-    inventoryRead: (totals, atMs) => {
-      for (const listener of listeners) listener.inventoryRead?.(totals, atMs);
-    },
-  };
-}
+/** Hears what happens in a controller. */
+export type ControllerEvents = EventListener<ControllerEvent>;

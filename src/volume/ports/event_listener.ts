@@ -3,6 +3,9 @@ export interface EventListener<Event> {
   occurred(event: Event): void;
 }
 
+/** Hears nothing. */
+export const unheard: EventListener<unknown> = { occurred() {} };
+
 /** One listener that hands each event to several. */
 export function fanOut<Event>(...listeners: readonly EventListener<Event>[]): EventListener<Event> {
   return {

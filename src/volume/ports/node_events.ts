@@ -58,6 +58,3 @@ export type NodeEvent =
 
 /** Hears what happens on a node. */
 export type NodeEvents = EventListener<NodeEvent>;
-
-/** Counts nothing. */
-export const uncounted: NodeEvents = { occurred() {} };

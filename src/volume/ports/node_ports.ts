@@ -4,6 +4,7 @@
  * @module
  */
 import type { FilesystemType } from "../model/capabilities.ts";
+import type { Digest } from "../model/staging_state.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
 import type { CallContext } from "./system.ts";
 
@@ -21,6 +22,8 @@ export interface Target {
   readonly keepAliveTmo?: number;
   readonly nrIoQueues?: number;
   readonly fastIoFailTmo?: number;
+  /** What of the transport carries a checksum. A target that does not support it refuses. @default {[]} */
+  readonly digests?: readonly Digest[];
 }
 
 /** One path to a subsystem: a controller of the kernel's. */
@@ -186,10 +189,11 @@ export interface DeviceProbe {
   /** True only when head and tail were read without error and every byte was zero. */
   readonly blank: boolean;
   /** What blkid found: a type, nothing, or that it could not say. */
-  readonly signature: { readonly state: "found"; readonly type: string } | { readonly state: "none" } | {
-    readonly state: "unknown";
-    readonly reason: string;
-  };
+  readonly signature:
+    /** With the file system's UUID, where it has one. */
+    | { readonly state: "found"; readonly type: string; readonly uuid?: string }
+    | { readonly state: "none" }
+    | { readonly state: "unknown"; readonly reason: string };
 }
 
 /** Whether all that was synced to a file system is seen without replaying its log. */
@@ -277,8 +281,19 @@ export interface BlockDevices {
    * Throws `unavailable` when it does not open, `identity-mismatch` when another one lies at its path.
    */
   hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>>;
+  /**
+   * What this node's kernel has made on top of the device or of a partition of it: device mapper (LVM, multipath) and
+   * md, each in words for people. Nothing of the driver's is among them.
+   */
+  layers(device: DeviceNode): Promise<readonly string[]>;
   /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
   isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
+}
+
+/** The machine that a node service runs on. */
+export interface Machine {
+  /** Whether it is the one of that `machineHash()`; undefined when that cannot be told. */
+  is(hash: string): boolean | undefined;
 }
 
 /** The folders of the kubelet, asked in ways that cannot hang the process. */

@@ -12,7 +12,11 @@ const provenOnly: {
   >;
   readonly mounts: Readonly<{ [Name in Exclude<keyof Mounts, "table" | "unmount">]: Refuses<Mounts[Name]> }>;
   readonly devices: Readonly<
-    { [Name in Exclude<keyof BlockDevices, "holder" | "isUnclaimed" | "hold">]: Refuses<BlockDevices[Name]> }
+    {
+      [Name in Exclude<keyof BlockDevices, "holder" | "isUnclaimed" | "hold" | "layers">]: Refuses<
+        BlockDevices[Name]
+      >;
+    }
   >;
 } = {
   filesystems: {

@@ -3,6 +3,7 @@ import type {
   FileView,
   ImageLocation,
   Inventory,
+  Pool,
   SubvolumeRef,
   VolumeView,
   Wanted,
@@ -99,6 +100,9 @@ export interface VolumeStore {
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
+
+  /** Lists the mounted pools, with the arrays below them that are not sound. One command. */
+  poolHealth(context: CallContext): Promise<readonly Pool[]>;
   /** Looks for files and folders whose path holds `part`, a text of `[a-z0-9./-]`. One command. */
   files(part: string, context: CallContext): Promise<FileView>;
   /** Looks which of these paths are there. One command, unless there are too many for one. */

@@ -1,5 +1,5 @@
 import type { AuditKind } from "../model/audit_kinds.ts";
-import { type AuditFinding, type AuditScope, isSource, keptForAge } from "./audit_finding.ts";
+import { type AuditFinding, type AuditScope, isSource, keptForAge, orphanGraceMs } from "./audit_finding.ts";
 import { isLegacyId, isVolumeId } from "../model/ids.ts";
 import type { FileView, Inventory, StoredFile } from "../model/inventory.ts";
 import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
@@ -115,12 +115,18 @@ function judgeSnapshots(view: Inventory & FileView, scope: AuditScope): AuditFin
 function judgeSnapshot(
   { id, imagePath: path, source, ready, createdAtSeconds: sinceSeconds }: StoredSnapshot,
   view: Inventory & FileView,
-  { isCopying, nowMs }: AuditScope,
+  { isCopying, nowMs, used }: AuditScope,
 ): AuditFinding[] {
   if (!ready) {
     const kept = isCopying(id) ? "it is being made" : keptForAge(sinceSeconds, nowMs, longestCopyMs);
     const found = `a copy for a snapshot that is not finished: source=${source}`;
     return [{ kind: "unfinished-copy", id, path, found, sinceSeconds, kept }];
+  }
+  if (used?.snapshots?.has(id) === false) {
+    const found = `a snapshot that no VolumeSnapshotContent names: source=${source}`;
+    const kept = keptForAge(sinceSeconds, nowMs, orphanGraceMs);
+    // A backup may want it by its name alone: it goes when a person says so, never for its age.
+    return [{ kind: "snapshot-without-object", id, path, found, sinceSeconds: undefined, kept }];
   }
   if (view.volumes.some((stored) => stored.id === source)) return [];
   return [{

@@ -41,6 +41,8 @@ export interface ClusterUse {
   readonly attachments: readonly NodeAttachment[];
   /** Volume handles of other drivers. @default {none} */
   readonly others?: ReadonlySet<string>;
+  /** Snapshot handles; undefined when the cluster has no VolumeSnapshotContents, or does not show them. */
+  readonly snapshots?: ReadonlySet<string>;
   /** Attachments whose PersistentVolume is gone. */
   readonly orphans: readonly UnknownVolumeAttachment[];
 }

@@ -135,6 +135,19 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
   }
 });
 
+Deno.test("judgeAudit() reports a snapshot that no object names, though its source is there, once it is old enough", () => {
+  const id = `snap-${"1".repeat(28)}`;
+  const shown = view([idle], [file(snapshot, true), file(`${snapshot}/disk.img`)]);
+  const judge = (snapshots: ReadonlySet<string> | undefined, atMs = nowMs + orphanGraceMs) =>
+    judgeAudit(shown, scope({ nowMs: atMs, used: { ...used("pvc-1"), ...snapshots && { snapshots } } }));
+  assert.deepEqual(judge(new Set([id])), []);
+  assert.deepEqual(judge(undefined), []);
+  const [finding] = judge(new Set(["snap-of-another"]));
+  assert.deepEqual([finding!.kind, finding!.id, finding!.kept], ["snapshot-without-object", id, undefined]);
+  assert.equal(isDue(finding!, nowMs * 2, orphanGraceMs), false, "it goes when a person says so");
+  assert.match(judge(new Set(), nowMs + 1)[0]!.kept!, /younger than 10 minutes/);
+});
+
 Deno.test("judgeAudit() reports a disk that the router itself uses, and how", () => {
   const [finding] = judgeAudit(view([{ ...held, routerUses: ["its file system is mounted"] }]), scope());
   assert.equal(finding!.kind, "used-by-router");

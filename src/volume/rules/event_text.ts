@@ -1,4 +1,4 @@
-import type { ControllerEvent } from "../ports/controller_events.ts";
+import type { ReportedEvent } from "../ports/controller_events.ts";
 
 /** An event in words. */
 export interface EventText {
@@ -10,7 +10,7 @@ export interface EventText {
 }
 
 /** Puts an event into words that say what to do. */
-export function eventText(event: ControllerEvent): EventText {
+export function eventText(event: ReportedEvent): EventText {
   switch (event.kind) {
     case "leaver-unfenced":
       return warning(
@@ -71,7 +71,7 @@ function unwantedText(
       : "; its export was left on, see the log of the controller for why");
 }
 
-function healthText(problems: Extract<ControllerEvent, { kind: "health" }>["problems"]): EventText {
+function healthText(problems: Extract<ReportedEvent, { kind: "health" }>["problems"]): EventText {
   const [first] = problems;
   if (first === undefined) {
     return { type: "Normal", reason: "VolumeHealthy", message: "The volume is well again" };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import type { ControllerEvent } from "../ports/controller_events.ts";
+import type { ReportedEvent } from "../ports/controller_events.ts";
 import { eventText } from "./event_text.ts";
 
-const reported:
-  readonly (readonly [event: ControllerEvent, type: string, reason: string, message: RegExp])[] = [
+const reported: readonly (readonly [event: ReportedEvent, type: string, reason: string, message: RegExp])[] =
+  [
     [
       { kind: "leaver-unfenced", volumeId: "v", nodeId: "a", remaining: ["b"] },
       "Warning",

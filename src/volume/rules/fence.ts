@@ -22,10 +22,12 @@ export interface FenceInput {
   readonly reads: readonly OfferedRead[];
   /** The NQN under which the controller publishes the volume now, where a call has said so. */
   readonly publishedNqn?: string;
+  /** Whether this is for a call that unstages the volume: nobody here wants to write to it any more. */
+  readonly unstaging: boolean;
   readonly memory: FenceMemory | undefined;
   /** When the reads began, in milliseconds since the Unix epoch. */
   readonly nowMs: number;
-  /** How long every read has to lack a volume before that means anything, in milliseconds. */
+  /** The settle time, of which {@linkcode settleTimesToUnstage} have to pass, in milliseconds. */
   readonly settleMs: number;
 }
 
@@ -44,16 +46,24 @@ export type FenceResult =
  */
 export const gapsPerSettleTime = 3;
 
-/** How long reads have to lack a volume, unless a setting says otherwise: a router may bring disks back so late. */
+/** The settle time, unless a setting says otherwise. */
 export const defaultFenceSettleMs = 120_000;
+
+/** For how many settle times reads have to lack a volume before an unstage may cut it off. */
+export const settleTimesToUnstage = 10;
+
+/** How long a call to unstage counts as the last word: the kubelet comes again after two minutes, and waits two for each. */
+const askLastsMs = 300_000;
 
 /**
  * Whether the router has taken a volume away from this node. Only then may it be cut off: a router that is silent, that
  * is still starting, or that somebody reconfigures for a moment, is none that has.
  *
- * Another epoch proves it at once only if it is a later one. An earlier one, or a name that is not understood, can be a
- * router that forgot its last seconds or a person's edit, which the controller may yet put right: it counts as the
- * volume lacking.
+ * Another epoch proves it only if it is a later one. An earlier one, or a name that is not understood, can be a router
+ * that forgot its last seconds or a person's edit, which the controller may yet put right: it counts as the volume lacking.
+ *
+ * A lack proves nothing: a router that boots slowly and a pool that waits for its password look the same for hours. It
+ * counts only for who unstages the volume, and only after long, so that an unstage ends.
  */
 export function judgeFence(input: FenceInput): FenceResult {
   const { connections, volumeId, nqn } = input;
@@ -79,22 +89,31 @@ export function judgeFence(input: FenceInput): FenceResult {
 
 function judgeMissing(input: FenceInput): FenceResult {
   const memory = missedAgain(input);
-  const missed = `missed-ms=${memory.missedForMs} settle-ms=${input.settleMs}`;
-  if (memory.missedForMs > input.settleMs) {
-    return { state: "fenced", why: `its target has not offered it for too long: ${missed}` };
+  const minMs = settleTimesToUnstage * input.settleMs;
+  if (input.unstaging && memory !== undefined && memory.missedForMs > minMs) {
+    const missed = `missed-ms=${memory.missedForMs} min-ms=${minMs}`;
+    return { state: "fenced", why: `it is unstaged, and its target has not offered it for long: ${missed}` };
   }
   return undecided("its target does not offer it, which may pass", memory);
 }
 
 /**
+ * The clock runs from the first call to unstage, and other looks let it run on; it ends when nobody asks any more.
+ *
  * A memory from the future was written by another clock than this. In a gap as long as the settle time the volume may have
  * come back, and the router may be starting once more.
  */
-function missedAgain({ memory, nowMs, settleMs }: FenceInput): FenceMemory {
+function missedAgain({ memory, nowMs, settleMs, unstaging }: FenceInput): FenceMemory | undefined {
+  const lastAskedMs = memory?.askedMs ?? -Infinity;
+  const isAsked = nowMs >= lastAskedMs && nowMs - lastAskedMs <= askLastsMs;
+  if (!unstaging && !isAsked) return undefined;
+  const askedMs = unstaging ? nowMs : lastAskedMs;
   const gapMs = memory === undefined ? -1 : nowMs - memory.lastMissedMs;
-  if (memory === undefined || gapMs < 0 || gapMs > settleMs) return { lastMissedMs: nowMs, missedForMs: 0 };
+  if (memory === undefined || !isAsked || gapMs < 0 || gapMs > settleMs) {
+    return { lastMissedMs: nowMs, missedForMs: 0, askedMs };
+  }
   const countedMs = Math.min(gapMs, settleMs / gapsPerSettleTime);
-  return { lastMissedMs: nowMs, missedForMs: memory.missedForMs + countedMs };
+  return { lastMissedMs: nowMs, missedForMs: memory.missedForMs + countedMs, askedMs };
 }
 
 function undecided(why: string, memory?: FenceMemory): FenceResult {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type FenceMemory, parseFenceMemory } from "../model/staging_state.ts";
-import { type FenceInput, judgeFence, type OfferedRead } from "./fence.ts";
+import { type FenceInput, judgeFence, type OfferedRead, settleTimesToUnstage } from "./fence.ts";
 import type { Connection } from "../ports/node_ports.ts";
 
 const prefix = "nqn.2000-02.com.mikrotik";
@@ -9,6 +9,7 @@ const later = `${prefix}:pvc-1:6-11111111`;
 const other = `${prefix}:pvc-2:9-22222222`;
 const host = { hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1", hostId: "node-1" };
 const settleMs = 120_000;
+const minMs = settleTimesToUnstage * settleMs;
 const now = Date.UTC(2026, 0, 1);
 
 function path(change: Partial<Connection> = {}): Connection {
@@ -36,6 +37,7 @@ function input(change: Partial<FenceInput> = {}): FenceInput {
     connections: [path()],
     host,
     reads: [read([other])],
+    unstaging: true,
     memory: undefined,
     nowMs: now,
     settleMs,
@@ -43,8 +45,12 @@ function input(change: Partial<FenceInput> = {}): FenceInput {
   };
 }
 
-/** Missed for longer than the settle time by the next read. */
-const almost: FenceMemory = { lastMissedMs: now - 30_000, missedForMs: settleMs - 10_000 };
+/** Missed for long enough by the next read. */
+const almost: FenceMemory = {
+  lastMissedMs: now - 30_000,
+  missedForMs: minMs - 10_000,
+  askedMs: now - 60_000,
+};
 
 const fenced: readonly [string, Partial<FenceInput>][] = [
   ["a later epoch", { reads: [read([other, later])] }],
@@ -57,12 +63,14 @@ const fenced: readonly [string, Partial<FenceInput>][] = [
     connections: [path({ nqn: `${prefix}:pvc-1` })],
     reads: [read([`${prefix}:pvc-1:1-33333333`])],
   }],
-  ["its absence for longer than the settle time", { memory: almost }],
-  ["an empty list for longer than the settle time", { memory: almost, reads: [read([])] }],
-  ["an earlier epoch for longer than the settle time", {
+  ["what is unstaged, for its absence of ten settle times", { memory: almost }],
+  ["what is unstaged, for an empty list of ten settle times", { memory: almost, reads: [read([])] }],
+  ["what is unstaged, for an earlier epoch of ten settle times", {
     memory: almost,
     reads: [read([`${prefix}:pvc-1:4-44444444`])],
   }],
+  ["a later epoch, though nobody unstages it", { unstaging: false, reads: [read([later])] }],
+  ["a call that names a later epoch, and unstages nothing", { unstaging: false, publishedNqn: later }],
   ["a controller that is being deleted, and a later epoch", {
     connections: [path({ state: "deleting" })],
     reads: [read([later])],
@@ -126,6 +134,19 @@ const spared: readonly [string, Partial<FenceInput>][] = [
     connections: [path(), path({ hostId: "other" })],
     reads: [read([later])],
   }],
+  ["what nobody has asked to unstage", { memory: undefined, unstaging: false }],
+  ["what nobody asks to unstage any more", {
+    memory: { ...almost, askedMs: now - 301_000 },
+    unstaging: false,
+  }],
+  ["what is asked to be unstaged by another clock", {
+    memory: { ...almost, askedMs: now + 1_000 },
+    unstaging: false,
+  }],
+  ["what an earlier version has missed, without being asked", {
+    memory: { lastMissedMs: almost.lastMissedMs, missedForMs: minMs },
+    unstaging: false,
+  }],
   ["what is connected, by a connector that cannot say as whom it asks", {
     memory: almost,
     host: undefined,
@@ -156,11 +177,11 @@ const waiting: readonly [string, readonly string[]][] = [
 ];
 
 for (const [name, offered] of waiting) {
-  Deno.test(`judgeFence() waits for the settle time on seeing ${name}`, () => {
+  Deno.test(`judgeFence() waits for ten settle times on seeing ${name}`, () => {
     assert.deepEqual(judgeFence(input({ reads: [read(offered)] })), {
       state: "undecided",
       why: "its target does not offer it, which may pass",
-      memory: { lastMissedMs: now, missedForMs: 0 },
+      memory: { lastMissedMs: now, missedForMs: 0, askedMs: now },
     });
   });
 }
@@ -182,10 +203,15 @@ Deno.test("judgeFence() finds nothing to fence where nothing is connected", () =
 });
 
 /** The states after reads at those times, each with what the target offered. */
-function history(reads: readonly (readonly [number, readonly string[] | undefined])[]): readonly string[] {
+function history(
+  reads: readonly (readonly [number, readonly string[] | undefined])[],
+  unstaging = true,
+): readonly string[] {
   let memory: FenceMemory | undefined;
   return reads.map(([seconds, offered]) => {
-    const result = judgeFence(input({ reads: [read(offered)], memory, nowMs: now + seconds * 1000 }));
+    const result = judgeFence(
+      input({ reads: [read(offered)], memory, nowMs: now + seconds * 1000, unstaging }),
+    );
     memory = result.state === "undecided" ? result.memory : undefined;
     return result.state;
   });
@@ -195,39 +221,82 @@ function assertNever(states: readonly string[], message?: string): void {
   assert.deepEqual(new Set(states), new Set(["undecided"]), message);
 }
 
-Deno.test("judgeFence() takes for fenced what every read has lacked for longer than the settle time, not before", () => {
-  const states = history([[0, []], [30, []], [60, []], [90, []], [120, []], [121, []]]);
-  assert.deepEqual(states, [...Array(5).fill("undecided"), "fenced"]);
-});
-
 /** Reads at those seconds, all of which lack the volume. */
 function missed(...seconds: readonly number[]): readonly (readonly [number, readonly string[]])[] {
   return seconds.map((at) => [at, []] as const);
 }
 
+/** Reads every 30 seconds, the first and the last at those seconds, all of which lack the volume. */
+function missedFrom(first: number, last: number): ReturnType<typeof missed> {
+  return missed(...Array.from({ length: (last - first) / 30 + 1 }, (_, index) => first + 30 * index));
+}
+
+Deno.test("judgeFence() takes for fenced what every read has lacked for ten settle times while it is unstaged", () => {
+  const states = history([...missedFrom(0, 1200), ...missed(1201)]);
+  assert.deepEqual(states, [...Array(41).fill("undecided"), "fenced"]);
+});
+
+Deno.test("judgeFence() never takes a lack for a fence while nobody unstages the volume", () => {
+  assertNever(history(missedFrom(0, 86_400), false));
+});
+
+Deno.test("judgeFence() lets the clock of an unstage run on at other looks, which never fence", () => {
+  let memory: FenceMemory | undefined;
+  const states = Array.from({ length: 42 }, (_, index) => {
+    // The kubelet comes again every two minutes, the look every half.
+    const change = { memory, nowMs: now + index * 30_000, unstaging: index % 4 === 0 && index <= 40 };
+    const result = judgeFence(input({ ...change, reads: [read([])] }));
+    memory = result.state === "undecided" ? result.memory : undefined;
+    return result.state;
+  });
+  assertNever(states);
+  assert.deepEqual(memory, {
+    lastMissedMs: now + 1_230_000,
+    missedForMs: 1_230_000,
+    askedMs: now + 1_200_000,
+  });
+  assert.equal(judgeFence(input({ memory, nowMs: now + 1_240_000 })).state, "fenced");
+});
+
+Deno.test("judgeFence() begins anew with an unstage after a time in which nobody asked", () => {
+  const forgotten = { lastMissedMs: now - 30_000, missedForMs: 2 * minMs };
+  for (const memory of [forgotten, { ...forgotten, askedMs: now - 301_000 }]) {
+    const result = judgeFence(input({ memory }));
+    assert.deepEqual(result.state === "undecided" && result.memory, {
+      lastMissedMs: now,
+      missedForMs: 0,
+      askedMs: now,
+    });
+  }
+});
+
 Deno.test("judgeFence() waits for the disks of a router that has booted, first none and then some", () => {
   const boot = [[0, undefined], [30, undefined]] as const;
-  assertNever(history([...boot, ...missed(60, 90), [120, [other]], [175, [other]], [180, [own]]]));
+  assertNever(history([...boot, ...missedFrom(60, 600), [630, [other]], [690, [other]], [720, [own]]]));
 });
 
 Deno.test("judgeFence() waits anew after a bounce of the export, and after a silence", () => {
   for (const between of [[own], undefined]) {
-    assertNever(history([...missed(0, 30, 60), [90, between], ...missed(120, 150, 180, 210)]));
+    assertNever(history([...missedFrom(0, 1170), [1200, between], ...missedFrom(1230, 2430)]));
   }
 });
 
 Deno.test("judgeFence() is not hurried by a clock that is set forward", () => {
-  assertNever(history(missed(0, 110, 220, 330)), "of each gap a third of the settle time counts");
-  assertNever(history(missed(0, 30, 60, 86_460, 86_490)), "a day later it begins anew");
+  const jumps = missed(...Array.from({ length: 31 }, (_, index) => 110 * index));
+  assertNever(history(jumps), "of each gap a third of the settle time counts");
+  assertNever(history([...missedFrom(0, 1200), ...missedFrom(87_000, 87_030)]), "a day later it begins anew");
 });
 
 Deno.test("judgeFence() starts anew when the clock was set back", () => {
-  assertNever(history(missed(0, 30, 60, 90, 60, 90, 120, 150, 180)));
-  assert.equal(history(missed(0, -30, 0, 30, 60, 90, 91)).at(-1), "fenced");
+  assertNever(history([...missedFrom(0, 1200), ...missedFrom(1170, 2370)]));
+  assert.equal(history([...missed(0), ...missedFrom(-30, 1170), ...missed(1171)]).at(-1), "fenced");
 });
 
 Deno.test("parseFenceMemory() reads what was written and starts anew for anything else", () => {
   assert.deepEqual(parseFenceMemory(JSON.parse(JSON.stringify(almost))), almost);
+  const earlier = { lastMissedMs: now, missedForMs: 1 };
+  assert.deepEqual(parseFenceMemory(earlier), earlier);
+  assert.deepEqual(parseFenceMemory({ ...earlier, askedMs: "x" }), earlier);
   const wrong = [
     undefined,
     null,

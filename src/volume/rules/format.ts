@@ -3,6 +3,9 @@ import type { MkfsState } from "../model/staging_state.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import type { DeviceProbe } from "../ports/node_ports.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
+import { parseEpoch } from "../model/epoch.ts";
+import type { ClaimName } from "../ports/cluster_ports.ts";
+import { consentCommand } from "./format_consent.ts";
 
 /** Everything that the decision whether to format depends on. */
 export interface FormatQuestion {
@@ -11,6 +14,10 @@ export interface FormatQuestion {
   readonly wanted: FilesystemType;
   /** Whether the publish context says that nothing was ever written to the volume. Necessary, never sufficient. */
   readonly mayFormat: boolean;
+  /** The epoch of the publish context. */
+  readonly epoch: string;
+  /** The claim whose owner may allow a format in the next epoch; undefined when nobody can be named. */
+  readonly claim: ClaimName | undefined;
   /** Whether the node's state file is about the epoch of the publish context. */
   readonly sameEpoch: boolean;
   /** Whether the volume is to be used read-only. */
@@ -72,7 +79,8 @@ export function decideFormat(question: FormatQuestion): FormatDecision {
   if (question.mkfs === "started") return decideInterrupted(question, "the beginnings of a file system");
   if (!probe.blank) return refuseFormat(question, "unknown-data", "it holds data of no known kind");
   const obstacle = obstacleToFormat(question);
-  return obstacle === undefined ? { action: "format" } : refuseFormat(question, ...obstacle);
+  if (obstacle === undefined) return { action: "format" };
+  return refuseFormat(question, ...obstacle, consentAdvice(question, obstacle));
 }
 
 function decideFound(question: FormatQuestion, type: string): FormatDecision {
@@ -104,16 +112,26 @@ function obstacleToFormat(question: FormatQuestion): Obstacle | undefined {
   return undefined;
 }
 
+/** Only where nothing but the record speaks against it does the consent of the claim's owner help. */
+function consentAdvice({ volumeId, epoch, claim }: FormatQuestion, [refusal]: Obstacle): string {
+  const counter = parseEpoch(epoch)?.counter;
+  if (refusal !== "not-blank-on-record" || claim === undefined || counter === undefined) return "";
+  return `; or, as the owner of the claim, delete its pods and run: ${
+    consentCommand(volumeId, counter, claim)
+  }`;
+}
+
 function refuseFormat(
   { volumeId }: FormatQuestion,
   refusal: FormatRefusal,
   reason: string,
+  advice = "",
 ): FormatDecision {
   return refuse(
     "precondition",
     refusal,
     `${reason}: volume=${volumeId}`,
-    `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}`,
+    `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}${advice}`,
   );
 }
 

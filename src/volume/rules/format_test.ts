@@ -12,6 +12,8 @@ const fresh: FormatQuestion = {
   volumeId: "pvc-1",
   wanted: "ext4",
   mayFormat: true,
+  epoch: "3-0a0b0c0d",
+  claim: { namespace: "apps", name: "data" },
   sameEpoch: true,
   readOnly: false,
   sizeMatches: true,
@@ -99,6 +101,25 @@ Deno.test("decideFormat() names what it found and the command that renews blankn
     decision.action === "refuse" ? decision.reason : "",
     /LVM2_member.*rds-csi allow-format pvc-1/,
   );
+});
+
+Deno.test("decideFormat() gives the claim's owner the whole command, where his consent is all that lacks", () => {
+  const reasonOf = (change: Partial<FormatQuestion>) => {
+    const decision = decideFormat({ ...fresh, ...change });
+    return decision.action === "refuse" ? decision.reason : decision.action;
+  };
+  const command = "kubectl annotate --overwrite -n apps pvc data rds.csi.srvlab.io/allow-format=pvc-1@4";
+  assert.ok(reasonOf({ mayFormat: false }).endsWith(`run: ${command}`), reasonOf({ mayFormat: false }));
+  const others: Partial<FormatQuestion>[] = [
+    { mayFormat: false, probe: garbage },
+    { mayFormat: false, probe: holding("xfs") },
+    { mayFormat: false, readOnly: true },
+    { mayFormat: false, claim: undefined },
+    { mayFormat: false, epoch: "of the legacy driver" },
+    { mayFormat: false, everMounted: true },
+    { sizeMatches: false },
+  ];
+  for (const change of others) assert.doesNotMatch(reasonOf(change), /kubectl/, JSON.stringify(change));
 });
 
 Deno.test("decideFormat() calls an unreadable device unavailable, and never advises to allow formatting", () => {

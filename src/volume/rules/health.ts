@@ -4,30 +4,24 @@ import { usesOwnImage } from "../model/sources.ts";
 import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
 import { isNamedAsOwn, judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
+import { describeUnsoundPool } from "./array_state.ts";
 import { isExportedAsRecorded } from "./publish.ts";
-/** States in which an array does all it should; anything else is told as it stands. */
-const soundStates: ReadonlySet<string> = new Set([
-  "",
-  "clean",
-  "active",
-  "active-idle",
-  "read-auto",
-  "write-pending",
-]);
 
 /**
  * Judges every volume of a cluster that a call could name: those with a disk, and those of which only the image is left.
  * Ordered by id.
  *
  * @param view all disks, the mounted pools, and the files whose path holds the cluster's hash
+ * @param bootedAtMs when the router started (`Clock.now()`), where that gives its exports new identities
  */
 export function judgeHealth(
   view: Inventory & FileView,
   cluster: string,
   basePaths: readonly string[],
+  bootedAtMs?: number,
 ): VolumeHealth[] {
   const disks = view.volumes.flatMap((stored) => {
-    const problems = diskProblems(stored, view, cluster, basePaths);
+    const problems = diskProblems(stored, view, cluster, basePaths, bootedAtMs);
     return problems === undefined ? [] : [{ id: stored.id, problems }];
   });
   const known = new Set(view.volumes.map((stored) => stored.id));
@@ -45,6 +39,7 @@ function diskProblems(
   view: Inventory & FileView,
   cluster: string,
   basePaths: readonly string[],
+  bootedAtMs: number | undefined,
 ): HealthProblem[] | undefined {
   const ownership = judgeOwnership(stored, cluster);
   if (ownership.state === "damaged" || ownership.state === "no-record") {
@@ -60,6 +55,7 @@ function diskProblems(
   return [
     ...imageProblems(stored, view, ownImage),
     ...exportProblems(ownership.volume),
+    ...restartProblems(ownership.volume, bootedAtMs),
     ...sharerProblems(stored, view.volumes),
     ...useProblems(stored),
   ];
@@ -94,9 +90,11 @@ function imageProblems(stored: StoredVolume, view: FileView, ownImage: boolean):
   ];
 }
 
-function poolProblems({ state, mountPoint }: Pool): HealthProblem[] {
-  if (soundStates.has(state)) return [];
-  return [problem("DEGRADED", "PoolDegraded", `the pool is not sound: pool=${mountPoint} state=${state}`)];
+function poolProblems(pool: Pool): HealthProblem[] {
+  const reason = describeUnsoundPool(pool);
+  return reason === undefined
+    ? []
+    : [problem("DEGRADED", "PoolDegraded", `the pool is not sound: ${reason}`)];
 }
 
 function exportProblems(volume: OwnedVolume): HealthProblem[] {
@@ -124,6 +122,18 @@ function exportProblems(volume: OwnedVolume): HealthProblem[] {
         `the export is off though a node holds the volume: node=${nodes}`,
       ),
     ];
+}
+
+/** An uptime is told in seconds, and read a moment before it is judged. */
+const bootErrorMs = 5000;
+
+/** The kernels of these nodes have dropped the device: whatever has it must be started anew, which is not seen from here. */
+function restartProblems({ record }: OwnedVolume, bootedAtMs = -Infinity): HealthProblem[] {
+  const before = record.holders.filter(({ sinceSeconds }) => sinceSeconds * 1000 < bootedAtMs - bootErrorMs);
+  if (before.length === 0) return [];
+  const message = `the router was restarted and has given the volume a new identity: restart the pods that ` +
+    `have run since before ${new Date(bootedAtMs).toISOString()}: node=${nodeIdsOf(before).join(", ")}`;
+  return [problem("DEGRADED", "RouterRestarted", message)];
 }
 
 function sharerProblems(stored: StoredVolume, volumes: readonly StoredVolume[]): HealthProblem[] {

@@ -136,6 +136,16 @@ Deno.test("judgeHealth() says of each problem what and where it is", () => {
   ]);
 });
 
+Deno.test("judgeHealth() goes by the first part of a pool's state, and by the arrays below it", () => {
+  const seen = (own: Partial<Pool>) => problemsOf(view([idle], { pools: [{ ...pool, ...own }] }));
+  assert.deepEqual(seen({ state: "clean, sync:repair, resync = 3%" }), []);
+  assert.deepEqual(seen({ state: "degraded, sync:recover, recovery = 3%" }), [["DEGRADED", "PoolDegraded"]]);
+  assert.deepEqual(seen({ unsoundArrays: [{ slot: "m0", state: "degraded" }] }), [[
+    "DEGRADED",
+    "PoolDegraded",
+  ]]);
+});
+
 Deno.test("judgeHealth() calls every state of a pool degraded that is not known to be sound", () => {
   const sound = ["", "clean", "active", "active-idle", "read-auto", "write-pending"];
   for (const state of sound) assert.deepEqual(problemsOf(view([idle], { pools: [{ ...pool, state }] })), []);
@@ -210,4 +220,18 @@ Deno.test("judgeHealth() judges only what a call could name, and each once, in o
     ["pvc-3", 3],
     ["pvc-4", 1],
   ]);
+});
+
+Deno.test("judgeHealth() names the nodes that have had a volume since before the router started", () => {
+  const since = (nodeId: string, sinceSeconds: number) => aHolder(nodeId, { sinceSeconds });
+  const disk = aDisk(aRecord({ epoch, holders: [since("a", 1000), since("b", 1090), since("c", 1100)] }));
+  const at = (bootedAtMs?: number) => judgeHealth(view([disk]), testCluster, bases, bootedAtMs)[0]!.problems;
+  assert.deepEqual(at(), [], "a router that keeps identities");
+  assert.deepEqual(at(1_004_000), [], "an uptime is told in whole seconds");
+  const [problem, ...more] = at(1_096_000);
+  assert.deepEqual([problem?.status, problem?.reason, more], ["DEGRADED", "RouterRestarted", []]);
+  assert.match(
+    problem!.message,
+    /restart the pods that have run since before 1970-01-01T00:18:16\.000Z: node=a, b$/,
+  );
 });

@@ -22,6 +22,8 @@ export interface NodeReading {
   readonly mount: MountEntry | undefined;
   /** Why the file system at the staging path does not answer; undefined when it does or there is none. */
   readonly silence: string | undefined;
+  /** What the node's kernel has made on top of the device, see `BlockDevices.layers()`. */
+  readonly layers: readonly string[];
   readonly targets: readonly { readonly targetPath: string; readonly shown: Shown }[];
 }
 
@@ -31,6 +33,7 @@ export function judgeNodeHealth(reading: NodeReading): HealthProblem[] {
     return [
       ...connectionProblems(reading),
       ...deviceProblems(reading),
+      ...layerProblems(reading),
       ...filesystemProblems(reading),
       ...targetProblems(reading),
     ];
@@ -67,7 +70,8 @@ function deviceProblems({ stagingState, connections, device, mismatch }: NodeRea
       problem(
         "INACCESSIBLE",
         "DeviceMissing",
-        `the volume is connected and has no device: nqn=${stagingState.nqn}`,
+        `the volume is connected and has no device: nqn=${stagingState.nqn}; if the router was restarted, restart the ` +
+          "pods that use the volume",
       ),
     ];
   }
@@ -86,6 +90,14 @@ function deviceProblems({ stagingState, connections, device, mismatch }: NodeRea
   if (different === undefined) return [];
   const message = `the device is not the one that was staged: device=${path} ${different}`;
   return [problem("INACCESSIBLE", "DeviceMismatch", message)];
+}
+
+/** What the workload has written looks like LVM or md, and the node has begun to use it: two write to one device. */
+function layerProblems({ layers, device }: NodeReading): HealthProblem[] {
+  if (layers.length === 0) return [];
+  const message = `this node itself uses the device by what is written in it: device=${device?.path} ` +
+    `used by=${layers.join(", ")}`;
+  return [problem("DEGRADED", "UsedByNode", message)];
 }
 
 function filesystemProblems({ stagingState, mount, silence }: NodeReading): HealthProblem[] {

@@ -71,6 +71,7 @@ const healthy: NodeReading = {
   mismatch: undefined,
   mount,
   silence: undefined,
+  layers: [],
   targets: [target("/pod/a"), target("/pod/b")],
 };
 const one = { ...stagingState, addresses: ["10.0.0.1"] };
@@ -103,6 +104,7 @@ const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
   ]],
   ["live without a device", { device: undefined }, ["INACCESSIBLE DeviceMissing"]],
   ["a device without size", { device: { ...device, sizeBytes: 0n } }, ["INACCESSIBLE DeviceEmpty"]],
+  ["LVM of the node on it", { layers: ["/dev/dm-0 (vg-root, LVM)"] }, ["DEGRADED UsedByNode"]],
   ["a shrunken device", { device: { ...device, sizeBytes: size - 1n }, mismatch: "size" }, [
     "DATA_LOSS DeviceTooSmall",
   ]],

@@ -1,11 +1,18 @@
 import { isReadOnlyMode, kindName, parseRecordedCapabilities, sameKind } from "../model/capabilities.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { type Epoch, epochNqn, formatEpoch, isLegacyEpoch, nextEpoch } from "../model/epoch.ts";
+import { type Epoch, epochNqn, formatEpoch, isLegacyEpoch, newNonce, nextEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
+import { isSameNode, unfencedNode } from "./detached_nodes.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { Random } from "../ports/system.ts";
 import type { RouterState } from "../model/inventory.ts";
-import { type Holder, nodeIdsOf, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
+import {
+  type Holder,
+  nodeIdsOf,
+  type OwnedVolume,
+  type UnfencedNode,
+  type VolumeRecord,
+} from "../model/record.ts";
 
 /** Who wants to hold a volume, and how. */
 export interface PublishRequest {
@@ -31,6 +38,14 @@ export type PublishDecision =
 export interface PublishFacts {
   readonly nowMs: number;
   readonly random: Random;
+  /** The machine of the node that wants it, see `machineHash()`; undefined where it is not known. */
+  readonly machine?: string | undefined;
+  /**
+   * Why it is not known that the node which has left and was not shut out has given the volume up, in words; "" when it is.
+   *
+   * @default {nobody was asked}
+   */
+  readonly stillUnfenced?: string;
 }
 
 /** The most nodes that hold an RWX block volume at once: the two sides of a live migration. */
@@ -61,18 +76,35 @@ export function decidePublish(
     sinceSeconds: Math.floor(deps.nowMs / 1000),
     mode: request.capability.mode,
     readOnly: request.readOnly,
+    ...(deps.machine === undefined || joinsReaders(record, request) ? {} : { machine: deps.machine }),
   };
   if (record.holders.length > 0) {
     assertMayJoin(volume, request);
-    return { action: "continue", record: { ...record, holders: [...record.holders, holder] } };
+    assertShutOut(volume, request, deps);
+    const { unfenced: _unfenced, ...joined } = record;
+    return { action: "continue", record: { ...joined, holders: [...record.holders, holder] } };
   }
   if (volume.stored.exported) return { action: "withdraw" };
   return { action: "begin", record: beginEpoch(record, holder, request.capability, deps.random) };
 }
 
+/** Two machines of one name that only read beside others harm nobody, and the record has room for more nodes without. */
+function joinsReaders({ holders }: VolumeRecord, { capability, readOnly }: PublishRequest): boolean {
+  return holders.length > 0 && isReadOnlyUse(capability.mode, readOnly);
+}
+
 /** The record of a volume whose last holder is gone: the epoch stays as the last one, the withdrawal gets its time. */
 export function withdrawnRecord(record: VolumeRecord, nowMs: number): VolumeRecord {
   return { ...withoutMark(record), holders: [], withdrawnAtSeconds: withdrawalSeconds(nowMs) };
+}
+
+/**
+ * The record with an epoch that is no earlier than any that a node has been given, by what the cluster knows: after a restore
+ * of the router the next one would be, or would have the counter of one that has been already.
+ */
+export function raisedRecord(record: VolumeRecord, knownCounter: number, random: Random): VolumeRecord {
+  if (knownCounter <= (record.epoch?.counter ?? 0)) return record;
+  return { ...record, epoch: { counter: knownCounter, nonce: newNonce(random) } };
 }
 
 function beginEpoch(
@@ -90,8 +122,10 @@ function beginEpoch(
   };
 }
 
-/** The mark of a first holder that has left is about one epoch. */
-function withoutMark({ firstHolderLeft: _firstHolderLeft, ...record }: VolumeRecord): VolumeRecord {
+/** What is noted of nodes that have left is about one epoch. */
+function withoutMark(
+  { firstHolderLeft: _firstHolderLeft, unfenced: _unfenced, ...record }: VolumeRecord,
+): VolumeRecord {
   return record;
 }
 
@@ -173,7 +207,13 @@ export type UnpublishDecision =
   /** Nobody is left: withdraw the export under this record, and verify. */
   | { readonly action: "withdraw"; readonly record: VolumeRecord }
   /** Others are left: the export goes on for them. */
-  | { readonly action: "leave"; readonly record: VolumeRecord; readonly remaining: readonly Holder[] }
+  | {
+    readonly action: "leave";
+    readonly record: VolumeRecord;
+    readonly remaining: readonly Holder[];
+    /** To be noted, unless it is known to have given the volume up; undefined for a node that may not write. */
+    readonly unfenced: UnfencedNode | undefined;
+  }
   /** The node does not hold it, others do: nothing changes. */
   | { readonly action: "not-holder"; readonly remaining: readonly Holder[] }
   /** Nobody holds it and the export is off: nothing to do. */
@@ -188,9 +228,10 @@ export function decideUnpublish(volume: OwnedVolume, nodeId: string, nowMs: numb
   const { record, stored } = volume;
   const remaining = nodeId === "" ? [] : record.holders.filter((holder) => holder.nodeId !== nodeId);
   if (remaining.length > 0) {
-    return remaining.length === record.holders.length
-      ? { action: "not-holder", remaining }
-      : { action: "leave", record: withoutNode(record, remaining), remaining };
+    const left = record.holders.find((holder) => !remaining.includes(holder));
+    if (left === undefined) return { action: "not-holder", remaining };
+    const unfenced = left.mode === "multi-node-multi-writer" ? unfencedNode(left) : undefined;
+    return { action: "leave", record: withoutNode(record, remaining), remaining, unfenced };
   }
   if (record.holders.length === 0 && !stored.exported) return { action: "done" };
   return { action: "withdraw", record: withdrawnRecord(record, nowMs) };
@@ -251,6 +292,25 @@ const writerModes: readonly AccessMode[] = [
 function isSameWriter(record: VolumeRecord, own: AccessMode, asked: AccessMode): boolean {
   return own === asked ||
     (isLegacyEpoch(record.epoch) && writerModes.includes(own) && writerModes.includes(asked));
+}
+
+/**
+ * Keeps a third writer out. A node that has left goes on knowing the name of the export, and may write under it: for as long
+ * only that node may come back.
+ */
+function assertShutOut(
+  { stored, record: { unfenced, holders } }: OwnedVolume,
+  request: PublishRequest,
+  { machine, stillUnfenced = "nobody was asked" }: PublishFacts,
+): void {
+  if (unfenced === undefined || stillUnfenced === "" || isSameNode(unfenced, request.nodeId, machine)) return;
+  const names = nodeIdsOf(holders).join(", ");
+  throw new VolumeError(
+    "published-elsewhere",
+    `Cannot publish the volume to a third node as one that has left it could not be shut out: volume=${stored.id} ` +
+      `node=${names} requested=${request.nodeId}: ${stillUnfenced}; it goes on when that node is seen to have given the ` +
+      `volume up, or when node=${names} gives it up too, because the volume is then exported under a new name`,
+  );
 }
 
 function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {

@@ -16,10 +16,11 @@ import {
   mayReplay,
   nqnOf,
   publishedNodeIds,
+  type PublishFacts,
   type PublishRequest,
   withdrawnRecord,
 } from "./publish.ts";
-import type { OwnedVolume, VolumeRecord } from "../model/record.ts";
+import { nodeDigest, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
 
 const fencing: RouterState = { pools: [], upMs: 0 };
 const unfenced: RouterState = { ...fencing, unfenced: true };
@@ -325,4 +326,38 @@ Deno.test("decideUnpublish() changes nothing for a node that holds nothing", () 
   for (const nodeId of ["a", ""]) {
     assert.deepEqual(decideUnpublish(aVolume({ epoch }), nodeId, nowMs), { action: "done" });
   }
+});
+
+Deno.test("decidePublish() lets only the node join that left and may still write, unless that is known to be done with it", () => {
+  const mode = "multi-node-multi-writer";
+  const unfenced = { nodeDigest: nodeDigest("a"), machine: "0a0b0c0d" };
+  const volume = aVolume({
+    epoch,
+    capabilities: "block/x",
+    holders: [aHolder("b", { mode })],
+    unfenced,
+  });
+  const join = (nodeId: string, facts: Partial<PublishFacts> = {}) => {
+    const request = { nodeId, capability: block(mode), readOnly: false };
+    return decidePublish(volume, request, { nowMs, random: new SeededRandom(), ...facts });
+  };
+  const keptOut = refusal("published-elsewhere", /third node/);
+  assert.throws(() => join("c"), keptOut);
+  assert.throws(() => join("c", { stillUnfenced: "it is away" }), keptOut);
+  assert.throws(() => join("a", { machine: "ffffffff" }), keptOut);
+  for (const decision of [join("a"), join("a", { machine: "0a0b0c0d" }), join("c", { stillUnfenced: "" })]) {
+    assert.equal(decision.action, "continue");
+    assert.equal("unfenced" in (decision as { record: VolumeRecord }).record, false);
+  }
+  assert.equal("unfenced" in withdrawnRecord(volume.record, nowMs), false);
+  assert.deepEqual(publish(volume, { nodeId: "b", capability: block(mode) }).action, "held");
+});
+
+Deno.test("decideUnpublish() notes a node that leaves another writer behind, and no reader", () => {
+  const left = (mode: AccessMode, kind: string) => {
+    const decision = decideUnpublish(held(["a", "b"], mode, kind), "a", nowMs);
+    return decision.action === "leave" ? decision.unfenced?.nodeDigest : assert.fail(decision.action);
+  };
+  assert.equal(left("multi-node-multi-writer", "block/x"), nodeDigest("a"));
+  assert.equal(left("multi-node-reader-only", "ext4/n"), undefined);
 });

@@ -1,6 +1,6 @@
-import type { ClusterAttachment } from "../ports/cluster_ports.ts";
-import { formatEpoch, parseEpoch } from "../model/epoch.ts";
-import type { OwnedVolume } from "../model/record.ts";
+import type { ClusterAttachment } from "../ports/cluster_view.ts";
+import { type Epoch, formatEpoch, parseEpoch } from "../model/epoch.ts";
+import type { Holder, OwnedVolume } from "../model/record.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
 /** What has to be done about a volume that the cluster and the router see differently. */
@@ -53,16 +53,16 @@ export interface ReconcileView {
  * was given the same `--cluster-id`. A volume whose record a newer version wrote is left alone.
  */
 export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
-  const inUse = view.volumes.filter(({ stored, record }) =>
-    (stored.exported || record.holders.length > 0) && record.newerFields === undefined
-  );
+  const readable = view.volumes.filter(({ record }) => record.newerFields === undefined);
+  const inUse = readable.filter(isInUse);
   const byVolume = Map.groupBy(view.attachments, ({ volumeId }) => volumeId);
   const steps: ReconcileStep[] = [];
   const unwanted: OwnedVolume[] = [];
-  for (const volume of inUse) {
+  for (const volume of readable) {
     const attachments = byVolume.get(volume.stored.id) ?? [];
     const known = latestEpoch(attachments);
     if (known > (volume.record.epoch?.counter ?? 0)) steps.push({ action: "older-epoch", volume, known });
+    else if (!isInUse(volume)) continue;
     else if (!isWanted(volume, attachments)) unwanted.push(volume);
     else if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
   }
@@ -83,6 +83,10 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
   };
 }
 
+function isInUse({ stored, record }: OwnedVolume): boolean {
+  return stored.exported || record.holders.length > 0;
+}
+
 const unnamed =
   "no PersistentVolume of this cluster names them: another cluster may use them; see rds-csi audit";
 
@@ -94,16 +98,26 @@ export function isStillUnwanted(volume: OwnedVolume, attachments: readonly Clust
 
 /**
  * Whether the cluster wants a volume where it is. An attachment that is not done, of a node that does not hold it, only waits:
- * for a holder that nobody will ever take away, as when the router has forgotten that it did, it would wait for ever.
+ * for a holder that nobody will ever take away, as when the router has forgotten that it did, it would wait for ever. One of an
+ * earlier epoch, as after a restore of etcd, proves of such a node that it is not who holds it now.
  */
 function isWanted({ record }: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
   const { holders, epoch } = record;
   if (holders.length === 0 || epoch === undefined) return attachments.length > 0;
-  return attachments.some(({ attached, nodeName, publishContext }) =>
-    attached || holders.some(({ nodeId }) => nodeId === nodeName) ||
-    // A node's id may be another than its name.
-    publishContext["epoch"] === formatEpoch(epoch)
+  return attachments.some((one) =>
+    isOfHolder(one, holders) || one.publishContext["epoch"] === formatEpoch(epoch) ||
+    (one.attached && !isOfEarlierEpoch(one, epoch))
   );
+}
+
+/** A node's id may be another than its name. */
+function isOfHolder({ nodeName, nodeId }: ClusterAttachment, holders: readonly Holder[]): boolean {
+  return holders.some((holder) => holder.nodeId === nodeName || holder.nodeId === nodeId);
+}
+
+function isOfEarlierEpoch({ publishContext }: ClusterAttachment, { counter }: Epoch): boolean {
+  const known = parseEpoch(publishContext["epoch"] ?? "");
+  return known !== undefined && known.counter < counter;
 }
 
 /** The latest epoch that the cluster knows of a volume; 0 when it knows none. */
@@ -119,11 +133,9 @@ function counterOf(publishContext: Readonly<Record<string, string>>): number {
 function isToBeRestored(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
   const { record } = volume;
   if (record.holders.length === 0 || isExportedAsRecorded(volume)) return false;
-  return attachments.some(({ attached, deleting, nodeName, publishContext }) =>
-    attached && !deleting &&
-    // A node's id may be another than its name; the epoch tells then.
-    (record.holders.some(({ nodeId }) => nodeId === nodeName) ||
-      counterOf(publishContext) === record.epoch?.counter)
+  return attachments.some((one) =>
+    one.attached && !one.deleting &&
+    (isOfHolder(one, record.holders) || counterOf(one.publishContext) === record.epoch?.counter)
   );
 }
 

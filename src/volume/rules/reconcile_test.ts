@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
-import type { ClusterAttachment } from "../ports/cluster_ports.ts";
+import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import { isStillUnwanted, reconcile, type ReconcileView } from "./reconcile.ts";
 
@@ -56,12 +56,6 @@ const restored: readonly (readonly [what: string, OwnedVolume, ClusterAttachment
   ],
   ["the attachment is going away", held("a", off), attachment("a", { deleting: true }), []],
   ["it is not attached yet", held("a", off), attachment("a", { attached: false }), []],
-  [
-    "another node is attached, in an earlier epoch",
-    held("a", off),
-    attachment("a", { nodeName: "x", publishContext: { epoch: "3-0a0b0c0d" } }),
-    [],
-  ],
   ["nobody holds it", aVolume({ epoch }, { id: "a", exported: false }), attachment("a"), []],
 ];
 for (const [what, volume, one, steps] of restored) {
@@ -123,6 +117,7 @@ Deno.test("reconcile() never restores what the cluster knows a later epoch of", 
   const later = attachment("a", { publishContext: { epoch: "5-ffffffff" } });
   assert.deepEqual(pass([held("a")], [later]).steps, ["older-epoch a"]);
   assert.deepEqual(pass([held("a", off)], [later]).steps, ["older-epoch a"]);
+  assert.deepEqual(pass([aVolume({ epoch }, { id: "a", ...off })], [later]).steps, ["older-epoch a"]);
 });
 
 Deno.test("isStillUnwanted() is false for one that is wanted, and where it cannot be told", () => {
@@ -134,4 +129,24 @@ Deno.test("isStillUnwanted() is false for one that is wanted, and where it canno
   assert.equal(isStillUnwanted(held("a"), [{ ...waiting, attached: true }]), false);
   assert.equal(isStillUnwanted(aVolume({ epoch }, { id: "a", exported: true }), [waiting]), false);
   assert.equal(isStillUnwanted(held("a"), [attachment(undefined)]), false);
+});
+
+Deno.test("reconcile() takes a holder away that only an attachment of another node names, in an epoch before its own", () => {
+  const earlier = attachment("a", { nodeName: "x", publishContext: { epoch: "3-0a0b0c0d" } });
+  for (const volume of [held("a"), held("a", off)]) {
+    assert.deepEqual(pass([volume], [earlier]).steps, ["withdraw a"]);
+  }
+  assert.equal(isStillUnwanted(held("a"), [earlier]), true);
+  const wanted: readonly Partial<ClusterAttachment>[] = [
+    { nodeId: "n" },
+    { nodeName: "n" },
+    { publishContext: { epoch: "4-0a0b0c0d" } },
+    { publishContext: {} },
+    { publishContext: { epoch: "no epoch" } },
+  ];
+  for (const over of wanted) {
+    const one = { ...earlier, ...over };
+    assert.deepEqual(pass([held("a")], [one]).steps, [], JSON.stringify(over));
+    assert.deepEqual(pass([held("a")], [earlier, one]).steps, [], JSON.stringify(over));
+  }
 });

@@ -3,6 +3,8 @@ import { status } from "@grpc/grpc-js";
 import { type CsiClients, dial } from "../../../src/csi/server/client.ts";
 import { loadCsi } from "../../../src/csi/server/proto.ts";
 import { systemClock } from "../../../src/host/clock.ts";
+import { formatProfile } from "../../../src/router_profile/profile.ts";
+import { getProfile } from "../../../src/simulator/profile.ts";
 import { freePort, type Part, startPart, type Subject } from "../../support/parts.ts";
 import type { Chart } from "./chart.ts";
 import { argsForRig, envForRig, type Fates, flagsOf, kept } from "./rendered_args.ts";
@@ -133,11 +135,15 @@ export async function makeController(
 ): Promise<Driver> {
   const { subject, folder, logs, chart } = location;
   const credentialFates = await fatesOfCredentials(location);
+  const profileFile = join(folder, "router-profile.json");
+  const profile = { ...getProfile("ros-7.24"), answers: { grow: "live" } } as const;
+  await Deno.writeTextFile(profileFile, formatProfile(profile));
   const socket = join(folder, `${pod}.sock`);
   const env = envForRig(chart.controller, {
     "metadata.namespace": chart.namespace,
     "metadata.name": pod,
   });
+  const more = [`--kubeconfig=${kubeconfig}`, `--router-profile=${profileFile}`];
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
       ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),
@@ -151,7 +157,7 @@ export async function makeController(
     };
     const [command = "", ...args] = argsForRig(chart.controller, controllerFates);
     // Instead of what a pod finds in its environment and in the folder of its service account.
-    return startPart(subject, command, logs, [...args, `--kubeconfig=${kubeconfig}`], env);
+    return startPart(subject, command, logs, [...args, ...more], env);
   });
 }
 

@@ -56,6 +56,8 @@ export class Router {
         join(pool, "router"),
       ],
       ...["--pool", door.pool, "--exporter", "loop", "--timing-scale", "0"],
+      // The controllers are told so: volumes grow under their pods.
+      ...["--behaviour", "grow=live"],
       ...door.user,
     ]);
     const router = new Router(part, pool, sshPort, controlPort);

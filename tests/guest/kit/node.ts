@@ -1,6 +1,7 @@
 // A node in a guest: the driver's own objects on the guest's kernel, and volumes that the same kernel's target exports.
 
-import { nodeFlags, readNodeFlags } from "../../../src/cli/node_flags.ts";
+import { nodeFlags } from "../../../src/cli/config/flag_tables.ts";
+import { readNodeFlags } from "../../../src/cli/node_flags.ts";
 import { type NodeParts, openNodeDeps } from "../../../src/cli/serve/node.ts";
 import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
 import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
@@ -116,6 +117,11 @@ export class GuestVolume extends TestVolume {
 
   override export(hosts?: readonly string[]): void {
     this.nvmet.serve(this.nqn, this.device ?? this.image, hosts);
+  }
+
+  /** Exports it again after it was withdrawn, as a router does that keeps identities. */
+  exportAgain(): void {
+    this.nvmet.serveAgain(this.nqn, this.device ?? this.image);
   }
 
   override withdraw(): void {

@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { makeLink } from "../../../src/simulator/host/links.ts";
+import { systemRandom } from "../../../src/host/random.ts";
+import { type ExportAccess, newIdentity } from "../../../src/simulator/model/exports.ts";
 import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
 
 /** Where the kernel's target is configured. */
@@ -14,6 +16,7 @@ export class NvmetTarget {
   /** Addresses of the guest; each export is reached at all of them. */
   readonly addresses: readonly string[];
   readonly #exporter: NvmetExporter;
+  readonly #accesses = new Map<string, ExportAccess>();
 
   /** Adds to the loopback interface what it lacks of the addresses. */
   constructor(addresses: readonly string[]) {
@@ -29,10 +32,25 @@ export class NvmetTarget {
     }
   }
 
-  /** Exports a file or a device, to everybody or to those hosts. */
-  serve(nqn: string, path: string, hosts?: readonly string[]): void {
-    this.#exporter.serve(nqn, path, { port: targetPort, hosts, sizeBytes: 0n });
+  /** Exports a file or a device, to everybody or to those hosts. It is a new namespace each time, as on a router. */
+  serve(nqn: string, path: string, hosts?: readonly string[], identity = newIdentity(systemRandom)): void {
+    const access = { port: targetPort, hosts, sizeBytes: 0n, identity };
+    this.#accesses.set(nqn, access);
+    this.#exporter.serve(nqn, path, access);
     for (const address of this.addresses.slice(1)) this.link(nqn, address);
+  }
+
+  /** Ends an export and begins it anew, as a reboot of the router does, under its identity or a new one. */
+  reboot(nqn: string, path: string, identity: "kept" | "new-per-export"): void {
+    this.#exporter.withdraw(nqn);
+    if (identity === "kept") this.serveAgain(nqn, path);
+    else this.serve(nqn, path, this.#accesses.get(nqn)!.hosts);
+  }
+
+  /** Exports again what was withdrawn, to the same hosts and under the same identity. */
+  serveAgain(nqn: string, path: string): void {
+    const { hosts, identity } = this.#accesses.get(nqn)!;
+    this.serve(nqn, path, hosts, identity);
   }
 
   /** Ends an export; whoever is connected is cut off. */
@@ -53,7 +71,7 @@ export class NvmetTarget {
 
   /** Says who may connect; undefined lets everybody in. */
   allow(nqn: string, hosts: readonly string[] | undefined): void {
-    this.#exporter.change(nqn, { port: targetPort, hosts, sizeBytes: 0n });
+    this.#exporter.change(nqn, { ...this.#accesses.get(nqn)!, hosts });
   }
 
   /** Takes the namespace out of an export, or puts it back. */

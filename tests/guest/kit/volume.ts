@@ -95,9 +95,13 @@ export class GuestVolume {
 
   /** Unpublishes it on a node and unstages it there. */
   async detach(node: CsiClients["node"]): Promise<void> {
-    const request = { volumeId: this.id, targetPath: this.target };
-    await untilOk(() => node.call("NodeUnpublishVolume", request, callMs));
+    await untilOk(() => this.unpublishOn(node));
     await untilOk(() => this.unstage(node));
+  }
+
+  /** Unpublishes it on a node, by one call. */
+  async unpublishOn(node: CsiClients["node"]): Promise<void> {
+    await node.call("NodeUnpublishVolume", { volumeId: this.id, targetPath: this.target }, callMs);
   }
 
   /** Stages it on a node, by one call. */
@@ -121,14 +125,23 @@ export class GuestVolume {
   }
 }
 
-/** Calls again after what may pass, as an orchestrator does, for at most so long; answers what the call answers. */
-export async function untilOk<T>(call: () => Promise<T>, limitSeconds = 120): Promise<T> {
+/**
+ * Calls again after what may pass, as an orchestrator does, for at most so long; answers what the call answers.
+ *
+ * @param alsoPassing further codes that may pass
+ */
+export async function untilOk<T>(
+  call: () => Promise<T>,
+  limitSeconds = 120,
+  alsoPassing: readonly string[] = [],
+): Promise<T> {
   const untilMs = performance.now() + limitSeconds * 1000;
   for (;;) {
     try {
       return await call();
     } catch (error) {
-      if (!passing.includes(codeOf(error) ?? "") || performance.now() > untilMs) throw error;
+      const code = codeOf(error) ?? "";
+      if (![...passing, ...alsoPassing].includes(code) || performance.now() > untilMs) throw error;
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }

@@ -9,7 +9,7 @@ export const suite: Suite = {
   limitMinutes: 15,
   run: async (bench) => {
     const guest = await bench.guest({ memoryMiB: 2048 });
-    const groups = ["names", "reads", "sizes", "contents"];
+    const groups = ["names", "reads", "sizes", "contents", "reboots"];
     // To catch mkfs in the middle takes a device so slow that it takes minutes.
     await bench.inside(guest, tests, isLong ? [...groups, "mkfs"] : groups);
   },

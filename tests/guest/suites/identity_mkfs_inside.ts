@@ -93,6 +93,9 @@ for (const capability of [ext4, xfs]) {
         /its size is not the one it was published with/,
       );
       await stage({ size: String(volume.sizeBytes + 4096n) }, "identity-mismatch", /size/);
+      // As a router that reboots gives the export another identity: the epoch, the size and the NQN say what it is.
+      await sh(`nvme disconnect -n ${volume.nqn} || :`);
+      volume.nvmet.setUuid(volume.nqn, "01234567-89ab-4cde-8f01-23456789abcd");
       const [, tookMs] = await timed(node.stage(volume, { capability }));
       await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "works");
       await node.unstage(volume);
@@ -111,26 +114,20 @@ for (const capability of [ext4, xfs]) {
 }
 
 interruptedTests.add(
-  "a mkfs that was killed in one epoch is not made again in the next, nor on another device",
+  "a mkfs that was killed in one epoch is not made again in the next",
   async (node) => {
     const volume = await slow(node, sizes.ext4);
     const { stage, pid } = await stopped(node, volume, ext4, "mkfs.ext4");
     const assertUntouched = await killed(stage, pid, volume);
-    await sh(`nvme disconnect -n ${volume.nqn} || :`);
-    volume.nvmet.setUuid(volume.nqn, "01234567-89ab-4cde-8f01-23456789abcd");
-    const said = [await refusal(node.stage(volume), "identity-mismatch", /expected id=/)];
-    await assertUntouched();
     volume.nextEpoch();
-    said.push(
-      await refusal(
-        node.stage(volume),
-        "precondition",
-        /not on record as never written|data of no known kind/,
-      ),
+    const said = await refusal(
+      node.stage(volume),
+      "precondition",
+      /not on record as never written|data of no known kind/,
     );
     await assertUntouched();
     await node.unstage(volume);
     await volume.unmap();
-    return said.join("; ");
+    return said;
   },
 );

@@ -9,9 +9,17 @@ export const suite: Suite = {
   limitMinutes: 15,
   run: async (bench) => {
     const joined = await bench.guest({ memoryMiB: 2048, multipath: true });
-    await bench.inside(joined, tests, "connection use loss size namespace withdrawal offer path".split(" "));
+    await bench.inside(
+      joined,
+      tests,
+      "connection use loss size namespace withdrawal offer path fence digest".split(" "),
+    );
     await joined.end();
     const apart = await bench.guest({ memoryMiB: 2048, multipath: false });
     await bench.inside(apart, tests, ["loss", "namespace", "withdrawal", "path"]);
+    await apart.end();
+    // It gives a connection up at the first refusal.
+    const newer = await bench.guest({ memoryMiB: 2048, kernel: "backports" });
+    await bench.inside(newer, tests, ["fence"]);
   },
 };

@@ -73,8 +73,8 @@ sizeRows.add(
     const [why, waitedMs] = await timed(
       refusal(
         node.service.expand(request, callWithin(3_000)),
-        "unavailable",
-        new RegExp(`its size stays ${small * 2n}`),
+        "precondition",
+        new RegExp(`its device keeps its size: .* size=${small * 2n}`),
       ),
     );
     await node.unpublish(volume);
@@ -182,7 +182,7 @@ namespaceRows.add(
     const said = await refusal(node.publish(volume, { capability }), "precondition", /device is gone/);
     const request = node.stageRequest(volume, { capability });
     const [stage, tookMs] = await timed(
-      refusal(node.service.stage(request, callWithin(3_000)), "unavailable", /does not appear/),
+      refusal(node.service.stage(request, callWithin(20_000)), "in-use", /restart the pods that use it/),
     );
     await node.unpublish(volume);
     await node.unstage(volume);

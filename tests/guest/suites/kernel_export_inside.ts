@@ -15,17 +15,25 @@ import { block, call } from "../../node/harness.ts";
 
 const small = 32n << 20n;
 /** The kernel counts attempts: short waits make short tests. */
-const impatient = { volumeContext: { reconnectDelay: "1" } };
+export const impatient = { volumeContext: { reconnectDelay: "1" } };
 
 /** Writes numbered lines, each synced, until it is told to stop or fails; answers what it came to. */
-class Writer {
+export class Writer {
   readonly #child: Deno.ChildProcess;
   readonly #path: string;
+  readonly #synced = Deno.makeTempFileSync();
 
   constructor(path: string) {
     this.#path = path;
-    const loop = 'i=0; while i=$((i + 1)) && echo "$i" >> "$1" && sync -d "$1"; do :; done; exit 7';
-    this.#child = new Deno.Command("/usr/bin/sh", { args: ["-c", loop, "writer", path] }).spawn();
+    const loop =
+      'i=0; while i=$((i + 1)) && echo "$i" >> "$1" && sync -d "$1"; do echo "$i" > "$2"; done; exit 7';
+    const args = ["-c", loop, "writer", path, this.#synced];
+    this.#child = new Deno.Command("/usr/bin/sh", { args }).spawn();
+  }
+
+  /** The last line whose sync went through. */
+  get acknowledged(): number {
+    return Number(Deno.readTextFileSync(this.#synced));
   }
 
   get count(): number {
@@ -90,7 +98,7 @@ withdrawalRows.add(
       volume.withdraw();
       await until("connecting", async () => (await node.states(volume)).join() === "connecting");
       assert.ok((await node.problems(volume)).includes("ConnectionLost"));
-      volume.export();
+      volume.exportAgain();
       const backMs = await until("live", async () => (await node.states(volume)).join() === "live");
       const onMs = await writer.proceeds();
       assert.equal(mountOptions(node.staging("pvc-1")), "rw");

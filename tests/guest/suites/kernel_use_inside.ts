@@ -179,8 +179,10 @@ useRows.add(
     await sh("losetup -D");
     await until("detached", async () => (await sh("losetup -a")) === "");
     await sh(`dmsetup create over --table '0 1024 linear ${device} 0'`);
-    said.push(await refusal(node.unstage(volume), "in-use", /cannot be opened exclusively/));
+    said.push(await refusal(node.unstage(volume), "in-use", /itself uses .* by \/dev\/dm-[0-9]+ \(over\)/));
+    assert.deepEqual(await node.problems(volume), ["UsedByNode"]);
     await sh("dmsetup remove over");
+    assert.deepEqual(await node.problems(volume), []);
     assert.deepEqual(await node.states(volume), ["live"]);
     await node.unstage(volume);
     return said.map((text) => /as (.*?):? volume=/.exec(text)![1]!.replaceAll(node.folder, "")).join("; ");

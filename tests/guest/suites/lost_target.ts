@@ -3,7 +3,7 @@ import type { Random } from "../../../src/volume/ports/system.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume, untilOk } from "../kit/volume.ts";
-import { type Field, imageOf, makeField } from "./two_nodes/field.ts";
+import { type Field, imageOf, keepsIdentity, makeField } from "./two_nodes/field.ts";
 import { isLong } from "../../support/long.ts";
 import { type Writer, writtenBlocks } from "./writers/writer.ts";
 import { startRouter } from "../kit/driver.ts";
@@ -211,7 +211,7 @@ async function cutRouterPower({ routerGuest, router }: Field): Promise<readonly 
 async function restoreRouter(field: Field, disks: readonly DiskEntry[]): Promise<Field> {
   const { routerGuest } = field;
   await routerGuest.boot();
-  const router = await startRouter(routerGuest, { disk: routerGuest.disk("pool") });
+  const router = await startRouter(routerGuest, { disk: routerGuest.disk("pool"), flags: keepsIdentity });
   await writeThrough({ ...field, router });
   for (const disk of disks) {
     const own = Object.fromEntries(

@@ -4,7 +4,7 @@ import type { Random } from "../../../src/volume/ports/system.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume } from "../kit/volume.ts";
-import { listProfile, Migration } from "./two_nodes/migration.ts";
+import { listProfile, Migration, settleMs } from "./two_nodes/migration.ts";
 import { type Field, makeField, startController } from "./two_nodes/field.ts";
 import { Contest, type Trouble, troubles } from "./two_nodes/round.ts";
 import { isLong } from "../../support/long.ts";
@@ -13,7 +13,7 @@ import { isLong } from "../../support/long.ts";
 const volumeBytes = 64 << 20;
 
 /** Nodes look for what was taken from them, and believe it, sooner than usual. */
-const nodeFlags = ["--fence-interval", "2s", "--fence-settle-time", "8s"];
+const nodeFlags = ["--fence-interval", "1s", "--fence-settle-time", `${settleMs}ms`];
 
 /** That a node which was not asked cannot write any more, whatever befell it. */
 export const suite: Suite = {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import type { Capability } from "../../../../src/volume/model/capabilities.ts";
+import { systemRandom } from "../../../../src/host/random.ts";
+import { type ExportAccess, newIdentity } from "../../../../src/simulator/model/exports.ts";
 import type { NvmetExporter } from "../../../../src/simulator/model/nvmet_exporter.ts";
 import { callContext, freshNode, type NodeCall, nqnPrefix } from "./node.ts";
 /** What is on a volume. */
@@ -34,6 +36,7 @@ export class Volume {
   readonly #data = new Map<string, Uint8Array<ArrayBuffer>>();
   #epoch = 1;
   #sizeBytes: bigint;
+  #identity = newIdentity(systemRandom);
 
   constructor(location: Place, id: string, kind: Kind) {
     this.#location = location;
@@ -116,11 +119,12 @@ export class Volume {
   }
 
   export(): void {
-    this.#location.exporter.serve(this.nqn, this.image, {
-      port,
-      hosts: undefined,
-      sizeBytes: this.#sizeBytes,
-    });
+    this.#identity = newIdentity(systemRandom);
+    this.#location.exporter.serve(this.nqn, this.image, this.#access);
+  }
+
+  get #access(): ExportAccess {
+    return { port, hosts: undefined, sizeBytes: this.#sizeBytes, identity: this.#identity };
   }
 
   withdraw(): void {
@@ -137,7 +141,7 @@ export class Volume {
   grow(): void {
     this.#sizeBytes += sizes[this.kind].growth;
     Deno.truncateSync(this.image, Number(this.#sizeBytes));
-    this.#location.exporter.change(this.nqn, { port, hosts: undefined, sizeBytes: this.#sizeBytes });
+    this.#location.exporter.change(this.nqn, this.#access);
   }
 
   /** Writes one more piece of data where it is staged, to its end: then it is on the target. */

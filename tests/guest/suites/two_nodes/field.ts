@@ -29,6 +29,14 @@ export interface Field {
   readonly stamping: Stamping;
 }
 
+/** A router whose namespaces are the same after a toggle of the export and a boot: its hosts come back and go on. */
+export const keepsIdentity: readonly string[] = [
+  "--behaviour",
+  "identity=kept",
+  "--behaviour",
+  "bootIdentity=kept",
+];
+
 /** How a {@linkcode Field} is made. */
 export interface FieldOptions {
   readonly nodes: readonly string[];
@@ -55,7 +63,7 @@ export async function makeField(bench: Bench, options: FieldOptions): Promise<Fi
     };
   });
   const [router, stamping, ...nodes] = await Promise.all([
-    startRouter(routerGuest, { disk: routerGuest.disk("pool") }),
+    startRouter(routerGuest, { disk: routerGuest.disk("pool"), flags: keepsIdentity }),
     Stamping.install(bench.folder, Object.values(guests)),
     ...started,
   ]);

@@ -2,18 +2,26 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { formatProfile } from "../../../../src/router_profile/profile.ts";
 import { profiles } from "../../../../src/simulator/profile.ts";
+import { settleTimesToUnstage } from "../../../../src/volume/rules/fence.ts";
 import type { HostController } from "../../kit/host_controller.ts";
-import { GuestVolume } from "../../kit/volume.ts";
+import { GuestVolume, untilOk } from "../../kit/volume.ts";
 import type { FoundStamp, Writer } from "../writers/writer.ts";
 import { type Field, type FieldNode, imageOf } from "./field.ts";
 
+/** The settle time of the nodes, in milliseconds. */
+export const settleMs = 3_000;
+/** How long a lack lasts before an unstage may cut a volume off, in milliseconds. */
+const lackMs = settleTimesToUnstage * settleMs;
+/** Longest that an unpublish and an unstage may take each then, in seconds. */
+const unstageSeconds = 4 * lackMs / 1000;
 /** Longest until a connection is back or given up, in seconds; a few where nothing else runs. */
 const queueSeconds = 90;
 
-/** Writes what a probe would have found out about the simulated router: that it goes by a list of hosts. */
+/** Writes what a probe would have found out about the simulated router: its list of hosts, and that namespaces stay. */
 export async function listProfile(folder: string): Promise<string> {
   const path = join(folder, "profile.json");
-  await Deno.writeTextFile(path, formatProfile({ ...profiles[0]!, answers: { allowHost: "list" } }));
+  const answers = { allowHost: "list", identity: "kept" } as const;
+  await Deno.writeTextFile(path, formatProfile({ ...profiles[0]!, answers }));
   return path;
 }
 
@@ -43,7 +51,11 @@ export class Migration {
     return migration;
   }
 
-  /** The first node leaves without being asked; not one block of its comes to the disk any more. */
+  /**
+   * The first node leaves without being asked; not one block of its comes to the disk any more. It sees only that its
+   * target lacks the volume, so that its connection lasts until its kubelet asks to unpublish: its writer hangs till
+   * then, whoever kills it.
+   */
   async leaveFenced(): Promise<string> {
     const [detachingNode, other] = this.#field.nodes as [FieldNode, FieldNode];
     const nqn = this.#volume.nqn(detachingNode.id);
@@ -58,15 +70,27 @@ export class Migration {
       },
     );
     const backMs = performance.now() - unpublishedMs;
-    await detachingNode.guest.until(`! grep -qxF '${nqn}' /sys/class/nvme/*/subsysnqn`, {
-      limitSeconds: queueSeconds,
-    });
-    const releaseMs = performance.now() - unpublishedMs;
+    const writer = this.#writers.get(detachingNode)!;
+    await writer.beginKill();
+    const askedMs = performance.now();
+    const { node } = detachingNode.driver.clients;
+    // The target is busy for as long as the writer hangs.
+    await untilOk(() => this.#volume.unpublishOn(node), unstageSeconds, ["FAILED_PRECONDITION"]);
+    await untilOk(() => this.#volume.unstage(node), unstageSeconds);
+    const releaseMs = performance.now() - askedMs;
+    await writer.ended(queueSeconds);
+    const left = await detachingNode.guest.run(
+      `grep -lxF '${nqn}' /sys/class/nvme/*/subsysnqn; grep -F ${this.#volume.id} /proc/self/mountinfo`,
+    );
+    assert.equal(left.stdout, "");
+    assert.ok(
+      releaseMs > lackMs,
+      `it was cut off after ${releaseMs} ms, for a lack of less than ${lackMs} ms`,
+    );
     assert.deepEqual(await this.#stampsOf(detachingNode), before, "blocks of the node that left have come");
     await this.#write(other, 1_000_000);
-    await this.#leave(detachingNode);
     return `not one block came; the other was back after ${(backMs / 1000).toFixed(1)} s, ` +
-      `and the leaver has let go after ${(releaseMs / 1000).toFixed(1)} s`;
+      `and the leaver has let go ${(releaseMs / 1000).toFixed(1)} s after it was asked to`;
   }
 
   /** The first node joins again, and leaves where the router's list is not known: that is said, and it is so. */

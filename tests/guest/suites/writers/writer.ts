@@ -119,7 +119,17 @@ export class Writer {
 
   /** Kills it, and waits until it is gone: a write that hangs keeps it until it fails. */
   async kill(limitSeconds = 60): Promise<void> {
+    await this.beginKill(limitSeconds);
+    await this.ended(limitSeconds);
+  }
+
+  /** Kills it without waiting for its end. */
+  async beginKill(limitSeconds = 60): Promise<void> {
     await this.#guest.run(`kill -KILL -${await this.#command.pid}`, { limitSeconds });
+  }
+
+  /** Waits until it is gone. */
+  async ended(limitSeconds: number): Promise<void> {
     const limit = Promise.withResolvers<never>();
     const timer = setTimeout(
       () =>

@@ -1,6 +1,8 @@
 /**
  * A queue in which keys take turns: whoever asks for much waits behind its own requests, not in front of others'.
  *
+ * It runs nothing itself: what is taken out may run beside others of its key, which a `KeyedQueue` rules out.
+ *
  * Items of one key keep their order.
  */
 export class FairQueue<Item> {

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import {
+  aPublish,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
+import type { PublishRequest } from "../../volume/rules/publish.ts";
+import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume } from "./unpublish.ts";
+
+const context = testContext();
+
+/** A controller on a router with the volume `pvc-1`. */
+function controller(record: Partial<VolumeRecord>) {
+  const { store, deps, notes } = testController({ unexportGraceMs: 0 });
+  store.put(aDisk(aRecord(record)));
+  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
+  const blankEpoch = () => {
+    const parsed = parseComment(store.disks.get("pvc-1")?.comment ?? "");
+    return parsed.state === "record" ? parsed.comment.record.blankEpoch : undefined;
+  };
+  return { deps, notes, unpublish, blankEpoch };
+}
+
+/** What the owner of the claim has allowed, and for what it was asked. */
+function consenting(made: ReturnType<typeof controller>, allowed: number) {
+  const asked: number[] = [];
+  const consents = {
+    claimOf: () => ({ namespace: "apps", name: "data" }),
+    allowsFormat: (_: string, counter: number) => {
+      asked.push(counter);
+      return Promise.resolve(counter === allowed);
+    },
+  };
+  const deps = { ...made.deps, consents };
+  const publish = (over: Partial<PublishRequest> = {}) =>
+    publishVolume(deps, "pvc-1", aPublish("a", over), testParameters, context);
+  return { asked, publish };
+}
+
+Deno.test("publishVolume() lets a claim's owner allow one format, in exactly the epoch that begins, once", async () => {
+  const made = controller({ epoch: { counter: 1, nonce: "0123abcd" }, blankEpoch: 1 });
+  const { asked, publish } = consenting(made, 3);
+  const refused = await publish();
+  assert.deepEqual([refused["mayFormat"], refused["claim"]], ["false", "apps/data"]);
+  assert.equal((await publish())["mayFormat"], "false", "the epoch that runs stays as it began");
+  assert.deepEqual(asked, [2]);
+  await made.unpublish();
+  const allowed = await publish();
+  assert.deepEqual([allowed["mayFormat"], allowed["claim"]], ["true", undefined]);
+  assert.equal(made.blankEpoch(), 3);
+  await made.unpublish();
+  assert.equal((await publish())["mayFormat"], "false", "it is inert from then on");
+  assert.deepEqual(asked, [2, 3, 4]);
+});
+
+Deno.test("publishVolume() asks for no consent that could not count", async () => {
+  const epoch = { counter: 1, nonce: "0123abcd" };
+  const block: Partial<PublishRequest> = { capability: { access: "block", mode: "single-node-writer" } };
+  const cases: [string, Partial<VolumeRecord>, Partial<PublishRequest>][] = [
+    ["its first epoch", { epoch: { ...epoch, counter: 0 } }, {}],
+    ["a clone", { epoch, source: "v:pvc-9" }, {}],
+    ["only read", { epoch }, { readOnly: true }],
+    ["a block volume", { epoch, capabilities: "block/w" }, block],
+  ];
+  for (const [name, record, request] of cases) {
+    const { asked, publish } = consenting(controller(record), 2);
+    const context = await publish(request);
+    assert.deepEqual([asked, context["claim"]], [[], undefined], name);
+  }
+});
+
+Deno.test("publishVolume() goes without the consent of a cluster that does not answer", async () => {
+  const made = controller({ epoch: { counter: 1, nonce: "0123abcd" } });
+  const allowsFormat = () => Promise.reject(new Error("the API server is away"));
+  const deps = { ...made.deps, consents: { claimOf: () => undefined, allowsFormat } };
+  const published = await publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
+  assert.deepEqual([published["mayFormat"], published["claim"]], ["false", undefined]);
+  assert.match(made.notes.join(), /allows a format cannot be read/);
+});

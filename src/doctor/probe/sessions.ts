@@ -1,0 +1,41 @@
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
+import { ros } from "../../routeros/console/command.ts";
+import { change, connect, hostOf, serves, withExport } from "./exports.ts";
+import { type HostLink, NoAnswer, type Probe } from "./question.ts";
+
+/** How long a session may take to end after what ends it, in milliseconds. */
+const endsWithinMs = 1000;
+
+/** Whether a change of a disk's comment or of its allowed hosts ends the sessions of those who are connected. */
+export async function askLiveChange(probe: Probe): Promise<RouterBehaviours["liveChange"]> {
+  return await withExport(probe, "live", async (disk) => {
+    await using link = await connectAndRead(probe, disk.nqn);
+    const hosts = [1, 2].map((number) => hostOf(probe, number).nqn).join(",");
+    for (const what of [ros`comment=${"changed"}`, ros`nvme-tcp-server-allow-host-name=${hosts}`]) {
+      await change(probe, disk, what);
+      if (!await goesOn(probe, link)) return "ends-sessions";
+    }
+    return "harmless";
+  });
+}
+
+/** Whether another disk that comes, is exported, withdrawn and removed ends the sessions of those who are connected. */
+export async function askOtherDisks(probe: Probe): Promise<RouterBehaviours["otherDisks"]> {
+  return await withExport(probe, "one", async (disk) => {
+    await using link = await connectAndRead(probe, disk.nqn);
+    const during = await withExport(probe, "two", () => goesOn(probe, link));
+    return during && await goesOn(probe, link) ? "harmless" : "ends-sessions";
+  });
+}
+
+async function connectAndRead(probe: Probe, nqn: string): Promise<HostLink> {
+  const link = await connect(probe, nqn);
+  if (await serves(probe, link)) return link;
+  await link[Symbol.asyncDispose]();
+  throw new NoAnswer("the host cannot read from the export even before anything is changed");
+}
+
+async function goesOn(probe: Probe, link: HostLink): Promise<boolean> {
+  await probe.clock.sleep(endsWithinMs, probe.signal);
+  return await serves(probe, link);
+}

@@ -1,0 +1,118 @@
+import { advice, type Fix } from "../../volume/model/finding.ts";
+
+/** A value as the router's console takes it. */
+function quoted(value: string): string {
+  return `"${value.replace(/[\\"$]/g, (character) => `\\${character}`)}"`;
+}
+
+/** The name of a group that this driver's users are in, as the quick start makes it. */
+const group = "rds-csi";
+
+/**
+ * What puts right what is found at a router. `…`, FILE and NODES stand for what only a person knows.
+ *
+ * A test runs every entry that has commands: it mends what it is printed for, and changes nothing else.
+ */
+export const routerFixes = {
+  address: () => advice("--rds-address ADDRESS"),
+  sshRefused: (): Fix => ({
+    commands: ['/ip/service/enable [find where name="ssh"]'],
+    after: '; if it is enabled, --rds-port with the port of /ip/service/print where name="ssh"',
+  }),
+  sshSilent: (port: number): Fix => ({
+    commands: [
+      `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
+    ],
+  }),
+  hostKeyUnknown: (address: string, port: number): Fix => ({
+    commands: [`ssh-keyscan -p ${port} -t ed25519,rsa ${address}`],
+  }),
+  hostKeyLine: (line: string, address: string, port: number): Fix => ({
+    before:
+      `--rds-host-key '${line}' after comparing it with what a machine prints that nobody can be in between of, ` +
+      "such as at the management port: ",
+    commands: [`ssh-keyscan -p ${port} -t ed25519,rsa ${address}`],
+  }),
+  noPassword: (user: string): Fix => ({
+    commands: [`/user/set [find where name=${quoted(user)}] password=…`],
+  }),
+  credentials: () => advice("--rds-key FILE or --rds-password-file FILE"),
+  secretMissing: (flag: string) =>
+    advice(
+      `--${flag} with the path at which this process sees the file; in the chart, the Secret that holds it`,
+    ),
+  keyPublic: () => advice("--rds-key with the private half, whose file has the same name without .pub"),
+  keyUnusable: (user: string): Fix => ({
+    before: "a key for the driver alone, without a passphrase: ",
+    commands: ["ssh-keygen -t ed25519 -N '' -f rds-csi-key"],
+    after: `; then upload rds-csi-key.pub to the router, ${
+      keyImport(user, "rds-csi-key.pub")
+    } there, and --rds-key`,
+  }),
+  keyRefused: (user: string): Fix => ({ commands: [keyImport(user, "FILE.pub")] }),
+  passwordRefused: (user: string): Fix => ({
+    before:
+      "--rds-password-file with the password that the router has, --rds-key FILE where passwords are not taken, or ",
+    commands: [`/user/set [find where name=${quoted(user)}] password=…`],
+  }),
+  policy: (user: string): Fix => ({
+    commands: [
+      `:if ([:len [/user/group/find where name="${group}"]] = 0) do={/user/group/add name=${group} policy=ssh,read,write} ` +
+      `else={/user/group/set [find where name="${group}"] policy=ssh,read,write}`,
+      `/user/set [find where name=${quoted(user)}] group=${group}`,
+    ],
+  }),
+  policyUnclear: (): Fix => ({ commands: ["/user/group/print"] }),
+  sessions: (): Fix => ({ commands: ['/ip/service/set [find where name="ssh"] max-sessions=20'] }),
+  upgrade: () => advice("upgrade RouterOS, at a time when volumes may wait: the router boots for it"),
+  packageMissing: (name: string, appliesChanges: boolean): Fix => ({
+    before:
+      `upload the package ${name} of the router's own version and architecture, then, as the router boots for it, at ` +
+      "a time when volumes may wait: ",
+    commands: [appliesChanges ? "/system/package/apply-changes" : "/system/reboot"],
+  }),
+  packageDisabled: (name: string, appliesChanges: boolean): Fix => ({
+    before: "at a time when volumes may wait, as the router boots: ",
+    commands: [
+      `/system/package/enable ${name}`,
+      appliesChanges ? "/system/package/apply-changes" : "/system/reboot",
+    ],
+  }),
+  clockUnknown: (): Fix => ({ commands: ["/system/clock/print"] }),
+  clockOff: (): Fix => ({
+    before: "find out which of the two is wrong, and where they get their time from; the router: ",
+    commands: ["/system/ntp/client/print"],
+  }),
+  poolLook: (slot = ""): Fix => ({
+    commands: [slot === "" ? "/disk/print detail" : `/disk/print detail where slot~${quoted(slot)}`],
+  }),
+  labelLook: (label: string): Fix => ({
+    commands: [`/disk/print detail where fs-label=${quoted(label)}`],
+  }),
+  poolUnmounted: (slot: string): Fix => ({
+    before: "if its file system is meant to be used on the router: ",
+    commands: [`/disk/set [find where slot=${quoted(slot)}] disabled=no mount-filesystem=yes`],
+  }),
+  overcommit: () => advice("--overcommit 1"),
+  basePath: (path: string) => advice(`--base-path ${path}`),
+  folderMissing: (name: string): Fix => ({ commands: [`/file/add type=directory name=${quoted(name)}`] }),
+  clusterId: () => advice("--cluster-id ID"),
+  legacySnapshots: () => advice("rds-csi audit --foreign names them"),
+  probeLeftovers: (folder: string) =>
+    advice(`rds-csi doctor --probe --base-path ${folder} removes them before it asks anything`),
+  recordDamaged: (slot: string): Fix => ({
+    commands: [`/disk/set [find where slot=${quoted(slot)}] comment="…"`],
+    after: " with its comment from a backup or an /export",
+  }),
+  exportsLook: (): Fix => ({ commands: ["/disk/print where nvme-tcp-export"] }),
+  nvmeSilent: (port: number): Fix => ({
+    commands: [
+      `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
+    ],
+    after: ", or --nvme-address ADDRESS",
+  }),
+} as const;
+
+function keyImport(user: string, file: string): string {
+  return `/user/ssh-keys/import user=${user} public-key-file=${file}`;
+}

@@ -1,0 +1,54 @@
+import { type Fragment, ros } from "../../routeros/console/command.ts";
+import { parseRows } from "../../routeros/console/json.ts";
+import { type Finding, problem } from "../../volume/model/finding.ts";
+import { routerFixes } from "./fixes.ts";
+
+/** A Btrfs file system as the router sees it on a disk. */
+export interface LabelledDisk {
+  readonly slot: string;
+  /** As "raid", "file" or "partition". */
+  readonly kind: string;
+  /** Slot of the disk that it is a part of; "" when it is none. */
+  readonly parent: string;
+  readonly label: string;
+  readonly mounted: boolean;
+}
+
+/** Every disk in which the router sees a Btrfs file system, volumes included. */
+export const labelsQuery: Fragment =
+  ros`/disk print detail as-value proplist=slot,type,parent,fs-label,mounted where fs=${"btrfs"}`;
+
+/**
+ * Reads the frame of {@linkcode labelsQuery}.
+ *
+ * @throws {VolumeError} unavailable when a disk cannot be read
+ */
+export function parseLabels(frame: string): LabelledDisk[] {
+  return parseRows(frame, "list of labels").map((row) => ({
+    slot: row.text("slot"),
+    kind: row.text("type", ""),
+    parent: row.text("parent", ""),
+    label: row.text("fs-label", ""),
+    mounted: row.flag("mounted", false),
+  }));
+}
+
+/**
+ * One finding for each volume that has the label of a mounted pool, in itself or in a partition. RouterOS names a file
+ * system by its label, and whoever writes to a volume chooses what is in it. A member of a pool on several disks has the
+ * pool's label too, and is no volume.
+ */
+export function judgeLabels(disks: readonly LabelledDisk[], volumes: ReadonlySet<string>): Finding[] {
+  const labels = new Set(
+    disks.filter(({ mounted, kind }) => mounted && kind !== "file").map(({ label }) => label),
+  );
+  const isInVolume = ({ kind, parent }: LabelledDisk) => kind === "file" || volumes.has(parent);
+  return disks.filter((disk) => disk.label !== "" && labels.has(disk.label) && isInVolume(disk)).map((disk) =>
+    problem(
+      "pool",
+      `${disk.slot} holds a file system with the label ${disk.label}, as a pool does: whoever writes to that volume ` +
+        "wrote it, and subvolumes by that label are refused meanwhile",
+      routerFixes.labelLook(disk.label),
+    )
+  );
+}

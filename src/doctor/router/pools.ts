@@ -1,0 +1,189 @@
+import { type Fragment, ros } from "../../routeros/console/command.ts";
+import { parseRows, type Row } from "../../routeros/console/json.ts";
+import { stateOf } from "../../routeros/store/rows.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import { parseArrayState } from "../../volume/rules/array_state.ts";
+import { routerFixes } from "./fixes.ts";
+import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
+import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
+
+const poolName = "pool";
+/** Share of a pool below which its free space is worth a word. */
+const scarceShare = 20n;
+
+/** A disk that is not file-backed, as far as a pool on it goes. */
+export interface PoolDisk {
+  readonly slot: string;
+  /** "" when there is none that the router knows. */
+  readonly filesystem: string;
+  readonly label: string;
+  readonly mounted: boolean;
+  /** Without slashes; "" when it is not mounted. */
+  readonly mountPoint: string;
+  /** "" when the router does not say. */
+  readonly state: string;
+  readonly sizeBytes: bigint;
+  readonly freeBytes: bigint;
+  /** UUID of the file system, which all its drives share; "" when the router does not say. */
+  readonly filesystemUuid: string;
+  /** The slot of the array that it is a member of; "" when it is in none. */
+  readonly master: string;
+  /** Whether its array has given it up. */
+  readonly failed: boolean;
+  /** Whether it is exported as a whole: its file system is another machine's. */
+  readonly exported: boolean;
+}
+
+/** Whether the pools are mounted and well. */
+export const poolsCheck: RouterCheck = {
+  name: poolName,
+  essential: true,
+  async run(router, settings) {
+    const pools = judgePools(await readPoolDisks(router), settings);
+    const labelled = parseLabels(await router.read(poolName, labelsQuery));
+    const volumes = new Set((await router.inventory()).volumes.map(({ id }) => id));
+    return [...pools, ...judgeLabels(labelled, volumes)];
+  },
+};
+
+/** The disks on which pools can be. */
+export const poolDisksQuery: Fragment =
+  ros`/disk print detail as-value proplist=slot,fs,fs-label,mounted,mount-point,state,size,free where type!=${"file"}`;
+
+/** The same, with what they are made of. */
+const poolPartsQuery: Fragment =
+  ros`/disk print detail as-value proplist=slot,fs,fs-label,fs-uuid,mounted,mount-point,state,size,free,raid-master,raid-member-failed,nvme-tcp-export,iscsi-export where type!=${"file"}`;
+
+/** A RouterOS that does not know a key may refuse the whole question. */
+async function readPoolDisks(router: RouterClient): Promise<PoolDisk[]> {
+  try {
+    return parsePoolDisks(await router.read(poolName, poolPartsQuery));
+  } catch (error) {
+    if (!VolumeError.is(error, "unavailable")) throw error;
+    return parsePoolDisks(await router.read(poolName, poolDisksQuery));
+  }
+}
+
+/**
+ * Reads the frame of {@linkcode poolDisksQuery}, or of one with more keys.
+ *
+ * @throws {VolumeError} unavailable when a disk cannot be read
+ */
+export function parsePoolDisks(frame: string): PoolDisk[] {
+  return parseRows(frame, "list of pools").map((row) => ({
+    slot: row.text("slot"),
+    filesystem: row.text("fs", "").replace(/^-$/, ""),
+    label: row.text("fs-label", ""),
+    mounted: row.flag("mounted", false),
+    mountPoint: row.text("mount-point", "").replace(/^\/+|\/+$/g, ""),
+    state: stateOf(row),
+    sizeBytes: bytesOf(row, "size"),
+    freeBytes: bytesOf(row, "free"),
+    filesystemUuid: row.text("fs-uuid", ""),
+    master: row.isSet("raid-master") ? row.text("raid-master") : "",
+    failed: row.isSet("raid-member-failed"),
+    exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
+  }));
+}
+
+/** What the judgement of pools depends on beside the pools. */
+export type PoolSettings = Pick<CheckSettings, "basePaths" | "overcommit" | "allocation">;
+
+/** One finding a pool: mounted ones, and disks with a file system that is not mounted. */
+export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): Finding[] {
+  const mounted = disks.filter((disk) => disk.mounted && disk.mountPoint !== "");
+  const unmounted = disks.filter((disk) =>
+    !disk.mounted && disk.filesystem !== "" && !disk.exported &&
+    !mounted.some((pool) => isDriveOf(disk, pool))
+  );
+  const findings = [
+    ...mounted.map((pool) => judgeMounted(pool, disks)),
+    ...mounted.flatMap((pool) => judgePromises(pool, settings)),
+    ...unmounted.map(judgeUnmounted),
+  ];
+  if (mounted.length > 0) return findings;
+  return [
+    ...findings,
+    problem(poolName, "no pool is mounted, so that volumes have no place", routerFixes.poolLook()),
+  ];
+}
+
+/** Btrfs over several drives is mounted by one of them; the others only show that they belong to it. */
+function isDriveOf({ filesystem, filesystemUuid }: PoolDisk, pool: PoolDisk): boolean {
+  return filesystem === "btrfs" && pool.filesystem === "btrfs" && filesystemUuid !== "" &&
+    filesystemUuid === pool.filesystemUuid;
+}
+
+function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {
+  const { slot, mountPoint, filesystem, label, state, sizeBytes, freeBytes } = pool;
+  const others = disks.filter((disk) => disk !== pool && isDriveOf(disk, pool));
+  const text = [
+    filesystem,
+    label === "" ? "no label" : `label ${label}`,
+    ...others.length === 0 ? [] : [`with ${others.map((disk) => disk.slot).join(", ")}`],
+    ...(state === "" ? [] : [state]),
+  ];
+  const found = `/${mountPoint}: ${text.join(", ")}, ${formatBytes(freeBytes)} of ${
+    formatBytes(sizeBytes)
+  } free`;
+  const faults = [pool, ...others].flatMap((drive) => faultsBelow(drive, disks, new Set()));
+  if (!parseArrayState(state).sound || faults.length > 0) {
+    const reason = faults.length === 0 ? "its state is not clean" : faults.join(", ");
+    return problem(poolName, `${found}; ${reason}`, routerFixes.poolLook(slot));
+  }
+  if (filesystem === "btrfs" && label === "") {
+    return warning(poolName, `${found}; without a label its subvolumes cannot be named: no snapshots`);
+  }
+  if (freeBytes * scarceShare < sizeBytes) {
+    return warning(poolName, `${found}; what was promised to volumes may not be there when it is written`);
+  }
+  return fine(poolName, found);
+}
+
+/** What is wrong with the members of an array, and with theirs: a stripe over mirrors is clean while a mirror is not. */
+function faultsBelow({ slot }: PoolDisk, disks: readonly PoolDisk[], seen: Set<string>): string[] {
+  if (seen.has(slot)) return [];
+  seen.add(slot);
+  return disks.filter(({ master }) => master === slot).flatMap((member) => [
+    ...parseArrayState(member.state).sound ? [] : [`${member.slot} below it is ${member.state}`],
+    ...member.failed ? [`its member ${member.slot} has failed`] : [],
+    ...faultsBelow(member, disks, seen),
+  ]);
+}
+
+/** Promising more than there is works only where a volume takes no space that it does not use. */
+function judgePromises(pool: PoolDisk, { basePaths, overcommit, allocation }: PoolSettings): Finding[] {
+  const { mountPoint, filesystem } = pool;
+  const isUsed = basePaths.some((path) => poolOf(path) === mountPoint);
+  const inFull = allocation === undefined ? filesystem === "xfs" : allocation === "full";
+  if (!isUsed || !inFull || overcommit <= 1) return [];
+  const found = `/${mountPoint}: a volume takes its whole size there at once (${filesystem}), so that ` +
+    `--overcommit ${overcommit} promises what cannot be made`;
+  return [warning(poolName, found, routerFixes.overcommit())];
+}
+
+/** A file system that a router could mount, but does not; it may be meant so. */
+function judgeUnmounted({ slot, filesystem, label }: PoolDisk): Finding {
+  const name = label === "" ? filesystem : `${filesystem}, label ${label}`;
+  return warning(
+    poolName,
+    `${slot} (${name}) is not mounted`,
+    routerFixes.poolUnmounted(slot),
+  );
+}
+
+function bytesOf(row: Row, key: string): bigint {
+  return row.hasInteger(key) ? row.integer(key) : 0n;
+}
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/** A size for people: `6.6 TiB`. */
+export function formatBytes(bytes: bigint): string {
+  let value = Number(bytes);
+  let unit = 0;
+  for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+}

@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import type { Finding } from "../../volume/model/finding.ts";
+import { judgePools, parsePoolDisks, type PoolDisk, type PoolSettings } from "./pools.ts";
+
+const tebibyte = 1n << 40n;
+const pool: PoolDisk = {
+  slot: "raid1",
+  filesystem: "btrfs",
+  label: "pool",
+  mounted: true,
+  mountPoint: "pool",
+  state: "clean",
+  sizeBytes: 7n * tebibyte,
+  freeBytes: 3n * tebibyte,
+  filesystemUuid: "40437dbc-2318-45dc-817b-b3bb95cf48ab",
+  master: "",
+  failed: false,
+  exported: false,
+};
+/** A disk without a file system. */
+const bare: PoolDisk = {
+  ...pool,
+  slot: "nvme1",
+  filesystem: "",
+  label: "",
+  mounted: false,
+  mountPoint: "",
+  state: "",
+  freeBytes: 0n,
+  filesystemUuid: "",
+};
+const plain: PoolSettings = { basePaths: ["/pool/csi"], overcommit: 1, allocation: undefined };
+
+function ofPool(own: Partial<PoolDisk>): Finding {
+  const [finding, ...more] = judgePools([{ ...pool, ...own }], plain);
+  assert.deepEqual(more, []);
+  return finding!;
+}
+
+/** A stripe over two mirrors of two drives each, as RouterOS nests arrays. */
+function striped(mirror: Partial<PoolDisk> = {}, drive: Partial<PoolDisk> = {}): Finding[] {
+  const mirrors = [0, 1].map((n) => ({ ...bare, slot: `raid1-m${n}`, master: "raid1", state: "clean" }));
+  const drives = mirrors.flatMap(({ slot }) =>
+    ["a", "b"].map((n) => ({ ...bare, slot: slot + n, master: slot }))
+  );
+  mirrors[1] = { ...mirrors[1]!, ...mirror };
+  drives[3] = { ...drives[3]!, ...drive };
+  return judgePools([{ ...pool, filesystem: "xfs" }, ...mirrors, ...drives], plain);
+}
+
+const only = ([finding, ...more]: readonly Finding[]): Finding => {
+  assert.deepEqual(more, []);
+  return finding!;
+};
+const member: PoolDisk = { ...bare, filesystem: "btrfs", label: "pool", filesystemUuid: pool.filesystemUuid };
+
+const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
+  ["a clean pool", ofPool({}), "ok", /^\/pool: btrfs, label pool, clean, 3.0 TiB of 7.0 TiB free$/],
+  ["a pool of bytes", ofPool({ sizeBytes: 1536n, freeBytes: 1023n }), "ok", /1023 B of 1.5 KiB free$/],
+  ["a pool beyond units", ofPool({ sizeBytes: 1n << 62n, freeBytes: 1n << 62n }), "ok", /4096.0 PiB of/],
+  ["a pool without a state", ofPool({ state: "" }), "ok", /label pool, 3.0 TiB/],
+  ["a degraded pool", ofPool({ state: "degraded" }), "problem", /not clean/, /slot~"raid1"/],
+  ["Btrfs without a label", ofPool({ label: "" }), "warning", /no snapshots/],
+  ["XFS without a label", ofPool({ label: "", filesystem: "xfs" }), "ok", /xfs/],
+  ["a full pool", ofPool({ freeBytes: tebibyte / 4n }), "warning", /may not be there/],
+  [
+    "a pool that checks itself",
+    ofPool({ state: "clean, sync:repair, resync = 3%" }),
+    "ok",
+    /clean, sync:repair, resync = 3%, 3/,
+  ],
+  [
+    "a degraded pool that copies",
+    ofPool({ state: "degraded, sync:recover, recovery = 3%" }),
+    "problem",
+    /not clean/,
+    /raid1/,
+  ],
+  ["clean mirrors below a stripe", only(striped()), "ok", /^\/pool: xfs/],
+  [
+    "a mirror that copies below a stripe",
+    only(striped({ state: "clean, sync:resync" })),
+    "ok",
+    /^\/pool: xfs/,
+  ],
+  [
+    "a degraded mirror below a stripe",
+    only(striped({ state: "degraded" })),
+    "problem",
+    /raid1-m1 below it is degraded/,
+    /raid1/,
+  ],
+  [
+    "a failed drive below a stripe",
+    only(striped({}, { failed: true })),
+    "problem",
+    /its member raid1-m1b has failed/,
+    /raid1/,
+  ],
+  ["Btrfs over two drives", only(judgePools([pool, member], plain)), "ok", /label pool, with nvme1, clean/],
+  [
+    "a drive that another machine has",
+    only(judgePools([pool, { ...member, filesystem: "ext4", exported: true }], plain)),
+    "ok",
+    /./,
+  ],
+];
+
+for (const [what, finding, state, found, fix = /^$/] of cases) {
+  Deno.test(`doctor finds a pool with ${what} to be: ${state}`, () => {
+    assert.equal(finding.state, state);
+    assert.match(finding.found, found);
+    assert.match(finding.fix ?? "", fix);
+  });
+}
+
+Deno.test("judgePools() warns of a file system that is not mounted, unless it is a mounted one's drive", () => {
+  for (const other of [{ filesystemUuid: "another" }, { filesystemUuid: "" }, { filesystem: "xfs" }]) {
+    const [, finding] = judgePools([pool, { ...member, ...other }], plain);
+    assert.equal(finding!.state, "warning");
+    assert.match(finding!.found, /^nvme1 .* is not mounted$/);
+  }
+});
+
+Deno.test("judgePools() warns of overcommit where a volume takes its whole size at once", () => {
+  const warned = (own: Partial<PoolDisk>, settings: Partial<PoolSettings>) =>
+    judgePools([{ ...pool, ...own }], { ...plain, overcommit: 2, ...settings })
+      .filter(({ state }) => state === "warning").map((
+        { found, fix },
+      ) => [/takes its whole size/.test(found), fix]);
+  const expected = [[true, "--overcommit 1"]];
+  assert.deepEqual(warned({ filesystem: "xfs" }, {}), expected);
+  assert.deepEqual(warned({}, { allocation: "full" }), expected);
+  assert.deepEqual(warned({}, {}), [], "Btrfs, of which nothing is known");
+  assert.deepEqual(warned({ filesystem: "xfs" }, { allocation: "sparse" }), [], "it was measured");
+  assert.deepEqual(warned({ filesystem: "xfs" }, { overcommit: 1 }), []);
+  assert.deepEqual(warned({ filesystem: "xfs" }, { basePaths: ["/other/csi"] }), []);
+});
+
+Deno.test("judgePools() misses the pools when none is mounted, and names a file system that could be", () => {
+  const findings = judgePools([{ ...pool, mounted: false, mountPoint: "" }, bare], plain);
+  assert.deepEqual(findings.map(({ state }) => state), ["warning", "problem"]);
+  assert.match(findings[0]!.fix!, /slot="raid1"/);
+});
+
+Deno.test("parsePoolDisks() reads what a router says of hardware and of pools", () => {
+  const rows = [
+    { slot: "nvme1", fs: "-", size: 5, "raid-master": "raid1", "raid-member-failed": "yes" },
+    {
+      slot: "raid1",
+      fs: "btrfs",
+      "fs-label": "pool",
+      "fs-uuid": pool.filesystemUuid,
+      mounted: "yes",
+      "mount-point": "/pool",
+      state: ["clean", "sync:check"],
+      size: "10",
+      free: 4,
+      "raid-master": "none",
+      "raid-member-failed": false,
+      "nvme-tcp-export": "no",
+    },
+    { slot: "nvme2", "iscsi-export": true },
+  ];
+  assert.deepEqual(parsePoolDisks(JSON.stringify(rows)), [
+    { ...bare, sizeBytes: 5n, master: "raid1", failed: true },
+    { ...pool, state: "clean, sync:check", sizeBytes: 10n, freeBytes: 4n },
+    { ...bare, slot: "nvme2", sizeBytes: 0n, exported: true },
+  ]);
+});

@@ -1,0 +1,90 @@
+import { limitSignal } from "../async/deadline.ts";
+import { nodeDigest } from "../volume/model/record.ts";
+import type { DetachedNode, DetachedNodes } from "../volume/ports/cluster_ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
+import { type ClusterNode, reasonAgainstDetached } from "../volume/rules/detached_nodes.ts";
+import { ApiError, type KubernetesApi } from "./api.ts";
+import {
+  attachmentsPath,
+  csiNodesPath,
+  listKept,
+  nodesPath,
+  parseAttachment,
+  parseCsiNode,
+  parseNode,
+  type RawAttachment,
+  type RawCsiNode,
+  type RawNode,
+} from "./objects.ts";
+import type { PersistentVolumes } from "./persistent_volumes.ts";
+
+/** Options of {@linkcode KubernetesDetachedNodes}. */
+export interface DetachedNodesOptions {
+  readonly api: KubernetesApi;
+  readonly clock: Clock;
+  readonly driverName: string;
+  readonly volumes: PersistentVolumes;
+}
+
+/** How long a call waits for all answers together, in milliseconds. */
+const timeoutMs = 5_000;
+
+/** Whether nodes have given volumes up, by VolumeAttachments, CSINodes and Nodes as they are right now. */
+export class KubernetesDetachedNodes implements DetachedNodes {
+  readonly #options: DetachedNodesOptions;
+
+  constructor(options: DetachedNodesOptions) {
+    this.#options = options;
+  }
+
+  async reasonAgainst(detached: DetachedNode, signal: AbortSignal): Promise<string | undefined> {
+    using limited = limitSignal(this.#options.clock, signal, timeoutMs, new Error("it takes too long"));
+    try {
+      return await this.#reasonAgainst(detached, limited.signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof Error ? error.message : String(error);
+      return `the cluster does not say whether it uses the volume: ${reason}`;
+    }
+  }
+
+  async #reasonAgainst(detached: DetachedNode, signal: AbortSignal): Promise<string | undefined> {
+    const { api, clock, driverName, volumes } = this.#options;
+    const { volumeId } = detached;
+    const [volume, attachments, csiNodes] = await Promise.all([
+      volumes.current(volumeId, signal),
+      listKept(
+        api,
+        { path: attachmentsPath, signal },
+        (raw: RawAttachment) => parseAttachment(raw, driverName),
+      ),
+      listKept(api, { path: csiNodesPath, signal }, (raw: RawCsiNode) => parseCsiNode(raw, driverName)),
+    ]);
+    if (volume === undefined) return "its PersistentVolume is gone";
+    const nodeNames = csiNodes.flatMap(({ name, nodeId }) =>
+      nodeId !== undefined && nodeDigest(nodeId) === detached.nodeDigest ? [name] : []
+    );
+    const [name] = nodeNames;
+    const isAttached = attachments.some(({ deleting, nodeName, volumeName, inlineHandle }) =>
+      !deleting && nodeName === name && (volumeName === volume.name || inlineHandle === volumeId)
+    );
+    return reasonAgainstDetached(detached, {
+      nodeNames,
+      // Last, so that it is no older than the attachments.
+      node: name === undefined ? undefined : await this.#node(name, signal),
+      isAttached,
+      volumeInUse: `kubernetes.io/csi/${driverName}^${volumeId}`,
+      nowSeconds: Math.floor(clock.now() / 1000),
+    });
+  }
+
+  async #node(name: string, signal: AbortSignal): Promise<ClusterNode | undefined> {
+    const path = `${nodesPath}/${name}`;
+    try {
+      return parseNode(await this.#options.api.request<RawNode>({ method: "GET", path, signal }));
+    } catch (error) {
+      if (ApiError.is(error, 404)) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
+import { awaitDevice } from "../connections/device.ts";
+import { mountsAt } from "../mount_table.ts";
+import type { NodeDeps } from "../deps.ts";
+
+/**
+ * Finds the device of a connected subsystem. A kernel that met a new identity has dropped the device and keeps the
+ * connection: it looks again only when it is asked to.
+ *
+ * @throws {VolumeError} unavailable when no device appears
+ */
+export async function findStaged(
+  deps: NodeDeps,
+  nqn: string,
+  wasConnected: boolean,
+  context: CallContext,
+): Promise<FoundDevice> {
+  const isDropped = wasConnected && await deps.connector.find(nqn, context) === undefined;
+  if (isDropped) await deps.connector.rescan(nqn, context);
+  return await awaitDevice(deps, nqn, context);
+}
+
+/**
+ * Whether a device has come back under another unique id than the same epoch saw, as after the reboot of a router that
+ * gives its exports new ones.
+ */
+export function isRenewed({ device }: StagingState, found: FoundDevice): boolean {
+  const known = device?.uniqueId ?? "";
+  return known !== "" && found.uniqueId !== "" && known !== found.uniqueId;
+}
+
+/**
+ * Takes such a device for the volume, as its NQN names one epoch of one volume. The NQN and the namespace's number are
+ * compared when it is proven.
+ *
+ * @throws {VolumeError} identity-mismatch when it has another size; in-use while pods have the device of before, or
+ * something has this one open
+ */
+export async function assertRenewable(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  found: FoundDevice,
+  context: CallContext,
+): Promise<void> {
+  const { volumeId, device, sizeBytes, published } = stagingState;
+  if (found.sizeBytes !== device?.sizeBytes && found.sizeBytes !== sizeBytes) {
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the device as it is not the volume: device=${found.path} expected id=${device?.uniqueId} ` +
+        `size=${device?.sizeBytes} found id=${found.uniqueId} size=${found.sizeBytes}`,
+    );
+  }
+  const table = await deps.mounts.table();
+  for (const { targetPath } of published) {
+    if (mountsAt(table, await deps.paths.mountPoint(targetPath)).length > 0) {
+      throw new VolumeError(
+        "in-use",
+        `Cannot stage the volume as its router gave it a new identity while a pod has it: volume=${volumeId} ` +
+          `path=${targetPath}; restart the pods that use it`,
+      );
+    }
+  }
+  const holder = await deps.devices.holder(found, context);
+  if (holder?.certain) {
+    throw new VolumeError(
+      "in-use",
+      `Cannot stage the volume as its device is open: volume=${volumeId} device=${found.path} ${holder.description}`,
+    );
+  }
+}
+
+/**
+ * Compares the file system on a device that came back under another unique id with the one that was there.
+ *
+ * @param uuid as blkid tells it; undefined when there is none
+ * @throws {VolumeError} identity-mismatch when it is another one
+ */
+export function assertSameFilesystem(
+  { volumeId, filesystemUuid }: StagingState,
+  { path }: ProvenDevice,
+  uuid: string | undefined,
+): void {
+  if (filesystemUuid === undefined || uuid === filesystemUuid) return;
+  throw new VolumeError(
+    "identity-mismatch",
+    `Cannot use the device as it is not the volume: device=${path} volume=${volumeId} ` +
+      `expected file system=${filesystemUuid} found ${uuid ?? "none"}`,
+  );
+}

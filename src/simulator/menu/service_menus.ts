@@ -1,0 +1,116 @@
+import type { Router } from "../model/router.ts";
+import { Refusal } from "../refusal.ts";
+import { readPort, readYesNo } from "./inputs.ts";
+import { makeItemMenu } from "./item_menu.ts";
+import type { Menu, Values } from "./menu.ts";
+import type { ReadableProperty } from "./rows.ts";
+
+/** The SSH service as `/ip/service` shows it. */
+interface Service {
+  readonly id: number;
+  readonly disabled: boolean;
+  readonly port: number;
+  readonly address: string;
+}
+
+/** What the addresses are called that may come: before RouterOS 7.24, and since. */
+const origins = ["address", "available-from"] as const;
+
+function originOf({ profile }: Router): typeof origins[number] {
+  const [major = 0, minor = 0] = profile.version.split(/[. ]/).map(Number);
+  return major > 7 || minor >= 24 ? "available-from" : "address";
+}
+
+/**
+ * `/ip/service` with SSH. Its limit of sessions holds; whether it is disabled, its port and its addresses are kept and
+ * shown, and the simulator listens as before.
+ */
+export function serviceMenu(router: Router): Menu {
+  let service: Service = { id: 1, disabled: false, port: 22, address: "" };
+  const maxSessions = () => router.behaviours.maxSessions;
+  return makeItemMenu<Service>({
+    path: "ip/service",
+    verbs: ["set", "enable", "disable", "print", "find", "get"],
+    columns: ["name", "port"],
+    texts: ["disabled", "port", ...origins, "max-sessions"],
+    properties: [
+      { name: "disabled", isFlag: true, read: ({ disabled }) => disabled },
+      { name: "name", read: () => "ssh" },
+      { name: "port", read: ({ port }) => BigInt(port) },
+      ...origins.map((name): ReadableProperty<Service> => ({
+        name,
+        read: ({ address }) => name === originOf(router) ? address : undefined,
+      })),
+      {
+        name: "max-sessions",
+        read: () => Number.isFinite(maxSessions()) ? BigInt(maxSessions()) : undefined,
+      },
+    ],
+    items: () => [service],
+    nameOf: () => "ssh",
+  }, {
+    set: (_, values) => {
+      service = { ...service, ...readService(values) };
+      const limit = values.get("max-sessions");
+      if (limit === undefined) return;
+      if (!/^[1-9][0-9]{0,3}$/.test(limit)) throw Refusal.noMatch("max-sessions");
+      router.configure(undefined, { maxSessions: Number(limit) });
+    },
+  });
+}
+
+function readService(values: Values): Partial<Service> {
+  const [disabled, port] = ["disabled", "port"].map((name) => values.get(name));
+  const address = origins.map((name) => values.get(name)).find((value) => value !== undefined);
+  return {
+    ...(disabled === undefined ? {} : { disabled: readYesNo("disabled", disabled) }),
+    ...(port === undefined ? {} : { port: readPort("port", port) }),
+    ...(address === undefined ? {} : { address }),
+  };
+}
+
+/** A package as an item of `/system/package`. */
+interface Package {
+  readonly id: number;
+  readonly name: string;
+  readonly version: string;
+  readonly disabled: boolean;
+}
+
+/** `/system/package`: what is enabled, disabled or uploaded counts once `apply-changes` (7.18) has booted the router. */
+export function packageMenu(router: Router): Menu {
+  const scheduled = new Map<string, string>();
+  const menu = makeItemMenu<Package>({
+    path: "system/package",
+    verbs: ["enable", "disable", "print", "find", "get"],
+    columns: ["name", "version"],
+    texts: [],
+    properties: [
+      { name: "name", read: ({ name }) => name },
+      { name: "version", read: ({ version }) => version },
+      { name: "disabled", read: ({ disabled }) => disabled },
+      { name: "scheduled", read: ({ name }) => scheduled.get(name) },
+    ],
+    items: () => router.packages.map((one, index) => ({ ...one, id: index + 1 })),
+    nameOf: ({ name }) => name,
+  }, {
+    set: ({ name }, values) => {
+      scheduled.set(
+        name,
+        values.get("disabled") === "yes" ? "scheduled for disable" : "scheduled for enable",
+      );
+    },
+  });
+  const isUploaded = () => router.files.list().some(({ path }) => /^rose-storage-.*\.npk$/.test(path));
+  return {
+    ...menu,
+    verbs: () => router.profile.vocabulary.subvolumes ? [...menu.verbs(), "apply-changes"] : menu.verbs(),
+    texts: (verb) => verb === "apply-changes" ? [] : menu.texts(verb),
+    "apply-changes"() {
+      const change = scheduled.get("rose-storage");
+      if (change !== undefined) router.setRose(change.endsWith("enable") ? "installed" : "disabled");
+      else if (isUploaded()) router.setRose("installed");
+      scheduled.clear();
+    },
+  };
+}

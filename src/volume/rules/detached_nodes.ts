@@ -1,0 +1,81 @@
+import type { Holder, UnfencedNode } from "../model/record.ts";
+import { nodeDigest } from "../model/record.ts";
+
+/** A Node of the cluster, as far as it tells whether its kubelet has given a volume up. */
+export interface ClusterNode {
+  /** Seconds since the Unix epoch; undefined when it is not known. */
+  readonly createdSeconds: number | undefined;
+  /** See `machineHash()`; undefined when it is not known. */
+  readonly machine: string | undefined;
+  readonly isReady: boolean;
+  /** When its kubelet last reported that; seconds since the Unix epoch, undefined when it is not known. */
+  readonly heartbeatSeconds: number | undefined;
+  readonly isOutOfService: boolean;
+  /** Names of the volumes that its kubelet uses. */
+  readonly volumesInUse: readonly string[];
+}
+
+/** What the cluster shows of a node that has left a volume. */
+export interface DetachedNodeView {
+  /** Names of the Nodes on which this driver has registered itself under that node id. */
+  readonly nodeNames: readonly string[];
+  /** Undefined when there is no Node of that name. */
+  readonly node: ClusterNode | undefined;
+  /** Whether a VolumeAttachment of the volume to that node stands that is not being deleted. */
+  readonly isAttached: boolean;
+  /** Name of the volume among `volumesInUse`. */
+  readonly volumeInUse: string;
+  /** Seconds since the Unix epoch. */
+  readonly nowSeconds: number;
+}
+
+/**
+ * How old a kubelet's last report may be, in seconds: it reports every five minutes when nothing has changed
+ * (`nodeStatusReportFrequency`).
+ */
+const maxHeartbeatAgeSeconds = 6 * 60;
+
+/** What the record keeps of a holder that leaves and cannot be shut out. */
+export function unfencedNode({ nodeId, sinceSeconds, machine }: Holder): UnfencedNode {
+  const node = { nodeDigest: nodeDigest(nodeId), sinceSeconds };
+  return machine === undefined ? node : { ...node, machine };
+}
+
+/** Whether that is the node that has left, on the same machine as far as both are known. */
+export function isSameNode(left: UnfencedNode, nodeId: string, machine: string | undefined): boolean {
+  return left.nodeDigest === nodeDigest(nodeId) && isSameMachine(left.machine, machine);
+}
+
+/**
+ * Why it is not known that a node which has left a volume has given it up, in words; undefined when its kubelet says so. That
+ * is a hint and no proof, because kubelets lose track of volumes (kubernetes issues 101791, 121937): it may let a third
+ * node join a shared block volume, which the kernel has flushed when its last user closed it, and shortens no grace.
+ */
+export function reasonAgainstDetached(
+  { sinceSeconds, machine }: Pick<UnfencedNode, "sinceSeconds" | "machine">,
+  view: DetachedNodeView,
+): string | undefined {
+  const [name] = view.nodeNames;
+  const { node } = view;
+  if (name === undefined) return "this driver is registered on no node of its id";
+  if (view.nodeNames.length > 1) return `several nodes have its id: ${view.nodeNames.join(", ")}`;
+  if (node === undefined) return `there is no Node of its name: ${name}`;
+  if (view.isAttached) return `its VolumeAttachment is not being deleted: ${name}`;
+  if (sinceSeconds === undefined) return `since when it held the volume is not on record: ${name}`;
+  if (node.createdSeconds === undefined || node.createdSeconds > sinceSeconds) {
+    return `its Node is younger than its hold of the volume: ${name}`;
+  }
+  if (!isSameMachine(machine, node.machine)) return `another machine has its name by now: ${name}`;
+  if (node.isOutOfService) return `its Node is out of service: ${name}`;
+  if (!node.isReady) return `its Node is not ready: ${name}`;
+  const heartbeatSeconds = node.heartbeatSeconds ?? -Infinity;
+  if (view.nowSeconds - heartbeatSeconds > maxHeartbeatAgeSeconds) {
+    return `its kubelet has not reported for more than ${maxHeartbeatAgeSeconds / 60} minutes: ${name}`;
+  }
+  return node.volumesInUse.includes(view.volumeInUse) ? `its kubelet uses the volume: ${name}` : undefined;
+}
+
+/** What is not known is not compared. */
+function isSameMachine(one: string | undefined, other: string | undefined): boolean {
+  return one === undefined || other === undefined || one === other;
+}

@@ -1,0 +1,35 @@
+import type { Capability } from "../model/capabilities.ts";
+import type { VolumeRecord } from "../model/record.ts";
+import type { ClaimName } from "../ports/cluster_ports.ts";
+import { isReadOnlyUse } from "./publish.ts";
+
+/** The annotation by which the owner of a claim allows one format, see {@linkcode formatConsent}. */
+export const formatConsentAnnotation = "rds.csi.srvlab.io/allow-format";
+
+/** What the annotation has to say: this volume, in this epoch and no other. */
+export function formatConsent(volumeId: string, epochCounter: number): string {
+  return `${volumeId}@${epochCounter}`;
+}
+
+/**
+ * Whether the owner of the claim may allow a file system to be made in the epoch that begins with that record: a volume
+ * that was made blank, and is to be written. The first epoch needs no consent.
+ */
+export function mayConsentToFormat(
+  { epoch, blankEpoch, source }: VolumeRecord,
+  capability: Capability,
+  readOnly: boolean,
+): boolean {
+  return capability.access === "mount" && !isReadOnlyUse(capability.mode, readOnly) && source === undefined &&
+    epoch !== undefined && epoch.counter !== blankEpoch;
+}
+
+/** The command by which the owner of the claim allows a format in the epoch after that one. */
+export function consentCommand(
+  volumeId: string,
+  epochCounter: number,
+  { namespace, name }: ClaimName,
+): string {
+  return `kubectl annotate --overwrite -n ${namespace} pvc ${name} ` +
+    `${formatConsentAnnotation}=${formatConsent(volumeId, epochCounter + 1)}`;
+}

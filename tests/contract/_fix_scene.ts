@@ -1,0 +1,161 @@
+// Shared by the test of the doctor's fixes: a router with something wrong, a person at its console, and the doctor.
+import assert from "node:assert/strict";
+import { examine } from "../../src/cli/doctor/doctor.ts";
+import { readDoctorOptions } from "../../src/cli/doctor/options.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { type Network, type Reach, systemNetwork } from "../../src/host/network.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import type { Finding } from "../../src/volume/model/finding.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
+
+/** The driver's user. */
+export const user = "rds-csi";
+/** Of every user. */
+export const password = "a test's password";
+/** Where a node is. */
+export const node = "10.1.2.3";
+
+/** Flags of the doctor; undefined leaves one out. */
+export type Flags = Readonly<Record<string, string | undefined>>;
+
+/** A router with something wrong, and a person at its console. */
+export interface Scene {
+  readonly router: Simulator;
+  /** Where files of credentials are, as far as a test writes some. */
+  readonly folder: string;
+  readonly flags: Flags;
+  /** Types a command at the console, and fails when the router refuses it. */
+  type(command: string): Promise<string>;
+  control(method: string, path: string, body: unknown): Promise<void>;
+  /** What the doctor finds by a check, that is not right. */
+  complaint(check: string, flags?: Flags): Promise<Finding | undefined>;
+}
+
+/** What a person may look at on the router; sizes that follow from time are left out. */
+const menus = [
+  "disk",
+  "user",
+  "user/group",
+  "user/ssh-keys",
+  "ip/service",
+  "ip/firewall/filter",
+  "system/package",
+];
+
+/** Everything that is configured, one item a line. */
+export async function configuration(scene: Scene): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for (const menu of [...menus, "file"]) {
+    const keys = menu === "file" ? " proplist=name,type" : "";
+    const printed = await scene.type(
+      `:put [:serialize to=json options=json.no-string-conversion value=[/${menu}/print detail as-value${keys}]]`,
+    );
+    for (const row of JSON.parse(printed)) {
+      lines.push(`${menu} ${JSON.stringify({ ...row, ".id": undefined })}`);
+    }
+  }
+  return lines;
+}
+
+/** The lines that are gone, and those that have come. */
+export function differences(before: readonly string[], after: readonly string[]): readonly string[] {
+  return [
+    ...before.filter((line) => !after.includes(line)).map((line) => `- ${line}`),
+    ...after.filter((line) => !before.includes(line)).map((line) => `+ ${line}`),
+  ];
+}
+
+/** The way from a node to the router, as its services and its firewall's rules leave it. */
+function networkOf(scene: () => Scene): Network {
+  const real = systemNetwork(systemClock);
+  const rows = async (menu: string): Promise<readonly Record<string, string>[]> =>
+    JSON.parse(await scene().type(`:put [:serialize to=json value=[/${menu}/print detail as-value]]`));
+  return {
+    resolve: (name) => real.resolve(name),
+    async reach(address, port, timeoutMs): Promise<Reach> {
+      const isSsh = port === scene().router.sshPort;
+      const named = isSsh ? "22" : String(port);
+      const rule = (await rows("ip/firewall/filter")).find((one) =>
+        String(one["dst-port"]) === named && (one["src-address"] === undefined || one["src-address"] === node)
+      );
+      if (rule?.["action"] === "drop") return { state: "silent", reason: "no answer" };
+      const [service] = await rows("ip/service");
+      if (isSsh && service!["disabled"]) return { state: "refused", reason: "ECONNREFUSED" };
+      return port === 4420 ? { state: "open", ms: 1 } : await real.reach(address, port, timeoutMs);
+    },
+  };
+}
+
+/** Sets a scene, and takes it away. */
+export async function withScene(
+  options: Partial<SimulatorOptions>,
+  work: (scene: Scene) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-fixes-" });
+  try {
+    await using router = await startSimulator({
+      timingScale: 0,
+      hostKey: routerHostKey.privatePem,
+      users: [{ name: user, password }, { name: "admin", password }],
+      ...options,
+    });
+    await Deno.writeTextFile(`${folder}/password`, password);
+    const flags = {
+      "rds-address": "127.0.0.1",
+      "rds-port": String(router.sshPort),
+      "rds-user": user,
+      "rds-password-file": `${folder}/password`,
+      "rds-host-key": router.hostKeyPublic,
+      "cluster-id": "test",
+      "nvme-port": "4420",
+    };
+    const control = async (method: string, path: string, body: unknown) => {
+      const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
+      const text = await response.text();
+      assert.ok(response.ok, text);
+      return text;
+    };
+    const scene: Scene = {
+      router,
+      folder,
+      flags,
+      async type(command) {
+        const { output, refusal } = JSON.parse(await control("POST", "/console", { command }));
+        assert.equal(refusal, null, command);
+        return output;
+      },
+      control: async (method, path, body) => void await control(method, path, body),
+      complaint: async (check, own = {}) => {
+        const findings = await doctor({ ...flags, ...own }, networkOf(() => scene));
+        return findings.find((finding) => finding.check === check && finding.state !== "ok");
+      },
+    };
+    await work(scene);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function doctor(flags: Flags, network: Network): Promise<readonly Finding[]> {
+  const args = Object.entries(flags).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}=${value}`]
+  );
+  const router = readDoctorOptions([...args, "--json"], () => undefined);
+  const printed: string[] = [];
+  const io = {
+    out: (line: string) => void printed.push(line),
+    err: () => {},
+    env: () => undefined,
+    signal: new AbortController().signal,
+  };
+  const adapters = {
+    clock: systemClock,
+    random: systemRandom,
+    network,
+    readText: (path: string) => Deno.readTextFile(path),
+  };
+  const halves = { json: true, router, named: [], node: undefined };
+  await examine(halves, { router: adapters, node: () => assert.fail("no node here") }, io);
+  return JSON.parse(printed.join("\n"));
+}

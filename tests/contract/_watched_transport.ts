@@ -1,0 +1,48 @@
+// Shared by the contract tests of the probe that stop it, or cut it off.
+import type { Command } from "../../src/routeros/console/command.ts";
+import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
+import { ConnectError } from "../../src/routeros/ssh/transport.ts";
+
+/** A way to the router on which something happens at one of the commands. */
+export class WatchedTransport implements SshTransport {
+  readonly target: string;
+  /** Commands sent so far. */
+  sent = 0;
+  /** Nobody gets in any more. */
+  gone = false;
+  readonly #inner: SshTransport;
+  readonly #at: number;
+  readonly #occurs: (transport: WatchedTransport) => void;
+  readonly #connections = new Set<SshConnection>();
+
+  constructor(inner: SshTransport, at = Infinity, occurs: (transport: WatchedTransport) => void = () => {}) {
+    this.target = inner.target;
+    this.#inner = inner;
+    this.#at = at;
+    this.#occurs = occurs;
+  }
+
+  async connect(signal: AbortSignal): Promise<SshConnection> {
+    if (this.gone) throw new ConnectError("it is gone", { lasting: true });
+    const connection = await this.#inner.connect(signal);
+    this.#connections.add(connection);
+    return {
+      closed: connection.closed,
+      close: () => connection.close(),
+      exec: (command, signal) => this.#exec(connection, command, signal),
+    };
+  }
+
+  /** Breaks every connection. */
+  drop(): void {
+    for (const connection of this.#connections) connection.close();
+    this.#connections.clear();
+  }
+
+  #exec(connection: SshConnection, command: Command, signal: AbortSignal): Promise<ExecEnd> {
+    const isIt = ++this.sent === this.#at;
+    const end = connection.exec(command, signal);
+    if (isIt) this.#occurs(this);
+    return end;
+  }
+}

@@ -1,0 +1,105 @@
+// What `rds-csi doctor --probe` spares the router and whoever uses it: sessions, other hosts, room and time.
+import assert from "node:assert/strict";
+import type { SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
+import { withProbeBench } from "./_probe_bench.ts";
+
+const races = 2;
+const sixMinutesMs = 6 * 60_000;
+
+Deno.test("the probe counts sessions only when it is told to, and opens 21 at most", async () => {
+  await withProbeBench({ behaviours: { maxSessions: 40 } }, async ({ router, probe, transport }) => {
+    let [open, most] = [0, 0];
+    const counted: SshTransport = {
+      target: transport.target,
+      async connect(signal) {
+        const connection = await transport.connect(signal);
+        most = Math.max(most, ++open);
+        void connection.closed.then(() => open--);
+        return connection;
+      },
+    };
+    const without = await probe({ races, transport: counted, countsSessions: false });
+    assert.equal(without.profile.answers.maxSessions, undefined);
+    assert.match(without.unanswered["maxSessions"]!, /--probe-sessions/);
+    assert.equal(most, 2, "one line, and a second one that races with it");
+    const counting = await probe({ races, transport: counted });
+    assert.deepEqual([counting.profile.answers.maxSessions, most], [Infinity, 21]);
+    assert.deepEqual(router.violations.list(), []);
+  });
+});
+
+Deno.test("every export of a scratch disk is for a host that does not exist, and no other", async () => {
+  await withProbeBench({ behaviours: { maxSessions: 4 } }, async ({ router, probe }) => {
+    const seen = new Set<string>();
+    const { exports } = router.model;
+    const look = () => {
+      for (const nqn of exports.list()) {
+        const { hosts } = exports.accessOf(nqn)!;
+        assert.ok(hosts !== undefined && hosts.length > 0, `${nqn} lets everybody in`);
+        for (const host of hosts) assert.match(host, /:uuid:[0-9a-f]{8}-0000-4000-8000-00000000000[12]$/);
+        seen.add(nqn);
+      }
+    };
+    const follow = exports.follow.bind(exports);
+    exports.follow = (before, after) => {
+      follow(before, after);
+      look();
+    };
+    await probe({ races });
+    assert.ok(seen.size >= 4, [...seen].join(", "));
+  });
+});
+
+Deno.test("the probe says what it will do before it changes anything", async () => {
+  await withProbeBench({ behaviours: { maxSessions: 4 } }, async ({ probe, state }) => {
+    const before = state();
+    let said = 0;
+    await probe({
+      races,
+      onProgress(line) {
+        if (
+          !/makes scratch disks.*2 GiB|exports some at port 4420|up to 21 SSH sessions.*6 minutes/.test(line)
+        ) return;
+        assert.deepEqual(state(), before, line);
+        said++;
+      },
+    });
+    assert.equal(said, 3);
+  });
+});
+
+Deno.test("a whole probe takes at most 6 minutes at a router's own pace", async () => {
+  const options = { timingScale: 1, behaviours: { unexport: 50_000, allocation: "full" } } as const;
+  await withProbeBench(options, async ({ router, probe }) => {
+    const { clock } = router.model;
+    const startedMs = clock.monotonicMs();
+    const { unanswered } = await probe({ beginMs: 240_000 });
+    const tookMs = clock.monotonicMs() - startedMs;
+    assert.ok(tookMs <= sixMinutesMs, `${tookMs} ms`);
+    assert.deepEqual(Object.values(unanswered).filter((reason) => /took 4 minutes/.test(reason)), []);
+  }, 15);
+});
+
+Deno.test("a probe of a router that is slow leaves questions out, and ends", async () => {
+  await withProbeBench({ behaviours: { maxSessions: 4 } }, async ({ router, probe, transport, state }) => {
+    const { clock } = router.model;
+    const slow: SshTransport = {
+      target: transport.target,
+      async connect(signal) {
+        const connection = await transport.connect(signal);
+        const exec: SshConnection["exec"] = async (command, own) => {
+          await clock.sleep(2500);
+          return await connection.exec(command, own);
+        };
+        return { closed: connection.closed, exec, close: () => connection.close() };
+      },
+    };
+    const before = state();
+    const startedMs = clock.monotonicMs();
+    const { unanswered } = await probe({ transport: slow, races, beginMs: 240_000 });
+    const tookMs = clock.monotonicMs() - startedMs;
+    assert.ok(Object.values(unanswered).some((reason) => /took 4 minutes/.test(reason)));
+    assert.ok(tookMs <= sixMinutesMs + 60_000, `${tookMs} ms`);
+    assert.deepEqual(state(), before);
+  }, 40);
+});

@@ -1,0 +1,212 @@
+// That a probe finds out, in two runs, what a reboot of the router does to an export, and that what stands in between is
+// named and removed, however the runs end. Over real SSH.
+import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
+import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
+import type { RouterBehaviours } from "../../src/router_profile/answers.ts";
+import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { type ProbeBench, type RunOptions, withProbeBench } from "./_probe_bench.ts";
+import { WatchedTransport } from "./_watched_transport.ts";
+
+type Bench = ProbeBench<Simulator>;
+
+/** Few sessions: opening many takes most of the time. */
+const few = { maxSessions: 4 };
+const races = 2;
+
+function rebootTest(
+  name: string,
+  test: (bench: Bench) => Promise<void>,
+  options: Partial<SimulatorOptions> = {},
+  scale?: number,
+): void {
+  Deno.test(name, () => withProbeBench({ behaviours: few, ...options }, test, scale));
+}
+
+async function reboot({ router }: Bench, disksLateMs = 0): Promise<void> {
+  const body = JSON.stringify({ downMs: 2000, disksLateMs });
+  const response = await fetch(`${router.controlUrl}/reboot`, { method: "POST", body });
+  await response.body?.cancel();
+  assert.ok(response.ok);
+  await router.model.clock.sleep(4000);
+}
+
+function scratchDisks({ router }: Bench) {
+  return router.model.disks.list().filter(({ filePath }) => filePath !== "");
+}
+
+async function rejectsWith(probing: Promise<unknown>, wording: RegExp): Promise<void> {
+  await assert.rejects(probing, (error) => VolumeError.is(error) && wording.test(error.message));
+}
+
+/** A probe that ends as soon as it has cleaned up after those before it. */
+async function cleanUp(bench: Bench): Promise<readonly string[]> {
+  const stop = new AbortController();
+  const shown: string[] = [];
+  const onProgress = (line: string) => {
+    if (line.includes("left by an earlier probe")) shown.push(line);
+    if (line.includes("everything made is called")) stop.abort(new VolumeError("cancelled", "enough"));
+  };
+  await rejectsWith(bench.probe({ signal: stop.signal, onProgress, races }), /enough/);
+  return shown;
+}
+
+for (const identity of ["kept", "new-per-export"] as const) {
+  for (const bootIdentity of ["kept", "new"] as const) {
+    const behaviours: Partial<RouterBehaviours> = { ...few, identity, bootIdentity };
+    rebootTest(
+      `the probe tells a boot's identity (${bootIdentity}) from that of a toggle (${identity})`,
+      async (bench) => {
+        const before = bench.state();
+        const said = (await bench.prepare()).join("\n");
+        const [disk, ...more] = scratchDisks(bench);
+        assert.deepEqual(more, []);
+        assert.ok(said.includes(`disk ${disk?.slot} on ${disk?.filePath} stays`), said);
+        await reboot(bench);
+        const { profile, unanswered, progress } = await bench.probe({ reboot: "after", races });
+        assert.deepEqual([profile.answers.identity, profile.answers.bootIdentity], [identity, bootIdentity]);
+        assert.match(
+          unanswered["disksLate"]!,
+          /the scratch disk was back \d+ s after the boot at the latest/,
+        );
+        assert.ok(
+          progress.some((line) => /before the boot: uuid=\w+ .* serial=\w+; after it: uuid=/.test(line)),
+        );
+        assert.deepEqual(bench.state(), before);
+        assert.deepEqual(bench.router.violations.list(), []);
+      },
+      { behaviours },
+    );
+  }
+}
+
+rebootTest(
+  "the probe tells a boot's identity through real NVMe/TCP connections",
+  async (bench) => {
+    const host = nvmeHostSide("127.0.0.1", bench.router.nvmePort!);
+    await bench.prepare({ host });
+    await reboot(bench);
+    const { profile } = await bench.probe({ host, reboot: "after", races });
+    assert.equal(profile.answers.bootIdentity, "kept");
+  },
+  { behaviours: { ...few, bootIdentity: "kept" }, exporter: "tcp" },
+  20,
+);
+
+rebootTest(
+  "a probe after a reboot waits for disks that come late, and says when they came",
+  async (bench) => {
+    await bench.prepare();
+    await reboot(bench, 60_000);
+    const { profile, unanswered } = await bench.probe({ reboot: "after", races });
+    assert.equal(profile.answers.bootIdentity, "new");
+    assert.equal(profile.answers.disksLate, undefined, "one disk says nothing of the last of all");
+    const [, seconds] = /was back (\d+) s after the boot;? ?/.exec(unanswered["disksLate"]!) ?? assert.fail();
+    assert.ok(Number(seconds) >= 60 && Number(seconds) < 90, unanswered["disksLate"]);
+  },
+);
+
+rebootTest("a probe after no reboot says so, and keeps the disk for the reboot to come", async (bench) => {
+  const before = bench.state();
+  await bench.prepare();
+  const standing = bench.state();
+  await rejectsWith(bench.probe({ reboot: "after", races }), /uptime has not fallen/);
+  assert.deepEqual(bench.state(), standing);
+  await reboot(bench);
+  assert.equal((await bench.probe({ reboot: "after", races })).profile.answers.bootIdentity, "new");
+  assert.deepEqual(bench.state(), before);
+});
+
+rebootTest("a probe after a reboot without one before it says so", async (bench) => {
+  const before = bench.state();
+  await rejectsWith(bench.probe({ reboot: "after", races }), /none is listed.*--probe alone removes it/);
+  assert.deepEqual(bench.state(), before);
+});
+
+rebootTest("a plain probe, and another one before a reboot, remove what stands", async (bench) => {
+  const before = bench.state();
+  await bench.prepare();
+  const [first] = scratchDisks(bench);
+  assert.ok((await bench.prepare()).some((line) => line.includes(`removed now: disk ${first?.slot} `)));
+  const [second, ...more] = scratchDisks(bench);
+  assert.deepEqual(more, []);
+  const shown = (await cleanUp(bench)).join("\n");
+  assert.ok(shown.includes(`disk ${second?.slot} `), shown);
+  assert.deepEqual(bench.state(), before);
+});
+
+rebootTest("nothing stays where the export cannot be reached from here", async (bench) => {
+  const before = bench.state();
+  const host = nvmeHostSide("127.0.0.1", 9);
+  await rejectsWith(bench.prepare({ host }), /Cannot make a disk that stands.*cannot be reached from here/);
+  assert.deepEqual(bench.state(), before);
+});
+
+/** Runs something with a transport on which the run is stopped, or loses the router, at a command; gives whether it failed. */
+async function endAt(
+  bench: Bench,
+  at: number,
+  end: "stopped" | "lost",
+  run: (options: RunOptions) => Promise<unknown>,
+): Promise<boolean> {
+  const stop = new AbortController();
+  const transport = new WatchedTransport(bench.transport, at, (watched) => {
+    if (end === "stopped") return stop.abort(new VolumeError("cancelled", "Stopped by SIGINT"));
+    watched.gone = true;
+    watched.drop();
+  });
+  try {
+    await run({ transport, signal: stop.signal, races });
+    return false;
+  } catch (error) {
+    if (VolumeError.is(error)) return true;
+    throw error;
+  }
+}
+
+rebootTest("a run before a reboot that is stopped leaves nothing, at any of its commands", async (bench) => {
+  const before = bench.state();
+  let at = 1;
+  while (await endAt(bench, at, "stopped", bench.prepare)) {
+    assert.deepEqual(bench.state(), before, `stopped at command ${at++}`);
+  }
+  assert.ok(at > 8, `${at} commands`);
+});
+
+rebootTest(
+  "what a run before a reboot leaves that loses the router goes with the next one",
+  async (bench) => {
+    const before = bench.state();
+    let [at, dirty] = [1, 0];
+    for (; await endAt(bench, at, "lost", bench.prepare); at++) {
+      await bench.router.model.clock.sleep(1000);
+      const isDirty = !isDeepStrictEqual(bench.state(), before);
+      dirty += Number(isDirty);
+      assert.equal((await cleanUp(bench)).length > 0, isDirty, `lost at command ${at}`);
+      assert.deepEqual(bench.state(), before, `lost at command ${at}`);
+    }
+    assert.ok(at > 8 && dirty > 3, `${at} commands, ${dirty} times something was left`);
+  },
+);
+
+for (const end of ["stopped", "lost"] as const) {
+  rebootTest(
+    `a run after a reboot that is ${end} can be run again, or has removed the disk`,
+    async (bench) => {
+      const before = bench.state();
+      let again = 0;
+      for (let at = 1; at <= 12; at++) {
+        await bench.prepare();
+        await reboot(bench);
+        assert.ok(await endAt(bench, at, end, (options) => bench.probe({ ...options, reboot: "after" })));
+        const stands = scratchDisks(bench).some(({ filePath }) => filePath.endsWith("-reboot.img"));
+        if (stands && again++ < 3) {
+          assert.equal((await bench.probe({ reboot: "after", races })).profile.answers.bootIdentity, "new");
+        } else await cleanUp(bench);
+        assert.deepEqual(bench.state(), before, `${end} at command ${at}`);
+      }
+      assert.ok(again > 0);
+    },
+  );
+}

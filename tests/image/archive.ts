@@ -1,0 +1,109 @@
+// Reads an OCI archive as an engine does: by its documents, and its layers one over the other.
+
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { version } from "../../src/cli/build_version.ts";
+import type { Descriptor } from "../../tools/image/oci.ts";
+import type { Architecture } from "../../tools/image/root.ts";
+import { hostOutput } from "../guest/kit/host_command.ts";
+import { projectRoot } from "../support/parts.ts";
+
+/** Where `make release` and `make image` put what they make. */
+export const releaseFolder = join(projectRoot, "dist/release");
+
+/** The archive of a platform. */
+export function archivePath(architecture: Architecture, folder = releaseFolder): string {
+  return join(folder, `rds-csi-${version}-${architecture}.oci.tar`);
+}
+
+/** Whether `make release` or `make image` has made the archives. */
+export const isImageMade = exists(archivePath("amd64")) && exists(archivePath("arm64"));
+if (!isImageMade) ignoredBecause("the tests of the image need one: make release");
+
+/** Says why tests are ignored, as `make test` lists it. */
+export function ignoredBecause(reason: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(`ignored: ${reason}\n`));
+}
+
+/** The configuration of an image, as far as tests ask. */
+export interface ImageConfig {
+  readonly architecture: string;
+  readonly os: string;
+  readonly created: string;
+  readonly config: {
+    readonly User: string;
+    readonly Entrypoint: readonly string[];
+    readonly Cmd: readonly string[];
+    readonly Labels: Readonly<Record<string, string>>;
+  };
+  readonly rootfs: { readonly diff_ids: readonly string[] };
+}
+
+/** An archive, unpacked. */
+export interface Unpacked {
+  readonly folder: string;
+  readonly index: { readonly manifests: readonly Descriptor[] };
+  readonly manifest: { readonly config: Descriptor; readonly layers: readonly Descriptor[] };
+  readonly config: ImageConfig;
+  /** The root file system of a container. */
+  readonly root: string;
+}
+
+/** Unpacks an archive of one image into a new folder. */
+export async function unpackArchive(file: string, folder: string): Promise<Unpacked> {
+  await Deno.mkdir(join(folder, "root"), { recursive: true });
+  await hostOutput("tar", ["--extract", `--file=${file}`, `--directory=${folder}`]);
+  const read = async (path: string) => JSON.parse(await Deno.readTextFile(join(folder, path)));
+  const index = await read("index.json") as Unpacked["index"];
+  const manifest = await read(blobPathOf(index.manifests[0]!)) as Unpacked["manifest"];
+  const config = await read(blobPathOf(manifest.config)) as ImageConfig;
+  const root = join(folder, "root");
+  for (const layer of manifest.layers) {
+    await hostOutput("tar", [
+      ...["--extract", "--gzip", `--file=${join(folder, blobPathOf(layer))}`, `--directory=${root}`],
+      ...["--same-owner", "--numeric-owner", "--preserve-permissions", "--keep-directory-symlink"],
+    ]);
+  }
+  return { folder, index, manifest, config, root };
+}
+
+/** Every file below a root, with type, mode, owner and contents: what two images are compared by. */
+export async function filesBelow(root: string): Promise<readonly string[]> {
+  // A directory's size is the file system's affair.
+  const format = "%P %y %m %U:%G %l\\n";
+  const listed = await hostOutput("find", [root, "-mindepth", "1", "-printf", format]);
+  return listed.trimEnd().split("\n").map((line) => {
+    const [path = "", type] = line.split(" ");
+    return type === "f" ? line + digestOf(join(root, path)) : line;
+  }).toSorted();
+}
+
+/** The SHA-256 of a file, in hex. */
+export function digestOf(file: string): string {
+  return createHash("sha256").update(Deno.readFileSync(file)).digest("hex");
+}
+
+/** Where an archive has what a descriptor names. */
+export function blobPathOf({ digest }: Descriptor): string {
+  return `blobs/${digest.replace(":", "/")}`;
+}
+
+/** Runs it with a scratch folder, of which nothing is left. */
+export async function withScratch(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-image-" });
+  try {
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,57 @@
+// That the fixes which `rds-csi doctor` prints for a node mend what they are printed for, and change nothing else. They are
+// typed in a mount namespace of their own.
+import assert from "node:assert/strict";
+import { nodeFixes } from "../../src/doctor/node/fixes.ts";
+import { judgeKubelet } from "../../src/doctor/node/machine.ts";
+import { parseMountinfo } from "../../src/filesystem/mountinfo.ts";
+import { parsePropagation } from "../../src/filesystem/propagation.ts";
+import { formatFix } from "../../src/volume/model/finding.ts";
+import { runShell } from "../support/shell.ts";
+
+const isRoot = Deno.uid() === 0;
+if (!isRoot) {
+  Deno.stderr.writeSync(new TextEncoder().encode("ignored: a mount namespace needs root\n"));
+}
+
+/** Runs lines in a mount namespace whose mounts are all private; what they mount is gone with them. */
+function inNamespace(...lines: readonly string[]): Promise<string> {
+  return runShell(`unshare --mount --propagation private sh -ec '${lines.join("\n")}'`);
+}
+
+function kubelet(mountinfo: string) {
+  const [table, propagation] = [parseMountinfo(mountinfo), parsePropagation(mountinfo)];
+  return judgeKubelet({ path: "/var/lib/kubelet", exists: true, table, propagation });
+}
+
+Deno.test({
+  name: "the fix propagation makes what is mounted in the kubelet's folder seen outside",
+  ignore: !isRoot,
+  async fn() {
+    const fix = nodeFixes.propagation();
+    const [before, after] = [
+      await inNamespace("cat /proc/self/mountinfo"),
+      await inNamespace(...fix.commands, "cat /proc/self/mountinfo"),
+    ];
+    assert.equal(kubelet(before).fix, formatFix(fix));
+    assert.equal(kubelet(after).state, "ok");
+    const points = (text: string) => parseMountinfo(text).map(({ mountPoint }) => mountPoint);
+    assert.deepEqual(points(after), points(before), "nothing is mounted or unmounted");
+  },
+});
+
+Deno.test({
+  name: "the fix loadTransport loads the module, and has it loaded at the next boot",
+  ignore: !isRoot,
+  async fn() {
+    const fix = nodeFixes.loadTransport();
+    // The modules of this machine are not the test's to load: modprobe only writes down what it was asked for.
+    const printed = await inNamespace(
+      "mkdir -p /etc/modules-load.d; mount -t tmpfs none /etc/modules-load.d; echo other >/etc/modules-load.d/other.conf",
+      'mount -t tmpfs none /mnt; printf "#!/bin/sh\\necho loaded \\$*\\n" >/mnt/modprobe; chmod +x /mnt/modprobe',
+      "PATH=/mnt:$PATH",
+      ...fix.commands,
+      "cd /etc/modules-load.d; grep . *",
+    );
+    assert.equal(printed, "loaded nvme-tcp\nnvme-tcp.conf:nvme-tcp\nother.conf:other\n");
+  },
+});

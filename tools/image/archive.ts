@@ -1,0 +1,72 @@
+// Puts an image together as an archive: two layers, of which the lower one is the same for releases with the same packages.
+
+import { dirname, join } from "node:path";
+import * as oci from "./oci.ts";
+import { run } from "./run.ts";
+
+/** What an image is made of: paths, and what they become. */
+export interface ImageParts extends oci.ImageFacts {
+  /** The root file system. */
+  readonly root: string;
+  /** What lies on it, by the path in the image: a file and its mode. */
+  readonly files: Readonly<Record<string, { readonly from: string; readonly mode: number }>>;
+}
+
+/**
+ * Writes the OCI archive of an image, which `docker load` takes as well. The same parts give the same bytes.
+ *
+ * @param scratch an empty folder
+ */
+export async function writeArchive(parts: ImageParts, out: string, scratch: string): Promise<void> {
+  const archive = join(scratch, "archive");
+  await Deno.mkdir(join(archive, "blobs/sha256"), { recursive: true });
+  const add = async ({ descriptor, bytes }: oci.Blob) => {
+    await Deno.writeFile(join(archive, oci.blobPath(descriptor)), bytes);
+    return descriptor;
+  };
+  const layers: oci.Layer[] = [];
+  const addLayer = async (what: string, folder: string) => {
+    const tar = join(scratch, "layer.tar");
+    await packFolder(folder, tar, parts.seconds);
+    const diffId = await oci.sha256(await Deno.readFile(tar));
+    await run("gzip", ["--no-name", tar]);
+    const descriptor = await add(await oci.blobOf(await Deno.readFile(`${tar}.gz`)));
+    await Deno.remove(`${tar}.gz`);
+    layers.push({ what, diffId, descriptor });
+  };
+  await addLayer("deploy/image/make-root.sh", parts.root);
+  await addLayer("rds-csi, its licences and the bill of materials", await layOut(parts.files, scratch));
+  const [config, manifest] = await oci.imageOf(parts, layers);
+  await add(config);
+  const name = `rds-csi:${parts.version}`;
+  const index = await oci.indexOf([oci.named(await add(manifest), name, parts)]);
+  await Deno.writeFile(join(archive, "index.json"), index.bytes);
+  await Deno.writeTextFile(join(archive, "oci-layout"), oci.layoutText);
+  const docker = oci.dockerManifest(name, config.descriptor, layers.map(({ descriptor }) => descriptor));
+  await Deno.writeTextFile(join(archive, "manifest.json"), docker);
+  await packFolder(archive, out, parts.seconds);
+}
+
+async function layOut(files: ImageParts["files"], scratch: string): Promise<string> {
+  const folder = join(scratch, "files");
+  for (const [path, { from, mode }] of Object.entries(files)) {
+    const to = join(folder, path);
+    await Deno.mkdir(dirname(to), { recursive: true });
+    await Deno.copyFile(from, to);
+    await Deno.chmod(to, mode);
+  }
+  // Whatever the umask is.
+  for (const path of Object.keys(files)) {
+    for (let at = dirname(path); at !== "."; at = dirname(at)) await Deno.chmod(join(folder, at), 0o755);
+  }
+  return folder;
+}
+
+/** The same each time: in order of names, all of root's, as old as the commit. */
+async function packFolder(folder: string, out: string, seconds: number): Promise<void> {
+  const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).toSorted();
+  await run("tar", [
+    ...["--create", `--file=${out}`, "--format=gnu", "--sort=name", `--mtime=@${seconds}`],
+    ...["--owner=0", "--group=0", "--numeric-owner", `--directory=${folder}`, "--", ...names],
+  ]);
+}

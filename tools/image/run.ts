@@ -1,0 +1,18 @@
+/** Longest that a program may take, in milliseconds: a first time downloads. */
+const LIMIT_MS = 5 * 60_000;
+
+/**
+ * Runs a program to its end, and answers what it printed.
+ *
+ * @throws {Error} with its complaints when it fails
+ */
+export async function run(program: string, args: readonly string[]): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command(program, {
+    args: [...args],
+    env: { LC_ALL: "C" },
+    stdin: "null",
+    signal: AbortSignal.timeout(LIMIT_MS),
+  }).output();
+  if (!success) throw new Error(`${program} failed: ${new TextDecoder().decode(stderr).trim()}`);
+  return new TextDecoder().decode(stdout);
+}
