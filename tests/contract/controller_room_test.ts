@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
+import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { cost, create, createRequest, gibibyte, rejectsWith } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -44,7 +45,7 @@ async function expand(stack: Pick<Stack, "clients">, volumeId: string, gib: bigi
   return await stack.clients.controller.call("ControllerExpandVolume", { volumeId, ...sized(gib) });
 }
 
-Deno.test("creating, creating again and expanding read as much among 2,000 disks as among 100, in as many commands", async () => {
+Deno.test("creating, creating again, expanding and asking for capacity read as much among 2,000 disks as among 100, in as many commands", async () => {
   const bytesAmong = async (seedDisks: number) => {
     await using stack = await startStack({ simulator: { seedDisks, pools: [{ name: "storage-pool" }] } });
     const first = await create(stack, "pvc-first");
@@ -52,6 +53,7 @@ Deno.test("creating, creating again and expanding read as much among 2,000 disks
       create: await bytesFor(stack, () => create(stack, "pvc-second")),
       again: await bytesFor(stack, () => create(stack, "pvc-second")),
       expand: await bytesFor(stack, () => expand(stack, first, 2n)),
+      capacity: await bytesFor(stack, () => stack.clients.controller.call("GetCapacity", {})),
     };
     assert.equal(await cost(stack, () => create(stack, "pvc-third")), 2);
     assert.equal(await cost(stack, () => create(stack, "pvc-third")), 1);
@@ -59,7 +61,7 @@ Deno.test("creating, creating again and expanding read as much among 2,000 disks
     return bytes;
   };
   const [few, many] = [await bytesAmong(100), await bytesAmong(2000)];
-  for (const call of ["create", "again", "expand"] as const) {
+  for (const call of ["create", "again", "expand", "capacity"] as const) {
     assert.ok(many[call] <= 1.3 * few[call], `${call}: ${few[call]} and ${many[call]} bytes`);
   }
 });
@@ -95,8 +97,9 @@ Deno.test("within 60 s what a person adds can be promised once more, but never w
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-4"), /available=0/);
 });
 
-Deno.test("a controller among others reads everything before and after, whatever it has just read", async () => {
-  await using stack = await startStack({ simulator: { pools, seedDisks: 0 }, sharesRouter: true });
+Deno.test("a controller of a cluster without an election reads everything before and after, whatever it has just read", async () => {
+  await using cluster = await startClusterStack({ simulator: { pools, seedDisks: 0 } });
+  const { stack } = cluster;
   const other = await stack.another();
   await create(stack, "pvc-1");
   await create(other, "pvc-2", sized(95n));
@@ -111,6 +114,53 @@ Deno.test("a controller that takes over knows nothing of the room that the one b
   await create(stack, "pvc-2", sized(45n));
   await create(next, "pvc-3", sized(45n));
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(next, "pvc-4", sized(45n)), /available=9663676416/);
+});
+
+/** A controller that leads, on a pool of 100 GiB, and knows that 1 GiB is promised. */
+async function startLeader(): Promise<ClusterStack> {
+  const cluster = await startClusterStack({ simulator: { pools }, flags: ["--leader-election"] });
+  await eventually(() => isReady(cluster.stack));
+  await create(cluster.stack, "pvc-1");
+  return cluster;
+}
+
+async function isReady({ clients }: Pick<Stack, "clients">): Promise<boolean> {
+  return (await clients.identity.call("Probe", {}, 2_000)).ready?.value === true;
+}
+
+const leases = "/apis/coordination.k8s.io/v1/namespaces/storage/leases";
+
+Deno.test("a leader creates by what it knows; once another one has the Lease, neither promises what the other did", async () => {
+  await using cluster = await startLeader();
+  const { stack, api } = cluster;
+  assert.equal(await cost(stack, () => create(stack, "pvc-2")), 2);
+  const next = await stack.another();
+  const [lease] = api.all(leases);
+  const heldBy = (holderIdentity: string) =>
+    api.put(leases, { ...lease!, spec: { ...lease!["spec"] as object, holderIdentity } });
+  heldBy("another");
+  assert.match(await stack.driver.lost, /somebody else has taken it/);
+  // What the other one promises while the first would still find ample room in its own sum.
+  await byHand(stack, `${bigDisk}${90n * gibibyte}`);
+  const before = (await stack.count()).execs;
+  await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-3", sized(10n)), /has lost the lead/);
+  assert.equal((await stack.count()).execs, before);
+  heldBy("");
+  await eventually(() => isReady(next));
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(next, "pvc-3", sized(10n)), /available=8589934592/);
+  await create(next, "pvc-3", sized(8n));
+});
+
+Deno.test("a leader whose Lease ran out and goes on knows nothing any more of the room", async () => {
+  await using cluster = await startLeader();
+  const { stack, api } = cluster;
+  api.faults.push({ match: /./, status: 503 });
+  const ranOut = () =>
+    create(stack, "pvc-1").then(() => false, (error) => /could not renew/.test(String(error)));
+  await eventually(ranOut);
+  await byHand(stack, `${bigDisk}${90n * gibibyte}`);
+  api.faults.length = 0;
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-2", sized(10n)), /available=9663676416/);
 });
 
 Deno.test("calls at once never promise more than the pool has, by whichever read they are decided", async () => {

@@ -102,6 +102,20 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     ]);
     assert.equal(has(plain(bench).location.path), false);
   },
+  "adds a volume and shows it alone, and the pools without any": async (bench) => {
+    const { store, call, folder } = bench;
+    await addPlain(bench);
+    const second = plain(bench, "pvc-2");
+    const view = await store.view("pvc-2", "pvc-2.0a0b0c0d", call(), folder);
+    assert.deepEqual([view.volume, view.files.map(({ path }) => path)], [undefined, [folder]]);
+    const { after } = await store.addAlone(second, call());
+    assert.deepEqual([after.volume?.id, after.volume?.imagePath], ["pvc-2", second.location.path]);
+    const taken = await store.addAlone({ ...second, comment: "two" }, call());
+    assert.deepEqual(taken.after.volume, after.volume);
+    const { pools, upMs } = await store.state(call());
+    assert.deepEqual(pools, view.pools);
+    assert.ok(upMs >= view.upMs);
+  },
   "changes and removes nothing whose comment is another, and no image in use": async (bench) => {
     const { store, call } = bench;
     await addPlain(bench);

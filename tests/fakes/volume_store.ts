@@ -182,6 +182,11 @@ export class FakeVolumeStore implements VolumeStore {
     };
   }
 
+  async state(context: CallContext): Promise<RouterState> {
+    await this.#read("state", "", context);
+    return this.#state();
+  }
+
   async poolHealth(context: CallContext): Promise<readonly Pool[]> {
     return (await this.inventory(context)).pools;
   }

@@ -47,8 +47,6 @@ export interface StackOptions {
   readonly clock?: Clock;
   /** What the drivers are told about their cluster. */
   readonly clusterView?: ClusterView;
-  /** Whether each driver knows of others on the same router. @default {false} */
-  readonly sharesRouter?: boolean;
 }
 
 /** A router that grows a disk while nodes have it, and a driver that knows: nobody is believed to do that unasked. */
@@ -83,11 +81,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
           ? Deno.readTextFileSync(path)
           : formatProfile({ ...simulator.model.profile, answers: reported }),
     );
-    return await startClient(config, parts, log, {
-      clock,
-      clusterView: options.clusterView,
-      sharesRouter: options.sharesRouter,
-    });
+    return await startClient(config, parts, log, { clock, clusterView: options.clusterView });
   };
   const first = await start([], made);
   const read = async (path: string) => await (await fetch(`${simulator.controlUrl}${path}`)).json();
@@ -126,11 +120,7 @@ export async function startClient(
   config: ServeConfig,
   parts: AsyncDisposableStack,
   log: string[],
-  more: {
-    readonly clock?: Clock;
-    readonly clusterView?: ClusterView | undefined;
-    readonly sharesRouter?: boolean | undefined;
-  } = {},
+  more: { readonly clock?: Clock; readonly clusterView?: ClusterView | undefined } = {},
 ): Promise<{ driver: RunningDriver; clients: CsiClients }> {
   const driver = await startDriver(config, {
     clock: systemClock,

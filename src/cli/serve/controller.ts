@@ -54,8 +54,6 @@ export interface ControllerAdapters extends RouterAdapters {
   readonly audit: AuditLoopSettings;
   /** What stands for the cluster, or in its place. */
   readonly clusterView?: ClusterView | undefined;
-  /** Whether other controllers change volumes of the same routers, though no election tells. @default {false} */
-  readonly sharesRouter?: boolean | undefined;
 }
 
 /**
@@ -223,7 +221,7 @@ async function openBackend(
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
-  const own = { misplaced, alone: isAlone(adapters, side), ...cluster && { nodes: cluster.nodes } };
+  const own = { misplaced, alone: isAlone(side), ...cluster && { nodes: cluster.nodes } };
   const deps = controllerDeps(config, router, adapters, adapters.log, { ...shared, ...own });
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
@@ -249,8 +247,8 @@ async function openBackend(
 }
 
 /** Without an election others may serve as well, but where there is no cluster: there one controller may run at a time. */
-function isAlone({ sharesRouter = false }: ControllerAdapters, side: ClusterSide | undefined): boolean {
-  return !sharesRouter && (side === undefined || side.lead !== undefined);
+function isAlone(side: ClusterSide | undefined): boolean {
+  return side === undefined || side.lead !== undefined;
 }
 
 /** Tells once, and again when it is about others, that a router has volumes of another one. */

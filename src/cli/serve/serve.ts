@@ -38,8 +38,6 @@ export interface DriverAdapters {
   readonly signal?: AbortSignal;
   /** What the cluster uses, where there is one to ask. */
   readonly clusterView?: ClusterView | undefined;
-  /** Whether other controllers change volumes of the same routers, though no election tells. @default {false} */
-  readonly sharesRouter?: boolean | undefined;
 }
 
 /** A driver that serves. */

@@ -44,6 +44,8 @@ export class PromisedRoom {
   readonly #additions = new Set<Addition>();
   readonly #added = new Map<string, Added>();
   #sums: Sums | undefined;
+  /** No read that began before is believed. */
+  #forgottenMs = -Infinity;
 
   /** @param alone whether no other controller changes volumes of this router while this one does */
   constructor(clock: Clock, overcommit: number, alone: boolean) {
@@ -56,7 +58,7 @@ export class PromisedRoom {
   async learnFrom(read: () => Promise<CreateView>): Promise<CreateView> {
     const beganMs = this.#clock.monotonicMs();
     const view = await read();
-    if (this.#sums !== undefined && this.#sums.beganMs > beganMs) return view;
+    if (beganMs <= this.#forgottenMs || this.#sums !== undefined && this.#sums.beganMs > beganMs) return view;
     this.#sums = {
       beganMs,
       pools: new Map(view.pools.map((pool) => [pool.mountPoint, {
@@ -72,6 +74,12 @@ export class PromisedRoom {
       this.#count(addition.mountPoint, -addition.bytes, 0n);
     }
     return view;
+  }
+
+  /** Forgets the sums: another controller may have promised room since they were read. */
+  forget(): void {
+    this.#sums = undefined;
+    this.#forgottenMs = this.#clock.monotonicMs();
   }
 
   /** Counts bytes that are promised on a pool from now on until a read shows them. */
@@ -122,10 +130,15 @@ export class PromisedRoom {
    * @param moreBytes what is not counted yet
    */
   isAmple(pool: PoolSize, moreBytes = 0n): boolean {
+    return this.promisedWithin(pool, moreBytes) !== undefined;
+  }
+
+  /** Bytes that are promised on a pool where {@linkcode isAmple} holds; undefined elsewhere. */
+  promisedWithin(pool: PoolSize, moreBytes = 0n): bigint | undefined {
     const known = this.#recent()?.pools.get(pool.mountPoint);
-    if (known === undefined) return false;
+    if (known === undefined) return undefined;
     const added = this.#added.get(pool.mountPoint) ?? { promised: 0n, inFlight: 0n };
     const promised = known.promised + added.promised + moreBytes;
-    return isAmple(pool, promised, added.inFlight + moreBytes, this.#overcommit);
+    return isAmple(pool, promised, added.inFlight + moreBytes, this.#overcommit) ? promised : undefined;
   }
 }

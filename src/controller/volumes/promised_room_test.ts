@@ -55,6 +55,19 @@ Deno.test("isAmple() never holds after 60 s, for a pool that was not read, and w
   assert.deepEqual([shared.room.isAmple(shared.pool), shared.room.expects(0n)], [false, false]);
 });
 
+Deno.test("forget() leaves no sum, not even of a read that is under way", async () => {
+  const { room, pool, store, learn, clock } = await read(0n);
+  await room.learnFrom(async () => {
+    const view = await store.createView(undefined, testContext());
+    room.forget();
+    return view;
+  });
+  assert.deepEqual([room.isAmple(pool), room.expects(0n)], [false, false]);
+  await clock.advance(1);
+  await learn();
+  assert.equal(room.isAmple(pool), true);
+});
+
 Deno.test("what was promised counts until a read that began after its call had ended", async () => {
   const { room, pool, clock, learn } = await read(0n);
   const isCounted = () => !room.isAmple(pool, 11n * gibibyte);

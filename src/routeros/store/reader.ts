@@ -142,6 +142,13 @@ export class RouterReader {
     );
   }
 
+  /** See `VolumeStore.state()`. */
+  async state(context: CallContext): Promise<RouterState> {
+    const queries = [poolsQuery, resourceQuery];
+    const answer = await this.exchange.ask({ kind: "pools", key: "", queries, context });
+    return this.#disksOf(answer).state;
+  }
+
   /** See `VolumeStore.poolHealth()`. */
   async poolHealth(context: CallContext): Promise<readonly Pool[]> {
     const queries = [poolsQuery, uncleanArraysQuery, resourceQuery];

@@ -4,6 +4,7 @@ import type {
   ImageLocation,
   Inventory,
   Pool,
+  RouterState,
   SubvolumeRef,
   VolumeView,
   Wanted,
@@ -98,6 +99,8 @@ export interface VolumeStore {
   view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView>;
   /** Looks at everything. One command, unless the router's output limit forces more. */
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
+  /** Reads the mounted pools and the uptime alone. One command. */
+  state(context: CallContext): Promise<RouterState>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
 

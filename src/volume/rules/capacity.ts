@@ -17,7 +17,12 @@ export type Promises = Pick<CreateView, "volumes" | "files">;
  * negative.
  */
 export function availableBytes(pool: Pool, promises: Promises, overcommit: Overcommit): bigint {
-  const left = promisableBytes(pool, overcommit) - promisedBytes(pool, promises);
+  return availableBeside(pool, promisedBytes(pool, promises), overcommit);
+}
+
+/** The same, where the sum of what was promised is known. */
+export function availableBeside(pool: Pool, promised: bigint, overcommit: Overcommit): bigint {
+  const left = promisableBytes(pool, overcommit) - promised;
   const available = left < pool.freeBytes ? left : pool.freeBytes;
   return available > 0n ? available : 0n;
 }
