@@ -55,7 +55,7 @@ Deno.test("creating, creating again, expanding and asking for capacity read as m
       expand: await bytesFor(stack, () => expand(stack, first, 2n)),
       capacity: await bytesFor(stack, () => stack.clients.controller.call("GetCapacity", {})),
     };
-    assert.equal(await cost(stack, () => create(stack, "pvc-third")), 2);
+    assert.equal(await cost(stack, () => create(stack, "pvc-third")), 1);
     assert.equal(await cost(stack, () => create(stack, "pvc-third")), 1);
     assert.equal(await cost(stack, () => expand(stack, first, 3n)), 2);
     return bytes;
@@ -116,6 +116,34 @@ Deno.test("a controller that takes over knows nothing of the room that the one b
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(next, "pvc-4", sized(45n)), /available=9663676416/);
 });
 
+Deno.test("within ample room, too, a volume is made only where nothing of it is there and its pool is mounted", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-1");
+  const path = stack.simulator.model.disks.findBySlot(volumeId)?.filePath;
+  await controller.call("DeleteVolume", { volumeId });
+  const taken = `/disk add type=file slot="taken" file-path="${path}" file-size=1073741824`;
+  const folder = path!.slice(0, path!.lastIndexOf("/"));
+  await byHand(
+    stack,
+    `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="${folder.slice("/storage-pool/".length)}"`,
+  );
+  await byHand(stack, taken);
+  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /taken/);
+  await byHand(stack, `/disk remove "taken"`);
+  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /its image is there without a disk/);
+  await controller.call("DeleteVolume", { volumeId });
+  assert.equal(await create(stack, "pvc-1"), volumeId);
+  const body = JSON.stringify({ mounted: false });
+  const answer = await fetch(`${stack.simulator.controlUrl}/disks/storage-pool`, { method: "POST", body });
+  await answer.body?.cancel();
+  await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-2"), /not mounted/);
+  assert.deepEqual(
+    stack.simulator.model.disks.list().filter(({ slot }) => slot.startsWith("pvc-")).length,
+    1,
+  );
+});
+
 /** A controller that leads, on a pool of 100 GiB, and knows that 1 GiB is promised. */
 async function startLeader(): Promise<ClusterStack> {
   const cluster = await startClusterStack({ simulator: { pools }, flags: ["--leader-election"] });
@@ -133,7 +161,7 @@ const leases = "/apis/coordination.k8s.io/v1/namespaces/storage/leases";
 Deno.test("a leader creates by what it knows; once another one has the Lease, neither promises what the other did", async () => {
   await using cluster = await startLeader();
   const { stack, api } = cluster;
-  assert.equal(await cost(stack, () => create(stack, "pvc-2")), 2);
+  assert.equal(await cost(stack, () => create(stack, "pvc-2")), 1);
   const next = await stack.another();
   const [lease] = api.all(leases);
   const heldBy = (holderIdentity: string) =>
@@ -145,6 +173,8 @@ Deno.test("a leader creates by what it knows; once another one has the Lease, ne
   const before = (await stack.count()).execs;
   await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-3", sized(10n)), /has lost the lead/);
   assert.equal((await stack.count()).execs, before);
+  // As its process would, which must not come back.
+  await stack.driver.stop(1_000);
   heldBy("");
   await eventually(() => isReady(next));
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(next, "pvc-3", sized(10n)), /available=8589934592/);

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
+import type { RouterState, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
-import type { NewVolume } from "../../volume/ports/store.ts";
+import type { NewVolume, Unseen } from "../../volume/ports/store.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import { cutComment, isCut, whyNotDone } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -47,6 +47,38 @@ export async function addVolume(
   return { volume: assertAdded(call, wanted, outcome), after: outcome.after, all: outcome.all };
 }
 
+/** What came of adding a disk that nobody had looked for. */
+export interface UnseenOutcome {
+  /** Set where it was added. */
+  readonly added?: AddedVolume;
+  /** What the router has in its slot, where it has something else. */
+  readonly found?: VolumeView;
+}
+
+/**
+ * Adds a blank disk that nobody has looked for. One command; undefined where only a read can tell what is to be done.
+ *
+ * @throws {VolumeError} unavailable when it may still be added; busy when the router shows another disk than was added
+ */
+export async function addUnseen(
+  call: ControllerCall,
+  wanted: NewVolume,
+  unseen: Unseen,
+): Promise<UnseenOutcome | undefined> {
+  const { id, comment } = wanted;
+  const outcome = await call.store.addUnseen(wanted, unseen, call.context);
+  if (outcome === undefined) return undefined;
+  const { after, refusal, uncertain } = outcome;
+  const stored = after.volume;
+  await assertWholeComment(call, wanted, stored);
+  if (stored?.comment === comment || stored === undefined && uncertain) {
+    const volume = assertAdded(call, wanted, { stored, refusal });
+    call.inDoubt.wrote(id, comment);
+    return { added: { volume, after, all: undefined } };
+  }
+  return stored === undefined && after.foreign === undefined ? undefined : { found: after };
+}
+
 /** What was read back after adding a disk. */
 interface AddOutcome extends Omit<AddedVolume, "volume"> {
   readonly stored: StoredVolume | undefined;
@@ -66,7 +98,7 @@ async function addAlone(call: ControllerCall, wanted: NewVolume): Promise<AddOut
 function assertAdded(
   deps: ControllerDeps,
   plan: NewVolume,
-  { stored, refusal }: AddOutcome,
+  { stored, refusal }: Pick<AddOutcome, "stored" | "refusal">,
 ): OwnedVolume {
   if (stored === undefined) {
     const parent = plan.subvolume?.parent?.path.split("/").at(-1);

@@ -19,7 +19,7 @@ import {
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
-import { type AddedVolume, addVolume } from "./add.ts";
+import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
 import { planClone, type PlannedVolume } from "./clone.ts";
 import { giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
@@ -29,8 +29,8 @@ import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Creates a volume, or finds the one that an earlier try made. Two commands, one more each where room is scarce, for a copy
- * and for a clone that has to grow; one when it exists.
+ * Creates a volume, or finds the one that an earlier try made. One command while there is ample room, else two, and one
+ * more each where room is scarce, for a copy and for a clone that has to grow; one when it exists.
  *
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
  */
@@ -58,21 +58,61 @@ async function createWithinAmpleRoom(
   const { promised, settings, store } = call;
   if (request.source !== undefined) return undefined;
   if (!promised.expects(chooseSize(request.range), poolOf(plan.basePath))) return undefined;
+  const made = await createUnseen(call, plan, request);
+  if (made !== undefined) return made;
   const view = await store.view(plan.id, plan.filePrefix, call.context, plan.basePath);
-  const created = findCreated(view, plan, request);
-  if (created !== undefined) {
-    await keepCreated(call, created, view, plan);
-    return created;
-  }
+  const created = await keepFound(call, view, plan, request);
+  if (created !== undefined) return created;
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
   const { volume, sizeBytes } = planBlank(call, view, plan, request);
   const pool = getPool(view, plan.basePath);
   if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
-  return await promised.during(pool.mountPoint, sizeBytes, async () => {
-    const added = await addVolume(call, volume, "alone");
-    // Calls that began meanwhile may have read everything before this disk was there.
-    return promised.isAmple(pool) ? added.volume : await assertKept(call, added);
-  });
+  const add = () => addVolume(call, volume, "alone");
+  return await promised.during(pool.mountPoint, sizeBytes, async () => await keepAdded(call, await add()));
+}
+
+/**
+ * Looks for nothing before: the router does, in the command that adds the disk. Undefined when it has added none, and a read has
+ * to tell why.
+ */
+async function createUnseen(
+  call: ControllerCall,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume | undefined> {
+  const { basePath, filePrefix } = plan;
+  const { promised, settings } = call;
+  const pool = promised.amplePool(poolOf(basePath), chooseSize(request.range));
+  if (pool === undefined || pool.labelTakenBy !== undefined) return undefined;
+  const folder = { path: basePath, directory: true, sizeBytes: 0n };
+  const { volume, sizeBytes } = planBlank(call, { pools: [pool], files: [folder] }, plan, request);
+  const unseen = { filePrefix, folder: basePath, settleMs: settings.settleMs };
+  let found: VolumeView | undefined;
+  const add = async () => {
+    const outcome = await addUnseen(call, volume, unseen);
+    found = outcome?.found;
+    return outcome?.added && await keepAdded(call, outcome.added);
+  };
+  const created = await promised.during(pool.mountPoint, sizeBytes, add, (added) => added !== undefined);
+  return created ?? (found && await keepFound(call, found, plan, request));
+}
+
+/** The volume that an earlier try made, where there is one. */
+async function keepFound(
+  call: ControllerCall,
+  view: VolumeView,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume | undefined> {
+  const created = findCreated(view, plan, request);
+  if (created !== undefined) await keepCreated(call, created, view, plan);
+  return created;
+}
+
+/** Calls that began meanwhile may have read everything before this disk was there. */
+async function keepAdded(call: ControllerCall, added: AddedVolume): Promise<OwnedVolume> {
+  const pool = getPool(added.after, added.volume.stored.imagePath);
+  return call.promised.isAmple(pool) ? added.volume : await assertKept(call, added);
 }
 
 async function createByExactRead(

@@ -24,10 +24,16 @@ interface Added {
 /** What a pool can be told by. */
 type PoolSize = Pick<Pool, "mountPoint" | "sizeBytes">;
 
+/** A pool as it was read with everything on it. */
+interface KnownPool {
+  readonly pool: Pool;
+  readonly promised: bigint;
+}
+
 /** What is promised on each pool, as of a read of everything. */
 interface Sums {
   readonly beganMs: number;
-  readonly pools: ReadonlyMap<string, PoolSize & { readonly promised: bigint }>;
+  readonly pools: ReadonlyMap<string, KnownPool>;
 }
 
 /**
@@ -61,11 +67,9 @@ export class PromisedRoom {
     if (beganMs <= this.#forgottenMs || this.#sums !== undefined && this.#sums.beganMs > beganMs) return view;
     this.#sums = {
       beganMs,
-      pools: new Map(view.pools.map((pool) => [pool.mountPoint, {
-        mountPoint: pool.mountPoint,
-        sizeBytes: pool.sizeBytes,
-        promised: promisedBytes(pool, view),
-      }])),
+      pools: new Map(
+        view.pools.map((pool) => [pool.mountPoint, { pool, promised: promisedBytes(pool, view) }]),
+      ),
     };
     for (const addition of this.#additions) {
       // What had ended before is in what was read; what had not may be counted twice until the next read.
@@ -82,8 +86,17 @@ export class PromisedRoom {
     this.#forgottenMs = this.#clock.monotonicMs();
   }
 
-  /** Counts bytes that are promised on a pool from now on until a read shows them. */
-  async during<Result>(mountPoint: string, bytes: bigint, work: () => Promise<Result>): Promise<Result> {
+  /**
+   * Counts bytes that are promised on a pool from now on until a read shows them.
+   *
+   * @param hasPromised whether the result of `work` is that of one that has promised them
+   */
+  async during<Result>(
+    mountPoint: string,
+    bytes: bigint,
+    work: () => Promise<Result>,
+    hasPromised: (result: Result) => boolean = () => true,
+  ): Promise<Result> {
     const addition: Addition = { mountPoint, bytes, endedMs: undefined };
     this.#additions.add(addition);
     this.#count(mountPoint, bytes, bytes);
@@ -91,6 +104,7 @@ export class PromisedRoom {
     try {
       const result = await work();
       lateMs = 0;
+      if (!hasPromised(result) && this.#additions.delete(addition)) this.#count(mountPoint, -bytes, 0n);
       return result;
     } finally {
       // The router may still carry out what a call that failed has sent.
@@ -113,7 +127,7 @@ export class PromisedRoom {
    * @param mountPoint of the pool; undefined asks for all of them
    */
   expects(moreBytes: bigint, mountPoint?: string): boolean {
-    const pools = [...this.#recent()?.pools.values() ?? []];
+    const pools = [...this.#recent()?.pools.values() ?? []].map(({ pool }) => pool);
     const asked = pools.filter((pool) => mountPoint === undefined || pool.mountPoint === mountPoint);
     return asked.length > 0 && asked.every((pool) => this.isAmple(pool, moreBytes));
   }
@@ -131,6 +145,14 @@ export class PromisedRoom {
    */
   isAmple(pool: PoolSize, moreBytes = 0n): boolean {
     return this.promisedWithin(pool, moreBytes) !== undefined;
+  }
+
+  /** A pool as it was read last, where {@linkcode isAmple} holds and so much was free beside what was promised since. */
+  amplePool(mountPoint: string, moreBytes: bigint): Pool | undefined {
+    const pool = this.#recent()?.pools.get(mountPoint)?.pool;
+    if (pool === undefined || !this.isAmple(pool, moreBytes)) return undefined;
+    const added = this.#added.get(mountPoint)?.promised ?? 0n;
+    return added + moreBytes <= pool.freeBytes ? pool : undefined;
   }
 
   /** Bytes that are promised on a pool where {@linkcode isAmple} holds; undefined elsewhere. */

@@ -55,6 +55,16 @@ Deno.test("isAmple() never holds after 60 s, for a pool that was not read, and w
   assert.deepEqual([shared.room.isAmple(shared.pool), shared.room.expects(0n)], [false, false]);
 });
 
+Deno.test("what nobody has promised in the end does not count", async () => {
+  const { room, pool } = await read(0n);
+  await room.during(pool.mountPoint, 80n * gibibyte, () => Promise.resolve(false), (made) => made);
+  assert.equal(room.promisedWithin(pool), 0n);
+  await room.during(pool.mountPoint, 80n * gibibyte, () => Promise.resolve(true), (made) => made);
+  assert.equal(room.promisedWithin(pool), 80n * gibibyte);
+  assert.equal(room.amplePool(pool.mountPoint, 10n * gibibyte)?.mountPoint, pool.mountPoint);
+  assert.equal(room.amplePool(pool.mountPoint, 10n * gibibyte + 1n), undefined);
+});
+
 Deno.test("forget() leaves no sum, not even of a read that is under way", async () => {
   const { room, pool, store, learn, clock } = await read(0n);
   await room.learnFrom(async () => {

@@ -254,6 +254,14 @@ export class RouterReader {
     return upMs === undefined ? undefined : this.viewOf(id, filePrefix, answer, upMs);
   }
 
+  /** The connection that is ready, if its router is known to be up for so long, in milliseconds; else undefined. */
+  protected connectionUpFor(ms: number): number | undefined {
+    const { clock, session: { connection } } = this.#options;
+    if (connection === undefined) return undefined;
+    const upMs = this.#carriedUpMs({ connection, receivedMs: clock.monotonicMs() });
+    return upMs !== undefined && upMs >= ms ? connection : undefined;
+  }
+
   /** Reads the router's own row, the last frame, and remembers what it says; returns the uptime in milliseconds. */
   protected readResource(answer: Answer): number {
     const { info, upMs } = parseResource(answer.frames.at(-1)!);
@@ -268,7 +276,7 @@ export class RouterReader {
    * does. No connection outlives a reboot, so on one connection uptime only grows with the clock. It is never more than the
    * real uptime.
    */
-  #carriedUpMs({ connection, receivedMs }: Answer): number | undefined {
+  #carriedUpMs({ connection, receivedMs }: Pick<Answer, "connection" | "receivedMs">): number | undefined {
     if (this.#uptime?.answer.connection !== connection) return undefined;
     return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.answer.receivedMs);
   }

@@ -6,12 +6,13 @@ import type {
   NewFolder,
   NewSubvolume,
   NewVolume,
+  Unseen,
   VolumeChange,
   VolumeStore,
 } from "../../volume/ports/store.ts";
 import type { FileView, ImageLocation, Inventory, VolumeView } from "../../volume/model/inventory.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
-import { type Answer, divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
+import { type Answer, divideIntoExecs, type ExecOutcome, fitsOneExec } from "../console/exchange.ts";
 import { assertFit } from "../console/router_info.ts";
 import type { Session } from "../ssh/session.ts";
 import {
@@ -24,6 +25,7 @@ import {
   removeStatements,
   renameStatement,
   subvolumeStatement,
+  unseenDiskStatement,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
@@ -131,6 +133,30 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       readAgain: () => this.view(id, undefined, context),
       context,
     });
+  }
+
+  async addUnseen(
+    volume: NewVolume,
+    unseen: Unseen,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
+    const { id } = volume;
+    const onlyOn = this.connectionUpFor(unseen.settleMs);
+    const statements = [unseenDiskStatement(volume, unseen)];
+    const queries = [disksQuery(id)];
+    if (onlyOn === undefined || !fitsOneExec(statements, queries)) return undefined;
+    await this.#assertAddable(volume, context);
+    const question = { kind: "add", key: id, queries, context, onlyOn };
+    const outcome = await ifSent(this.exchange.exec(statements, question));
+    if (outcome === undefined) return undefined;
+    const { answer, refusal } = outcome;
+    const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
+    const readAgain = () => this.view(id, unseen.filePrefix, context, unseen.folder);
+    return {
+      after: after ?? await this.exchange.settle(readAgain, context),
+      refusal,
+      ...answer === undefined && refusal === undefined ? { uncertain: true } : {},
+    };
   }
 
   async #assertAddable({ makeFolder, subvolume }: NewVolume, context: CallContext): Promise<void> {
@@ -313,6 +339,16 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       `Cannot export the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
         `not be fenced: volume=${id} version=${this.routerInfo?.version}; upgrade the router`,
     );
+  }
+}
+
+/** How an exec ended; undefined when it was certainly not sent. */
+async function ifSent(exec: Promise<ExecOutcome>): Promise<ExecOutcome | undefined> {
+  try {
+    return await exec;
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable")) return undefined;
+    throw error;
   }
 }
 

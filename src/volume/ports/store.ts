@@ -85,6 +85,17 @@ export interface MutationOutcome<View> {
    * Undefined when the command ran through, or when its end is unknown.
    */
   readonly refusal: string | undefined;
+  /** Set where the end is unknown: what was sent may still run. */
+  readonly uncertain?: true;
+}
+
+/** What nobody has looked at before a disk is added. */
+export interface Unseen {
+  /** What the names of all files of the volume begin with. */
+  readonly filePrefix: string;
+  readonly folder: string;
+  /** How long the router has to be up, in milliseconds. */
+  readonly settleMs: number;
 }
 
 /**
@@ -116,6 +127,16 @@ export interface VolumeStore {
   add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
   /** The same, and reads only that disk back. */
   addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>>;
+  /**
+   * Adds a blank disk that nobody has looked for, if the router finds no disk and no file of it, and its folder on its mounted
+   * pool, and reads only that disk back. One command; undefined, and nothing sent, where it is not known that the router is up
+   * for long enough, or one command is too short.
+   */
+  addUnseen(
+    volume: NewVolume,
+    unseen: Unseen,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView> | undefined>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
    * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.
