@@ -13,6 +13,8 @@ import { systemClock } from "../../src/host/clock.ts";
 import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { print } from "../../tools/print.ts";
 import { binary, projectRoot, startPart, type Subject } from "../support/parts.ts";
+import { type FlatnessByCall, losses, measureFlatness } from "./flatness.ts";
+import committed from "./flatness.json" with { type: "json" };
 import { type LargeClusterMeasurements, measureLargeCluster } from "./large_cluster.ts";
 import { type ListMeasurements, measureList } from "./lists.ts";
 import { measureRpcs, type RpcMeasurements } from "./rpc.ts";
@@ -22,6 +24,7 @@ const { short } =
   parseArgs({ args: Deno.args, options: { short: { type: "boolean", default: false } } }).values;
 const inFlightCounts = [1, 10, 50];
 const csi = loadCsi();
+const committedFlatness: FlatnessByCall = committed;
 
 const subjects: Subject[] = await exists(binary) ? ["binary", "sources"] : ["sources"];
 const result = {
@@ -33,6 +36,7 @@ const result = {
   ),
   lists: await measureLists(),
   largeCluster: subjects[0] === "binary" ? await measureLarge() : undefined,
+  flatness: await measureFlatness(subjects[0]!),
   connections: await measureConnections(),
 };
 await Deno.mkdir(join(projectRoot, "dist"), { recursive: true });
@@ -185,6 +189,7 @@ function judge(): number {
     const limit = Math.max(disks === 1000 ? 20 : 80, 35 * parseMs);
     check(`ListVolumes of ${disks} disks beside SSH, ms`, medianMs, limit);
   }
+  over.push(...losses(committedFlatness, result.flatness));
   if ((result.connections as { code: number }).code !== 0) over.push("memory grows with connections");
   for (const line of over) print(`over its limit: ${line}`);
   return over.length === 0 ? 0 : 1;
