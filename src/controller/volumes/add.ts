@@ -56,9 +56,10 @@ export interface UnseenOutcome {
 }
 
 /**
- * Adds a blank disk that nobody has looked for. One command; undefined where only a read can tell what is to be done.
+ * Adds a blank disk that nobody has looked for. One command; undefined where only a read can tell what is to be done. If the
+ * router still adds it later, whoever adds the volume then finds it there, or it finds that one.
  *
- * @throws {VolumeError} unavailable when it may still be added; busy when the router shows another disk than was added
+ * @throws {VolumeError} busy when the router shows another disk than was added; precondition when it cuts comments
  */
 export async function addUnseen(
   call: ControllerCall,
@@ -68,10 +69,10 @@ export async function addUnseen(
   const { id, comment } = wanted;
   const outcome = await call.store.addUnseen(wanted, unseen, call.context);
   if (outcome === undefined) return undefined;
-  const { after, refusal, uncertain } = outcome;
+  const { after, refusal } = outcome;
   const stored = after.volume;
   await assertWholeComment(call, wanted, stored);
-  if (stored?.comment === comment || stored === undefined && uncertain) {
+  if (stored?.comment === comment) {
     const volume = assertAdded(call, wanted, { stored, refusal });
     call.inDoubt.wrote(id, comment);
     return { added: { volume, after, all: undefined } };

@@ -152,11 +152,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const { answer, refusal } = outcome;
     const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
     const readAgain = () => this.view(id, unseen.filePrefix, context, unseen.folder);
-    return {
-      after: after ?? await this.exchange.settle(readAgain, context),
-      refusal,
-      ...answer === undefined && refusal === undefined ? { uncertain: true } : {},
-    };
+    return { after: after ?? await this.exchange.settle(readAgain, context), refusal };
   }
 
   async #assertAddable({ makeFolder, subvolume }: NewVolume, context: CallContext): Promise<void> {

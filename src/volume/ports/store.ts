@@ -85,8 +85,6 @@ export interface MutationOutcome<View> {
    * Undefined when the command ran through, or when its end is unknown.
    */
   readonly refusal: string | undefined;
-  /** Set where the end is unknown: what was sent may still run. */
-  readonly uncertain?: true;
 }
 
 /** What nobody has looked at before a disk is added. */
