@@ -4,7 +4,6 @@ import ssh2 from "ssh2";
 import type { Client, ClientChannel, ConnectConfig, ParsedKey } from "ssh2";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
-import { coalesceWrites } from "./coalesced_writes.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
 import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
@@ -87,8 +86,6 @@ export class Ssh2Transport implements SshTransport {
     try {
       const socket = new Socket();
       socket.connect(this.#port, this.#options.host);
-      // Connecting puts the socket's own way to write back.
-      coalesceWrites(socket);
       client.connect({ ...this.#config((reason) => mismatch = reason), sock: socket });
       this.#guard(socket);
     } catch (error) {
