@@ -193,6 +193,21 @@ Deno.test("a leader whose Lease ran out and goes on knows nothing any more of th
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-2", sized(10n)), /available=9663676416/);
 });
 
+Deno.test("of calls at once, when the sums are too old, one reads everything", async () => {
+  const clock = movable();
+  await using stack = await startStack({
+    simulator: { pools: [{ name: "storage-pool" }], seedDisks: 500 },
+    clock,
+  });
+  await create(stack, "pvc-first");
+  clock.ahead(60_001);
+  const alone = await bytesFor(stack, () => create(stack, "pvc-alone"));
+  clock.ahead(60_001);
+  const names = Array.from({ length: 8 }, (_, index) => `pvc-${index}`);
+  const together = await bytesFor(stack, () => Promise.all(names.map((name) => create(stack, name))));
+  assert.ok(together < 1.5 * alone, `${alone} bytes for one, ${together} for eight`);
+});
+
 Deno.test("calls at once never promise more than the pool has, by whichever read they are decided", async () => {
   await using stack = await startStack({ simulator: { pools, behaviours: { interleave: true } } });
   await create(stack, "pvc-first");

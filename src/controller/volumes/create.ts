@@ -46,7 +46,10 @@ export async function createVolume(
 
 async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
   const plan = planVolume(request, call.settings.cluster, call.random);
-  return await createWithinAmpleRoom(call, plan, request) ?? await createByExactRead(call, plan, request);
+  const make = async () =>
+    await createWithinAmpleRoom(call, plan, request) ?? await createByExactRead(call, plan, request);
+  // A copy may take hours.
+  return request.source === undefined ? await call.promised.afterFirst(make) : await make();
 }
 
 /** Reads no other disk; undefined when only an exact read can tell whether there is room. */

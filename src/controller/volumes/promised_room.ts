@@ -50,6 +50,8 @@ export class PromisedRoom {
   readonly #additions = new Set<Addition>();
   readonly #added = new Map<string, Added>();
   #sums: Sums | undefined;
+  /** The call that reads everything for others, too. */
+  #first: PromiseWithResolvers<void> | undefined;
   /** No read that began before is believed. */
   #forgottenMs = -Infinity;
 
@@ -62,6 +64,34 @@ export class PromisedRoom {
 
   /** Reads everything, and remembers the sums. */
   async learnFrom(read: () => Promise<CreateView>): Promise<CreateView> {
+    try {
+      return await this.#learn(read);
+    } finally {
+      this.#first?.resolve();
+    }
+  }
+
+  /**
+   * Does what reads everything where no sums may be believed. Of several calls at once one goes first, and the others wait until
+   * it has read everything or has ended.
+   */
+  async afterFirst<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (!this.#alone || this.#recent() !== undefined) return await work();
+    if (this.#first !== undefined) {
+      await this.#first.promise;
+      return await work();
+    }
+    const first = Promise.withResolvers<void>();
+    this.#first = first;
+    try {
+      return await work();
+    } finally {
+      first.resolve();
+      this.#first = undefined;
+    }
+  }
+
+  async #learn(read: () => Promise<CreateView>): Promise<CreateView> {
     const beganMs = this.#clock.monotonicMs();
     const view = await read();
     if (beganMs <= this.#forgottenMs || this.#sums !== undefined && this.#sums.beganMs > beganMs) return view;

@@ -65,6 +65,28 @@ Deno.test("what nobody has promised in the end does not count", async () => {
   assert.equal(room.amplePool(pool.mountPoint, 10n * gibibyte + 1n), undefined);
 });
 
+Deno.test("afterFirst() lets one call read for all, and the others go on when it has, or has failed", async () => {
+  const { room, learn, clock } = await read(0n);
+  await clock.advance(maxAgeMs + 1);
+  const order: string[] = [];
+  const first = room.afterFirst(async () => {
+    order.push("first");
+    await learn();
+    await clock.sleep(10, new AbortController().signal);
+    order.push("first ends");
+  });
+  const others = [2, 3].map((number) => room.afterFirst(() => Promise.resolve(order.push(`${number}`))));
+  await Promise.all(others);
+  assert.deepEqual(order, ["first", "2", "3"]);
+  await clock.advance(10);
+  await first;
+  await clock.advance(maxAgeMs + 1);
+  const failing = room.afterFirst(() => Promise.reject(new Error("no")));
+  const next = room.afterFirst(() => Promise.resolve("next"));
+  await assert.rejects(failing, /no/);
+  assert.equal(await next, "next");
+});
+
 Deno.test("forget() leaves no sum, not even of a read that is under way", async () => {
   const { room, pool, store, learn, clock } = await read(0n);
   await room.learnFrom(async () => {
