@@ -38,6 +38,7 @@ const lookups: readonly (readonly [name: string, command: string])[] = [
     "print by slot, part of the path or pool",
     jsonCommand(`/disk print detail as-value where slot="x" or file-path~"${slot}[.]im" or mounted`),
   ],
+  ["find by label", `:put [:len [/disk find where type="file" and fs-label="storage-pool-fs"]]`],
   ["set by find", `/disk set [find where slot="${slot}"] comment="x"`],
   ["find a file", `:put [:len [/file find where name="${image}"]]`],
   [
@@ -78,7 +79,7 @@ const changes: readonly (readonly [name: string, ...commands: string[]])[] = [
 async function run(type: Typing, commands: readonly string[]): Promise<void> {
   for (const command of commands) {
     const printed = await type(command);
-    assert.ok(printed === "" || /^[[0-9]/.test(printed), printed);
+    assert.ok(printed === "" || /^(?:[[0-9]|Flags: )/.test(printed), printed);
   }
 }
 
