@@ -13,6 +13,8 @@ import { systemClock } from "../../src/host/clock.ts";
 import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { print } from "../../tools/print.ts";
 import { binary, projectRoot, type Subject } from "../support/parts.ts";
+import { type FlatnessByCall, losses, measureFlatness } from "./flatness.ts";
+import committed from "./flatness.json" with { type: "json" };
 import { type LargeClusterMeasurements, measureLargeCluster } from "./large_cluster.ts";
 import { type ListMeasurements, measureList } from "./lists.ts";
 import { measureRpcs, type RpcMeasurements } from "./rpc.ts";
@@ -28,6 +30,7 @@ const maxTimesHello = {
   node: { start: 2, memory: 1.25 },
   controller: { start: 3, memory: 1.3 },
 } as const;
+const committedFlatness: FlatnessByCall = committed;
 
 const subjects: Subject[] = await exists(binary) ? ["binary", "sources"] : ["sources"];
 const result = {
@@ -39,6 +42,7 @@ const result = {
   ),
   lists: await measureLists(),
   largeCluster: subjects[0] === "binary" ? await measureLarge() : undefined,
+  flatness: await measureFlatness(subjects[0]!),
   connections: await measureConnections(),
 };
 await Deno.mkdir(join(projectRoot, "dist"), { recursive: true });
@@ -172,6 +176,7 @@ function judge(): number {
     const limit = Math.max(disks === 1000 ? 20 : 80, 35 * parseMs);
     check(`ListVolumes of ${disks} disks beside SSH, ms`, medianMs, limit);
   }
+  over.push(...losses(committedFlatness, result.flatness));
   if ((result.connections as { code: number }).code !== 0) over.push("memory grows with connections");
   for (const line of over) print(`over its limit: ${line}`);
   return over.length === 0 ? 0 : 1;

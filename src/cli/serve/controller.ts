@@ -221,11 +221,8 @@ async function openBackend(
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
-  const deps = controllerDeps(config, router, adapters, adapters.log, {
-    ...shared,
-    ...cluster && { nodes: cluster.nodes },
-    misplaced,
-  });
+  const own = { misplaced, alone: isAlone(side), ...cluster && { nodes: cluster.nodes } };
+  const deps = controllerDeps(config, router, adapters, adapters.log, { ...shared, ...own });
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
   const audits = new AuditLoop(deps, adapters.audit);
@@ -247,6 +244,11 @@ async function openBackend(
       router.close();
     },
   };
+}
+
+/** Without an election others may serve as well, but where there is no cluster: there one controller may run at a time. */
+function isAlone(side: ClusterSide | undefined): boolean {
+  return side === undefined || side.lead !== undefined;
 }
 
 /** Tells once, and again when it is about others, that a router has volumes of another one. */
