@@ -69,14 +69,19 @@ export class ReconcileLoop {
     }
   }
 
+  /** The look at the router has gone out of memory when the health of all volumes is read: that is another one. */
   async #round(context: CallContext): Promise<void> {
+    await this.#compare(context);
+    if (this.#count++ % cyclesPerHealth === 0) await this.#readHealth(context);
+  }
+
+  async #compare(context: CallContext): Promise<void> {
     // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
     const reading = await readInventory(this.#deps, context);
     const attachments = await this.#cluster.allAttachments(context);
     this.#deps.projection.showAll(reading.turn, reading.volumes);
     for (const volume of reading.volumes) this.#reportOverdue(volume);
     await this.#reconciler.pass(reading, attachments, context);
-    if (this.#count++ % cyclesPerHealth === 0) await this.#readHealth(context);
   }
 
   #reportOverdue(volume: OwnedVolume): void {

@@ -54,9 +54,48 @@ export function parseJson(text: string, what: string): JsonValue {
  * @throws {VolumeError} unavailable when it is anything else
  */
 export function parseRows(text: string, what: string): Row[] {
-  const value = parseJson(text, what);
-  if (!Array.isArray(value)) throw unreadable(what, "it is no list");
-  return value.map((item: JsonValue) => new Row(item, what));
+  return [...eachRow(text, what)];
+}
+
+/** Characters of a list that are parsed at once, at least: a few hundred disks. */
+const pieceLength = 1 << 17;
+
+/**
+ * The same, one after the other: of a list of thousands only a part is in memory as rows.
+ *
+ * @throws {VolumeError} unavailable when it is anything else; rows may have come before
+ */
+export function* eachRow(text: string, what: string): Generator<Row> {
+  for (const value of parsePieces(text, what)) {
+    if (!Array.isArray(value)) throw unreadable(what, "it is no list");
+    for (const item of value as readonly JsonValue[]) yield new Row(item, what);
+  }
+}
+
+/** Parses a long list as several; anything else, and what cannot be divided, at once. */
+function* parsePieces(text: string, what: string): Generator<JsonValue> {
+  let begun = 0;
+  const between = /\}\s*,\s*\{/g;
+  while (text.startsWith("[") && text.length - begun > 2 * pieceLength) {
+    between.lastIndex = begun + pieceLength;
+    const end = between.exec(text)?.index;
+    // What stands before a place within a text or an item is no JSON.
+    const piece = end === undefined
+      ? undefined
+      : tryParse(`${begun === 0 ? "" : "["}${text.slice(begun, end + 1)}]`);
+    if (piece === undefined) break;
+    yield piece;
+    begun = text.indexOf("{", end! + 1);
+  }
+  yield parseJson(begun === 0 ? text : `[${text.slice(begun)}`, what);
+}
+
+function tryParse(text: string): JsonValue | undefined {
+  try {
+    return parseJson(text, "");
+  } catch {
+    return undefined;
+  }
 }
 
 /**

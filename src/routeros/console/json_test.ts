@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
-import { parseJson, parseRow, parseRows, Row } from "./json.ts";
+import { eachRow, parseJson, parseRow, parseRows, Row } from "./json.ts";
 
 const unavailable = (action: () => unknown, form: RegExp) => throwsWith(action, "unavailable", form);
 
@@ -29,6 +29,42 @@ for (const text of ["{}", "null", "1", `["a"]`, "[[]]", "[null]"]) {
     unavailable(() => parseRows(text, "list of disks"), /list of disks/);
   });
 }
+
+/** A list that is long enough to be parsed in pieces, whose texts look like where one could be divided. */
+function longList(separator: string): string {
+  const items = Array.from({ length: 6_000 }, (_, index) => {
+    const comment = index % 3 === 0 ? `}, {"slot":"x${index}"},{` : 'a note \\" },{ of somebody';
+    const size = index === 5_999 ? "9007199254740993" : String(index);
+    return `{"slot":"s${index}","comment":${
+      JSON.stringify(comment)
+    },"parts":[{"a":1},{"a":2}],"size":${size}}`;
+  });
+  return `[${items.join(separator)}]`;
+}
+
+for (const separator of [",", ", ", " ,\n"]) {
+  Deno.test(`eachRow() reads a long list with ${JSON.stringify(separator)} between its items as one`, () => {
+    const text = longList(separator);
+    assert.ok(text.length > 500_000);
+    const wanted = JSON.parse(text) as { slot: string; comment: string }[];
+    const rows = [...eachRow(text, "x")];
+    assert.deepEqual(
+      rows.map((row) => [row.text("slot"), row.text("comment")]),
+      wanted.map(({ slot, comment }) => [slot, comment]),
+    );
+    assert.equal(rows.at(-1)!.integer("size"), 9007199254740993n);
+  });
+}
+
+Deno.test("eachRow() throws unavailable for a long list that is broken anywhere", () => {
+  const text = longList(",");
+  const all = (broken: string) => () => [...eachRow(broken, "list of disks")];
+  unavailable(all(text.slice(0, -1)), /list of disks.*not JSON/);
+  unavailable(all(text.slice(0, text.length / 2)), /list of disks.*not JSON/);
+  unavailable(all(text.replace('{"slot":"s3000"', '{"slot":s3000')), /list of disks.*not JSON/);
+  unavailable(all(text.replace('{"slot":"s5998"', '[],{"slot":"s5998"')), /an item of it is no object/);
+  unavailable(all(`{"a":${text}}`), /list of disks.*no list/);
+});
 
 Deno.test("parseRow() reads an object, also in a list of one", () => {
   assert.equal(parseRow(`{"uptime":"1d"}`, "x").text("uptime"), "1d");

@@ -70,15 +70,17 @@ function oneMore(character: string, pattern: string, depth: number): Part {
  *
  * @param ask reads the disks whose slot matches a pattern; undefined when the answer came cut
  * @param router how the answers are to be read
+ * @param known see `parseDisks()`
  * @throws {VolumeError} unavailable when even a small part comes cut, or a part holds what it should not
  */
 export async function listDisksInParts(
   ask: (pattern: string) => Promise<string | undefined>,
   router: () => RouterVocabulary,
+  known?: ReadonlyMap<string, StoredVolume>,
 ): Promise<StoredVolume[]> {
   const parse = (frame: string, pattern: string) => {
     const form = new RegExp(pattern);
-    const { volumes, others } = parseDisks(frame, router());
+    const { volumes, others } = parseDisks(frame, router(), known);
     const orphan = volumes.find((volume) => !form.test(volume.id)) ?? others[0];
     if (orphan === undefined) return volumes;
     throw unreadable(

@@ -148,7 +148,7 @@ export function fileName(path: string): string {
 
 /** A path as the rest of the driver spells it: with one leading slash. */
 export function imagePathOf(path: string): string {
-  return `/${fileName(path)}`;
+  return /^\/(?!\/)/.test(path) ? path : `/${fileName(path)}`;
 }
 
 /** The last name of a path: by it RouterOS knows a subvolume as a parent. */

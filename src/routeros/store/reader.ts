@@ -68,7 +68,9 @@ export class RouterReader {
   /** The connection on which each call has looked. */
   readonly #reads = new WeakMap<CallContext, number>();
   /** The last uptime that was read, and with which answer. */
-  #uptime: { readonly upMs: number; readonly answer: Answer } | undefined;
+  #uptime: { readonly upMs: number; readonly connection: number; readonly receivedMs: number } | undefined;
+  /** The volumes of the last look at all of them: later looks share those that are as they were. */
+  #known: ReadonlyMap<string, StoredVolume> = new Map();
   #info: RouterInfo | undefined;
   #saidLimited = false;
 
@@ -267,7 +269,8 @@ export class RouterReader {
     const { info, upMs } = parseResource(answer.frames.at(-1)!);
     if (info.version !== this.#info?.version) this.observer?.identified?.(info);
     this.#info = info;
-    this.#uptime = { upMs, answer };
+    // Not the answer itself, which may have thousands of disks.
+    this.#uptime = { upMs, connection: answer.connection, receivedMs: answer.receivedMs };
     return upMs;
   }
 
@@ -277,8 +280,8 @@ export class RouterReader {
    * real uptime.
    */
   #carriedUpMs({ connection, receivedMs }: Pick<Answer, "connection" | "receivedMs">): number | undefined {
-    if (this.#uptime?.answer.connection !== connection) return undefined;
-    return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.answer.receivedMs);
+    if (this.#uptime?.connection !== connection) return undefined;
+    return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.receivedMs);
   }
 
   get #vocabulary(): RouterVocabulary {
@@ -287,12 +290,13 @@ export class RouterReader {
 
   /** The disks in one frame of an answer, and the state of the router that every read returns with its subject. */
   #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
-    const disks = parseDisks(answer.frames[index]!, this.#vocabulary);
+    const disks = parseDisks(answer.frames[index]!, this.#vocabulary, this.#known);
     const { pools } = disks;
     return { ...disks, state: { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } } };
   }
 
   #reported<Look extends Inventory>(reading: Look): Look {
+    this.#known = new Map(reading.volumes.map((volume) => [volume.id, volume]));
     this.observer?.inventory?.(reading);
     return reading;
   }
@@ -349,6 +353,7 @@ export class RouterReader {
     return listDisksInParts(
       this.#partOf({ kind: "inventory-part", key, context }, query),
       () => this.#vocabulary,
+      this.#known,
     );
   }
 

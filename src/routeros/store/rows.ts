@@ -8,7 +8,7 @@ import type {
 import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { isSendable } from "../console/command.ts";
-import { parseRows, type Row, unreadable } from "../console/json.ts";
+import { eachRow, parseRows, type Row, unreadable } from "../console/json.ts";
 import type { RouterVocabulary } from "../console/router_info.ts";
 import { imagePathOf, lastSegment } from "./queries.ts";
 
@@ -26,32 +26,45 @@ export interface Disks {
 /**
  * Reads a frame of disks.
  *
+ * @param known volumes of an earlier look, by id: those that are as they were are given again, so that several looks at
+ * thousands of volumes take the memory of one
  * @throws {VolumeError} unavailable when a disk cannot be read, or two sit in one slot
  */
-export function parseDisks(frame: string, router: RouterVocabulary): Disks {
+export function parseDisks(
+  frame: string,
+  router: RouterVocabulary,
+  known: ReadonlyMap<string, StoredVolume> = new Map(),
+): Disks {
   const what = "list of disks";
   const volumes: StoredVolume[] = [];
   const others: ForeignDisk[] = [];
   const pools: Pool[] = [];
   const poolSlots = new Map<string, string>();
   const seen = new Set<string>();
-  const rows = parseRows(frame, what);
-  const inVolumes = labelsInVolumes(rows);
-  const upon = disksUpon(rows);
-  for (const row of rows) {
+  const inVolumes = new Map<string, string>();
+  const upon = new Map<string, string[]>();
+  for (const row of eachRow(frame, what)) {
     const id = row.text("slot");
     const kind = row.text("type");
     if (seen.has(id)) throw unreadable(what, `it has two disks in one slot: slot=${id}`);
     seen.add(id);
-    if (kind === "file") volumes.push(volumeOf(row, id, router, upon.get(id) ?? []));
-    else others.push({ id, kind });
+    noteLinks(row, id, upon);
+    if (kind === "file") {
+      const label = row.text("fs-label", "");
+      if (label !== "") inVolumes.set(label, id);
+      volumes.push(sameOf(known.get(id), volumeOf(row, id, router)));
+    } else others.push({ id, kind });
     const pool = poolOf(row, router);
     if (pool === undefined) continue;
-    const labelTakenBy = inVolumes.get(pool.subvolumeLabel ?? "");
     poolSlots.set(pool.mountPoint, id);
-    pools.push({ ...pool, ...labelTakenBy === undefined ? {} : { labelTakenBy } });
+    pools.push(pool);
   }
-  return { volumes: sorted(volumes), others, pools: withOwnLabels(pools), poolSlots };
+  return {
+    volumes: sorted(upon.size === 0 ? volumes : volumes.map((volume) => withDisksUpon(volume, upon))),
+    others,
+    pools: withOwnLabels(pools.map((pool) => withLabelTaken(pool, inVolumes))),
+    poolSlots,
+  };
 }
 
 /** Volumes in the order of their ids' code units: the same on every machine and in every locale. */
@@ -59,9 +72,9 @@ export function sorted(volumes: readonly StoredVolume[]): StoredVolume[] {
   return volumes.toSorted((a, b) => a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-function volumeOf(row: Row, id: string, router: RouterVocabulary, upon: readonly string[]): StoredVolume {
+function volumeOf(row: Row, id: string, router: RouterVocabulary): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
-  const uses = routerUses(row, upon);
+  const uses = routerUses(row);
   const hosts = row.texts("nvme-tcp-server-allow-host-name");
   return {
     id,
@@ -129,10 +142,10 @@ function poolOf(row: Row, router: RouterVocabulary): Pool | undefined {
   };
 }
 
-/** The labels that the router reads in file-backed disks, each with the slot of one: whoever writes to a volume writes it. */
-function labelsInVolumes(rows: readonly Row[]): ReadonlyMap<string, string> {
-  const labelled = rows.filter((row) => row.text("type") === "file" && row.text("fs-label", "") !== "");
-  return new Map(labelled.map((row) => [row.text("fs-label"), row.text("slot")]));
+/** @param inVolumes the labels that the router reads in file-backed disks: whoever writes to a volume writes its label */
+function withLabelTaken(pool: Pool, inVolumes: ReadonlyMap<string, string>): Pool {
+  const labelTakenBy = inVolumes.get(pool.subvolumeLabel ?? "");
+  return labelTakenBy === undefined ? pool : { ...pool, labelTakenBy };
 }
 
 /** A label that two file systems have names neither: what is to go into one could land in the other. */
@@ -152,7 +165,7 @@ const folderTypes: readonly string[] = ["directory", "disk"];
  */
 export function parseFiles(frame: string, isWanted: (path: string) => boolean): StoredFile[] {
   const files: StoredFile[] = [];
-  for (const row of parseRows(frame, "list of files")) {
+  for (const row of eachRow(frame, "list of files")) {
     const path = imagePathOf(row.text("name"));
     if (!isWanted(path)) continue;
     const directory = folderTypes.includes(row.text("type"));
@@ -198,21 +211,36 @@ const signs: Readonly<Record<string, string>> = {
 /** Properties with which another disk says that it lies on one. */
 const links: readonly string[] = ["parent", "crypted-backend"];
 
-/** By slot, the disks that lie on another one: its partitions, and what is encrypted on it. Of a look at few those that are mounted. */
-function disksUpon(rows: readonly Row[]): ReadonlyMap<string, readonly string[]> {
-  const found = new Map<string, string[]>();
-  for (const row of rows) {
-    for (const link of links) {
-      if (!row.isSet(link)) continue;
-      const below = row.text(link);
-      found.set(below, [...found.get(below) ?? [], row.text("slot", "")]);
-    }
+/**
+ * Notes under the slot of another disk that this one lies on it: a partition of it, or what is encrypted on it. Of a look
+ * at few those that are mounted.
+ */
+function noteLinks(row: Row, id: string, upon: Map<string, string[]>): void {
+  for (const link of links) {
+    if (!row.isSet(link)) continue;
+    const below = row.text(link);
+    upon.set(below, [...upon.get(below) ?? [], id]);
   }
-  return found;
 }
 
-/** What the router does with a disk beside exporting it over NVMe/TCP. */
-function routerUses(row: Row, upon: readonly string[]): string[] {
+function withDisksUpon(volume: StoredVolume, upon: ReadonlyMap<string, readonly string[]>): StoredVolume {
+  const slots = upon.get(volume.id);
+  if (slots === undefined) return volume;
+  const uses = slots.map((slot) => `a disk lies on it: disk=${slot}`);
+  return { ...volume, routerUses: [...new Set([...volume.routerUses ?? [], ...uses])] };
+}
+
+/** What the router does with a disk itself beside exporting it over NVMe/TCP. */
+function routerUses(row: Row): string[] {
   const own = Object.keys(signs).filter((key) => row.isSet(key)).map((key) => signs[key]!);
-  return [...new Set([...own, ...upon.map((slot) => `a disk lies on it: disk=${slot}`)])];
+  return [...new Set(own)];
+}
+
+/** The earlier volume where the later one is the same in everything; a list in it makes it another one. */
+function sameOf(before: StoredVolume | undefined, volume: StoredVolume): StoredVolume {
+  if (before === undefined) return volume;
+  const keys = Object.keys(volume) as (keyof StoredVolume)[];
+  const isSame = keys.length === Object.keys(before).length &&
+    keys.every((key) => before[key] === volume[key]);
+  return isSame ? before : volume;
 }

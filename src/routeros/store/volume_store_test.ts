@@ -75,6 +75,32 @@ Deno.test("inventory() lists everything in one command", async () => {
   ]]);
 });
 
+Deno.test("looks at all volumes share those that are as they were, and no other", async () => {
+  const { store, held, call } = bench({ disks: [poolRow, diskRow("s1"), diskRow("s2"), diskRow("s3")] });
+  const { volumes: before } = await store.inventory(call());
+  const changes = [
+    { size: 2048 },
+    { "file-path": "/pool/csi/other.img" },
+    { comment: "a note" },
+    { "nvme-tcp-export": true },
+    { "nvme-tcp-server-nqn": "nqn.2000-02.com.mikrotik:s2" },
+    { "nvme-tcp-server-port": 4420 },
+    { mounted: true },
+    { "nvme-tcp-server-allow-host-name": "host" },
+    { "mount-filesystem": true },
+  ];
+  for (const change of changes) {
+    held.disks = [poolRow, diskRow("s1"), diskRow("s2", change), diskRow("s4")];
+    const fresh = bench({ disks: held.disks });
+    const { volumes: wanted } = await fresh.store.inventory(fresh.call());
+    for (const { volumes } of [await store.inventory(call()), await store.createView(undefined, call())]) {
+      assert.deepEqual(volumes, wanted);
+      assert.equal(volumes[0], before[0]);
+      assert.notEqual(volumes[1], before[1]);
+    }
+  }
+});
+
 Deno.test("createView() keeps what was asked for", async () => {
   const folder = { name: "pool/csi", type: "directory" };
   const { store, call } = bench({

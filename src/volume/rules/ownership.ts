@@ -2,7 +2,7 @@ import { VolumeError } from "../errors.ts";
 import { isLegacyId } from "../model/ids.ts";
 import { filePrefixOf, isImageOf } from "../model/layout.ts";
 import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
-import { type OwnedVolume, parseComment } from "../model/record.ts";
+import { type OwnedVolume, parseComment, type ParsedComment } from "../model/record.ts";
 /** Whose disk it is. */
 export type Ownership =
   | { readonly state: "owned"; readonly volume: OwnedVolume }
@@ -12,14 +12,25 @@ export type Ownership =
   | { readonly state: "earlier-driver" }
   | { readonly state: "damaged"; readonly reason: string };
 
+/** What the comments of volumes say: looks at thousands share the volumes that did not change, and so their records. */
+const parsedComments = new WeakMap<StoredVolume, ParsedComment>();
+
 /** Judges by the record alone; look-alike slots and paths count for nothing. */
 export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
-  const parsed = parseComment(stored.comment);
+  const parsed = parsedOf(stored);
   if (parsed.state === "none") return { state: isOfLegacyDriver(stored) ? "earlier-driver" : "no-record" };
   if (parsed.state === "damaged") return { state: "damaged", reason: parsed.reason };
   const record = parsed.comment.record;
   if (record.cluster !== cluster) return { state: "other-cluster", cluster: record.cluster };
   return { state: "owned", volume: { stored, comment: parsed.comment, record } };
+}
+
+function parsedOf(stored: StoredVolume): ParsedComment {
+  const known = parsedComments.get(stored);
+  if (known !== undefined) return known;
+  const parsed = parseComment(stored.comment);
+  parsedComments.set(stored, parsed);
+  return parsed;
 }
 
 /** The legacy driver left its mark in slot, path and NQN; what has all three is not somebody's disk by accident. */

@@ -15,12 +15,14 @@ export interface WholeInventory extends Inventory {
 /** Counts what a look has shown. What others have on the router counts only where it takes room. */
 export function totalsOf(reading: WholeInventory, cluster: string, basePaths: readonly string[]): Totals {
   const counts = new Map([...basePaths, elsewhere].map((base) => [base, noVolumes()]));
+  // Thousands of volumes share the text, which a path's part does not.
+  const known = new Map([...counts.keys()].map((base) => [base, base]));
   const volumes: VolumeTotals[] = [];
   for (const stored of reading.volumes) {
     const ownership = judgeOwnership(stored, cluster);
     if (ownership.state !== "owned") continue;
     const base = folderOf(ownership.volume, cluster);
-    const basePath = counts.has(base) ? base : elsewhere;
+    const basePath = known.get(base) ?? elsewhere;
     const volume = volumeTotals(ownership.volume, basePath);
     const count = counts.get(basePath)!;
     count.volumes++;
