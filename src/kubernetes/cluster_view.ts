@@ -15,7 +15,6 @@ import {
   listKept,
   parseAttachment,
   parseCsiNode,
-  parseVolume,
   type RawAttachment,
   type RawCsiNode,
   type RawPersistentVolume,
@@ -47,8 +46,7 @@ export class KubernetesClusterView implements ClusterView {
   }
 
   async volumes(context: CallContext): Promise<readonly ClusterVolume[]> {
-    const { driverName } = this.#source;
-    return await this.#list(volumesPath, context, (raw: RawPersistentVolume) => parseVolume(raw, driverName));
+    return await this.#ask(context, (signal) => this.#volumes.readAll(signal));
   }
 
   async othersHandles(context: CallContext): Promise<ReadonlySet<string>> {

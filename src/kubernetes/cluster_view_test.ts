@@ -174,8 +174,11 @@ async function withAttachments(
 Deno.test("KubernetesClusterView.allAttachments() reports which volume each is about, and what the node was answered", async () => {
   await withAttachments(async ({ api }, use) => {
     api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
-    const publishContext = { epoch: "3-0a0b0c0d" };
-    const attachment = aVolumeAttachment("v", "n", { publishContext, deleting: true });
+    const publishContext = { epoch: "3-0a0b0c0d", nqn: "nqn.x:v", nvmePort: "4420" };
+    const attachment = aVolumeAttachment("v", "n", {
+      publishContext: { ...publishContext, nvmeAddress: "10.0.0.1", size: "1" },
+      deleting: true,
+    });
     const annotations = { "csi.alpha.kubernetes.io/node-id": "id-n" };
     api.put(attachmentsPath, { ...attachment, metadata: { ...attachment.metadata, annotations } });
     assert.deepEqual(await use.allAttachments(call()), [

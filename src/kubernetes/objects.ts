@@ -133,6 +133,7 @@ export interface VolumeAttachment {
   readonly deleting: boolean;
   /** Seconds since the Unix epoch; undefined when it is not known. */
   readonly sinceSeconds: number | undefined;
+  /** Of the publish context {@linkcode keptOfPublishContext}. */
   readonly publishContext: Readonly<Record<string, string>>;
 }
 
@@ -182,8 +183,20 @@ export function parseAttachment(
     attached: status.attached === true,
     deleting: metadata.deletionTimestamp !== undefined,
     sinceSeconds: secondsOf(metadata.creationTimestamp),
-    publishContext: status.attachmentMetadata ?? {},
+    publishContext: keptOf(status.attachmentMetadata ?? {}),
   };
+}
+
+/** What is compared with the router: the rest would be most of what a list of thousands takes. */
+const keptOfPublishContext: readonly string[] = ["epoch", "nqn", "nvmePort"];
+
+function keptOf(publishContext: Readonly<Record<string, string>>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const key of keptOfPublishContext) {
+    const value = publishContext[key];
+    if (value !== undefined) kept[key] = value;
+  }
+  return kept;
 }
 
 /** A time of the API in seconds since the Unix epoch; undefined when it is none. */

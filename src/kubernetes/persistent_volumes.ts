@@ -88,11 +88,37 @@ export class PersistentVolumes {
     await this.#listing.run(() => this.#list(signal));
   }
 
+  /**
+   * Every one as it is now, page by page. Thousands take little memory: those that are as in the last list are given again,
+   * and the others share what is the same in all volumes of a class.
+   *
+   * @throws {ApiError} when a page cannot be had
+   */
+  async readAll(signal: AbortSignal): Promise<readonly PersistentVolume[]> {
+    const contexts = new Map<string, PersistentVolume["attributes"]>();
+    const keep = (raw: RawPersistentVolume) => {
+      const known = this.known(raw.spec?.csi?.volumeHandle ?? "");
+      if (known !== undefined && isVersion(known, raw)) return known;
+      const volume = parseVolume(raw, this.#driverName);
+      if (volume === undefined) return undefined;
+      const text = JSON.stringify(volume.attributes);
+      const attributes = contexts.get(text) ?? volume.attributes;
+      contexts.set(text, attributes);
+      return { ...volume, attributes };
+    };
+    return await listKept(this.#api, { path: volumesPath, signal }, keep);
+  }
+
   async #list(signal: AbortSignal): Promise<void> {
-    const keep = (raw: RawPersistentVolume) => parseVolume(raw, this.#driverName);
-    const volumes = await listKept(this.#api, { path: volumesPath, signal }, keep);
+    const volumes = await this.readAll(signal);
     this.#all = volumes;
     this.#byId = new Map(volumes.map((volume) => [volume.volumeId, volume]));
     this.#listedMs = this.#clock.monotonicMs();
   }
+}
+
+/** Whether an object is that one, unchanged: whatever changes an object gives it another version. */
+function isVersion({ uid, resourceVersion }: PersistentVolume, { metadata }: RawPersistentVolume): boolean {
+  return uid !== "" && resourceVersion !== "" && metadata?.uid === uid &&
+    metadata.resourceVersion === resourceVersion;
 }

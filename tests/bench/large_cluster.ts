@@ -5,6 +5,7 @@ import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
+import { formatEpoch } from "../../src/volume/model/epoch.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";
@@ -100,7 +101,8 @@ async function countListed({ controller }: CsiClients): Promise<number> {
 /** A volume that a node holds, as router and cluster have it. */
 function addAttached(simulator: Simulator, api: FakeKubeApi, index: number): void {
   const node = `worker-${index % 16}.example.net`;
-  const record = aRecord({ epoch: { counter: 3, nonce: "0a0b0c0d" }, holders: [aHolder(node)] });
+  const epoch = { counter: 3, nonce: "0a0b0c0d" };
+  const record = aRecord({ epoch, holders: [aHolder(node)] });
   const id = `pvc-${index.toString(16).padStart(28, "0")}`;
   const { comment, sizeBytes, exportNqn, exportPort } = aDisk(record, { id });
   simulator.model.disks.add({
@@ -117,8 +119,29 @@ function addAttached(simulator: Simulator, api: FakeKubeApi, index: number): voi
     nqn: exportNqn,
     mountFilesystem: false,
   });
-  api.put(volumesPath, aPersistentVolume(id));
-  api.put("/apis/storage.k8s.io/v1/volumeattachments", aVolumeAttachment(id, node));
+  const attributes = {
+    "storage.kubernetes.io/csiProvisionerIdentity": `1700000000000-1234-${testDriver}`,
+    backend: "default",
+    nvmeAddress: "127.0.0.1",
+    nvmePort: "4420",
+    volumePath: "/storage-pool/metal-csi",
+    migrationTimeoutSeconds: "300",
+  };
+  const publishContext = {
+    nvmeAddress: "127.0.0.1",
+    nvmePort: "4420",
+    nqn: exportNqn,
+    epoch: formatEpoch(epoch),
+    size: String(sizeBytes),
+    readonly: "false",
+    mayFormat: "false",
+    nvme_address: "127.0.0.1",
+    nvme_port: "4420",
+    nvme_nqn: exportNqn,
+    fs_type: "ext4",
+  };
+  api.put(volumesPath, aPersistentVolume(id, { attributes }));
+  api.put("/apis/storage.k8s.io/v1/volumeattachments", aVolumeAttachment(id, node, { publishContext }));
 }
 
 function serveArgs(folder: string, simulator: Simulator): string[] {

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import type {
   handleUnaryCall,
   MethodDefinition,
@@ -31,7 +32,10 @@ export function implementation(
   return handlers;
 }
 
-/** The definition with every response that cannot be encoded logged: grpc-js tells only the client. */
+/** Entries of a list that are encoded at once: each takes a dozen objects until it is bytes. */
+const entriesAtOnce = 256;
+
+/** The definition with every response that cannot be encoded logged: grpc-js tells only the client. Long lists are encoded in pieces. */
 export function withEncodingLog(definition: ServiceDefinition, log: Logger): ServiceDefinition {
   return Object.fromEntries(
     Object.entries(definition).map(([name, method]) => [name, loggingMethod(method, log)]),
@@ -43,13 +47,25 @@ function loggingMethod<T extends MethodDefinition<unknown, unknown>>(method: T, 
     ...method,
     responseSerialize(value: unknown) {
       try {
-        return method.responseSerialize(value);
+        return encode((part) => method.responseSerialize(part), value);
       } catch (error) {
         log.error("cannot encode a response", { method: method.path, error });
         throw error;
       }
     },
   };
+}
+
+/** One message after the other is one message, with the entries of both (Protocol Buffers, "Encoding"). */
+function encode(serialize: (value: unknown) => Buffer, value: unknown): Buffer {
+  const { entries } = value as { readonly entries?: unknown };
+  if (!Array.isArray(entries) || entries.length <= entriesAtOnce) return serialize(value);
+  const pieces: Buffer[] = [];
+  for (let begun = 0; begun < entries.length; begun += entriesAtOnce) {
+    const some = { entries: entries.slice(begun, begun + entriesAtOnce) };
+    pieces.push(serialize(begun === 0 ? { ...value as object, ...some } : some));
+  }
+  return Buffer.concat(pieces);
 }
 
 function unary(

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { Socket } from "node:net";
+import { StringDecoder } from "node:string_decoder";
 import ssh2 from "ssh2";
 import type { Client, ClientChannel, ConnectConfig, ParsedKey } from "ssh2";
 import { VolumeError } from "../../volume/errors.ts";
@@ -224,13 +225,13 @@ function endOnce(channel: ClientChannel): void {
 
 function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: ExecEnd) => void): void {
   endOnce(channel);
-  const printed: Buffer[] = [];
-  const errors: Buffer[] = [];
+  const printed = new Output();
+  const errors = new Output();
   let bytes = 0;
   let exit: { readonly status: number | undefined } | undefined;
-  const keepIn = (chunks: Buffer[]) => (chunk: Buffer) => {
+  const keepIn = (output: Output) => (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes <= maxOutputBytes) chunks.push(chunk);
+    if (bytes <= maxOutputBytes) output.add(chunk);
     else channel.close();
   };
   const onAbort = () => channel.close();
@@ -240,16 +241,30 @@ function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: Exe
   channel.on("error", () => channel.close());
   channel.on("close", () => {
     signal.removeEventListener("abort", onAbort);
-    const output = textOf(errors.length === 0 ? printed : [...printed, Buffer.from("\n"), ...errors]);
+    const errorText = errors.text();
+    const output = errorText === "" ? printed.text() : `${printed.text()}\n${errorText}`;
     const whole = exit !== undefined && bytes <= maxOutputBytes;
     if (!whole) return resolve({ state: "torn", output });
-    resolve({ state: "ended", output, exitStatus: exit?.status, errors: textOf(errors) });
+    resolve({ state: "ended", output, exitStatus: exit?.status, errors: errorText });
   });
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
 }
 
-/** A byte that is no UTF-8 becomes U+FFFD: it can be seen, and is refused where it would have to be sent back. */
-function textOf(chunks: readonly Buffer[]): string {
-  return Buffer.concat(chunks).toString("utf8");
+/**
+ * What a channel prints, as text from the start: an answer of megabytes is never there as bytes and as text. A byte that is
+ * no UTF-8 becomes U+FFFD: it can be seen, and is refused where it would have to be sent back.
+ */
+class Output {
+  readonly #decoder = new StringDecoder("utf8");
+  readonly #parts: string[] = [];
+
+  add(chunk: Buffer): void {
+    this.#parts.push(this.#decoder.write(chunk));
+  }
+
+  /** All of it; nothing may be added afterwards. */
+  text(): string {
+    return this.#parts.join("") + this.#decoder.end();
+  }
 }

@@ -26,7 +26,7 @@ export interface ClusterAttachment {
   readonly attached: boolean;
   /** Whether it is going away. */
   readonly deleting: boolean;
-  /** What was answered when it was attached: the publish context. */
+  /** Of what was answered when it was attached, the publish context: `epoch`, `nqn` and `nvmePort`. */
   readonly publishContext: Readonly<Record<string, string>>;
 }
 

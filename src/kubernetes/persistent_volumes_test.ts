@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { aPersistentVolume, startKube, testDriver } from "../../tests/fakes/kube_client.ts";
+import { systemClock } from "../host/clock.ts";
+import { volumesPath } from "./objects.ts";
+import { PersistentVolumes } from "./persistent_volumes.ts";
+
+const { signal } = new AbortController();
+
+Deno.test("a list gives volumes again that are as they were, and all others as they are now", async () => {
+  await using kube = await startKube();
+  const { api } = kube;
+  const attributes = { nvmeAddress: "10.0.0.1" };
+  for (const id of ["a", "b", "c", "d"]) api.put(volumesPath, aPersistentVolume(id, { attributes }));
+  const volumes = new PersistentVolumes({ api: kube.client, clock: systemClock, driverName: testDriver });
+  await volumes.list(signal);
+  const before = new Map(volumes.all.map((volume) => [volume.volumeId, volume]));
+  const changed = { "csi.rds.srvlab.io/attached-node": "node-1" };
+  api.put(volumesPath, aPersistentVolume("b", { attributes, annotations: changed }));
+  const { uid } = api.get(volumesPath, "pv-a")!.metadata;
+  const anew = aPersistentVolume("c", { attributes: { nvmeAddress: "10.0.0.2" } });
+  // As of another cluster's data: the version is the same, the object is not.
+  const version = api.get(volumesPath, "pv-c")!.metadata.resourceVersion!;
+  api.put(volumesPath, { ...anew, metadata: { ...anew.metadata, uid: "another" } }).metadata.resourceVersion =
+    version;
+  api.delete(volumesPath, "pv-d");
+  await volumes.list(signal);
+  assert.deepEqual(volumes.all.map(({ volumeId }) => volumeId), ["a", "b", "c"]);
+  assert.equal(volumes.known("a"), before.get("a"));
+  assert.equal(volumes.known("a")!.uid, uid);
+  assert.deepEqual(volumes.known("b")!.annotations, changed);
+  assert.equal(volumes.known("c")!.uid, "another");
+  assert.deepEqual(volumes.known("c")!.attributes, { nvmeAddress: "10.0.0.2" });
+  assert.equal(volumes.known("d"), undefined);
+});
+
+Deno.test("volumes with the same volume context share it", async () => {
+  await using kube = await startKube();
+  const contexts: Record<string, string>[] = [{ fsckMode: "off", backend: "a" }, {
+    fsckMode: "off",
+    backend: "a",
+  }, { backend: "a" }];
+  contexts.forEach((attributes, index) =>
+    kube.api.put(volumesPath, aPersistentVolume(`v${index}`, { attributes }))
+  );
+  const volumes = new PersistentVolumes({ api: kube.client, clock: systemClock, driverName: testDriver });
+  await volumes.list(signal);
+  const [first, second, third] = volumes.all.map(({ attributes }) => attributes);
+  assert.equal(first, second);
+  assert.deepEqual([first, third], [contexts[0], contexts[2]]);
+});
