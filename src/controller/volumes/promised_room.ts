@@ -127,13 +127,14 @@ export class PromisedRoom {
   /**
    * Counts bytes that are promised on a pool from now on until a read shows them.
    *
-   * @param hasPromised whether the result of `work` is that of one that has promised them
+   * @param hasPromised whether the result of `work` is that of one that has promised them; "perhaps" where the router may
+   * still carry it out
    */
   async during<Result>(
     mountPoint: string,
     bytes: bigint,
     work: () => Promise<Result>,
-    hasPromised: (result: Result) => boolean = () => true,
+    hasPromised: (result: Result) => boolean | "perhaps" = () => true,
   ): Promise<Result> {
     const addition: Addition = { mountPoint, bytes, endedMs: undefined };
     this.#additions.add(addition);
@@ -141,11 +142,12 @@ export class PromisedRoom {
     let lateMs = latestMs;
     try {
       const result = await work();
-      lateMs = 0;
-      if (!hasPromised(result) && this.#additions.delete(addition)) this.#count(mountPoint, -bytes, 0n);
+      const promised = hasPromised(result);
+      if (promised !== "perhaps") lateMs = 0;
+      if (promised === false && this.#additions.delete(addition)) this.#count(mountPoint, -bytes, 0n);
       return result;
     } finally {
-      // The router may still carry out what a call that failed has sent.
+      // The router may still carry out what a call has sent that failed, or whose answer was lost.
       addition.endedMs = this.#clock.monotonicMs() + lateMs;
       this.#count(mountPoint, 0n, -bytes);
     }
