@@ -242,6 +242,7 @@ Deno.test("where another file system has got the label of a pool since it was re
   await change("storage-pool", { "fs-label": "replaced" });
   await change("second", { "fs-label": "storage-pool-fs" });
   await create(stack, "pvc-2");
-  const isOnSecond = ({ path }: { readonly path: string }) => path.startsWith("second/") && path.includes("pvc-");
+  const isOnSecond = ({ path }: { readonly path: string }) =>
+    path.startsWith("second/") && path.includes("pvc-");
   assert.deepEqual(files.list().filter(isOnSecond), []);
 });

@@ -201,6 +201,8 @@ export class PromisedRoom {
     if (known === undefined) return undefined;
     const added = this.#added.get(pool.mountPoint) ?? { promised: 0n, inFlight: 0n };
     const promised = known.promised + added.promised + moreBytes;
-    return isAmple(pool, promised, added.inFlight + moreBytes, this.#settings.overcommit) ? promised : undefined;
+    return isAmple(pool, promised, added.inFlight + moreBytes, this.#settings.overcommit)
+      ? promised
+      : undefined;
   }
 }

@@ -144,7 +144,10 @@ Deno.test("a read that began earlier and came later changes nothing", async () =
 Deno.test("a read while the router may still bring disks back is no sum, and takes none away", async () => {
   const { room, pool, store, clock, learn } = await read(0n);
   await clock.advance(1);
-  await room.learnFrom(async () => ({ ...await store.createView(undefined, testContext()), upMs: settleMs - 1 }));
+  await room.learnFrom(async () => ({
+    ...await store.createView(undefined, testContext()),
+    upMs: settleMs - 1,
+  }));
   await clock.advance(maxAgeMs - 1);
   assert.equal(room.isAmple(pool), true, "the sum of the read before stands");
   await clock.advance(1);
