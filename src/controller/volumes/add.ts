@@ -58,8 +58,8 @@ export interface UnseenOutcome {
 }
 
 /**
- * Adds a blank disk that nobody has looked for. One command; neither added nor found where only a read can tell what is to be done. If the
- * router still adds it later, whoever adds the volume then finds it there, or it finds that one.
+ * Adds a blank disk that nobody has looked for. One command; neither added nor found where only a read can tell what is to
+ * be done. If the router still adds it later, whoever adds the volume then finds it there, or it finds that one.
  *
  * @throws {VolumeError} busy when the router shows another disk than was added; precondition when it cuts comments
  */
