@@ -57,14 +57,12 @@ async function inTurns(stacks: readonly VersusStack[], inFlight: number): Promis
 function flatness(rpc: string, small: readonly RpcSamples[], large: readonly RpcSamples[]): Flatness {
   const costs = [small, large].map((samples) => {
     const own = samples.filter((one) => one.rpc === rpc);
-    const milliseconds = own.flatMap((one) => one.milliseconds);
-    // Of the turns the cheapest: once a minute one call reads everything.
-    const least = (valueOf: (one: RpcSamples) => number) =>
-      Math.min(...own.map((one) => valueOf(one) / one.milliseconds.length));
+    // Of the turns the cheapest: once a minute one call reads everything, and another program slows some turns, not all.
+    const least = (valueOf: (one: RpcSamples) => number) => Math.min(...own.map(valueOf));
     return {
-      p50Ms: percentile(milliseconds, 0.5),
-      commands: least(({ used }) => used.commands),
-      bytes: least(({ used }) => used.bytes),
+      p50Ms: least(({ milliseconds }) => percentile(milliseconds, 0.5)),
+      commands: least(({ used, milliseconds }) => used.commands / milliseconds.length),
+      bytes: least(({ used, milliseconds }) => used.bytes / milliseconds.length),
     };
   });
   const [among, amongMany] = [costs[0]!, costs[1]!];

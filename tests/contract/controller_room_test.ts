@@ -227,3 +227,22 @@ Deno.test("calls at once never promise more than the pool has, by whichever read
   assert.ok(refused.length > 0 && refused.length < 40, `${refused.length} were refused`);
   assert.deepEqual([...new Set(refused)], [status.RESOURCE_EXHAUSTED]);
 });
+
+Deno.test("where another file system has got the label of a pool since it was read, no subvolume is made on that one", async () => {
+  await using stack = await startStack({ simulator: { pools: [...pools, { name: "second" }] } });
+  const id = await create(stack, "pvc-1");
+  const change = async (slot: string, body: object) => {
+    const url = `${stack.simulator.controlUrl}/disks/${slot}`;
+    const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+    assert.ok(answer.ok, await answer.text());
+  };
+  const { files } = stack.simulator.model;
+  const base = stack.simulator.model.disks.findBySlot(id)!.filePath.split("/").slice(2, -2).join("/");
+  if (base !== "") await byHand(stack, `/file add type="directory" name="second/${base}"`);
+  await change("storage-pool", { "fs-label": "replaced" });
+  await change("second", { "fs-label": "storage-pool-fs" });
+  await create(stack, "pvc-2");
+  const isOnSecond = ({ path }: { readonly path: string }) =>
+    path.startsWith("second/") && path.includes("pvc-");
+  assert.deepEqual(files.list().filter(isOnSecond), []);
+});

@@ -95,7 +95,7 @@ export function testController(
     detachedNodes: unknownDetachedNodes,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
-    promised: new PromisedRoom(clock, settings.overcommit ?? testSettings.overcommit, false),
+    promised: new PromisedRoom(clock, { ...testSettings, ...settings }, false),
     copies: new ImageCopies(clock),
     clusterView,
   };

@@ -22,6 +22,7 @@ import type {
   NewVolume,
   StoredSubvolume,
   Unseen,
+  UnseenAdd,
   VolumeChange,
   VolumeStore,
 } from "../../src/volume/ports/store.ts";
@@ -70,7 +71,7 @@ export class FakeVolumeStore implements VolumeStore {
 
   readonly #clock: FakeClock;
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
-  #late: (() => void)[] = [];
+  #late: Effect[] = [];
   #lingering: Reach[] = [];
   /** Copies in which the source changed, or that were not finished. */
   readonly #torn = new Set<string>();
@@ -153,7 +154,7 @@ export class FakeVolumeStore implements VolumeStore {
 
   /** Runs the commands that were held back. */
   runLate(): void {
-    for (const run of this.#late.splice(0)) run();
+    for (const run of this.#late.splice(0)) run(false);
   }
 
   /** NQNs under which somebody can write to an image right now. */
@@ -232,7 +233,7 @@ export class FakeVolumeStore implements VolumeStore {
     volume: NewVolume,
     { filePrefix, folder, settleMs }: Unseen,
     context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
+  ): Promise<UnseenAdd | undefined> {
     const { id } = volume;
     if (this.#state().upMs < settleMs) return undefined;
     const isSeen = () =>
@@ -241,7 +242,7 @@ export class FakeVolumeStore implements VolumeStore {
       !this.tree.shown().some(({ path }) => path === folder);
     const effect: Effect = (half) => isSeen() ? undefined : this.#add(volume, half);
     const refusal = await this.#mutate("addUnseen", id, context, effect);
-    return { after: this.#check(id, undefined), refusal };
+    return { after: this.#check(id, undefined), refusal, isUnanswered: this.#late.includes(effect) };
   }
 
   async change(
@@ -339,7 +340,7 @@ export class FakeVolumeStore implements VolumeStore {
     if (mishap.takesMs !== undefined) await this.#clock.sleep(mishap.takesMs, context.signal);
     const runs = mishap.runs ?? mishap.refusal === undefined;
     let refusal = mishap.refusal;
-    if (mishap.late) this.#late.push(() => effect(false));
+    if (mishap.late) this.#late.push(effect);
     else if (runs !== false) refusal = effect(runs === "half") ?? refusal;
     mishap.after?.();
     if (this.#clock.now() > context.deadlineMs) throw new VolumeError("deadline", "Cannot wait any longer");

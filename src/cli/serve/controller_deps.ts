@@ -78,7 +78,7 @@ export function controllerDeps(
     random,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
-    promised: new PromisedRoom(clock, config.settings.overcommit, alone),
+    promised: new PromisedRoom(clock, config.settings, alone),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,

@@ -53,11 +53,13 @@ export interface UnseenOutcome {
   readonly added?: AddedVolume;
   /** What the router has in its slot, where it has something else. */
   readonly found?: VolumeView;
+  /** Whether the router may still add it. */
+  readonly mayStillApply: boolean;
 }
 
 /**
- * Adds a blank disk that nobody has looked for. One command; undefined where only a read can tell what is to be done. If the
- * router still adds it later, whoever adds the volume then finds it there, or it finds that one.
+ * Adds a blank disk that nobody has looked for. One command; neither added nor found where only a read can tell what is to
+ * be done. If the router still adds it later, whoever adds the volume then finds it there, or it finds that one.
  *
  * @throws {VolumeError} busy when the router shows another disk than was added; precondition when it cuts comments
  */
@@ -65,19 +67,21 @@ export async function addUnseen(
   call: ControllerCall,
   wanted: NewVolume,
   unseen: Unseen,
-): Promise<UnseenOutcome | undefined> {
+): Promise<UnseenOutcome> {
   const { id, comment } = wanted;
   const outcome = await call.store.addUnseen(wanted, unseen, call.context);
-  if (outcome === undefined) return undefined;
+  if (outcome === undefined) return { mayStillApply: false };
   const { after, refusal } = outcome;
   const stored = after.volume;
   await assertWholeComment(call, wanted, stored);
   if (stored?.comment === comment) {
     const volume = assertAdded(call, wanted, { stored, refusal });
     call.inDoubt.wrote(id, comment);
-    return { added: { volume, after, all: undefined } };
+    return { added: { volume, after, all: undefined }, mayStillApply: false };
   }
-  return stored === undefined && after.foreign === undefined ? undefined : { found: after };
+  // In a slot that is taken it adds nothing later either.
+  const isTaken = stored !== undefined || after.foreign !== undefined;
+  return isTaken ? { found: after, mayStillApply: false } : { mayStillApply: outcome.isUnanswered };
 }
 
 /** What was read back after adding a disk. */

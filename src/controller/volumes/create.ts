@@ -90,13 +90,16 @@ async function createUnseen(
   const folder = { path: basePath, directory: true, sizeBytes: 0n };
   const { volume, sizeBytes } = planBlank(call, { pools: [pool], files: [folder] }, plan, request);
   const unseen = { filePrefix, folder: basePath, settleMs: settings.settleMs };
-  let found: VolumeView | undefined;
   const add = async () => {
     const outcome = await addUnseen(call, volume, unseen);
-    found = outcome?.found;
-    return outcome?.added && await keepAdded(call, outcome.added);
+    return { ...outcome, created: outcome.added && await keepAdded(call, outcome.added) };
   };
-  const created = await promised.during(pool.mountPoint, sizeBytes, add, (added) => added !== undefined);
+  const { created, found } = await promised.during(
+    pool.mountPoint,
+    sizeBytes,
+    add,
+    (outcome) => outcome.mayStillApply ? "perhaps" : outcome.added !== undefined,
+  );
   return created ?? (found && await keepFound(call, found, plan, request));
 }
 

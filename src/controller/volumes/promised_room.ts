@@ -21,6 +21,12 @@ interface Added {
   readonly inFlight: bigint;
 }
 
+/** What of the controller's settings the sums depend on. */
+interface RoomSettings {
+  readonly overcommit: number;
+  readonly settleMs: number;
+}
+
 /** What a pool can be told by. */
 type PoolSize = Pick<Pool, "mountPoint" | "sizeBytes">;
 
@@ -44,7 +50,7 @@ interface Sums {
  */
 export class PromisedRoom {
   readonly #clock: Clock;
-  readonly #overcommit: number;
+  readonly #settings: RoomSettings;
   readonly #alone: boolean;
   /** Those that no read has shown yet, and by pool what they come to: thousands, where many volumes are made. */
   readonly #additions = new Set<Addition>();
@@ -56,9 +62,9 @@ export class PromisedRoom {
   #forgottenMs = -Infinity;
 
   /** @param alone whether no other controller changes volumes of this router while this one does */
-  constructor(clock: Clock, overcommit: number, alone: boolean) {
+  constructor(clock: Clock, settings: RoomSettings, alone: boolean) {
     this.#clock = clock;
-    this.#overcommit = overcommit;
+    this.#settings = settings;
     this.#alone = alone;
   }
 
@@ -94,6 +100,8 @@ export class PromisedRoom {
   async #learn(read: () => Promise<CreateView>): Promise<CreateView> {
     const beganMs = this.#clock.monotonicMs();
     const view = await read();
+    // A router that has just booted may still bring disks back: its sums would be believed when they are wrong.
+    if (view.upMs < this.#settings.settleMs) return view;
     if (beganMs <= this.#forgottenMs || this.#sums !== undefined && this.#sums.beganMs > beganMs) return view;
     this.#sums = {
       beganMs,
@@ -119,13 +127,14 @@ export class PromisedRoom {
   /**
    * Counts bytes that are promised on a pool from now on until a read shows them.
    *
-   * @param hasPromised whether the result of `work` is that of one that has promised them
+   * @param hasPromised whether the result of `work` is that of one that has promised them; "perhaps" where the router may
+   * still carry it out
    */
   async during<Result>(
     mountPoint: string,
     bytes: bigint,
     work: () => Promise<Result>,
-    hasPromised: (result: Result) => boolean = () => true,
+    hasPromised: (result: Result) => boolean | "perhaps" = () => true,
   ): Promise<Result> {
     const addition: Addition = { mountPoint, bytes, endedMs: undefined };
     this.#additions.add(addition);
@@ -133,11 +142,12 @@ export class PromisedRoom {
     let lateMs = latestMs;
     try {
       const result = await work();
-      lateMs = 0;
-      if (!hasPromised(result) && this.#additions.delete(addition)) this.#count(mountPoint, -bytes, 0n);
+      const promised = hasPromised(result);
+      if (promised !== "perhaps") lateMs = 0;
+      if (promised === false && this.#additions.delete(addition)) this.#count(mountPoint, -bytes, 0n);
       return result;
     } finally {
-      // The router may still carry out what a call that failed has sent.
+      // The router may still carry out what a call has sent that failed, or whose answer was lost.
       addition.endedMs = this.#clock.monotonicMs() + lateMs;
       this.#count(mountPoint, 0n, -bytes);
     }
@@ -191,6 +201,8 @@ export class PromisedRoom {
     if (known === undefined) return undefined;
     const added = this.#added.get(pool.mountPoint) ?? { promised: 0n, inFlight: 0n };
     const promised = known.promised + added.promised + moreBytes;
-    return isAmple(pool, promised, added.inFlight + moreBytes, this.#overcommit) ? promised : undefined;
+    return isAmple(pool, promised, added.inFlight + moreBytes, this.#settings.overcommit)
+      ? promised
+      : undefined;
   }
 }

@@ -6,6 +6,7 @@ import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { latestMs } from "../in_doubt.ts";
 import { maxAgeMs, PromisedRoom } from "./promised_room.ts";
 
+const settleMs = 120_000;
 const poolBytes = 100n * gibibyte;
 
 /** A pool of 100 GiB, of which a disk has so much. */
@@ -15,7 +16,7 @@ async function read(usedGib: bigint, alone = true) {
   const [pool] = store.pools;
   if (usedGib > 0n) store.put({ ...aDisk(aRecord()), sizeBytes: usedGib * gibibyte });
   const clock = new FakeClock();
-  const room = new PromisedRoom(clock, 1, alone);
+  const room = new PromisedRoom(clock, { overcommit: 1, settleMs }, alone);
   const learn = () => room.learnFrom(() => store.createView(undefined, testContext()));
   await learn();
   return { room, clock, store, learn, pool: pool! };
@@ -138,4 +139,19 @@ Deno.test("a read that began earlier and came later changes nothing", async () =
   early.resolve(empty);
   await old;
   assert.equal(room.isAmple(pool), false);
+});
+
+Deno.test("a read while the router may still bring disks back is no sum, and takes none away", async () => {
+  const { room, pool, store, clock, learn } = await read(0n);
+  await clock.advance(1);
+  await room.learnFrom(async () => ({
+    ...await store.createView(undefined, testContext()),
+    upMs: settleMs - 1,
+  }));
+  await clock.advance(maxAgeMs - 1);
+  assert.equal(room.isAmple(pool), true, "the sum of the read before stands");
+  await clock.advance(1);
+  assert.equal(room.isAmple(pool), false, "the later read is not believed");
+  await learn();
+  assert.equal(room.isAmple(pool), true);
 });

@@ -42,10 +42,13 @@ export function unseenDiskStatement(
     none(ros`/disk find where slot=${id} or file-path~${holding(filePrefix)}`),
     none(ros`/file find where name~${holding(filePrefix)}`),
     ...subvolume !== undefined || fileName(folder) === pool ? [] : [oneFile(folder)],
-    one(ros`/disk find where mounted and mount-point=${pool}`),
   ];
-  if (subvolume === undefined) return onlyIf(conditions, plainAdd(volume));
-  return onlyIf([...conditions, ownLabel(subvolume.label)], makeSubvolume(subvolume), plainAdd(volume));
+  const mounted = ros`/disk find where mounted and mount-point=${pool}`;
+  if (subvolume === undefined) return onlyIf([...conditions, one(mounted)], plainAdd(volume));
+  // Its label was read up to a minute ago: what is mounted there now may be another file system.
+  const labelled = one(ros`${mounted} and fs-label=${subvolume.label}`);
+  const add = [makeSubvolume(subvolume), plainAdd(volume)] as const;
+  return onlyIf([...conditions, labelled, ownLabel(subvolume.label)], ...add);
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   NewSubvolume,
   NewVolume,
   Unseen,
+  UnseenAdd,
   VolumeChange,
   VolumeStore,
 } from "../../volume/ports/store.ts";
@@ -139,7 +140,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     volume: NewVolume,
     unseen: Unseen,
     context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
+  ): Promise<UnseenAdd | undefined> {
     const { id } = volume;
     const onlyOn = this.connectionUpFor(unseen.settleMs);
     const statements = [unseenDiskStatement(volume, unseen)];
@@ -152,7 +153,8 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const { answer, refusal } = outcome;
     const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
     const readAgain = () => this.view(id, unseen.filePrefix, context, unseen.folder);
-    return { after: after ?? await this.exchange.settle(readAgain, context), refusal };
+    const isUnanswered = answer === undefined && refusal === undefined;
+    return { after: after ?? await this.exchange.settle(readAgain, context), refusal, isUnanswered };
   }
 
   async #assertAddable({ makeFolder, subvolume }: NewVolume, context: CallContext): Promise<void> {

@@ -96,6 +96,12 @@ export interface Unseen {
   readonly settleMs: number;
 }
 
+/** How adding a disk ended that nobody had looked for. */
+export interface UnseenAdd extends MutationOutcome<VolumeView> {
+  /** Whether the answer was lost, so that the router may still add the disk later. */
+  readonly isUnanswered: boolean;
+}
+
 /**
  * The router as the controller sees it: the one truth about volumes.
  *
@@ -134,7 +140,7 @@ export interface VolumeStore {
     volume: NewVolume,
     unseen: Unseen,
     context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined>;
+  ): Promise<UnseenAdd | undefined>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
    * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.
