@@ -22,7 +22,7 @@ import { healthMethods } from "./controller_health.ts";
 import { snapshotMethods } from "./snapshots.ts";
 import { chooseRouter, type Located, reaches, type Router, type Routers } from "./routers/routers.ts";
 import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
-import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
+import type { ControllerRpcs } from "../generated/csi.ts";
 import {
   contentSource,
   requiredCapabilities,
@@ -51,11 +51,11 @@ export const controllerCapabilities = [
   "LIST_VOLUME_HEALTH",
 ] as const;
 
-type Request<Name extends keyof ControllerHandlers> = RequestOf<ControllerHandlers, Name>;
-type Response<Name extends keyof ControllerHandlers> = Promise<ResponseOf<ControllerHandlers, Name>>;
+type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
+type Response<Name extends keyof ControllerRpcs> = Promise<ResponseOf<ControllerRpcs, Name>>;
 
 /** The Controller service (CSI specification, "Controller Service RPC"): each call goes to the router that it is about. */
-export function controllerMethods(routers: Routers): MethodsOf<ControllerHandlers> {
+export function controllerMethods(routers: Routers): MethodsOf<ControllerRpcs> {
   const lockVolume = ({ volumeId }: { readonly volumeId: string }) => routers.lockKey(volumeId);
   return {
     ControllerGetCapabilities: { changing: false, handler: () => Promise.resolve(capabilities()) },
@@ -121,7 +121,7 @@ function withOwnContext<Req extends { readonly volumeContext: Readonly<Record<st
   return { ...request, volumeContext: routers.contextFor(router, request.volumeContext) };
 }
 
-function capabilities(): ResponseOf<ControllerHandlers, "ControllerGetCapabilities"> {
+function capabilities(): ResponseOf<ControllerRpcs, "ControllerGetCapabilities"> {
   return { capabilities: controllerCapabilities.map((type) => ({ rpc: { type } })) };
 }
 

@@ -4,12 +4,11 @@ import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
-import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
-import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
+import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
 import { requiredCapability, requiredField, requiredHandle, requiredPath, sizeRange } from "./requests.ts";
 
-type Request<Name extends keyof NodeHandlers> = RequestOf<NodeHandlers, Name>;
-type Response<Name extends keyof NodeHandlers> = Promise<ResponseOf<NodeHandlers, Name>>;
+type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
+type Response<Name extends keyof NodeRpcs> = Promise<ResponseOf<NodeRpcs, Name>>;
 
 /** What NodeGetCapabilities advertises: exactly what is there. */
 export const nodeCapabilities = [
@@ -25,7 +24,7 @@ export const nodeCapabilities = [
  * The Node service (CSI specification, "Node Service RPC"). A path is locked beside the volume: two volumes must not be
  * put at one path at once.
  */
-export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
+export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
   return {
     NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
     NodeGetInfo: method({ changing: false, handler: () => Promise.resolve(info(service)) }),
@@ -65,11 +64,11 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
   };
 }
 
-function capabilities(): ResponseOf<NodeHandlers, "NodeGetCapabilities"> {
+function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
   return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
-function info(service: NodeService): ResponseOf<NodeHandlers, "NodeGetInfo"> {
+function info(service: NodeService): ResponseOf<NodeRpcs, "NodeGetInfo"> {
   const { nodeId, maxVolumesPerNode, topology } = service.info();
   const isPlaced = Object.keys(topology).length > 0;
   return {
@@ -171,7 +170,7 @@ async function handleStats(
   return usage(await service.stats(volumeId, volumePath, context));
 }
 
-function usage(answer: VolumeStats): ResponseOf<NodeHandlers, "NodeGetVolumeStats"> {
+function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> {
   if (answer.kind === "block") return { usage: [{ unit: "BYTES", total: String(answer.totalBytes) }] };
   const { stats } = answer;
   return {
@@ -192,14 +191,14 @@ function usage(answer: VolumeStats): ResponseOf<NodeHandlers, "NodeGetVolumeStat
   };
 }
 
-function mountFlagsOf(capability: VolumeCapability__Output | null): readonly string[] {
+function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
   return capability?.mount?.mountFlags ?? [];
 }
 
 /** The part of the Node service that is about health. */
 function nodeHealthMethods(
   service: NodeService,
-): Pick<MethodsOf<NodeHandlers>, "NodeGetVolumeHealth" | "NodeGetStorageHealth"> {
+): Pick<MethodsOf<NodeRpcs>, "NodeGetVolumeHealth" | "NodeGetStorageHealth"> {
   return {
     NodeGetVolumeHealth: method({
       changing: false,

@@ -8,20 +8,20 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { type StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { isSnapshotId, snapshotIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
-import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
-import type { Snapshot } from "../generated/csi/v1/Snapshot.ts";
+import type { ControllerRpcs, Snapshot } from "../generated/csi.ts";
+import type { Sent } from "../server/proto.ts";
 import { requiredField, requiredSourceVolumeId } from "./requests.ts";
 import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
 import type { Located, Router, Routers } from "./routers/routers.ts";
 
-type Request<Name extends keyof ControllerHandlers> = RequestOf<ControllerHandlers, Name>;
-type Response<Name extends keyof ControllerHandlers> = Promise<ResponseOf<ControllerHandlers, Name>>;
+type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
+type Response<Name extends keyof ControllerRpcs> = Promise<ResponseOf<ControllerRpcs, Name>>;
 
 /** The part of the Controller service that is about snapshots. */
 export function snapshotMethods(
   routers: Routers,
 ): Pick<
-  MethodsOf<ControllerHandlers>,
+  MethodsOf<ControllerRpcs>,
   "CreateSnapshot" | "DeleteSnapshot" | "ListSnapshots" | "GetSnapshot"
 > {
   return {
@@ -108,7 +108,7 @@ async function handleList(
   { ids, deps }: Router,
   request: PageAsked & { readonly snapshotId: string; readonly sourceVolumeId: string },
   context: CallContext,
-): Promise<RouterPage<{ snapshot: Snapshot }>> {
+): Promise<RouterPage<{ snapshot: Sent<Snapshot> }>> {
   const page = { token: request.startingToken, maxEntries: request.maxEntries };
   cutPage([], page, () => 0, isSnapshotId); // A token or a number that is wrong needs no router to say so.
   const [id, source] = [request.snapshotId, request.sourceVolumeId].map((one) =>
@@ -129,11 +129,11 @@ async function handleGet(
   return { snapshot: describeSnapshot(ids, await getSnapshot(deps, id, context)) };
 }
 
-function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Snapshot {
+function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Sent<Snapshot> {
   return {
     snapshotId: ids.add(snapshot.id),
     sourceVolumeId: ids.add(snapshot.source),
-    creationTime: { seconds: snapshot.createdAtSeconds, nanos: 0 },
+    creationTime: { seconds: String(snapshot.createdAtSeconds), nanos: 0 },
     // What is still being copied has no size that could be relied on.
     sizeBytes: String(snapshot.ready ? snapshot.sizeBytes : 0n),
     readyToUse: snapshot.ready,
