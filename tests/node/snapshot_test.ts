@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
-import { btrfsMissing } from "../../src/simulator/btrfs_test_support.ts";
+import { btrfsMissing } from "../support/btrfs.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { refusal } from "../fakes/refusal.ts";
 import { block, create, gibibyte, mount, publishRequest } from "../support/controller_calls.ts";

@@ -6,7 +6,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { method } from "./call.ts";
 import type { DeleteVolumeRequest, GetPluginInfoResponse } from "../generated/csi.ts";
 import type { CsiServices, ServerOptions } from "./server.ts";
-import { openSockets, probeOnly, serverTest, TestBench, until } from "./server_test_support.ts";
+import { openSockets, probeOnly, serverTest, TestBench, until } from "../../../tests/support/csi_server.ts";
 import { GRPC_CODES, wireStatus } from "./grpc_status.ts";
 
 type Delete = (request: DeleteVolumeRequest, context: CallContext) => Promise<Record<string, never>>;

@@ -1,18 +1,18 @@
-// Shared by the tests of this folder; no part of the simulator itself.
+// A simulated router as its own tests use it: without a network, or by SSH.
 import type { Buffer } from "node:buffer";
 import * as net from "node:net";
-import { FakeClock } from "../../tests/fakes/clock.ts";
-import { SeededRandom } from "../../tests/fakes/random.ts";
-import { Console, someoneElse } from "./console/console.ts";
-import type { Behaviours } from "./behaviours.ts";
-import { MemoryBacking } from "./model/backing.ts";
-import { noExporter } from "./model/exports.ts";
-import { Router, type RouterParts } from "./model/router.ts";
-import { getProfile } from "./profile.ts";
-import { type Simulator, type SimulatorOptions, startSimulator } from "./simulator.ts";
-import { generateHostKey } from "./ssh/host_key.ts";
-import { ssh2 } from "./ssh/library.ts";
-import { Timing } from "./timing.ts";
+import { FakeClock } from "../fakes/clock.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { Console, someoneElse } from "../../src/simulator/console/console.ts";
+import type { Behaviours } from "../../src/simulator/behaviours.ts";
+import { MemoryBacking } from "../../src/simulator/model/backing.ts";
+import { noExporter } from "../../src/simulator/model/exports.ts";
+import { Router, type RouterParts } from "../../src/simulator/model/router.ts";
+import { getProfile } from "../../src/simulator/profile.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
+import { ssh2 } from "../../src/simulator/ssh/library.ts";
+import { Timing } from "../../src/simulator/timing.ts";
 
 /** Options of {@linkcode makeRouter}. */
 export interface RouterFixture extends Partial<Omit<RouterParts, "profile">> {

@@ -1,9 +1,9 @@
-// Shared by the tests of this folder: what a target sends, written by hand, and a connection that leads nowhere.
+// What an NVMe/TCP target sends, written by hand, and a connection that leads nowhere.
 
 import assert from "node:assert/strict";
-import { VolumeError } from "../volume/errors.ts";
-import type { ByteStream } from "./stream.ts";
-import { viewOf } from "./wire.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import type { ByteStream } from "../../src/nvme/stream.ts";
+import { viewOf } from "../../src/nvme/wire.ts";
 
 function pdu(type: number, flags: number, headerLength: number, dataOffset: number, length: number) {
   const bytes = new Uint8Array(length);

@@ -1,11 +1,11 @@
-// Shared by the tests of this folder: a target, and a host that says exactly what a test wants it to say.
+// The simulated NVMe/TCP target, and a host that says exactly what a test wants it to say.
 
-import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { systemClock } from "../../host/clock.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
-import { type ExportAccess, identityFor } from "../model/exports.ts";
-import { viewOf } from "./command.ts";
-import { NvmeTarget, type NvmeTargetOptions } from "./target.ts";
+import { FakeClock } from "../fakes/clock.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import { type ExportAccess, identityFor } from "../../src/simulator/model/exports.ts";
+import { viewOf } from "../../src/simulator/nvme/command.ts";
+import { NvmeTarget, type NvmeTargetOptions } from "../../src/simulator/nvme/target.ts";
 
 /** The name of an export, in most tests. */
 export const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";

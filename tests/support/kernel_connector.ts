@@ -1,9 +1,9 @@
-import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
-import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import type { Target } from "../../volume/ports/node_ports.ts";
-import { KernelConnector } from "./kernel_connector.ts";
+import { FakeClock } from "../fakes/clock.ts";
+import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
+import { type FakeController, FakeNvmeKernel } from "../fakes/nvme_kernel.ts";
+import { hostIdentityOf } from "../../src/volume/model/host_identity.ts";
+import type { Target } from "../../src/volume/ports/node_ports.ts";
+import { KernelConnector } from "../../src/nvme/kernel/kernel_connector.ts";
 
 /** Whom targets take this node for. */
 export const host = hostIdentityOf("node-1");

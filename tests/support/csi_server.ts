@@ -1,13 +1,18 @@
 /** What the tests of the server share: a server in a scratch folder, and clients that work on every Deno. */
 import type { Buffer } from "node:buffer";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
-import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { systemClock } from "../../host/clock.ts";
-import { createLogger } from "../../telemetry/log.ts";
-import { method } from "./call.ts";
-import { guardClientSessions } from "./http2_guard.ts";
-import { type CsiPackage, loadCsi } from "./proto.ts";
-import { type CsiServices, type RunningServer, type ServerOptions, startServer } from "./server.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { method } from "../../src/csi/server/call.ts";
+import { guardClientSessions } from "../../src/csi/server/http2_guard.ts";
+import { type CsiPackage, loadCsi } from "../../src/csi/server/proto.ts";
+import {
+  type CsiServices,
+  type RunningServer,
+  type ServerOptions,
+  startServer,
+} from "../../src/csi/server/server.ts";
 
 /**
  * A test with a server in it. Timers are not watched, nor with them other resources: grpc-js and node:http2 keep some of

@@ -1,16 +1,16 @@
 // A session over a transport without a network, for the tests of the session.
 import assert from "node:assert/strict";
-import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { fakeCall } from "../../../tests/fakes/contexts.ts";
-import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { type FakeRouter, FakeSshTransport, torn } from "../../../tests/fakes/ssh_transport.ts";
-import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
-import { command, ros } from "../console/command.ts";
-import type { ExecReply } from "./exec_request.ts";
-import type { CommandEvent } from "./observer.ts";
-import { Session, type SessionOptions } from "./session.ts";
-import { ConnectError, type ExecEnd } from "./transport.ts";
+import { FakeClock } from "../fakes/clock.ts";
+import { fakeCall } from "../fakes/contexts.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { type FakeRouter, FakeSshTransport, torn } from "../fakes/ssh_transport.ts";
+import { rejectsWith } from "../fakes/volume_errors.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import { command, ros } from "../../src/routeros/console/command.ts";
+import type { ExecReply } from "../../src/routeros/ssh/exec_request.ts";
+import type { CommandEvent } from "../../src/routeros/ssh/observer.ts";
+import { Session, type SessionOptions } from "../../src/routeros/ssh/session.ts";
+import { ConnectError, type ExecEnd } from "../../src/routeros/ssh/transport.ts";
 
 /** A session, what it reports, and the router that it asks. */
 export interface SessionBench {
