@@ -229,8 +229,6 @@ interface ProbeAdapters {
   readonly host: HostSide;
   /** How long the router is waited for. */
   readonly limits?: ProbeSessionLimits;
-  /** How often two sessions race for the same disk. */
-  readonly races?: number;
   /** How long questions are begun, in milliseconds. */
   readonly beginMs?: number;
   writeText(path: string, text: string): Promise<void>;
