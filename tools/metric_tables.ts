@@ -1,9 +1,9 @@
-import { controllerMetrics, leaderMetrics } from "./controller_metrics.ts";
-import { grpcMetrics, processMetrics } from "./driver_metrics.ts";
-import type { MetricTable } from "./metrics.ts";
-import { nodeMetrics, registrationMetrics } from "./node_metrics.ts";
-import { routerMetrics } from "./router_metrics.ts";
-import { volumeIoMetrics } from "./volume_io.ts";
+import { controllerMetrics, leaderMetrics } from "../src/telemetry/controller_metrics.ts";
+import { grpcMetrics, processMetrics } from "../src/telemetry/driver_metrics.ts";
+import type { MetricTable } from "../src/telemetry/metrics.ts";
+import { nodeMetrics, registrationMetrics } from "../src/telemetry/node_metrics.ts";
+import { routerMetrics } from "../src/telemetry/router_metrics.ts";
+import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 
 /** Every metric of the driver, by what it is about: for the documentation. */
 export const metricTables: Readonly<Record<string, MetricTable>> = {
