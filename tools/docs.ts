@@ -217,9 +217,7 @@ function simulatorPage(): string {
     cut: "bytes, or sentinel",
     moment: "before, after",
   };
-  const requests = routes.map(({ method, path, named, what }) =>
-    `| \`${method} /${path}${named ? "/…" : ""}\` | ${what} |`
-  );
+  const requests = Object.entries(routes).map(([request, { what }]) => `| \`${request}\` | ${what} |`);
   const faults = Object.entries(faultKinds).map(([action, { value, what }]) =>
     `| \`${action}\` | ${values[value]} | ${what} |`
   );
