@@ -62,6 +62,13 @@ export type ResponseOf<Service extends Messages<Service>, Name extends keyof Ser
   Service[Name]["response"]
 >;
 
+/** What answers a method, given what it is about, such as a volume on its router. */
+export type HandlerOf<Service extends Messages<Service>, Name extends keyof Service, Subject> = (
+  subject: Subject,
+  request: RequestOf<Service, Name>,
+  context: CallContext,
+) => Promise<ResponseOf<Service, Name>>;
+
 /**
  * The methods of a service, typed by its generated interface:
  *
