@@ -1,5 +1,5 @@
 import { type CommandIo, exitCodes } from "./cli/io.ts";
-import { commands } from "./cli/commands.ts";
+import { commands, runCommand } from "./cli/commands.ts";
 import { FlagError } from "./cli/flags.ts";
 import { VolumeError } from "./volume/errors.ts";
 
@@ -24,7 +24,7 @@ async function main(args: string[]): Promise<number> {
   }
   try {
     // Of short flags only this one is known to everybody.
-    return await command.run(rest.map((word) => word === "-h" ? "--help" : word), io);
+    return await runCommand(command, rest.map((word) => word === "-h" ? "--help" : word), io);
   } catch (error) {
     return explain(name, error, io);
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ControllerRpcs } from "../src/csi/generated/csi.ts";
 import { METHOD_MESSAGES, SECRET_FIELDS } from "../src/csi/generated/secrets.ts";
 import { dial } from "../src/csi/server/client.ts";
 import { loadCsi } from "../src/csi/server/proto.ts";
@@ -134,9 +135,14 @@ class Calls {
 
   /** One call; undefined when it was refused. */
   async call(method: string, known: Readonly<Record<string, unknown>>): Promise<unknown> {
-    const client = method.startsWith("Node") ? this.#clients.node : this.#clients.controller;
+    const { node, controller } = this.#clients;
+    // Which service a method belongs to is known only at run time.
+    const client = (method.startsWith("Node") ? node : controller) as Clients["controller"];
     try {
-      const answer = await client.call(method as never, { ...known, secrets: { password: marker } } as never);
+      const answer = await client.call(method as keyof ControllerRpcs, {
+        ...known,
+        secrets: { password: marker },
+      });
       this.#run.answered.set(method, "OK");
       this.#run.transcript.push([`${method} answers`, JSON.stringify(answer)]);
       return answer;

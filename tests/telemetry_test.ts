@@ -4,7 +4,7 @@ import { systemClock } from "../src/host/clock.ts";
 import { dial } from "../src/csi/server/client.ts";
 import { loadCsi } from "../src/csi/server/proto.ts";
 import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
-import { metricTables } from "../src/telemetry/metric_tables.ts";
+import { metricTables } from "../tools/metric_tables.ts";
 import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, post, publishRequest, rejectsWith, snapshot } from "./support/controller_calls.ts";
 import { scaledClock } from "./fakes/scaled_clock.ts";

@@ -14,7 +14,7 @@ import { legacyFlags } from "../src/cli/config/legacy_flags.ts";
 import { routerKeys } from "../src/cli/config/router_keys.ts";
 import { nodeFlags, routerFlags, serveFlags } from "../src/cli/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/cli/flags.ts";
-import { metricTables } from "../src/telemetry/metric_tables.ts";
+import { metricTables } from "./metric_tables.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { routes } from "../src/simulator/control/server.ts";
 import { faultKinds } from "../src/simulator/faults.ts";
@@ -217,9 +217,7 @@ function simulatorPage(): string {
     cut: "bytes, or sentinel",
     moment: "before, after",
   };
-  const requests = routes.map(({ method, path, named, what }) =>
-    `| \`${method} /${path}${named ? "/…" : ""}\` | ${what} |`
-  );
+  const requests = Object.entries(routes).map(([request, { what }]) => `| \`${request}\` | ${what} |`);
   const faults = Object.entries(faultKinds).map(([action, { value, what }]) =>
     `| \`${action}\` | ${values[value]} | ${what} |`
   );

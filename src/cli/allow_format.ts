@@ -1,8 +1,6 @@
 import { type ControllerConfig, readVolumeCommand } from "./config/config.ts";
-import { routerFlags } from "./config/flag_tables.ts";
 import { loadRoutersParser } from "./config/backends.ts";
 import { allowFormat } from "../controller/volumes/allow_format.ts";
-import { describeFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { createLogger, stderrSink } from "../telemetry/log.ts";
@@ -11,7 +9,8 @@ import { type CommandIo, exitCodes } from "./io.ts";
 import { openRouter } from "./serve/router.ts";
 import { controllerDeps } from "./serve/controller_deps.ts";
 
-const help = `Usage: rds-csi allow-format VOLUME [flags]
+/** What `rds-csi allow-format --help` says before the flags. */
+export const usage = `Usage: rds-csi allow-format VOLUME [flags]
 
 Lets the next node that gets this volume make a file system on it, if the device then proves to be empty. For a volume
 whose first publish never led to one. It must not be published. Nothing on it is touched, and every check of the node
@@ -25,10 +24,6 @@ const timeoutMs = 60_000;
 
 /** `rds-csi allow-format`: renews the blankness of an unpublished volume. */
 export async function allowFormatCommand(args: string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags(routerFlags));
-    return exitCodes.ok;
-  }
   const parser = await loadRoutersParser(args);
   const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
   await withDeps(config, io, async (deps, context) => {

@@ -1,5 +1,5 @@
-import type { FlagTable } from "./flags.ts";
-import type { Command } from "./io.ts";
+import { describeFlags, type FlagTable } from "./flags.ts";
+import { type Command, type CommandIo, exitCodes } from "./io.ts";
 
 const routerFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).routerFlags;
 
@@ -9,18 +9,21 @@ export const commands: Readonly<Record<string, Command>> = {
     help: "serve the CSI services: controller, node, or both",
     exits: { ok: "It was told to stop, and has stopped.", failed: "It could not start, or could not go on." },
     flags: async () => (await import("./config/flag_tables.ts")).serveFlags,
+    usage: async () => (await import("./serve/serve.ts")).usage,
     run: async (args, io) => (await import("./serve/serve.ts")).serveCommand(args, io),
   },
   simulator: {
     help: "serve a simulated RouterOS box over SSH",
     exits: { ok: "It was told to stop, and has stopped.", failed: "It cannot run." },
     flags: async () => (await import("./simulator.ts")).simulatorFlags,
+    usage: async () => (await import("./simulator.ts")).usage,
     run: async (args, io) => (await import("./simulator.ts")).simulatorCommand(args, io),
   },
   demo: {
     help: "take a file system and a block volume through their lives on a simulated router",
     exits: { ok: "It ended with `demo: ok`.", failed: "Something went wrong, or was left behind." },
     flags: async () => (await import("./demo/demo.ts")).demoFlags,
+    usage: async () => (await import("./demo/demo.ts")).usage,
     run: async (args, io) => (await import("./demo/demo.ts")).demoCommand(args, io),
   },
   doctor: {
@@ -30,6 +33,7 @@ export const commands: Readonly<Record<string, Command>> = {
       failed: "There is a problem, or not everything was looked at.",
     },
     flags: async () => (await import("./doctor/options.ts")).doctorFlags,
+    usage: async () => (await import("./doctor/doctor.ts")).usage,
     run: async (args, io) => (await import("./doctor/doctor.ts")).doctorCommand(args, io),
   },
   describe: {
@@ -40,6 +44,7 @@ export const commands: Readonly<Record<string, Command>> = {
       unknown: "This node knows nothing of the volume.",
     },
     flags: async () => (await import("./describe/describe.ts")).describeCommandFlags,
+    usage: async () => (await import("./describe/describe.ts")).usage,
     run: async (args, io) => (await import("./describe/describe.ts")).describeCommand(args, io),
   },
   attach: {
@@ -50,12 +55,14 @@ export const commands: Readonly<Record<string, Command>> = {
       unknown: "The volume is not offered; with --existing, not connected.",
     },
     flags: async () => (await import("./attach/options.ts")).attachFlags,
+    usage: async () => (await import("./attach/attach.ts")).usage,
     run: async (args, io) => (await import("./attach/attach.ts")).attachCommand(args, io),
   },
   detach: {
     help: "end what attach began",
     exits: { ok: "It is not connected any more.", unknown: "It is not connected here." },
     flags: async () => (await import("./attach/options.ts")).detachFlags,
+    usage: async () => (await import("./attach/detach.ts")).usage,
     run: async (args, io) => (await import("./attach/detach.ts")).detachCommand(args, io),
   },
   audit: {
@@ -65,48 +72,64 @@ export const commands: Readonly<Record<string, Command>> = {
       failed: "There is a problem, it was stopped, or something could not be deleted.",
     },
     flags: async () => ({ ...(await import("./audit/options.ts")).auditFlags, ...await routerFlags() }),
+    usage: async () => (await import("./audit/audit.ts")).usage,
     run: async (args, io) => (await import("./audit/audit.ts")).auditCommand(args, io),
   },
   adopt: {
     help: "take a volume of the legacy Go driver over, where no cluster can be asked",
     flags: async () => ({ ...(await import("./adopt/adopt.ts")).adoptFlags, ...await routerFlags() }),
+    usage: async () => (await import("./adopt/adopt.ts")).usage,
     run: async (args, io) => (await import("./adopt/adopt.ts")).adoptCommand(args, io),
   },
   import: {
     help: "make an existing disk or file of the router a volume, and print its PersistentVolume",
     flags: async () => ({ ...(await import("./import.ts")).importFlags, ...await routerFlags() }),
+    usage: async () => (await import("./import.ts")).usage,
     run: async (args, io) => (await import("./import.ts")).importCommand(args, io),
   },
   release: {
     help: "give a volume back to the legacy Go driver, or an imported disk to whoever made it",
     flags: routerFlags,
+    usage: async () => (await import("./release.ts")).usage,
     run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
   },
   withdraw: {
     help: "take a volume from all nodes that hold it, once their cluster is gone",
     flags: async () => ({ ...(await import("./withdraw.ts")).withdrawFlags, ...await routerFlags() }),
+    usage: async () => (await import("./withdraw.ts")).usage,
     run: async (args, io) => (await import("./withdraw.ts")).withdrawCommand(args, io),
   },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",
     flags: routerFlags,
+    usage: async () => (await import("./allow_format.ts")).usage,
     run: async (args, io) => (await import("./allow_format.ts")).allowFormatCommand(args, io),
   },
   permissions: {
     help: "show what this executable may do, by trying",
     exits: { failed: "It was refused, or failed." },
     flags: async () => (await import("./permissions.ts")).permissionsFlags,
+    usage: async () => (await import("./permissions.ts")).usage,
     run: async (args, io) => (await import("./permissions.ts")).permissionsCommand(args, io),
   },
   completion: {
     help: "print what makes a shell complete commands and flags",
     positionals: ["bash", "zsh", "fish"],
     flags: () => Promise.resolve({}),
+    usage: async () => (await import("./completion.ts")).usage,
     run: async (args, io) => (await import("./completion.ts")).completionCommand(args, io, commands),
   },
   version: {
     help: "print the version",
     flags: async () => (await import("./version.ts")).versionFlags,
+    usage: async () => (await import("./version.ts")).usage,
     run: async (args, io) => (await import("./version.ts")).versionCommand(args, io),
   },
 };
+
+/** Runs a command, or only explains it where `--help` is among its words; answers the exit code. */
+export async function runCommand(command: Command, args: string[], io: CommandIo): Promise<number> {
+  if (!args.includes("--help")) return await command.run(args, io);
+  io.out(await command.usage() + describeFlags(await command.flags()));
+  return exitCodes.ok;
+}

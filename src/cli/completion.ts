@@ -1,7 +1,8 @@
 import { type Flag, FlagError, type FlagTable } from "./flags.ts";
 import { type Command, type CommandIo, exitCodes } from "./io.ts";
 
-const help = `Usage: rds-csi completion bash|zsh|fish
+/** What `rds-csi completion --help` says before the flags. */
+export const usage = `Usage: rds-csi completion bash|zsh|fish
 
 Prints a script that makes a shell complete the commands of rds-csi, their flags, and the values of flags that have only a
 few:
@@ -29,10 +30,6 @@ export async function completionCommand(
   io: CommandIo,
   commands: Readonly<Record<string, Command>>,
 ): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help);
-    return exitCodes.ok;
-  }
   const [shell = "", ...more] = args;
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (script === undefined || more.length > 0) {

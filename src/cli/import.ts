@@ -1,7 +1,7 @@
 import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import { loadRoutersParser, readOneBackend } from "./config/backends.ts";
 import { type Import, type ImportRequest, importVolume } from "../controller/import/import.ts";
-import { describeFlags, FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+import { FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
@@ -12,7 +12,8 @@ import type { RoutersParser } from "./config/router_keys.ts";
 import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
 import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";
 
-const help = `Usage: rds-csi import SLOT --kind KIND [flags]
+/** What `rds-csi import --help` says before the flags. */
+export const usage = `Usage: rds-csi import SLOT --kind KIND [flags]
        rds-csi import --path /POOL/FILE --kind KIND [--slot SLOT] [flags]
 
 Makes a file-backed disk that somebody else made, or a file without a disk, a volume of this cluster, and prints a
@@ -34,10 +35,6 @@ const timeoutMs = 120_000;
 
 /** `rds-csi import`: makes what is there a volume, and prints a PersistentVolume for it. */
 export async function importCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags({ ...importFlags, ...routerFlags }));
-    return exitCodes.ok;
-  }
   const { config, request, object, json } = readImportOptions(
     args,
     io.env,

@@ -67,8 +67,10 @@ export interface Command {
   readonly positionals?: readonly string[];
   /** What its exit codes mean, where it is more than what they mean for every command. */
   readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
+  /** What `--help` says before the flags: how it is called, and what it does. */
+  usage(): Promise<string>;
   /** Its flags, beside `--help`. */
   flags(): Promise<FlagTable>;
-  /** Does it; answers the exit code. */
+  /** Does it, see `runCommand()`; answers the exit code. */
   run(args: string[], io: CommandIo): Promise<number>;
 }

@@ -1,4 +1,4 @@
-import { describeFlags, FlagError, type FlagTable, readFlags } from "./flags.ts";
+import { FlagError, type FlagTable, readFlags } from "./flags.ts";
 import { spawnProcess } from "../host/spawn.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { dropControllerPrivileges } from "./serve/privileges.ts";
@@ -16,13 +16,14 @@ export const permissionsFlags: FlagTable = {
   },
 };
 
-const help = `Usage: rds-csi permissions [--controller] --try-… WHAT
+/** What `rds-csi permissions --help` says before the flags. */
+export const usage = `Usage: rds-csi permissions [--controller] --try-… WHAT
 
 Tries one thing that the executable may or may not do, and says how it ended: what is not on the list that it was built
 with is refused, whoever runs it. Exit code 0 when it was done, 1 when it was refused.
 
 Flags:
-${describeFlags(permissionsFlags)}`;
+`;
 
 /**
  * `rds-csi permissions`: shows what this executable may do, by trying.
@@ -30,10 +31,6 @@ ${describeFlags(permissionsFlags)}`;
  * @throws {FlagError} when the flags make no sense
  */
 export async function permissionsCommand(args: string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help);
-    return exitCodes.ok;
-  }
   const flags = readFlags(permissionsFlags, args, io.env);
   const attempts = Object.entries(attemptsOf(io)).filter(([name]) => flags.isGiven(name));
   const isController = flags.switch("controller");

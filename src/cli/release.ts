@@ -1,14 +1,13 @@
 import { readVolumeCommand } from "./config/config.ts";
-import { routerFlags } from "./config/flag_tables.ts";
 import { loadRoutersParser } from "./config/backends.ts";
 import { releaseVolume } from "../controller/attachments/release.ts";
-import { describeFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
 
-const help = `Usage: rds-csi release VOLUME [flags]
+/** What `rds-csi release --help` says before the flags. */
+export const usage = `Usage: rds-csi release VOLUME [flags]
 
 Gives a volume back to the legacy Go driver that made it: takes this cluster's record away, and turns the export on under
 the NQN without an epoch, as that driver has it all the time. Only a volume that no node has, or that its nodes have under
@@ -28,10 +27,6 @@ const timeoutMs = 420_000;
 
 /** `rds-csi release`: gives a volume back to the legacy driver, or to whoever made its disk. */
 export async function releaseCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags(routerFlags));
-    return exitCodes.ok;
-  }
   const parser = await loadRoutersParser(args);
   const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
   const adapters = { clock: systemClock, random: systemRandom };

@@ -1,4 +1,4 @@
-import { describeFlags, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import { type Behaviours, parseBehaviours } from "../simulator/behaviours.ts";
 import { parseProfile } from "../router_profile/profile.ts";
 import { exporterKinds } from "../simulator/model/exporters.ts";
@@ -108,16 +108,16 @@ export const simulatorFlags: FlagTable = {
     most: 100_000,
   },
   json: { form: "switch", help: "Without effect: that it is ready is one JSON object anyway." },
-  help: { form: "switch", help: "Prints this." },
 };
 
-const usage = `Usage: rds-csi simulator [flags]
+/** What `rds-csi simulator --help` says before the flags. */
+export const usage = `Usage: rds-csi simulator [flags]
 
 Runs a simulated RouterOS 7 with ROSE storage: an SSH server for clients and an HTTP port for tests. Prints one line
 of JSON when it is ready, and runs until SIGTERM or SIGINT. Exit code 0 when it was stopped so, 1 when it cannot run, 2
 when the command line cannot be used.
 
-${describeFlags(simulatorFlags)}`;
+`;
 
 /**
  * `rds-csi simulator`: runs a simulated router until it is told to stop.
@@ -127,10 +127,6 @@ ${describeFlags(simulatorFlags)}`;
  */
 export async function simulatorCommand(args: string[], io: CommandIo): Promise<number> {
   const values = readFlags(simulatorFlags, args, io.env);
-  if (values.switch("help")) {
-    io.out(usage);
-    return exitCodes.ok;
-  }
   const options = readOptions(values);
   values.assertNoProblems();
   try {

@@ -79,25 +79,6 @@ Deno.test("simulatorCommand() reports the NVMe port when it serves disks itself"
   await assert.rejects(Deno.connect({ hostname: "127.0.0.1", port: nvmePort }));
 });
 
-Deno.test("simulatorCommand() --help names every flag", async () => {
-  const { io, printed } = recording();
-  assert.equal(await simulatorCommand(["--help"], io), 0);
-  for (
-    const flag of [
-      "pool",
-      "ssh-port",
-      "control-port",
-      "backing",
-      "exporter",
-      "profile",
-      "behaviour",
-      "seed-disks",
-    ]
-  ) {
-    assert.match(printed.join("\n"), new RegExp(`--${flag}`));
-  }
-});
-
 const wrong: readonly (readonly [flags: readonly string[], problem: RegExp])[] = [
   [["--ssh-port", "70000"], /--ssh-port/],
   [["--timing-scale", "-1"], /--timing-scale/],

@@ -1,4 +1,4 @@
-import { describeFlags, type FlagTable, readFlags } from "./flags.ts";
+import { type FlagTable, readFlags } from "./flags.ts";
 import { commit, version } from "./build_version.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 
@@ -7,12 +7,13 @@ export const versionFlags: FlagTable = {
   json: { form: "switch", help: "Prints it as one JSON object." },
 };
 
-const help = `Usage: rds-csi version [--json]
+/** What `rds-csi version --help` says before the flags. */
+export const usage = `Usage: rds-csi version [--json]
 
 Prints the version, the commit it was built from, and the Deno inside.
 
 Flags:
-${describeFlags(versionFlags)}`;
+`;
 
 /**
  * `rds-csi version`: what this executable is.
@@ -20,10 +21,6 @@ ${describeFlags(versionFlags)}`;
  * @throws {FlagError} when the flags make no sense
  */
 export function versionCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help);
-    return Promise.resolve(exitCodes.ok);
-  }
   const flags = readFlags(versionFlags, args, io.env);
   flags.assertNoProblems();
   if (flags.switch("json")) io.out(JSON.stringify(facts()));

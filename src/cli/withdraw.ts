@@ -2,7 +2,7 @@ import { takeVolume } from "./config/config.ts";
 import { loadRoutersParser, readBackendOf } from "./config/backends.ts";
 import { routerFlags } from "./config/flag_tables.ts";
 import { withdrawVolume } from "../controller/attachments/unpublish.ts";
-import { describeFlags, type FlagTable, readFlags } from "./flags.ts";
+import { type FlagTable, readFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
@@ -16,7 +16,8 @@ export const withdrawFlags: FlagTable = {
   },
 };
 
-const help = `Usage: rds-csi withdraw VOLUME --vouch [flags]
+/** What `rds-csi withdraw --help` says before the flags. */
+export const usage = `Usage: rds-csi withdraw VOLUME --vouch [flags]
 
 Takes a volume from every node that holds it: for when the cluster that gave it to them is gone, so that nobody will ever
 unpublish it. Its export goes off, and its next one has another name: whoever still has it can write no more, and what was
@@ -33,10 +34,6 @@ const timeoutMs = 60_000;
 /** `rds-csi withdraw`: takes a volume from all nodes that hold it. */
 export async function withdrawCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const table = { ...withdrawFlags, ...routerFlags };
-  if (args.includes("--help")) {
-    io.out(help + describeFlags(table));
-    return exitCodes.ok;
-  }
   const { handle, rest } = takeVolume(args);
   const flags = readFlags(table, rest, io.env);
   const found = readBackendOf(handle, flags, {

@@ -14,7 +14,7 @@ import { KubernetesClusterView } from "./cluster_view.ts";
 import type { KubernetesApi } from "./api.ts";
 import { attachmentsPath, csiNodesPath, snapshotContentsPath, volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
-import { clusterRules } from "./rules.ts";
+import { clusterRules } from "../../tests/support/access_rules.ts";
 
 function aVolume(name: string, spec: Record<string, unknown>, csi: Record<string, unknown> = {}): KubeObject {
   return {

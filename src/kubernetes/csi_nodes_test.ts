@@ -5,7 +5,7 @@ import { startKube, testDriver } from "../../tests/fakes/kube_client.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { machineHash } from "../volume/model/machine.ts";
 import { nodesPath } from "./objects.ts";
-import { clusterRules } from "./rules.ts";
+import { clusterRules } from "../../tests/support/access_rules.ts";
 
 const path = "/apis/storage.k8s.io/v1/csinodes";
 

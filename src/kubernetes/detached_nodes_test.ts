@@ -10,7 +10,7 @@ import { nodeDigest } from "../volume/model/record.ts";
 import { KubernetesDetachedNodes } from "./detached_nodes.ts";
 import { attachmentsPath, csiNodesPath, nodesPath, volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
-import { clusterRules } from "./rules.ts";
+import { clusterRules } from "../../tests/support/access_rules.ts";
 
 const volumeId = "second/pvc-1";
 const name = "worker-1";

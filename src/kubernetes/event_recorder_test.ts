@@ -13,7 +13,7 @@ import type { ControllerEvent } from "../volume/ports/controller_events.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
-import { clusterRules } from "./rules.ts";
+import { clusterRules } from "../../tests/support/access_rules.ts";
 
 const onVolume = "/api/v1/namespaces/default/events";
 const onClaim = "/api/v1/namespaces/apps/events";

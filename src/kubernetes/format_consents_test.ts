@@ -5,7 +5,7 @@ import { ApiError } from "./api.ts";
 import { ClaimAnnotations } from "./format_consents.ts";
 import { volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
-import { clusterRules } from "./rules.ts";
+import { clusterRules } from "../../tests/support/access_rules.ts";
 
 const claims = "/api/v1/namespaces/apps/persistentvolumeclaims";
 const { signal } = new AbortController();

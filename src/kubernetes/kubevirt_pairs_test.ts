@@ -5,7 +5,7 @@ import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import { kubevirtPairs } from "./kubevirt_pairs.ts";
 import { volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
-import { clusterRules, kubevirtRules } from "./rules.ts";
+import { clusterRules, kubevirtRules } from "../../tests/support/access_rules.ts";
 
 const path = "/api/v1/namespaces/apps/pods";
 const { signal } = new AbortController();

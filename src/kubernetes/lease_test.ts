@@ -3,7 +3,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { startKube } from "../../tests/fakes/kube_client.ts";
 import { ApiError } from "./api.ts";
 import { ClusterLease } from "./lease.ts";
-import { namespaceRules } from "./rules.ts";
+import { namespaceRules } from "../../tests/support/access_rules.ts";
 
 const collection = "/apis/coordination.k8s.io/v1/namespaces/storage/leases";
 const { signal } = new AbortController();

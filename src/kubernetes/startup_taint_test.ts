@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import type { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
 import { startKube, testDriver, until } from "../../tests/fakes/kube_client.ts";
-import { clusterRules, startupTaintRules } from "./rules.ts";
+import { clusterRules, startupTaintRules } from "../../tests/support/access_rules.ts";
 import { StartupTaint } from "./startup_taint.ts";
 
 const csiNodes = "/apis/storage.k8s.io/v1/csinodes";

@@ -12,7 +12,7 @@ import { aHolder, aVolume } from "../../tests/fakes/records.ts";
 import type { Attachment } from "../volume/ports/projection.ts";
 import { volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
-import { clusterRules } from "./rules.ts";
+import { clusterRules } from "../../tests/support/access_rules.ts";
 import { AnnotationProjection } from "./volume_projection.ts";
 
 const node = "csi.rds.srvlab.io/attached-node";

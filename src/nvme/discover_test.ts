@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseLogHeader, parseRecords, recordBytes } from "./discover.ts";
-import { assertUnreadable } from "./nvme_test_support.ts";
+import { assertUnreadable } from "../../tests/support/nvme_host.ts";
 import { viewOf } from "./wire.ts";
 
 function record(transport: number, kind: number, port: string, nqn: string, address: string): number[] {

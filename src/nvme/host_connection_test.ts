@@ -2,7 +2,7 @@ import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { fakeCall } from "../../tests/fakes/contexts.ts";
-import { call, nqn, withTarget } from "../simulator/nvme/target_test_support.ts";
+import { call, nqn, withTarget } from "../../tests/support/nvme_target.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { discover } from "./discover.ts";
 import { connectSubsystem } from "./host_connection.ts";
@@ -14,7 +14,7 @@ import {
   ScriptedStream,
   settle,
   TestStream,
-} from "./nvme_test_support.ts";
+} from "../../tests/support/nvme_host.ts";
 import { refusalOf } from "./refusal.ts";
 import { type ByteStream, openTcp } from "./stream.ts";
 import { viewOf } from "./wire.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseActiveNamespaces, parseController, parseDescriptors, parseNamespace } from "./identity.ts";
-import { assertUnreadable } from "./nvme_test_support.ts";
+import { assertUnreadable } from "../../tests/support/nvme_host.ts";
 import { viewOf } from "./wire.ts";
 
 function page(...parts: readonly (readonly [at: number, ...bytes: readonly number[]])[]): Uint8Array {

@@ -10,7 +10,7 @@ import {
   response,
   successData,
   termination,
-} from "./nvme_test_support.ts";
+} from "../../tests/support/nvme_host.ts";
 import { encodeCommand, encodeInitRequest, parseTargetPdu, PduSplitter } from "./pdu.ts";
 
 const content = Uint8Array.of(1, 2, 3, 4);

@@ -13,7 +13,7 @@ import {
   successData,
   termination,
   TestStream,
-} from "./nvme_test_support.ts";
+} from "../../tests/support/nvme_host.ts";
 import { Queue, queueDepth } from "./queue.ts";
 import { StatusError } from "./command_status.ts";
 

@@ -6,16 +6,12 @@ const parse = (settings: Record<string, unknown>) => parseSettings(answerReaders
 Deno.test("parseSettings() reads words, limits and durations as people write them", () => {
   assert.deepEqual(
     parse({
-      textMatch: "ignore case",
-      interleave: "yes",
+      grow: "after toggle",
       maxPut: "4096",
       maxSlot: "unlimited",
       unexport: "lingers 5000",
-      grow: "after-toggle",
     }),
     {
-      textMatch: "ignore-case",
-      interleave: true,
       maxPut: 4096,
       maxSlot: Infinity,
       unexport: 5000,
@@ -26,7 +22,7 @@ Deno.test("parseSettings() reads words, limits and durations as people write the
 });
 
 for (
-  const [name, value] of [["foo", "1"], ["grow", "later"], ["maxPut", "-1"], ["interleave", "2"]] as const
+  const [name, value] of [["foo", "1"], ["grow", "later"], ["maxPut", "-1"], ["allocation", "2"]] as const
 ) {
   Deno.test(`parseSettings() throws for ${name}=${value}`, () => {
     assert.throws(() => parse({ [name]: value }), RangeError);

@@ -81,12 +81,14 @@ const retired: ReadonlySet<string> = new Set([
   "errorText",
   "exitOnError",
   "fileSize",
+  "interleave",
   "lineEnd",
   "noise",
   "numbers",
   "oddSize",
   "otherSize",
   "parentDirectory",
+  "textMatch",
   "unknownProperty",
 ]);
 

@@ -31,21 +31,12 @@ export const faultKinds = {
   "refuse-login": { value: "none", what: "A login is refused; the match is on the user's name." },
   "run-before": { value: "text", what: "Another session runs this command just before." },
   "run-after": { value: "text", what: "Another session runs this command just after." },
-  "run-between": {
-    value: "text",
-    what: "Another session runs this command, or the same one, between the first `[find]` and its verb.",
-  },
   "duplicate": {
     value: "moment",
     what:
       "Another session sends the same command at the same time, and is a little faster, or with `after` slower.",
   },
   "ignore-resize": { value: "none", what: "A new `file-size` is accepted and nothing happens." },
-  "linger": {
-    value: "count",
-    what:
-      "An export that the command withdraws goes on for so many milliseconds, whatever the behaviour says.",
-  },
 } as const satisfies Readonly<Record<string, FaultKind>>;
 
 /** What can go wrong with an exec, or with logging in. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { addCommand, jsonCommand, makeRouter, typeTo } from "./simulator_test_support.ts";
+import { addCommand, jsonCommand, makeRouter, typeTo } from "../../tests/support/simulated_router.ts";
 import { plainSeed, seedDisks } from "./seed.ts";
 
 const basePath = "/storage-pool/metal-csi";

@@ -7,7 +7,7 @@ import {
   makeBasePath,
   SshClient,
   startQuickly,
-} from "./simulator_test_support.ts";
+} from "../../tests/support/simulated_router.ts";
 import { startSimulator, stoppableClock } from "./simulator.ts";
 
 Deno.test("two simulators in one process share nothing", async () => {

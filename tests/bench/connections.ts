@@ -7,7 +7,8 @@
  * Ends with 1 when the memory goes on growing after the first 20,000 connections, or is above 110 MB.
  */
 import { parseArgs } from "node:util";
-import { credentials } from "@grpc/grpc-js";
+import { Client, credentials } from "@grpc/grpc-js";
+import { ServiceClient } from "../../src/csi/server/client.ts";
 import { type CsiPackage, loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { v8Flags } from "../../tools/v8_flags.ts";
@@ -86,20 +87,16 @@ async function dialAndSample(
 }
 
 /** Dials, makes one call and hangs up. */
-function dialOnce(csi: CsiPackage, target: string, turn: number): Promise<void> {
-  const client = new csi.Identity(target, credentials.createInsecure(), {
+async function dialOnce(csi: CsiPackage, target: string, turn: number): Promise<void> {
+  const client = new Client(target, credentials.createInsecure(), {
     "grpc.use_local_subchannel_pool": 1,
     "grpc.enable_channelz": 0,
     "grpc.enable_retries": 0,
   });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const answered = (error: Error | null) => {
+  const identity = new ServiceClient(client, csi.Identity.service, systemClock);
+  try {
+    await identity.call(turn % 2 === 0 ? "Probe" : "GetPluginInfo", {}, 30_000);
+  } finally {
     client.close();
-    if (error === null) resolve();
-    else reject(error);
-  };
-  const deadline = { deadline: systemClock.now() + 30_000 };
-  if (turn % 2 === 0) client.Probe({}, deadline, answered);
-  else client.GetPluginInfo({}, deadline, answered);
-  return promise;
+  }
 }

@@ -1,5 +1,6 @@
 import type { CsiClients } from "../../src/csi/server/client.ts";
-import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
+import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
+import type { Sent } from "../../src/csi/server/proto.ts";
 
 /** What one RPC cost. */
 export interface RpcMeasurements {
@@ -68,7 +69,7 @@ interface BenchVolume {
 
 type Step = readonly [rpc: string, act: (volume: BenchVolume) => Promise<unknown>];
 
-const capability: VolumeCapability = {
+const capability: Sent<VolumeCapability> = {
   mount: { fsType: "ext4" },
   accessMode: { mode: "SINGLE_NODE_WRITER" },
 };

@@ -15,7 +15,7 @@ import {
   makeBasePath,
   makeRouter,
   typeTo,
-} from "../../src/simulator/simulator_test_support.ts";
+} from "../support/simulated_router.ts";
 import { SeededRandom } from "../fakes/random.ts";
 
 function capture(name: string): string {

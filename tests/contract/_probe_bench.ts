@@ -46,7 +46,6 @@ export interface RunOptions {
   readonly host?: HostSide;
   readonly signal?: AbortSignal;
   readonly basePath?: string;
-  readonly races?: number;
   /** @default {no end: the machine is slower than its clock} */
   readonly beginMs?: number;
   /** @default {true} */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
-import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";
 import { aPersistentVolume, testDriver } from "../fakes/kube_client.ts";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
-import { clusterRules, namespaceRules, startupTaintRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules, startupTaintRules } from "../support/access_rules.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";

@@ -2,8 +2,8 @@
 // capabilities there are is tested beside src/volume; here is one of each kind, for each call that takes it.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import type { CreateVolumeRequest } from "../../src/csi/generated/csi/v1/CreateVolumeRequest.ts";
-import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
+import type { CreateVolumeRequest, VolumeCapability } from "../../src/csi/generated/csi.ts";
+import type { Sent } from "../../src/csi/server/proto.ts";
 import {
   block,
   changesNothing,
@@ -22,7 +22,7 @@ const { INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, RESOURCE_EXHAUSTED, FAILED_PR
 /** Makes a call about a volume of 1 GiB that node-1 holds. */
 type Ask = (stack: Stack, held: string) => Promise<unknown>;
 
-function makes(overrides: Partial<CreateVolumeRequest>): Ask {
+function makes(overrides: Sent<CreateVolumeRequest>): Ask {
   return (stack) => create(stack, "pvc-bad", overrides);
 }
 
@@ -162,7 +162,7 @@ Deno.test("ValidateVolumeCapabilities confirms what the volume can do and says w
   await using stack = await startStack();
   const { controller } = stack.clients;
   const volumeId = await create(stack, "pvc-validate");
-  const validate = (volumeCapabilities: VolumeCapability[], id = volumeId) =>
+  const validate = (volumeCapabilities: Sent<VolumeCapability>[], id = volumeId) =>
     controller.call("ValidateVolumeCapabilities", { volumeId: id, volumeCapabilities });
   assert.equal((await validate([mount])).confirmed?.volumeCapabilities.length, 1);
   const refused = await validate([block]);

@@ -1,7 +1,7 @@
 // Volumes as the legacy Go driver leaves them, on a simulated router, and a controller that takes its place.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";

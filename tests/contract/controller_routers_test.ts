@@ -1,7 +1,8 @@
 // The controller on routers that do some things otherwise: RouterOS before 7.21, where no node can be fenced, routers that
 // cut records, grow nothing, or keep lists of hosts. What it makes of every other kind is tested by contract/matrix.ts.
 import assert from "node:assert/strict";
-import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
+import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
+import type { Sent } from "../../src/csi/server/proto.ts";
 import { hostIdentityOf } from "../../src/volume/model/host_identity.ts";
 import { status } from "@grpc/grpc-js";
 import {
@@ -125,7 +126,7 @@ Deno.test("a router told to grow nothing is not asked to: nothing changes, and t
   });
 });
 
-const shared: VolumeCapability = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } };
+const shared: Sent<VolumeCapability> = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } };
 const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
 const nodes = ["--known-node", "node-1", "--known-node", "node-2", "--known-node", "node-3"];
 

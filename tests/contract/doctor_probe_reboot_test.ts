@@ -13,7 +13,6 @@ type Bench = ProbeBench<Simulator>;
 
 /** Few sessions: opening many takes most of the time. */
 const few = { maxSessions: 4 };
-const races = 2;
 
 function rebootTest(
   name: string,
@@ -48,7 +47,7 @@ async function cleanUp(bench: Bench): Promise<readonly string[]> {
     if (line.includes("left by an earlier probe")) shown.push(line);
     if (line.includes("everything made is called")) stop.abort(new VolumeError("cancelled", "enough"));
   };
-  await rejectsWith(bench.probe({ signal: stop.signal, onProgress, races }), /enough/);
+  await rejectsWith(bench.probe({ signal: stop.signal, onProgress }), /enough/);
   return shown;
 }
 
@@ -64,7 +63,7 @@ for (const identity of ["kept", "new-per-export"] as const) {
         assert.deepEqual(more, []);
         assert.ok(said.includes(`disk ${disk?.slot} on ${disk?.filePath} stays`), said);
         await reboot(bench);
-        const { profile, unanswered, progress } = await bench.probe({ reboot: "after", races });
+        const { profile, unanswered, progress } = await bench.probe({ reboot: "after" });
         assert.deepEqual([profile.answers.identity, profile.answers.bootIdentity], [identity, bootIdentity]);
         assert.match(
           unanswered["disksLate"]!,
@@ -87,7 +86,7 @@ rebootTest(
     const host = nvmeHostSide("127.0.0.1", bench.router.nvmePort!);
     await bench.prepare({ host });
     await reboot(bench);
-    const { profile } = await bench.probe({ host, reboot: "after", races });
+    const { profile } = await bench.probe({ host, reboot: "after" });
     assert.equal(profile.answers.bootIdentity, "kept");
   },
   { behaviours: { ...few, bootIdentity: "kept" }, exporter: "tcp" },
@@ -99,7 +98,7 @@ rebootTest(
   async (bench) => {
     await bench.prepare();
     await reboot(bench, 60_000);
-    const { profile, unanswered } = await bench.probe({ reboot: "after", races });
+    const { profile, unanswered } = await bench.probe({ reboot: "after" });
     assert.equal(profile.answers.bootIdentity, "new");
     assert.equal(profile.answers.disksLate, undefined, "one disk says nothing of the last of all");
     const [, seconds] = /was back (\d+) s after the boot;? ?/.exec(unanswered["disksLate"]!) ?? assert.fail();
@@ -111,16 +110,16 @@ rebootTest("a probe after no reboot says so, and keeps the disk for the reboot t
   const before = bench.state();
   await bench.prepare();
   const standing = bench.state();
-  await rejectsWith(bench.probe({ reboot: "after", races }), /uptime has not fallen/);
+  await rejectsWith(bench.probe({ reboot: "after" }), /uptime has not fallen/);
   assert.deepEqual(bench.state(), standing);
   await reboot(bench);
-  assert.equal((await bench.probe({ reboot: "after", races })).profile.answers.bootIdentity, "new");
+  assert.equal((await bench.probe({ reboot: "after" })).profile.answers.bootIdentity, "new");
   assert.deepEqual(bench.state(), before);
 });
 
 rebootTest("a probe after a reboot without one before it says so", async (bench) => {
   const before = bench.state();
-  await rejectsWith(bench.probe({ reboot: "after", races }), /none is listed.*--probe alone removes it/);
+  await rejectsWith(bench.probe({ reboot: "after" }), /none is listed.*--probe alone removes it/);
   assert.deepEqual(bench.state(), before);
 });
 
@@ -157,7 +156,7 @@ async function endAt(
     watched.drop();
   });
   try {
-    await run({ transport, signal: stop.signal, races });
+    await run({ transport, signal: stop.signal });
     return false;
   } catch (error) {
     if (VolumeError.is(error)) return true;
@@ -202,7 +201,7 @@ for (const end of ["stopped", "lost"] as const) {
         assert.ok(await endAt(bench, at, end, (options) => bench.probe({ ...options, reboot: "after" })));
         const stands = scratchDisks(bench).some(({ filePath }) => filePath.endsWith("-reboot.img"));
         if (stands && again++ < 3) {
-          assert.equal((await bench.probe({ reboot: "after", races })).profile.answers.bootIdentity, "new");
+          assert.equal((await bench.probe({ reboot: "after" })).profile.answers.bootIdentity, "new");
         } else await cleanUp(bench);
         assert.deepEqual(bench.state(), before, `${end} at command ${at}`);
       }

@@ -13,7 +13,6 @@ import { folder, type ProbeBench, withProbeBench } from "./_probe_bench.ts";
 
 /** Few sessions: opening many takes most of the time. */
 const few = { maxSessions: 4 };
-const races = 4;
 
 function probeTest(
   name: string,
@@ -31,7 +30,7 @@ async function rejectsWith(probing: Promise<unknown>, wording: RegExp): Promise<
 for (const played of profiles) {
   probeTest(`the probe prints the profile ${played.name} as it is, or why not`, async (bench) => {
     const before = bench.state();
-    const { profile, unanswered } = await bench.probe({ races });
+    const { profile, unanswered } = await bench.probe();
     assert.deepEqual(bench.state(), before);
     assert.deepEqual(bench.router.violations.list(), []);
     assert.deepEqual([profile.version, profile.poolFilesystem], [
@@ -57,7 +56,7 @@ for (const played of profiles) {
 probeTest(
   "what the probe prints can be played by the simulator, and is taken by --router-profile",
   async ({ probe }) => {
-    const { profile } = await probe({ races });
+    const { profile } = await probe();
     const text = formatProfile(profile);
     const reach = [
       "--rds-address",
@@ -76,10 +75,10 @@ probeTest(
     );
     assert.deepEqual(config.profile, profile);
     await withProbeBench({ profile: parseProfile(text) }, async (bench) => {
-      assert.deepEqual((await bench.probe({ races })).profile, profile);
+      assert.deepEqual((await bench.probe()).profile, profile);
     });
   },
-  { behaviours: { ...few, grow: "never", textMatch: "ignore-case", maxComment: 300 } },
+  { behaviours: { ...few, grow: "never", allocation: "full", maxComment: 300 } },
 );
 
 const seenByHosts: readonly Partial<RouterBehaviours>[] = [
@@ -93,7 +92,7 @@ for (const behaviours of seenByHosts) {
     `the probe sees through real NVMe/TCP connections ${JSON.stringify(behaviours)}`,
     async ({ router, probe }) => {
       const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
-      const { profile, unanswered } = await probe({ host, races });
+      const { profile, unanswered } = await probe({ host });
       const { grow, allowHost, unexport } = profile.answers;
       assert.deepEqual(
         { grow, allowHost },
@@ -113,7 +112,7 @@ probeTest(
   async ({ probe, state }) => {
     const before = state();
     // Nothing listens on the port for discarding.
-    const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9), races });
+    const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9) });
     for (const name of ["grow", "unexport", "allowHost"] as const) {
       assert.equal(profile.answers[name], undefined);
       assert.match(unanswered[name]!, /cannot be reached from here.*nothing listens/);
@@ -166,7 +165,7 @@ probeTest("the probe leaves alone what only looks like its own", async ({ router
   const before = state();
   // What really was left goes.
   await disk("rds-csi-probe-01234567-1", `${folder}/rds-csi-probe-01234567-grow.img`);
-  const { progress } = await probe({ races });
+  const { progress } = await probe();
   assert.deepEqual(state(), before);
   const shown = progress.filter((line) => line.includes("left by an earlier probe"));
   assert.deepEqual(shown.map((line) => line.replace(/.*now: /, "")), [
@@ -183,7 +182,7 @@ probeTest("the probe tells what it cannot remove, and the commands that do", asy
     action: "error",
     value: "failure: busy",
   });
-  await assert.rejects(probe({ races }), (error) => {
+  await assert.rejects(probe(), (error) => {
     assert.ok(VolumeError.is(error, "precondition"));
     assert.match(error.message, /\n\/file remove \[find where name="storage-pool.*-grow\.img"\]$/);
     return true;
@@ -194,7 +193,7 @@ probeTest("the probe goes on behind a command that is never answered", async ({ 
   const before = state();
   router.faults.arm({ match: "/file add .*-adopt.img", nth: 1, times: 1, action: "hang", value: "after" });
   const limits = { commandMs: 100_000, connectMs: 1_000_000, lastCommandMs: 1_000_000 };
-  const { profile, unanswered } = await probe({ races, limits });
+  const { profile, unanswered } = await probe({ limits });
   assert.match(unanswered["adopt"]!, /the answer was lost/);
   assert.equal(profile.answers.subvolumeNames, "nested");
   assert.deepEqual(state(), before);
@@ -202,7 +201,7 @@ probeTest("the probe goes on behind a command that is never answered", async ({ 
 
 probeTest("the probe leaves a pool with little room alone", async ({ probe, state }) => {
   const before = state();
-  const { unanswered } = await probe({ races });
+  const { unanswered } = await probe();
   for (const name of ["allocation", "copy", "copyReturns"]) {
     assert.match(unanswered[name]!, /too little room/);
   }
@@ -211,7 +210,7 @@ probeTest("the probe leaves a pool with little room alone", async ({ probe, stat
 
 probeTest("the probe answers nothing wrongly for a user who may not write", async ({ probe, state }) => {
   const before = state();
-  const { profile } = await probe({ races });
+  const { profile } = await probe();
   assert.deepEqual(profile.answers, { maxCommand: Infinity, maxPut: Infinity });
   assert.deepEqual(state(), before);
 }, { users: [{ name: "admin", password: "admin", mayWrite: false }] });
@@ -228,7 +227,7 @@ probeTest("the probe does not take what others write for a copy", async ({ route
   };
   const writing = write();
   try {
-    const { profile, unanswered } = await probe({ races });
+    const { profile, unanswered } = await probe();
     assert.equal(profile.answers.copy, undefined);
     assert.match(unanswered["copy"]!, /others use the pool/);
     assert.equal(profile.answers.allocation, "sparse");

@@ -5,7 +5,6 @@ import { VolumeError } from "../../src/volume/errors.ts";
 import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
 import { WatchedTransport } from "./_watched_transport.ts";
 
-const races = 2;
 /** Opening many connections is no command, and takes most of the time. */
 const behaviours = { maxSessions: 4 };
 /** As fast as can be: no time is measured here. */
@@ -38,7 +37,7 @@ async function atCommands(
   let count = 0;
   await withBench(async ({ probe, transport }) => {
     const watched = new WatchedTransport(transport);
-    await probe({ transport: watched, races });
+    await probe({ transport: watched });
     count = watched.sent;
   });
   assert.ok(count > 150, `${count} commands`);
@@ -75,7 +74,7 @@ async function stopAt({ router, transport, probe, state }: ProbeBench, at: numbe
   const stop = new AbortController();
   const onSent = () => stop.abort(new VolumeError("cancelled", "Stopped by SIGINT"));
   const watched = new WatchedTransport(transport, at, onSent);
-  const failure = await failureOf(probe({ transport: watched, signal: stop.signal, races }));
+  const failure = await failureOf(probe({ transport: watched, signal: stop.signal }));
   assert.deepEqual(state(), before, `stopped at command ${at}`);
   assert.deepEqual(router.violations.list(), []);
   // While it already cleans up there is nothing left to stop.
@@ -88,7 +87,7 @@ async function stopAt({ router, transport, probe, state }: ProbeBench, at: numbe
 async function breakAt({ router, transport, probe, state }: ProbeBench, at: number): Promise<boolean> {
   const before = state();
   const watched = new WatchedTransport(transport, at, (watched) => watched.drop());
-  const failure = await failureOf(probe({ transport: watched, races }));
+  const failure = await failureOf(probe({ transport: watched }));
   assert.deepEqual(state(), before, `cut at command ${at}: ${failure?.message}`);
   assert.deepEqual(router.violations.list(), []);
   return failure === undefined;
@@ -100,7 +99,7 @@ async function loseAt({ transport, probe, state }: ProbeBench, at: number): Prom
     watched.gone = true;
     watched.drop();
   });
-  const failure = await failureOf(probe({ transport: watched, races }));
+  const failure = await failureOf(probe({ transport: watched }));
   // Not every run has as many commands: some wait for something to show.
   if (watched.sent < at) return false;
   assert.ok(failure !== undefined, `lost at command ${at}`);
@@ -112,7 +111,7 @@ async function loseAt({ transport, probe, state }: ProbeBench, at: number): Prom
     if (line.includes("left by an earlier probe")) shown.push(line);
     if (line.includes("everything made is called")) stop.abort(new VolumeError("cancelled", "enough"));
   };
-  await failureOf(probe({ signal: stop.signal, onProgress, races }));
+  await failureOf(probe({ signal: stop.signal, onProgress }));
   assert.deepEqual(state(), before, `lost at command ${at}`);
   assert.equal(shown.length > 0, dirty, `lost at command ${at}: what was left is shown`);
   return dirty;

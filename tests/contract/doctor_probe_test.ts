@@ -14,8 +14,6 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   maxPut: [1024, 4096, 16_384, Infinity],
   maxSessions: [2, 3, 20, Infinity],
   maxCommand: [1024, 2048, 4096, 8192, 16_384, Infinity],
-  interleave: [true, false],
-  textMatch: ["exact", "ignore-case"],
   grow: ["live", "after-toggle", "never"],
   identity: ["kept", "new-per-export"],
   bootIdentity: ["kept", "new"],
@@ -37,7 +35,6 @@ const defaults: Partial<RouterBehaviours> = { maxSlot: 32, maxSessions: 4 };
 
 /** What cannot be found out: that something never happens, and what only a reboot shows. */
 const beyondReach: Readonly<Partial<Record<Behaviour, readonly unknown[]>>> = {
-  interleave: [false],
   disksLate: values.disksLate,
   bootIdentity: values.bootIdentity,
 };

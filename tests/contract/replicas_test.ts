@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { RunningDriver } from "../../src/cli/serve/serve.ts";
 import type { CsiClients } from "../../src/csi/server/client.ts";
-import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { attachmentsPath, csiNodesPath, nodesPath, volumesPath } from "../../src/kubernetes/objects.ts";
-import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";

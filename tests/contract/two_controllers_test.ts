@@ -6,7 +6,7 @@ import { status } from "@grpc/grpc-js";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { SeededRandom } from "../fakes/random.ts";
-import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, state } from "../support/controller_calls.ts";
 import { environmentNumber, wantsAll } from "../support/matrix.ts";

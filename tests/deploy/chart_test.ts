@@ -1,11 +1,6 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import {
-  type AccessRule,
-  clusterRules,
-  kubevirtRules,
-  startupTaintRules,
-} from "../../src/kubernetes/rules.ts";
+import { type AccessRule, clusterRules, kubevirtRules, startupTaintRules } from "../support/access_rules.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
 import { renderings } from "../../tools/deploy/helm.ts";
 import { chartTest, render, rendered, textOf } from "./chart.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { parseParameters } from "../../src/volume/model/parameters.ts";
 import { assertSound, configOf } from "./judge.ts";
 import {

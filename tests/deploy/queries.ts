@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { GRPC_CODES } from "../../src/csi/server/grpc_status.ts";
 import { GrpcMetrics } from "../../src/telemetry/driver_metrics.ts";
-import { metricTables } from "../../src/telemetry/metric_tables.ts";
+import { metricTables } from "../../tools/metric_tables.ts";
 import { MetricRegistry } from "../../src/telemetry/metrics.ts";
 import { auditKinds } from "../../src/volume/model/audit_kinds.ts";
 import { readDeployFile } from "./objects.ts";

@@ -8,7 +8,7 @@ import {
 import { Console } from "../../src/simulator/console/console.ts";
 import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
-import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
+import { makeRouter } from "../support/simulated_router.ts";
 import { type ExecService, serveExec } from "../../src/simulator/ssh/exec.ts";
 import { Timing } from "../../src/simulator/timing.ts";
 import { Journal, Violations } from "../../src/simulator/assertions/journal.ts";

@@ -1,4 +1,4 @@
-import type { AccessRule } from "../../src/kubernetes/rules.ts";
+import type { AccessRule } from "../support/access_rules.ts";
 
 /** An object as the API has it. */
 export interface KubeObject {

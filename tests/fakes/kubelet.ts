@@ -1,7 +1,6 @@
 import { Client, credentials } from "@grpc/grpc-js";
 import { ServiceClient } from "../../src/csi/server/client.ts";
-import type { PluginInfo__Output } from "../../src/csi/generated/pluginregistration/PluginInfo.ts";
-import type { RegistrationDefinition } from "../../src/csi/generated/pluginregistration/Registration.ts";
+import type { PluginInfo } from "../../src/csi/generated/pluginregistration.ts";
 import { loadRegistration } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 
@@ -17,7 +16,7 @@ export class FakeKubelet {
   /** Why no plugin can be registered now; undefined when they can. */
   refusal: string | undefined;
   readonly #known = new Map<string, string>();
-  readonly #definition: RegistrationDefinition = loadRegistration().Registration.service;
+  readonly #definition = loadRegistration().Registration.service;
 
   /** @param kubeletPath holds the folder plugins_registry, which is made when it is missing */
   constructor(kubeletPath: string) {
@@ -26,10 +25,10 @@ export class FakeKubelet {
   }
 
   /** One look at the folder: who was there for the first time. */
-  async check(): Promise<readonly PluginInfo__Output[]> {
+  async check(): Promise<readonly PluginInfo[]> {
     const found = this.#sockets();
     for (const name of [...this.#known.keys()]) if (!found.has(name)) this.#known.delete(name);
-    const appeared: PluginInfo__Output[] = [];
+    const appeared: PluginInfo[] = [];
     for (const [name, identity] of found) {
       if (this.#known.get(name) === identity) continue;
       this.#known.set(name, identity);
@@ -52,7 +51,7 @@ export class FakeKubelet {
     return found;
   }
 
-  async #ask(name: string): Promise<PluginInfo__Output> {
+  async #ask(name: string): Promise<PluginInfo> {
     const client = new Client(`unix:${this.folder}/${name}`, credentials.createInsecure());
     try {
       const service = new ServiceClient(client, this.#definition, systemClock);

@@ -1,7 +1,7 @@
 // The calls that change nothing: what they say is compared with the router at the moment when they say it.
 import assert from "node:assert/strict";
 import type { CsiClients } from "../../src/csi/server/client.ts";
-import type { Snapshot__Output } from "../../src/csi/generated/csi/v1/Snapshot.ts";
+import type { Snapshot } from "../../src/csi/generated/csi.ts";
 import { mount } from "../support/controller_calls.ts";
 import { made, notYet, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
@@ -33,7 +33,7 @@ function atSnapshot(name: string, reading: Look): Rpc {
 }
 
 /** Checks what was said of a snapshot. */
-function assertSaid(scene: Scene, id: string, said: Snapshot__Output): void {
+function assertSaid(scene: Scene, id: string, said: Snapshot): void {
   const { source, sizeBytes, createdAtSeconds } = scene.snapshots.get(id)!;
   assert.deepEqual({
     id: said.snapshotId,

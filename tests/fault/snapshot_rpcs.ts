@@ -1,6 +1,7 @@
 // The calls that make and delete snapshots, and volumes from them: on Btrfs, and by copying where there is none.
 import assert from "node:assert/strict";
-import type { VolumeContentSource } from "../../src/csi/generated/csi/v1/VolumeContentSource.ts";
+import type { VolumeContentSource } from "../../src/csi/generated/csi.ts";
+import type { Sent } from "../../src/csi/server/proto.ts";
 import { gibibyte } from "../support/controller_calls.ts";
 import type { StackOptions } from "../support/stack.ts";
 import { misplacedImage } from "./faults.ts";
@@ -53,13 +54,17 @@ function deletingSnapshot(scene: Scene, id: string): Attempt {
 }
 
 /** Making a volume out of something. */
-function restoring(scene: Scene, volumeContentSource: VolumeContentSource, sizeBytes = gibibyte): Attempt {
+function restoring(
+  scene: Scene,
+  volumeContentSource: Sent<VolumeContentSource>,
+  sizeBytes = gibibyte,
+): Attempt {
   const capacityRange = { requiredBytes: String(sizeBytes) };
   return creating(scene, scene.newName(), { volumeContentSource, capacityRange });
 }
 
-const fromSnapshot = (snapshotId: string): VolumeContentSource => ({ snapshot: { snapshotId } });
-const fromVolume = (volumeId: string): VolumeContentSource => ({ volume: { volumeId } });
+const fromSnapshot = (snapshotId: string): Sent<VolumeContentSource> => ({ snapshot: { snapshotId } });
+const fromVolume = (volumeId: string): Sent<VolumeContentSource> => ({ volume: { volumeId } });
 
 const newSnapshot: Rpc["prepare"] = async (scene) =>
   snapshotting(scene, scene.newName(), await create(scene));

@@ -1,14 +1,14 @@
 // The calls that make, publish, grow and delete volumes.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import type { CreateVolumeRequest } from "../../src/csi/generated/csi/v1/CreateVolumeRequest.ts";
-import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
+import type { CreateVolumeRequest, VolumeCapability } from "../../src/csi/generated/csi.ts";
+import type { Sent } from "../../src/csi/server/proto.ts";
 import { createRequest, gibibyte, mount, publishRequest } from "../support/controller_calls.ts";
 import { growsOnline } from "../support/stack.ts";
 import { type Attempt, made, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 
-const reader: VolumeCapability = {
+const reader: Sent<VolumeCapability> = {
   mount: { fsType: "ext4" },
   accessMode: { mode: "MULTI_NODE_READER_ONLY" },
 };
@@ -17,7 +17,7 @@ const reader: VolumeCapability = {
 export function creating(
   scene: Scene,
   name: string,
-  more: Partial<CreateVolumeRequest> = {},
+  more: Sent<CreateVolumeRequest> = {},
 ): Attempt & { readonly id: () => string } {
   const request = createRequest(name, more);
   const sizeBytes = BigInt(String(request.capacityRange?.requiredBytes));

@@ -7,7 +7,7 @@ import { systemNodeParts } from "../../src/cli/serve/node.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Libc } from "../../src/host/libc.ts";
 import { systemNetwork } from "../../src/host/network.ts";
-import { startQuickly } from "../../src/simulator/simulator_test_support.ts";
+import { startQuickly } from "../support/simulated_router.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
 import { nodeTest, type RealNode, run, TestVolume } from "./harness.ts";
 

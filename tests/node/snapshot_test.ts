@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
-import { btrfsMissing } from "../../src/simulator/btrfs_test_support.ts";
+import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
+import type { Sent } from "../../src/csi/server/proto.ts";
+import { btrfsMissing } from "../support/btrfs.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { refusal } from "../fakes/refusal.ts";
 import { block, create, gibibyte, mount, publishRequest } from "../support/controller_calls.ts";
@@ -102,7 +103,7 @@ async function snapshotOfMounted(node: RealNode): Promise<void> {
   assert.deepEqual(left, []);
 }
 
-const readers: VolumeCapability = { ...mount, accessMode: { mode: "MULTI_NODE_READER_ONLY" } };
+const readers: Sent<VolumeCapability> = { ...mount, accessMode: { mode: "MULTI_NODE_READER_ONLY" } };
 const reading: Capability = { access: "mount", filesystem: "ext4", mode: "multi-node-reader-only" };
 
 /** A claim that two nodes only read, restored from a snapshot of a volume under write. */

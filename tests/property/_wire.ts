@@ -4,7 +4,7 @@ import { Session } from "../../src/routeros/ssh/session.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
-import { makeRouter, typeTo } from "../../src/simulator/simulator_test_support.ts";
+import { makeRouter, typeTo } from "../support/simulated_router.ts";
 import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 import { SeededRandom } from "../fakes/random.ts";

@@ -27,7 +27,7 @@ import { framed } from "../../src/routeros/console/reply.ts";
 import { Parser } from "../../src/simulator/grammar/parser.ts";
 import type { Statement } from "../../src/simulator/grammar/syntax.ts";
 import { makeMenus } from "../../src/simulator/menu/menus.ts";
-import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
+import { makeRouter } from "../support/simulated_router.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { plainLocation, subvolumeLocation } from "../../src/volume/model/layout.ts";
 import { propertyTest } from "./_property.ts";

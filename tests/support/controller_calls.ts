@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import type { CreateVolumeRequest } from "../../src/csi/generated/csi/v1/CreateVolumeRequest.ts";
-import type { Snapshot__Output } from "../../src/csi/generated/csi/v1/Snapshot.ts";
-import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
+import type { CreateVolumeRequest, Snapshot, VolumeCapability } from "../../src/csi/generated/csi.ts";
+import type { Sent } from "../../src/csi/server/proto.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import { formatCapabilities, type VolumeCapabilities } from "../../src/volume/model/capabilities.ts";
 import { clusterHash, nameDigest } from "../../src/volume/model/ids.ts";
@@ -10,16 +9,16 @@ import { formatComment, newComment } from "../../src/volume/model/record.ts";
 import { clusterId, type Stack } from "./stack.ts";
 
 export const gibibyte = 1n << 30n;
-export const mount: VolumeCapability = {
+export const mount: Sent<VolumeCapability> = {
   mount: { fsType: "ext4" },
   accessMode: { mode: "SINGLE_NODE_WRITER" },
 };
-export const block: VolumeCapability = { block: {}, accessMode: { mode: "SINGLE_NODE_WRITER" } };
+export const block: Sent<VolumeCapability> = { block: {}, accessMode: { mode: "SINGLE_NODE_WRITER" } };
 
 export function createRequest(
   name: string,
-  overrides: Partial<CreateVolumeRequest> = {},
-): CreateVolumeRequest {
+  overrides: Sent<CreateVolumeRequest> = {},
+): Sent<CreateVolumeRequest> {
   return {
     name,
     capacityRange: { requiredBytes: String(gibibyte) },
@@ -32,7 +31,7 @@ export function createRequest(
 export async function create(
   stack: Pick<Stack, "clients">,
   name: string,
-  overrides: Partial<CreateVolumeRequest> = {},
+  overrides: Sent<CreateVolumeRequest> = {},
 ): Promise<string> {
   const { volume } = await stack.clients.controller.call("CreateVolume", createRequest(name, overrides));
   return volume!.volumeId;
@@ -87,7 +86,7 @@ export async function snapshot(
   name: string,
   sourceVolumeId: string,
   timeoutMs?: number,
-): Promise<Snapshot__Output> {
+): Promise<Snapshot> {
   const request = { name, sourceVolumeId };
   const response = await stack.clients.controller.call("CreateSnapshot", request, timeoutMs);
   return response.snapshot!;
@@ -97,7 +96,7 @@ export async function cloneOf(
   stack: Pick<Stack, "clients">,
   name: string,
   source: { volumeId: string } | { snapshotId: string },
-  overrides: Partial<CreateVolumeRequest> = {},
+  overrides: Sent<CreateVolumeRequest> = {},
 ): Promise<string> {
   const volumeContentSource = "volumeId" in source ? { volume: source } : { snapshot: source };
   const request = createRequest(name, { volumeContentSource, ...overrides });

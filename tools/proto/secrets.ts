@@ -15,16 +15,21 @@ export interface Secrets {
   readonly methods: ReadonlyMap<string, { readonly request: string; readonly response: string }>;
 }
 
+/** Reads a .proto file with the files that it imports, and resolves every type in it. */
+export function loadDefinitions(protoPath: string, options: Options): Root {
+  addCommonProtos(); // google/protobuf/descriptor.proto is not among the parser's own files.
+  const root = loadProtosWithOptionsSync(protoPath, options);
+  root.resolveAll();
+  return root;
+}
+
 /**
- * Reads the fields marked csi_secret, and the methods, of a .proto file.
+ * Reads the fields marked csi_secret, and the methods, of the definitions of a .proto file.
  *
  * @throws {Error} when a message with such a field is part of another message: then it is not enough to
  * strip the top level of a request.
  */
-export function readSecrets(protoPath: string, options: Options): Secrets {
-  addCommonProtos(); // google/protobuf/descriptor.proto is not among the parser's own files.
-  const root = loadProtosWithOptionsSync(protoPath, options);
-  root.resolveAll();
+export function readSecrets(root: Root): Secrets {
   const messages: Message[] = [];
   const services: Service[] = [];
   collect(root.nestedArray, messages, services);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LOADER_OPTIONS } from "../../src/csi/server/proto.ts";
-import { readSecrets, type Secrets } from "./secrets.ts";
+import { loadDefinitions, readSecrets, type Secrets } from "./secrets.ts";
 
 const PROTO = fileURLToPath(new URL("../../proto/csi.proto", import.meta.url));
 const HEAD = `syntax = "proto3";
@@ -13,15 +13,18 @@ extend google.protobuf.FieldOptions { bool csi_secret = 1059; }
 
 Deno.test("readSecrets() finds every mark that stands in csi.proto", () => {
   const marks = Deno.readTextFileSync(PROTO).match(/\(csi_secret\) = true/g)?.length;
-  const { fields } = readSecrets(PROTO, LOADER_OPTIONS);
+  const { fields } = readSecrets(loadDefinitions(PROTO, LOADER_OPTIONS));
   assert.equal([...fields.values()].flat().length, marks);
 });
 
 Deno.test("readSecrets() knows both messages of a method by its gRPC path", () => {
-  assert.deepEqual(readSecrets(PROTO, LOADER_OPTIONS).methods.get("/csi.v1.Identity/Probe"), {
-    request: "csi.v1.ProbeRequest",
-    response: "csi.v1.ProbeResponse",
-  });
+  assert.deepEqual(
+    readSecrets(loadDefinitions(PROTO, LOADER_OPTIONS)).methods.get("/csi.v1.Identity/Probe"),
+    {
+      request: "csi.v1.ProbeRequest",
+      response: "csi.v1.ProbeResponse",
+    },
+  );
 });
 
 Deno.test("readSecrets() names fields in camelCase and takes the mark by its long name too", () => {
@@ -47,7 +50,7 @@ function read(source: string): Secrets {
   try {
     const path = join(folder, "test.proto");
     Deno.writeTextFileSync(path, HEAD + source);
-    return readSecrets(path, LOADER_OPTIONS);
+    return readSecrets(loadDefinitions(path, LOADER_OPTIONS));
   } finally {
     Deno.removeSync(folder, { recursive: true });
   }

@@ -9,7 +9,7 @@ import { loadRoutersParser, readBackendOf } from "../config/backends.ts";
 import { routerFlags } from "../config/flag_tables.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
 import { adoptVolume } from "../../controller/legacy/adopt.ts";
-import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
+import { type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import type { ClusterVolume } from "../../volume/ports/cluster_view.ts";
@@ -46,7 +46,8 @@ export const adoptFlags: FlagTable = {
   ...lostClusterFlags,
 };
 
-const help = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
+/** What `rds-csi adopt --help` says before the flags. */
+export const usage = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
        rds-csi adopt --from-cluster ID [flags]
 
 Takes a volume of the legacy Go driver over: its disk gets this cluster's record, and nothing else of it changes. Where a
@@ -74,10 +75,6 @@ export interface AdoptOptions {
 
 /** `rds-csi adopt`: takes a volume of the legacy driver over. */
 export async function adoptCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags({ ...adoptFlags, ...routerFlags }));
-    return exitCodes.ok;
-  }
   if (isFromCluster(args)) {
     return await adoptFromCluster(args, io, Deno.readTextFileSync, await loadRoutersParser(args));
   }

@@ -134,6 +134,4 @@ Deno.test("adopt and release say what is wrong with their arguments, and send no
   await assert.rejects(runCommand(stack, adoptCommand, []), FlagError);
   await assert.rejects(runCommand(stack, releaseCommand, []), FlagError);
   assert.deepEqual(await stack.count(), before);
-  assert.match((await adopt(stack, "--help")).out, /--access-mode/);
-  assert.match((await runCommand(stack, releaseCommand, ["--help"])).out, /NQN without an epoch/);
 });

@@ -1,9 +1,8 @@
-import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { formatReport, reportDevice } from "./device_report.ts";
-import { attachFlags, type AttachOptions, hostOf, readAttachOptions } from "./options.ts";
+import { type AttachOptions, hostOf, readAttachOptions } from "./options.ts";
 import { assertNotStaged, connectedNqn, offeredNqn, parseSubject, type Subject } from "./subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
@@ -17,7 +16,8 @@ import { withUndo } from "../../node/stage/undo.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 
-const help = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [flags]
+/** What `rds-csi attach --help` says before the flags. */
+export const usage = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [flags]
 
 Connects a volume to this machine by hand, proves that its device is the volume, and has the kernel refuse every write to
 it: for looking at data that no pod can reach. Prints the device, what lies on it, and the command that mounts it without
@@ -43,10 +43,6 @@ const timeoutMs = 90_000;
 
 /** `rds-csi attach`: connects a volume by hand, to be read only. */
 export async function attachCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags(attachFlags));
-    return exitCodes.ok;
-  }
   return await attach(
     readAttachOptions(args, io.env),
     systemNodeParts(systemClock, commandNotes("attach", io)),

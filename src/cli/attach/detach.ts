@@ -1,7 +1,6 @@
-import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { detachFlags, type DetachOptions, readDetachOptions } from "./options.ts";
+import { type DetachOptions, readDetachOptions } from "./options.ts";
 import { assertNotStaged, connectedNqn, parseSubject, type Subject } from "./subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
@@ -13,7 +12,8 @@ import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 
-const help = `Usage: rds-csi detach NQN|VOLUME [flags]
+/** What `rds-csi detach --help` says before the flags. */
+export const usage = `Usage: rds-csi detach NQN|VOLUME [flags]
 
 Ends a connection that \`rds-csi attach\` made, or that was left behind, once nobody uses it: it refuses while the volume is
 staged, and while its device or a partition of it is mounted, bound or open anywhere on this machine. It disconnects
@@ -30,10 +30,6 @@ const timeoutMs = 60_000;
 
 /** `rds-csi detach`: ends what `rds-csi attach` began. */
 export async function detachCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags(detachFlags));
-    return exitCodes.ok;
-  }
   return await detach(
     readDetachOptions(args, io.env),
     systemNodeParts(systemClock, commandNotes("detach", io)),

@@ -1,9 +1,7 @@
 import { type Audit, auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ControllerConfig } from "../config/config.ts";
-import { routerFlags } from "../config/flag_tables.ts";
 import { loadRoutersParser } from "../config/backends.ts";
-import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";
@@ -11,12 +9,13 @@ import { type AuditFinding, isDue } from "../../volume/rules/audit_finding.ts";
 import { describeUnsoundPool } from "../../volume/rules/array_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./options.ts";
+import { type AuditCommandOptions, idOn, readAuditOptions } from "./options.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withProgress } from "../progress.ts";
 import { withController } from "../controller_command.ts";
 
-const help = `Usage: rds-csi audit [flags]
+/** What `rds-csi audit --help` says before the flags. */
+export const usage = `Usage: rds-csi audit [flags]
 
 Looks for what lies on the router without an owner: images, subvolumes and unfinished copies of this cluster without a
 disk, exports without a holder, disks without their image or with a damaged record; where there is a cluster to ask also
@@ -43,10 +42,6 @@ const timeoutMs = 600_000;
 
 /** `rds-csi audit`: what has no owner. */
 export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags({ ...auditFlags, ...routerFlags }));
-    return exitCodes.ok;
-  }
   const options = readAuditOptions(args, io.env, Deno.readTextFileSync, await loadRoutersParser(args));
   const adapters = { clock: systemClock, random: systemRandom };
   if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, adapters, io);

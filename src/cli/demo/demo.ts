@@ -1,4 +1,4 @@
-import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
+import { type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { formatTable, Scenario, type StepRow, type Subject } from "./scenario.ts";
@@ -41,14 +41,15 @@ export const demoFlags: FlagTable = {
   json: { form: "switch", help: "Prints the steps and how it ended as one JSON object." },
 };
 
-const help = `Usage: rds-csi demo [flags]
+/** What `rds-csi demo --help` says before the flags. */
+export const usage = `Usage: rds-csi demo [flags]
 
 Starts a simulated router, a controller and a node in a scratch folder, and takes one file system and one raw block
 volume through their whole lives, as a container orchestrator would. Leaves nothing behind. Exit code 0 when it ends with
 "demo: ok".
 
 Flags:
-${describeFlags(demoFlags)}`;
+`;
 
 /**
  * `rds-csi demo`: shows the main job, ends with "demo: ok", and leaves nothing behind.
@@ -56,10 +57,6 @@ ${describeFlags(demoFlags)}`;
  * @throws {FlagError} when the flags make no sense
  */
 export async function demoCommand(args: string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help);
-    return exitCodes.ok;
-  }
   const options = readOptions(args, io.env);
   const adapters = { clock: systemClock, random: systemRandom };
   const stack = await openDemoStack({ ...options, ...adapters, warn: io.err });

@@ -1,4 +1,5 @@
-import type { VolumeCapability } from "../../csi/generated/csi/v1/VolumeCapability.ts";
+import type { VolumeCapability } from "../../csi/generated/csi.ts";
+import type { Sent } from "../../csi/server/proto.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";
 import { createHash } from "node:crypto";
@@ -271,7 +272,7 @@ export class Scenario {
     };
   }
 
-  #capability(): VolumeCapability {
+  #capability(): Sent<VolumeCapability> {
     const accessMode = { mode: "SINGLE_NODE_WRITER" as const };
     return this.#subject.kind === "block"
       ? { block: {}, accessMode }

@@ -1,5 +1,5 @@
 import type { Environment } from "../config/config.ts";
-import { describeFlags, type FlagTable } from "../flags.ts";
+import type { FlagTable } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { isLegacySnapshotId, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
@@ -29,7 +29,8 @@ export const describeCommandFlags: FlagTable = {
   ...nodeFlags,
 };
 
-const help = `Usage: rds-csi describe [VOLUME] [flags]
+/** What `rds-csi describe --help` says before the flags. */
+export const usage = `Usage: rds-csi describe [VOLUME] [flags]
 
 Shows what this node knows and sees of a volume: its state file, its device as it is proven to be now, the connections to
 the router, every mount, who has the device open, and what is wrong. Without a volume, a table of all on this node.
@@ -53,10 +54,6 @@ export interface DescribeOptions extends NodeOptions {
 
 /** `rds-csi describe`: what this node knows of its volumes. */
 export async function describeCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags(describeCommandFlags));
-    return exitCodes.ok;
-  }
   const parts = systemNodeParts(systemClock, commandNotes("describe", io));
   return await describeVolumes(readDescribeOptions(args, io.env, parts.files), parts, io);
 }

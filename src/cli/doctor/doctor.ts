@@ -1,5 +1,4 @@
 import { loadRoutersParser } from "../config/backends.ts";
-import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
@@ -8,13 +7,7 @@ import { type Finding, type FindingListener, skipped } from "../../volume/model/
 import { checkUp, type CheckupAdapters } from "./router_checkup.ts";
 import { examineNode } from "../../doctor/node/node_checks.ts";
 import type { NodeCheckAdapters } from "../../doctor/node/check.ts";
-import {
-  doctorFlags,
-  type DoctorHalves,
-  type DoctorOptions,
-  type NodeCheckRequest,
-  readDoctorHalves,
-} from "./options.ts";
+import { type DoctorHalves, type DoctorOptions, type NodeCheckRequest, readDoctorHalves } from "./options.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
 import { type Progress, withProgress } from "../progress.ts";
@@ -30,7 +23,8 @@ import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
 
-const help = `Usage: rds-csi doctor [flags]
+/** What `rds-csi doctor --help` says before the flags. */
+export const usage = `Usage: rds-csi doctor [flags]
 
 Looks at everything that the driver needs, and says what is wrong and how to put it right. Exit code 0 when there is no
 problem, 1 when there is one, 2 when the command line cannot be used.
@@ -54,10 +48,6 @@ const timeoutMs = 120_000;
 
 /** `rds-csi doctor`: what is wrong with the router or with this node, and what puts it right. */
 export async function doctorCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(help + describeFlags(doctorFlags));
-    return exitCodes.ok;
-  }
   const parts = systemNodeParts(systemClock, commandNotes("doctor", io));
   const parseRouters = await loadRoutersParser(args);
   const halves = readDoctorHalves(args, io.env, parts.files, {
@@ -229,8 +219,6 @@ interface ProbeAdapters {
   readonly host: HostSide;
   /** How long the router is waited for. */
   readonly limits?: ProbeSessionLimits;
-  /** How often two sessions race for the same disk. */
-  readonly races?: number;
   /** How long questions are begun, in milliseconds. */
   readonly beginMs?: number;
   writeText(path: string, text: string): Promise<void>;

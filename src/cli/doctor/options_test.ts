@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { FlagError } from "../flags.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
-import { doctorCommand } from "./doctor.ts";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { readDoctorHalves, readDoctorOptions } from "./options.ts";
 
@@ -105,18 +104,4 @@ Deno.test("readDoctorOptions() takes a base path for the probe only where it is 
     ["/storage-pool/metal-csi"],
     "/tmp/p.json",
   ]);
-});
-
-Deno.test("doctor --help names every flag", async () => {
-  const printed: string[] = [];
-  const io = {
-    out: (line: string) => void printed.push(line),
-    err: assert.fail,
-    env: () => undefined,
-    signal: new AbortController().signal,
-  };
-  assert.equal(await doctorCommand(["--help"], io), 0);
-  for (const flag of ["json", "probe", "output", "rds-address", "base-path"]) {
-    assert.match(printed.join("\n"), new RegExp(`--${flag}`));
-  }
 });

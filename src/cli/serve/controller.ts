@@ -5,7 +5,7 @@ import { CountedReads } from "../../controller/reconcile/counted_reads.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import { MisplacedVolumes } from "../../controller/misplaced.ts";
 import { controllerMethods } from "../../csi/services/controller.ts";
-import type { ControllerHandlers } from "../../csi/generated/csi/v1/Controller.ts";
+import type { ControllerRpcs } from "../../csi/generated/csi.ts";
 import { migrateAtStart } from "../../controller/legacy/migrate.ts";
 import type { RouterObserver } from "../../routeros/ssh/observer.ts";
 import type { Logger } from "../../telemetry/log.ts";
@@ -26,7 +26,7 @@ import { controllerDeps } from "./controller_deps.ts";
 
 /** A controller that is ready to be served. */
 export interface Controller {
-  readonly methods: MethodsOf<ControllerHandlers>;
+  readonly methods: MethodsOf<ControllerRpcs>;
   /** Of one that takes part in an election: it serves only while it holds it. */
   readonly lead: Lead | undefined;
   /** What calls and loops take before they change a volume. */

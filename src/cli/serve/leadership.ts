@@ -1,6 +1,6 @@
 import { limitSignal } from "../../async/deadline.ts";
 import type { MethodsOf, ServiceMethods } from "../../csi/server/call.ts";
-import type { ControllerHandlers } from "../../csi/generated/csi/v1/Controller.ts";
+import type { ControllerRpcs } from "../../csi/generated/csi.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
@@ -162,9 +162,9 @@ export class Lead implements Leading {
  * does, as another one may have undone it since.
  */
 export function whileLeading(
-  methods: MethodsOf<ControllerHandlers>,
+  methods: MethodsOf<ControllerRpcs>,
   lead: Pick<Lead, "during">,
-): MethodsOf<ControllerHandlers> {
+): MethodsOf<ControllerRpcs> {
   const guarded = Object.entries(methods as ServiceMethods).map(([name, method]) => [
     name,
     method && {
@@ -173,5 +173,5 @@ export function whileLeading(
         lead.during(context, (context) => method.handler(request, context)),
     },
   ]);
-  return Object.fromEntries(guarded) as MethodsOf<ControllerHandlers>;
+  return Object.fromEntries(guarded) as MethodsOf<ControllerRpcs>;
 }

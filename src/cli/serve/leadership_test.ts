@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { method, type MethodsOf } from "../../csi/server/call.ts";
-import type { ControllerHandlers } from "../../csi/generated/csi/v1/Controller.ts";
+import type { ControllerRpcs } from "../../csi/generated/csi.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { Lead, whileLeading } from "./leadership.ts";
 
@@ -109,7 +109,7 @@ Deno.test("what was done is not answered as done once the lead is over", async (
   const clock = new FakeClock();
   const lead = new Lead(clock);
   let calls = 0;
-  const methods: MethodsOf<ControllerHandlers> = {
+  const methods: MethodsOf<ControllerRpcs> = {
     DeleteVolume: method({
       changing: true,
       lockKey: (request) => request.volumeId,

@@ -1,6 +1,6 @@
 import type { NodeConfig } from "../config/config.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
-import type { NodeHandlers } from "../../csi/generated/csi/v1/Node.ts";
+import type { NodeRpcs } from "../../csi/generated/csi.ts";
 import { nodeMethods } from "../../csi/services/node.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
@@ -59,7 +59,7 @@ export interface NodeAdapters {
 
 /** A node service that is ready to be served. */
 export interface OpenNode {
-  readonly methods: MethodsOf<NodeHandlers>;
+  readonly methods: MethodsOf<NodeRpcs>;
   /** The locks that its calls have to take. */
   readonly locks: VolumeLocks;
   /** Begins to look for fenced volumes, beside the calls; nothing waits for it. */

@@ -1,11 +1,9 @@
 import { readServeConfig, type ServeConfig } from "../config/config.ts";
-import { serveFlags } from "../config/flag_tables.ts";
 import { loadRoutersParser } from "../config/backends.ts";
 import type { CallRecord } from "../../csi/server/access_log.ts";
 import { identityMethods } from "../../csi/services/identity.ts";
 import { loadCsi } from "../../csi/server/proto.ts";
 import { type CsiServices, type RunningServer, startServer } from "../../csi/server/server.ts";
-import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { systemRandom } from "../../host/random.ts";
@@ -54,14 +52,11 @@ export interface RunningDriver {
   stop(graceMs: number): Promise<void>;
 }
 
+/** What `rds-csi serve --help` says before the flags. */
+export const usage = "Usage: rds-csi serve [flags]\n\nServes the CSI services.\n\nFlags:\n";
+
 /** `rds-csi serve`: serves until the signal. */
 export async function serveCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (args.includes("--help")) {
-    io.out(
-      "Usage: rds-csi serve [flags]\n\nServes the CSI services.\n\nFlags:\n" + describeFlags(serveFlags),
-    );
-    return exitCodes.ok;
-  }
   const parser = await loadRoutersParser(args);
   const config = readServeConfig(args, io.env, Deno.readTextFileSync, parser);
   const sink = stderrSink();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { connect, serverTest, TestBench } from "./server_test_support.ts";
+import { connect, serverTest, TestBench } from "../../../tests/support/csi_server.ts";
 
 /** Frame types and flags (RFC 9113, section 6). */
 const DATA = 0x0,

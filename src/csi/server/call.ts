@@ -1,6 +1,6 @@
-import type { handleUnaryCall } from "@grpc/grpc-js";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import type { Messages, Sent } from "./proto.ts";
 
 /**
  * What a method of a CSI service does: no try/catch, no status codes, no logging; it throws
@@ -48,30 +48,38 @@ export function method<Req, Res>(description: Method<Req, Res>): Method<Req, Res
 /**
  * The methods of one service, by the names of the proto (`CreateVolume`). What is missing answers UNIMPLEMENTED.
  *
- * This is the untyped form that the server takes; `MethodsOf<ControllerHandlers>` is the typed one to write against.
+ * This is the untyped form that the server takes; `MethodsOf<ControllerRpcs>` is the typed one to write against.
  */
 export type ServiceMethods = Readonly<Record<string, Method<never, unknown> | undefined>>;
 
-/** What a handler of the method takes, by the service's generated handlers interface. */
-export type RequestOf<Handlers, Name extends keyof Handlers> = Handlers[Name] extends
-  handleUnaryCall<infer Req, infer _> ? Req : never;
+/** What a handler of the method takes, by the service's generated interface. */
+export type RequestOf<Service extends Messages<Service>, Name extends keyof Service> = Service[Name][
+  "request"
+];
 
 /** What a handler of the method returns, see {@linkcode RequestOf}. */
-export type ResponseOf<Handlers, Name extends keyof Handlers> = Handlers[Name] extends
-  handleUnaryCall<infer _, infer Res> ? Res : never;
+export type ResponseOf<Service extends Messages<Service>, Name extends keyof Service> = Sent<
+  Service[Name]["response"]
+>;
+
+/** What answers a method, given what it is about, such as a volume on its router. */
+export type HandlerOf<Service extends Messages<Service>, Name extends keyof Service, Subject> = (
+  subject: Subject,
+  request: RequestOf<Service, Name>,
+  context: CallContext,
+) => Promise<ResponseOf<Service, Name>>;
 
 /**
- * The methods of a service, typed by its generated handlers interface:
+ * The methods of a service, typed by its generated interface:
  *
  * ```ts
- * const methods: MethodsOf<ControllerHandlers> = {
+ * const methods: MethodsOf<ControllerRpcs> = {
  *   DeleteVolume: method({ changing: true, lockKey: (request) => request.volumeId, handler: deleteVolume }),
  * };
  * ```
  */
-export type MethodsOf<Handlers> = {
-  readonly [Name in keyof Handlers as string extends Name ? never : number extends Name ? never : Name]?:
-    Handlers[Name] extends handleUnaryCall<infer Req, infer Res> ? Method<Req, Res> : never;
+export type MethodsOf<Service extends Messages<Service>> = {
+  readonly [Name in keyof Service]?: Method<RequestOf<Service, Name>, ResponseOf<Service, Name>>;
 };
 
 /** Lets go of what was taken. A second call does nothing. */

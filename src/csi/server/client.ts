@@ -1,40 +1,31 @@
-import { Client, credentials, type MethodDefinition, type ServiceDefinition, status } from "@grpc/grpc-js";
-import type { ControllerDefinition } from "../generated/csi/v1/Controller.ts";
-import type { IdentityDefinition } from "../generated/csi/v1/Identity.ts";
-import type { NodeDefinition } from "../generated/csi/v1/Node.ts";
+import { Client, credentials, status } from "@grpc/grpc-js";
+import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../generated/csi.ts";
 import { guardClientSessions } from "./http2_guard.ts";
-import type { CsiPackage } from "./proto.ts";
+import type { CsiPackage, Definition, Messages, Sent } from "./proto.ts";
 import type { Clock } from "../../volume/ports/system.ts";
-
-type RequestOf<Method> = Method extends { requestSerialize(value: infer Request): unknown } ? Request : never;
-type ResponseOf<Method> = Method extends { responseDeserialize(bytes: never): infer Response } ? Response
-  : never;
 
 /** Longest a call may take unless said otherwise, in milliseconds: as long as the sidecars of a cluster wait. */
 export const callTimeoutMs = 60_000;
 
-/** Calls the methods of one CSI service by the names of the proto. */
-export class ServiceClient<Definition extends ServiceDefinition> {
+/** Calls the methods of one service, typed by its generated interface, by the names of the proto. */
+export class ServiceClient<Service extends Messages<Service>> {
   readonly #client: Client;
-  readonly #definition: Definition;
+  readonly #definition: Definition<Service>;
   readonly #clock: Clock;
 
-  constructor(client: Client, definition: Definition, clock: Clock) {
+  constructor(client: Client, definition: Definition<Service>, clock: Clock) {
     this.#client = client;
     this.#definition = definition;
     this.#clock = clock;
   }
 
   /** Makes one call; the promise fails with the gRPC `ServiceError`. */
-  call<Name extends keyof Definition & string>(
+  call<Name extends keyof Service & string>(
     name: Name,
-    request: RequestOf<Definition[Name]>,
+    request: Sent<Service[Name]["request"]>,
     timeoutMs = callTimeoutMs,
-  ): Promise<ResponseOf<Definition[Name]>> {
-    const method = this.#definition[name] as unknown as MethodDefinition<
-      RequestOf<Definition[Name]>,
-      ResponseOf<Definition[Name]>
-    >;
+  ): Promise<Service[Name]["response"]> {
+    const method = this.#definition[name];
     const options = { deadline: this.#clock.now() + timeoutMs };
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
@@ -55,9 +46,9 @@ export class ServiceClient<Definition extends ServiceDefinition> {
 
 /** Clients of one endpoint. */
 export interface CsiClients {
-  readonly identity: ServiceClient<IdentityDefinition>;
-  readonly controller: ServiceClient<ControllerDefinition>;
-  readonly node: ServiceClient<NodeDefinition>;
+  readonly identity: ServiceClient<IdentityRpcs>;
+  readonly controller: ServiceClient<ControllerRpcs>;
+  readonly node: ServiceClient<NodeRpcs>;
   close(): void;
 }
 

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers";
 import { Server } from "@grpc/grpc-js";
 import { VolumeError } from "../../volume/errors.ts";
 import { deferDestroy, guardClientSessions, guardSessions } from "./http2_guard.ts";
-import { serverTest, TestBench } from "./server_test_support.ts";
+import { serverTest, TestBench } from "../../../tests/support/csi_server.ts";
 
 Deno.test("deferDestroy() has a session destroyed a turn later, with the same arguments", async () => {
   const calls: unknown[][] = [];

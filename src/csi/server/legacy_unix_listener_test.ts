@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer, type Server, type Socket } from "node:net";
 import { Arrivals, needsLegacyListener } from "./legacy_unix_listener.ts";
-import { serverTest, TestBench } from "./server_test_support.ts";
+import { serverTest, TestBench } from "../../../tests/support/csi_server.ts";
 
 Deno.test("needsLegacyListener() is true below 2.7.14", () => {
   const table: readonly [string, boolean][] = [

@@ -1,31 +1,46 @@
 import { fileURLToPath } from "node:url";
 import { existsSync } from "node:fs";
-import { type Client, loadPackageDefinition } from "@grpc/grpc-js";
-import { loadSync, type Options } from "@grpc/proto-loader";
-import type { ControllerClient, ControllerDefinition } from "../generated/csi/v1/Controller.ts";
-import type { IdentityClient, IdentityDefinition } from "../generated/csi/v1/Identity.ts";
-import type { NodeClient, NodeDefinition } from "../generated/csi/v1/Node.ts";
-import type {
-  RegistrationClient,
-  RegistrationDefinition,
-} from "../generated/pluginregistration/Registration.ts";
+import { loadPackageDefinition } from "@grpc/grpc-js";
+import { loadSync, type MethodDefinition, type Options } from "@grpc/proto-loader";
+import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../generated/csi.ts";
+import type { RegistrationRpcs } from "../generated/pluginregistration.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
-/** A client constructor, whose `service` is what a server registers. */
-type Service<ServiceClient, Definition> =
-  & (new (...args: ConstructorParameters<typeof Client>) => ServiceClient)
-  & { readonly service: Definition };
+/** A service as grpc-js loads it: what a server registers, and a client calls by. */
+interface LoadedService<Service extends Messages<Service>> {
+  readonly service: Definition<Service>;
+}
+
+/** The messages of every method of a service, as its generated interface has them. */
+export type Messages<Service> = {
+  readonly [Name in keyof Service]: { readonly request: unknown; readonly response: unknown };
+};
+
+/** How each method of a service is called, encoded and decoded. */
+export type Definition<Service extends Messages<Service>> = {
+  readonly [Name in keyof Service]: MethodDefinition<
+    Sent<Service[Name]["request"]>,
+    Sent<Service[Name]["response"]>,
+    Service[Name]["request"],
+    Service[Name]["response"]
+  >;
+};
+
+/** A message as it may be sent: what is left out has the default of its type. The generated ones are as received. */
+export type Sent<T> = T extends readonly (infer Item)[] ? readonly Sent<Item>[]
+  : T extends object ? { readonly [Field in keyof T]?: Sent<T[Field]> }
+  : T;
 
 /** The services of the CSI package that this driver serves. */
 export interface CsiPackage {
-  readonly Controller: Service<ControllerClient, ControllerDefinition>;
-  readonly Identity: Service<IdentityClient, IdentityDefinition>;
-  readonly Node: Service<NodeClient, NodeDefinition>;
+  readonly Controller: LoadedService<ControllerRpcs>;
+  readonly Identity: LoadedService<IdentityRpcs>;
+  readonly Node: LoadedService<NodeRpcs>;
 }
 
 /** The kubelet's registration package, see {@linkcode CsiPackage}. */
 export interface RegistrationPackage {
-  readonly Registration: Service<RegistrationClient, RegistrationDefinition>;
+  readonly Registration: LoadedService<RegistrationRpcs>;
 }
 
 /**

@@ -1,25 +1,21 @@
 import { loadSync, type MessageTypeDefinition } from "@grpc/proto-loader";
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import type {
-  CreateVolumeRequest,
-  CreateVolumeRequest__Output,
-} from "../generated/csi/v1/CreateVolumeRequest.ts";
-import type { ControllerDefinition } from "../generated/csi/v1/Controller.ts";
+import type { ControllerRpcs, CreateVolumeRequest } from "../generated/csi.ts";
 import { METHOD_MESSAGES, SECRET_FIELDS } from "../generated/secrets.ts";
-import { LOADER_OPTIONS } from "./proto.ts";
+import { type Definition, LOADER_OPTIONS, type Sent } from "./proto.ts";
 
 const PROTO = fileURLToPath(new URL("../../../proto/csi.proto", import.meta.url));
 
 Deno.test("LOADER_OPTIONS load csi.proto into the objects that the generated types describe", () => {
   const definition = loadSync(PROTO, LOADER_OPTIONS);
-  const { CreateVolume } = definition["csi.v1.Controller"] as unknown as ControllerDefinition;
-  const request: CreateVolumeRequest = {
+  const { CreateVolume } = definition["csi.v1.Controller"] as unknown as Definition<ControllerRpcs>;
+  const request: Sent<CreateVolumeRequest> = {
     name: "pvc-1",
     capacityRange: { requiredBytes: "9007199254740993" },
     volumeCapabilities: [{ block: {}, accessMode: { mode: "SINGLE_NODE_WRITER" } }],
   };
-  const read: CreateVolumeRequest__Output = CreateVolume.requestDeserialize(
+  const read: CreateVolumeRequest = CreateVolume.requestDeserialize(
     CreateVolume.requestSerialize(request),
   );
   assert.equal(read.capacityRange?.requiredBytes, "9007199254740993");

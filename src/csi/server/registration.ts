@@ -5,7 +5,7 @@ import type { CallRecord } from "./access_log.ts";
 import { method, type MethodsOf } from "./call.ts";
 import { CallRunner } from "./call_runner.ts";
 import { parseEndpoint } from "./endpoint.ts";
-import type { RegistrationHandlers } from "../generated/pluginregistration/Registration.ts";
+import type { RegistrationRpcs } from "../generated/pluginregistration.ts";
 import { implementation } from "./grpc_service.ts";
 import type { RegistrationPackage } from "./proto.ts";
 import { listen, makeServer, type Transport, type TransportAdapters } from "./transport.ts";
@@ -77,7 +77,7 @@ export async function serveRegistration(options: RegistrationOptions): Promise<S
   };
 }
 
-function methodsOf({ driver, notified }: RegistrationOptions): MethodsOf<RegistrationHandlers> {
+function methodsOf({ driver, notified }: RegistrationOptions): MethodsOf<RegistrationRpcs> {
   const info = {
     type: PLUGIN_TYPE,
     name: driver.driverName,

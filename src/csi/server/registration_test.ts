@@ -7,7 +7,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { guardClientSessions } from "./http2_guard.ts";
 import { loadRegistration } from "./proto.ts";
 import { registrationSocket, serveRegistration } from "./registration.ts";
-import { serverTest } from "./server_test_support.ts";
+import { serverTest } from "../../../tests/support/csi_server.ts";
 
 /** Both ways of serving a unix socket; the same one twice where this Deno needs the fallback. */
 const WAYS = [["", Deno.version.deno], [" of an old Deno", "2.7.11"]] as const;

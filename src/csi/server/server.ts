@@ -6,18 +6,16 @@ import type { CallRecord } from "./access_log.ts";
 import type { MethodsOf, ServiceMethods, VolumeLocks } from "./call.ts";
 import { CallRunner } from "./call_runner.ts";
 import { parseEndpoint } from "./endpoint.ts";
-import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
-import type { IdentityHandlers } from "../generated/csi/v1/Identity.ts";
-import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
+import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../generated/csi.ts";
 import { implementation, withEncodingLog } from "./grpc_service.ts";
 import type { CsiPackage } from "./proto.ts";
 import { listen, makeServer, type Transport } from "./transport.ts";
 
 /** What is served; a service that is left out answers UNIMPLEMENTED, as does a method that is left out. */
 export interface CsiServices {
-  readonly identity: MethodsOf<IdentityHandlers>;
-  readonly controller?: MethodsOf<ControllerHandlers>;
-  readonly node?: MethodsOf<NodeHandlers>;
+  readonly identity: MethodsOf<IdentityRpcs>;
+  readonly controller?: MethodsOf<ControllerRpcs>;
+  readonly node?: MethodsOf<NodeRpcs>;
   /** The locks of the controller's calls, where loops change volumes too; by default nobody else sees them. */
   readonly controllerLocks?: VolumeLocks;
   /** The locks of the node's calls, where something else changes volumes too; by default nobody else sees them. */

@@ -4,13 +4,12 @@ import { systemClock } from "../../host/clock.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { method } from "./call.ts";
-import type { DeleteVolumeRequest__Output } from "../generated/csi/v1/DeleteVolumeRequest.ts";
-import type { GetPluginInfoResponse__Output } from "../generated/csi/v1/GetPluginInfoResponse.ts";
+import type { DeleteVolumeRequest, GetPluginInfoResponse } from "../generated/csi.ts";
 import type { CsiServices, ServerOptions } from "./server.ts";
-import { openSockets, probeOnly, serverTest, TestBench, until } from "./server_test_support.ts";
+import { openSockets, probeOnly, serverTest, TestBench, until } from "../../../tests/support/csi_server.ts";
 import { GRPC_CODES, wireStatus } from "./grpc_status.ts";
 
-type Delete = (request: DeleteVolumeRequest__Output, context: CallContext) => Promise<Record<string, never>>;
+type Delete = (request: DeleteVolumeRequest, context: CallContext) => Promise<Record<string, never>>;
 
 function withDelete(handler: Delete): CsiServices {
   return {
@@ -259,7 +258,7 @@ for (const [transport, options] of TRANSPORTS) {
     const tooLarge = await clients.call("Controller/DeleteVolume", { volumeId: volumeId + volumeId });
     assert.equal(tooLarge.code, "RESOURCE_EXHAUSTED");
     const { response } = await clients.call("Identity/GetPluginInfo");
-    const { manifest } = response as GetPluginInfoResponse__Output;
+    const { manifest } = response as GetPluginInfoResponse;
     assert.equal(manifest.page?.length, 16 * 1024 * 1024);
   });
 

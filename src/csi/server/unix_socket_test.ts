@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { connect, openSockets, serverTest, TestBench, until } from "./server_test_support.ts";
+import { connect, openSockets, serverTest, TestBench, until } from "../../../tests/support/csi_server.ts";
 
 /** Both ways of serving a unix socket; the same one twice where this Deno needs the fallback. */
 const WAYS = [["", Deno.version.deno], [" of an old Deno", "2.7.11"]] as const;

@@ -17,12 +17,12 @@ import {
 } from "../../volume/model/parameters.ts";
 import { publishedNodeIds } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
+import type { HandlerOf, MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import { healthMethods } from "./controller_health.ts";
 import { snapshotMethods } from "./snapshots.ts";
 import { chooseRouter, type Located, reaches, type Router, type Routers } from "./routers/routers.ts";
 import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
-import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
+import type { ControllerRpcs } from "../generated/csi.ts";
 import {
   contentSource,
   requiredCapabilities,
@@ -51,11 +51,11 @@ export const controllerCapabilities = [
   "LIST_VOLUME_HEALTH",
 ] as const;
 
-type Request<Name extends keyof ControllerHandlers> = RequestOf<ControllerHandlers, Name>;
-type Response<Name extends keyof ControllerHandlers> = Promise<ResponseOf<ControllerHandlers, Name>>;
+type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
+type Handler<Name extends keyof ControllerRpcs, Subject = Located> = HandlerOf<ControllerRpcs, Name, Subject>;
 
 /** The Controller service (CSI specification, "Controller Service RPC"): each call goes to the router that it is about. */
-export function controllerMethods(routers: Routers): MethodsOf<ControllerHandlers> {
+export function controllerMethods(routers: Routers): MethodsOf<ControllerRpcs> {
   const lockVolume = ({ volumeId }: { readonly volumeId: string }) => routers.lockKey(volumeId);
   return {
     ControllerGetCapabilities: { changing: false, handler: () => Promise.resolve(capabilities()) },
@@ -121,15 +121,11 @@ function withOwnContext<Req extends { readonly volumeContext: Readonly<Record<st
   return { ...request, volumeContext: routers.contextFor(router, request.volumeContext) };
 }
 
-function capabilities(): ResponseOf<ControllerHandlers, "ControllerGetCapabilities"> {
+function capabilities(): ResponseOf<ControllerRpcs, "ControllerGetCapabilities"> {
   return { capabilities: controllerCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
-async function handleCreate(
-  { deps, ids, topology }: Router,
-  request: Request<"CreateVolume">,
-  context: CallContext,
-): Response<"CreateVolume"> {
+const handleCreate: Handler<"CreateVolume", Router> = async ({ deps, ids, topology }, request, context) => {
   const name = requiredField("name", request.name);
   const parameters = parseParameters(request.parameters, deps.settings);
   const wanted = parseCapabilities(requiredCapabilities(request.volumeCapabilities, parameters.fsType));
@@ -153,7 +149,7 @@ async function handleCreate(
       ...(Object.keys(topology).length === 0 ? {} : { accessibleTopology: [{ segments: { ...topology } }] }),
     },
   };
-}
+};
 
 function assertNoMutableParameters(request: Request<"CreateVolume">): void {
   if (Object.keys(request.mutableParameters).length > 0) {
@@ -164,20 +160,16 @@ function assertNoMutableParameters(request: Request<"CreateVolume">): void {
   }
 }
 
-async function handleDelete(
-  { router: { deps }, id }: Located,
-  _request: Request<"DeleteVolume">,
-  context: CallContext,
-): Response<"DeleteVolume"> {
+const handleDelete: Handler<"DeleteVolume"> = async ({ router: { deps }, id }, _request, context) => {
   await deleteVolume(deps, requiredVolumeId(id), context);
   return {};
-}
+};
 
-async function handlePublish(
-  { router: { deps }, id }: Located,
-  request: Request<"ControllerPublishVolume">,
-  context: CallContext,
-): Response<"ControllerPublishVolume"> {
+const handlePublish: Handler<"ControllerPublishVolume"> = async (
+  { router: { deps }, id },
+  request,
+  context,
+) => {
   requiredVolumeId(id);
   const nodeId = requiredField("node_id", request.nodeId);
   assertNodeId(nodeId);
@@ -186,35 +178,35 @@ async function handlePublish(
   const isStatic = parseStatic(request.volumeContext);
   const publish = { nodeId, capability, readOnly: request.readonly, isStatic };
   return { publishContext: await publishVolume(deps, id, publish, parameters, context) };
-}
+};
 
-async function handleUnpublish(
-  { router: { deps }, id }: Located,
-  request: Request<"ControllerUnpublishVolume">,
-  context: CallContext,
-): Response<"ControllerUnpublishVolume"> {
+const handleUnpublish: Handler<"ControllerUnpublishVolume"> = async (
+  { router: { deps }, id },
+  request,
+  context,
+) => {
   requiredVolumeId(id);
   if (request.nodeId !== "") assertNodeId(request.nodeId);
   await unpublishVolume(deps, id, request.nodeId, context);
   return {};
-}
+};
 
-async function handleExpand(
-  { router: { deps }, id }: Located,
-  request: Request<"ControllerExpandVolume">,
-  context: CallContext,
-): Response<"ControllerExpandVolume"> {
+const handleExpand: Handler<"ControllerExpandVolume"> = async (
+  { router: { deps }, id },
+  request,
+  context,
+) => {
   requiredVolumeId(id);
   const sizeBytes = await expandVolume(deps, id, sizeRange(request.capacityRange), context);
   // Block volumes too: the node has to make its kernel notice the new size.
   return { capacityBytes: String(sizeBytes), nodeExpansionRequired: true };
-}
+};
 
-async function handleValidate(
-  { router: { deps }, id }: Located,
-  request: Request<"ValidateVolumeCapabilities">,
-  context: CallContext,
-): Response<"ValidateVolumeCapabilities"> {
+const handleValidate: Handler<"ValidateVolumeCapabilities"> = async (
+  { router: { deps }, id },
+  request,
+  context,
+) => {
   requiredVolumeId(id);
   const { fsType } = parseVolumeContext(request.volumeContext, deps.settings);
   const requested = requiredCapabilities(request.volumeCapabilities, fsType);
@@ -223,7 +215,7 @@ async function handleValidate(
   return reason === undefined
     ? { confirmed: { volumeCapabilities: request.volumeCapabilities } }
     : { confirmed: null, message: reason };
-}
+};
 
 async function handleList(
   { deps, ids }: Router,
@@ -242,20 +234,16 @@ async function handleList(
   return { entries: entries.map(({ volume, status }) => ({ volume, status })), nextToken };
 }
 
-async function handleGet(
-  { router: { deps, ids }, id }: Located,
-  _request: Request<"ControllerGetVolume">,
-  context: CallContext,
-): Response<"ControllerGetVolume"> {
+const handleGet: Handler<"ControllerGetVolume"> = async (
+  { router: { deps, ids }, id },
+  _request,
+  context,
+) => {
   return describeVolume(ids, await getVolume(deps, requiredVolumeId(id), context));
-}
+};
 
 /** Of where CreateVolume would go with the same parameters; nothing where it would go nowhere for the place. */
-async function handleCapacity(
-  routers: Routers,
-  request: Request<"GetCapacity">,
-  context: CallContext,
-): Response<"GetCapacity"> {
+const handleCapacity: Handler<"GetCapacity", Routers> = async (routers, request, context) => {
   const location = request.accessibleTopology?.segments;
   const locations = location === undefined || Object.keys(location).length === 0 ? [] : [location];
   const nowhere = { availableCapacity: "0" };
@@ -267,13 +255,9 @@ async function handleCapacity(
   }
   const router = chooseRouter(routers, { parameters, source: undefined, locations });
   return await routers.on(router, () => capacityOf(router, request, context));
-}
+};
 
-async function capacityOf(
-  { deps }: Router,
-  request: Request<"GetCapacity">,
-  context: CallContext,
-): Response<"GetCapacity"> {
+const capacityOf: Handler<"GetCapacity", Router> = async ({ deps }, request, context) => {
   const { basePath, fsType } = parseParameters(request.parameters, deps.settings);
   if (request.volumeCapabilities.length > 0) {
     parseCapabilities(requiredCapabilities(request.volumeCapabilities, fsType));
@@ -284,7 +268,7 @@ async function capacityOf(
     maximumVolumeSize: { value: String(capacity.maximumVolumeBytes) },
     minimumVolumeSize: { value: String(capacity.minimumVolumeBytes) },
   };
-}
+};
 
 type VolumeEntry = ReturnType<typeof describeVolume>;
 

@@ -3,7 +3,7 @@ import type { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
-import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
+import type { ControllerRpcs } from "../generated/csi.ts";
 import type { MethodsOf } from "../server/call.ts";
 import { requiredVolumeId } from "./requests.ts";
 import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
@@ -12,7 +12,7 @@ import type { Router, Routers } from "./routers/routers.ts";
 /** The part of the Controller service that is about health. */
 export function healthMethods(
   routers: Routers,
-): Pick<MethodsOf<ControllerHandlers>, "ControllerGetVolumeHealth" | "ControllerListVolumeHealth"> {
+): Pick<MethodsOf<ControllerRpcs>, "ControllerGetVolumeHealth" | "ControllerListVolumeHealth"> {
   return {
     ControllerGetVolumeHealth: {
       changing: false,

@@ -1,8 +1,8 @@
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { method, type MethodsOf } from "../server/call.ts";
-import type { PluginCapability } from "../generated/csi/v1/PluginCapability.ts";
-import type { IdentityHandlers } from "../generated/csi/v1/Identity.ts";
+import type { IdentityRpcs, PluginCapability } from "../generated/csi.ts";
+import type { Sent } from "../server/proto.ts";
 
 /** Options of {@linkcode identityMethods}. */
 export interface IdentityOptions {
@@ -36,7 +36,7 @@ const NOT_YET: readonly VolumeErrorKind[] = ["unavailable", "busy", "deadline", 
  * Probe says "not ready" only until `ready` has succeeded once, and asks no more after that: a failing Probe makes the
  * liveness probe restart the container, and restarting neither mends a router nor helps the volumes that are in use.
  */
-export function identityMethods(options: IdentityOptions): MethodsOf<IdentityHandlers> {
+export function identityMethods(options: IdentityOptions): MethodsOf<IdentityRpcs> {
   const readiness = new Readiness(options.ready);
   return {
     GetPluginInfo: method({
@@ -78,7 +78,7 @@ class Readiness {
   }
 }
 
-function capabilities(options: IdentityOptions): PluginCapability[] {
+function capabilities(options: IdentityOptions): Sent<PluginCapability>[] {
   const { controllerServed, hasTopology = false, growsOnline = false } = options;
   return [
     ...(controllerServed ? [{ service: { type: "CONTROLLER_SERVICE" as const } }] : []),

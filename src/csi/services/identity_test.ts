@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { identityMethods, type IdentityOptions } from "./identity.ts";
-import { serverTest, TestBench } from "../server/server_test_support.ts";
+import { serverTest, TestBench } from "../../../tests/support/csi_server.ts";
 
 const CONTEXT: CallContext = { requestId: "r", signal: new AbortController().signal, deadlineMs: Infinity };
 

@@ -2,14 +2,12 @@ import type { NodeService } from "../../node/node_service.ts";
 import { filesystemNamed } from "../../node/stage/contexts.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
-import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
-import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
-import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
+import { type HandlerOf, method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
+import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
 import { requiredCapability, requiredField, requiredHandle, requiredPath, sizeRange } from "./requests.ts";
 
-type Request<Name extends keyof NodeHandlers> = RequestOf<NodeHandlers, Name>;
-type Response<Name extends keyof NodeHandlers> = Promise<ResponseOf<NodeHandlers, Name>>;
+type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
+type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, NodeService>;
 
 /** What NodeGetCapabilities advertises: exactly what is there. */
 export const nodeCapabilities = [
@@ -25,7 +23,7 @@ export const nodeCapabilities = [
  * The Node service (CSI specification, "Node Service RPC"). A path is locked beside the volume: two volumes must not be
  * put at one path at once.
  */
-export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
+export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
   return {
     NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
     NodeGetInfo: method({ changing: false, handler: () => Promise.resolve(info(service)) }),
@@ -65,11 +63,11 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
   };
 }
 
-function capabilities(): ResponseOf<NodeHandlers, "NodeGetCapabilities"> {
+function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
   return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
-function info(service: NodeService): ResponseOf<NodeHandlers, "NodeGetInfo"> {
+function info(service: NodeService): ResponseOf<NodeRpcs, "NodeGetInfo"> {
   const { nodeId, maxVolumesPerNode, topology } = service.info();
   const isPlaced = Object.keys(topology).length > 0;
   return {
@@ -79,11 +77,7 @@ function info(service: NodeService): ResponseOf<NodeHandlers, "NodeGetInfo"> {
   };
 }
 
-async function handleStage(
-  service: NodeService,
-  request: Request<"NodeStageVolume">,
-  context: CallContext,
-): Response<"NodeStageVolume"> {
+const handleStage: Handler<"NodeStageVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
   const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
@@ -94,24 +88,16 @@ async function handleStage(
     context,
   );
   return {};
-}
+};
 
-async function handleUnstage(
-  service: NodeService,
-  request: Request<"NodeUnstageVolume">,
-  context: CallContext,
-): Response<"NodeUnstageVolume"> {
+const handleUnstage: Handler<"NodeUnstageVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
   await service.unstage({ volumeId, stagingPath }, context);
   return {};
-}
+};
 
-async function handlePublish(
-  service: NodeService,
-  request: Request<"NodePublishVolume">,
-  context: CallContext,
-): Response<"NodePublishVolume"> {
+const handlePublish: Handler<"NodePublishVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
   const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
@@ -123,7 +109,7 @@ async function handlePublish(
     context,
   );
   return {};
-}
+};
 
 function fsTypeOf(
   request: Pick<Request<"NodeStageVolume">, "publishContext" | "volumeContext">,
@@ -137,41 +123,29 @@ function stagingPathOf(request: Request<"NodePublishVolume">): string {
   throw new VolumeError("precondition", "Cannot publish the volume as no staging_target_path is given");
 }
 
-async function handleUnpublish(
-  service: NodeService,
-  request: Request<"NodeUnpublishVolume">,
-  context: CallContext,
-): Response<"NodeUnpublishVolume"> {
+const handleUnpublish: Handler<"NodeUnpublishVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
   await service.unpublish({ volumeId, targetPath }, context);
   return {};
-}
+};
 
 /** A path of whatever form at which the volume is not is one at which it is not found, here and for its statistics. */
-async function handleExpand(
-  service: NodeService,
-  request: Request<"NodeExpandVolume">,
-  context: CallContext,
-): Response<"NodeExpandVolume"> {
+const handleExpand: Handler<"NodeExpandVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const volumePath = requiredField("volume_path", request.volumePath);
   const range = sizeRange(request.capacityRange);
   const sizeBytes = await service.expand({ volumeId, volumePath, range }, context);
   return { capacityBytes: String(sizeBytes) };
-}
+};
 
-async function handleStats(
-  service: NodeService,
-  request: Request<"NodeGetVolumeStats">,
-  context: CallContext,
-): Response<"NodeGetVolumeStats"> {
+const handleStats: Handler<"NodeGetVolumeStats"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const volumePath = requiredField("volume_path", request.volumePath);
   return usage(await service.stats(volumeId, volumePath, context));
-}
+};
 
-function usage(answer: VolumeStats): ResponseOf<NodeHandlers, "NodeGetVolumeStats"> {
+function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> {
   if (answer.kind === "block") return { usage: [{ unit: "BYTES", total: String(answer.totalBytes) }] };
   const { stats } = answer;
   return {
@@ -192,14 +166,14 @@ function usage(answer: VolumeStats): ResponseOf<NodeHandlers, "NodeGetVolumeStat
   };
 }
 
-function mountFlagsOf(capability: VolumeCapability__Output | null): readonly string[] {
+function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
   return capability?.mount?.mountFlags ?? [];
 }
 
 /** The part of the Node service that is about health. */
 function nodeHealthMethods(
   service: NodeService,
-): Pick<MethodsOf<NodeHandlers>, "NodeGetVolumeHealth" | "NodeGetStorageHealth"> {
+): Pick<MethodsOf<NodeRpcs>, "NodeGetVolumeHealth" | "NodeGetStorageHealth"> {
   return {
     NodeGetVolumeHealth: method({
       changing: false,
@@ -208,27 +182,18 @@ function nodeHealthMethods(
     }),
     NodeGetStorageHealth: method({
       changing: false,
-      handler: (_request: Request<"NodeGetStorageHealth">, context) => handleStorageHealth(service, context),
+      handler: async (_request: Request<"NodeGetStorageHealth">, context) => ({
+        backendHealth: [...await service.storageHealth(context)],
+      }),
     }),
   };
 }
 
 /** The paths are checked for their form only: which ones the volume is at, this node knows better than a caller. */
-async function handleVolumeHealth(
-  service: NodeService,
-  request: Request<"NodeGetVolumeHealth">,
-  context: CallContext,
-): Response<"NodeGetVolumeHealth"> {
+const handleVolumeHealth: Handler<"NodeGetVolumeHealth"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   if (request.volumePublishPath !== "") requiredPath("volume_publish_path", request.volumePublishPath);
   if (request.stagingTargetPath !== "") requiredPath("staging_target_path", request.stagingTargetPath);
   const { id, problems } = await service.volumeHealth(volumeId, context);
   return { volumeHealth: { volumeId: id, healthStatuses: [...problems] } };
-}
-
-async function handleStorageHealth(
-  service: NodeService,
-  context: CallContext,
-): Response<"NodeGetStorageHealth"> {
-  return { backendHealth: [...await service.storageHealth(context)] };
-}
+};

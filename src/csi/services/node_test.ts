@@ -12,7 +12,7 @@ import {
 } from "../../../tests/fakes/node_deps.ts";
 import { NodeService } from "../../node/node_service.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
+import type { VolumeCapability } from "../generated/csi.ts";
 import { lockKeys } from "../server/call.ts";
 import { nodeMethods } from "./node.ts";
 
@@ -23,9 +23,9 @@ function capability(
   access: "block" | "mount" | undefined,
   mode = "SINGLE_NODE_WRITER",
   mountFlags: string[] = [],
-): VolumeCapability__Output {
+): VolumeCapability {
   return {
-    accessMode: { mode } as VolumeCapability__Output["accessMode"],
+    accessMode: { mode } as VolumeCapability["accessMode"],
     ...(access === undefined ? {} : { accessType: access }),
     ...(access === "mount" ? { mount: { fsType: "", mountFlags, volumeMountGroup: "" } } : {}),
     ...(access === "block" ? { block: {} } : {}),

@@ -14,9 +14,7 @@ import {
 } from "../../volume/model/ids.ts";
 import type { SizeRange } from "../../volume/model/sizes.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
-import type { CapacityRange__Output } from "../generated/csi/v1/CapacityRange.ts";
-import type { VolumeContentSource__Output } from "../generated/csi/v1/VolumeContentSource.ts";
-import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
+import type { CapacityRange, VolumeCapability, VolumeContentSource } from "../generated/csi.ts";
 
 /**
  * A required field that is a string.
@@ -70,7 +68,7 @@ export function requiredSourceVolumeId(value: string): string {
  * precondition when it is that of a snapshot of the legacy driver
  */
 export function contentSource(
-  source: VolumeContentSource__Output | null,
+  source: VolumeContentSource | null,
   ids: VolumeIdPrefix,
 ): SourceRef | undefined {
   if (source === null) return undefined;
@@ -93,7 +91,7 @@ export function contentSource(
  * @param fsType the file system where the capability names none; "" leaves it to the driver
  */
 export function requestedCapability(
-  capability: VolumeCapability__Output,
+  capability: VolumeCapability,
   fsType: string,
 ): RequestedCapability {
   return {
@@ -108,7 +106,7 @@ export function requestedCapability(
  *
  * @throws {VolumeError} invalid when it is missing or not supported
  */
-export function requiredCapability(capability: VolumeCapability__Output | null, fsType: string): Capability {
+export function requiredCapability(capability: VolumeCapability | null, fsType: string): Capability {
   if (capability === null) {
     throw new VolumeError(
       "invalid",
@@ -124,7 +122,7 @@ export function requiredCapability(capability: VolumeCapability__Output | null, 
  * @throws {VolumeError} invalid when there is none
  */
 export function requiredCapabilities(
-  capabilities: readonly VolumeCapability__Output[],
+  capabilities: readonly VolumeCapability[],
   fsType: string,
 ): RequestedCapability[] {
   if (capabilities.length === 0) {
@@ -137,7 +135,7 @@ export function requiredCapabilities(
 }
 
 /** A capacity range in bytes; zeros where the request leaves it open. */
-export function sizeRange(range: CapacityRange__Output | null): SizeRange {
+export function sizeRange(range: CapacityRange | null): SizeRange {
   return { requiredBytes: BigInt(range?.requiredBytes ?? 0), limitBytes: BigInt(range?.limitBytes ?? 0) };
 }
 

@@ -7,21 +7,21 @@ import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { isSnapshotId, snapshotIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
-import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
-import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
-import type { Snapshot } from "../generated/csi/v1/Snapshot.ts";
+import type { HandlerOf, MethodsOf, RequestOf } from "../server/call.ts";
+import type { ControllerRpcs, Snapshot } from "../generated/csi.ts";
+import type { Sent } from "../server/proto.ts";
 import { requiredField, requiredSourceVolumeId } from "./requests.ts";
 import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
 import type { Located, Router, Routers } from "./routers/routers.ts";
 
-type Request<Name extends keyof ControllerHandlers> = RequestOf<ControllerHandlers, Name>;
-type Response<Name extends keyof ControllerHandlers> = Promise<ResponseOf<ControllerHandlers, Name>>;
+type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
+type Handler<Name extends keyof ControllerRpcs> = HandlerOf<ControllerRpcs, Name, Located>;
 
 /** The part of the Controller service that is about snapshots. */
 export function snapshotMethods(
   routers: Routers,
 ): Pick<
-  MethodsOf<ControllerHandlers>,
+  MethodsOf<ControllerRpcs>,
   "CreateSnapshot" | "DeleteSnapshot" | "ListSnapshots" | "GetSnapshot"
 > {
   return {
@@ -65,17 +65,13 @@ function narrowed(routers: Routers, request: Request<"ListSnapshots">): Routers 
   return second === undefined || second === first ? routers.only(first) : undefined;
 }
 
-async function handleCreate(
-  at: Located,
-  request: Request<"CreateSnapshot">,
-  context: CallContext,
-): Response<"CreateSnapshot"> {
+const handleCreate: Handler<"CreateSnapshot"> = async (at, request, context) => {
   const name = requiredField("name", request.name);
   const { ids, deps } = at.router;
   const source = requiredSourceVolumeId(at.id);
   assertNoParameters(request.parameters);
   return { snapshot: describeSnapshot(ids, await createSnapshot(deps, { name, source }, context)) };
-}
+};
 
 function assertNoParameters(parameters: Readonly<Record<string, string>>): void {
   const unknown = Object.keys(parameters).find((key) => !key.startsWith("csi.storage.k8s.io/"));
@@ -93,22 +89,22 @@ function assertNoParameters(parameters: Readonly<Record<string, string>>): void 
  * A snapshot id that this driver never made is that of a snapshot that is not there (CSI specification, DeleteSnapshot).
  * One of the legacy driver's may be there all the same: OK is said of it only when a person has removed it.
  */
-async function handleDelete(
-  { router: { deps }, id: given }: Located,
-  _request: Request<"DeleteSnapshot">,
-  context: CallContext,
-): Response<"DeleteSnapshot"> {
+const handleDelete: Handler<"DeleteSnapshot"> = async (
+  { router: { deps }, id: given },
+  _request,
+  context,
+) => {
   const id = requiredField("snapshot_id", given);
   if (isLegacySnapshotId(id)) await assertLegacySnapshotGone(deps, "delete", id, context);
   else if (isSnapshotId(id)) await deleteSnapshot(deps, id, context);
   return {};
-}
+};
 
 async function handleList(
   { ids, deps }: Router,
   request: PageAsked & { readonly snapshotId: string; readonly sourceVolumeId: string },
   context: CallContext,
-): Promise<RouterPage<{ snapshot: Snapshot }>> {
+): Promise<RouterPage<{ snapshot: Sent<Snapshot> }>> {
   const page = { token: request.startingToken, maxEntries: request.maxEntries };
   cutPage([], page, () => 0, isSnapshotId); // A token or a number that is wrong needs no router to say so.
   const [id, source] = [request.snapshotId, request.sourceVolumeId].map((one) =>
@@ -120,20 +116,16 @@ async function handleList(
   return { entries: items.map((item) => ({ snapshot: describeSnapshot(ids, item) })), nextToken };
 }
 
-async function handleGet(
-  { router: { ids, deps }, id: given }: Located,
-  _request: Request<"GetSnapshot">,
-  context: CallContext,
-): Response<"GetSnapshot"> {
+const handleGet: Handler<"GetSnapshot"> = async ({ router: { ids, deps }, id: given }, _request, context) => {
   const id = requiredField("snapshot_id", given);
   return { snapshot: describeSnapshot(ids, await getSnapshot(deps, id, context)) };
-}
+};
 
-function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Snapshot {
+function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Sent<Snapshot> {
   return {
     snapshotId: ids.add(snapshot.id),
     sourceVolumeId: ids.add(snapshot.source),
-    creationTime: { seconds: snapshot.createdAtSeconds, nanos: 0 },
+    creationTime: { seconds: String(snapshot.createdAtSeconds), nanos: 0 },
     // What is still being copied has no size that could be relied on.
     sizeBytes: String(snapshot.ready ? snapshot.sizeBytes : 0n),
     readyToUse: snapshot.ready,

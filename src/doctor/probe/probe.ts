@@ -18,7 +18,7 @@ import {
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import { ScratchNames } from "./names.ts";
-import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
+import { askVocabulary } from "./vocabulary.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
 import { askAllowHost, askGrow, askIdentity, askUnexport } from "./exports.ts";
@@ -86,7 +86,6 @@ type Ask<Answer> = (probe: Probe) => Promise<Answer>;
 const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviours[Name]> } = {
   maxCommand: askMaxCommand,
   maxPut: askMaxPut,
-  textMatch: askTextMatch,
   maxSlot: askMaxSlot,
   maxComment: askMaxComment,
   maxNqn: askMaxNqn,
@@ -103,7 +102,6 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   otherDisks: askOtherDisks,
   unexport: askUnexport,
   allowHost: askAllowHost,
-  interleave: askInterleave,
   maxSessions: askMaxSessions,
   disksLate: askDisksLate,
 };
@@ -211,7 +209,9 @@ function announce({ basePath, host, countsSessions }: ProbeOptions): readonly st
     `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, some of 2 GiB where 8 GiB ` +
     "are free, and removes them again",
     `exports some at port ${host.port}, to a host that does not exist`,
-    `opens ${countsSessions ? `up to ${maxConnections}` : "2"} SSH sessions, and takes at most 6 minutes`,
+    `opens ${
+      countsSessions ? `up to ${maxConnections} SSH sessions` : "1 SSH session"
+    }, and takes at most 6 minutes`,
   ];
 }
 
@@ -267,7 +267,6 @@ async function makeProbe(
     names,
     vocabulary,
     pool: site.pool,
-    races: options.races ?? 100,
     countsSessions: options.countsSessions ?? false,
     known: {},
     reboot,

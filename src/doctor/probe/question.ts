@@ -22,8 +22,6 @@ export interface Probe {
   readonly host: HostSide;
   /** What the router's grammar knows. */
   readonly vocabulary: Vocabulary;
-  /** How often two sessions race for the same disk. */
-  readonly races: number;
   /** Whether as many SSH sessions are opened as the router takes. */
   readonly countsSessions: boolean;
   /** What the questions before have found out. */
@@ -93,8 +91,6 @@ export interface ProbeOptions {
   readonly signal: AbortSignal;
   /** How long the router is waited for. */
   readonly limits?: ProbeSessionLimits;
-  /** How often two sessions race for the same disk. @default {100} */
-  readonly races?: number;
   /** How long questions are begun, in milliseconds. @default {300000} */
   readonly beginMs?: number;
   /** Whether as many SSH sessions are opened as the router takes. @default {false} */

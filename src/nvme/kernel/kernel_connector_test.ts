@@ -5,7 +5,7 @@ import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 
-import { Deps as Kernel, host, prefix } from "./kernel_test_support.ts";
+import { Deps as Kernel, host, prefix } from "../../../tests/support/kernel_connector.ts";
 
 const nqn = `${prefix}:pvc-1:1-0a0b0c0d`;
 const other = `${prefix}:pvc-2:1-00000000`;

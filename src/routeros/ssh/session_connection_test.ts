@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { ended, notRun } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
-import { bench, frozen, hangConnecting, manual, openBreaker, refuse } from "./session_test_support.ts";
+import {
+  bench,
+  frozen,
+  hangConnecting,
+  manual,
+  openBreaker,
+  refuse,
+} from "../../../tests/support/ssh_session.ts";
 import { ConnectError } from "./transport.ts";
 
 Deno.test("Session connects with the first command and keeps the connection", async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { ended, notRun, torn } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
-import { bench, frozen, manual, refuse } from "./session_test_support.ts";
+import { bench, frozen, manual, refuse } from "../../../tests/support/ssh_session.ts";
 
 Deno.test("Session runs at most eight commands at once and serves keys in turn", async () => {
   const { session, ssh, run, clock } = bench();

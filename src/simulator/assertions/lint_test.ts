@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { addCommand, makeBasePath, makeRouter } from "../simulator_test_support.ts";
+import { addCommand, makeBasePath, makeRouter } from "../../../tests/support/simulated_router.ts";
 import { Parser } from "../grammar/parser.ts";
 import { makeMenus } from "../menu/menus.ts";
 import { lintExec, lintStatement } from "./lint.ts";

@@ -7,7 +7,7 @@ import {
   makeRouter,
   typeTo,
   typing,
-} from "../simulator_test_support.ts";
+} from "../../../tests/support/simulated_router.ts";
 
 async function disk(type: (command: string) => Promise<string>, slot: string) {
   return JSON.parse(await type(jsonCommand(`/disk print detail as-value where slot="${slot}"`)))[0];

@@ -3,7 +3,7 @@ import type { MenuCommand, Statement } from "../grammar/syntax.ts";
 import { makeMenus } from "../menu/menus.ts";
 import type { Menus } from "../menu/menu.ts";
 import type { Users } from "../ssh/users.ts";
-import { type Deviations, noDeviations, type Router } from "../model/router.ts";
+import type { Router } from "../model/router.ts";
 import { randomWords, Refusal } from "../refusal.ts";
 import type { Timing } from "../timing.ts";
 import type { ChangeObserver, Program, Run, Turn } from "./run.ts";
@@ -17,10 +17,8 @@ export interface Caller {
   /** Whether it may change users. @default {true} */
   readonly mayManage?: boolean;
   readonly observe: ChangeObserver;
-  /** How its commands are treated differently. */
-  readonly deviations?: Deviations;
-  /** Waited for whenever a `[find]` has ended and its verb has not begun. */
-  whenFound?(): Promise<void>;
+  /** Whether a new size is accepted and nothing happens. @default {false} */
+  readonly ignoresResize?: boolean;
   /** Told of every line once it was understood, before it runs. */
   understood(statements: readonly Statement[]): void;
 }
@@ -123,8 +121,6 @@ export class Console {
         const { done, value: turn } = this.#step(program, caller);
         if (done) break;
         owedMs += this.#timing.draw(turn.span) + (turn.moreMs ?? 0);
-        // Only who is asked to wait gives others a turn here.
-        if (turn.isFind && caller.whenFound !== undefined) await caller.whenFound();
         if (!interleave) continue;
         await this.#router.clock.sleep(owedMs);
         owedMs = 0;
@@ -137,12 +133,12 @@ export class Console {
   }
 
   /** Whoever else gets a turn between two steps is treated as usual. */
-  #step(program: Program<void>, { deviations = noDeviations }: Caller): IteratorResult<Turn, void> {
-    this.#router.deviations = deviations;
+  #step(program: Program<void>, { ignoresResize = false }: Caller): IteratorResult<Turn, void> {
+    this.#router.ignoresResize = ignoresResize;
     try {
       return program.next();
     } finally {
-      this.#router.deviations = noDeviations;
+      this.#router.ignoresResize = false;
     }
   }
 

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { addCommand, anyone, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  anyone,
+  makeBasePath,
+  makeRouter,
+  typeTo,
+} from "../../../tests/support/simulated_router.ts";
 import { Timing } from "../timing.ts";
 import { Console, Interrupted } from "./console.ts";
 

@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
-import { addCommand, jsonCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  jsonCommand,
+  makeBasePath,
+  makeRouter,
+  typeTo,
+} from "../../../tests/support/simulated_router.ts";
 
 const folder = "storage-pool/metal-csi";
 

@@ -1,6 +1,12 @@
 // Every error line that was seen on a router, provoked and printed in full.
 import assert from "node:assert/strict";
-import { addCommand, anyone, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  anyone,
+  makeBasePath,
+  makeRouter,
+  typeTo,
+} from "../../../tests/support/simulated_router.ts";
 
 const lines: readonly (readonly [command: string, printed: string])[] = [
   ["foo", "bad command name foo (line 1 column 1)"],

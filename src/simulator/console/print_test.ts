@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { addCommand, typing } from "../simulator_test_support.ts";
+import { addCommand, typing } from "../../../tests/support/simulated_router.ts";
 
 const cases: readonly (readonly [command: string, printed: readonly string[]])[] = [
   ['/disk print proplist=slot,size,comment where slot="p"', [

@@ -7,7 +7,7 @@ import {
   makeRouter,
   typeTo,
   typing,
-} from "../simulator_test_support.ts";
+} from "../../../tests/support/simulated_router.ts";
 
 Deno.test("ros-7.21 has no limit on slot names", async () => {
   const type = await typing({}, "ros-7.21");

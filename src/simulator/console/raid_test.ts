@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { plainDisk } from "../model/disk.ts";
-import { jsonCommand, makeRouter, typeTo } from "../simulator_test_support.ts";
+import { jsonCommand, makeRouter, typeTo } from "../../../tests/support/simulated_router.ts";
 
 /** A router with bare drives of 4 GiB and of 3 GiB beside what it has. */
 function drives(count: number) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { addCommand, jsonCommand, typing } from "../simulator_test_support.ts";
+import { addCommand, jsonCommand, typing } from "../../../tests/support/simulated_router.ts";
 
 const exported =
   'nvme-tcp-export="yes" nvme-tcp-server-port="4420" nvme-tcp-server-nqn="nqn.x:a:1" comment="a c"';

@@ -8,8 +8,6 @@ import type { Value } from "../value.ts";
 /** A point at which another session could take its turn, and how long the step before it takes on a real router. */
 export interface Turn {
   readonly span: Span;
-  /** Whether it was a `[find]`. */
-  readonly isFind?: boolean;
   /** What it takes beside, in milliseconds; not to be scaled. */
   readonly moreMs?: number;
 }

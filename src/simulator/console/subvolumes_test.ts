@@ -6,7 +6,7 @@ import {
   makeRouter,
   typeTo,
   typing,
-} from "../simulator_test_support.ts";
+} from "../../../tests/support/simulated_router.ts";
 import type { Behaviours } from "../behaviours.ts";
 import type { Router } from "../model/router.ts";
 

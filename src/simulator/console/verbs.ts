@@ -40,7 +40,7 @@ export function* runMenuCommand(command: MenuCommand, run: Run): Program<Value> 
 function* runFind({ menu, where }: FindCommand, run: Run): Program<Value> {
   const rows = yield* select(menu, where, run);
   const ids = rows.map((row) => row.id);
-  yield { span: menu.span("find", new Map()), isFind: true };
+  yield { span: menu.span("find", new Map()) };
   return ids;
 }
 

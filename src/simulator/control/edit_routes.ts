@@ -11,55 +11,40 @@ import {
   readObject,
   readPath,
   readText,
-  type Route,
+  type Routes,
   type Simulation,
 } from "./request.ts";
 import { Refusal } from "../refusal.ts";
 import type { Value } from "../value.ts";
 
 /** Changing the router behind its client's back. None of this asks what a router would allow. */
-export const editRoutes: readonly Route[] = [
-  {
-    method: "POST",
-    path: "disks",
-    named: false,
+export const editRoutes: Routes = {
+  "POST /disks": {
     what: "Adds a disk of any kind, by the router's names of its properties, and its file unless `?file=no`.",
     handle: addDisk,
   },
-  {
-    method: "PATCH",
-    path: "disks",
-    named: true,
+  "PATCH /disks/…": {
     what:
       "Edits a disk by its slot. A pool takes `free`, `state`, `mounted`, `vanish` (its disks go with it), " +
       "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as what lies in it says.",
     handle: editDisk,
   },
-  { method: "POST", path: "disks", named: true, what: "The same.", handle: editDisk },
-  {
-    method: "DELETE",
-    path: "disks",
-    named: true,
+  "POST /disks/…": { what: "The same.", handle: editDisk },
+  "DELETE /disks/…": {
     what: "Takes a disk's entry away; its file stays.",
     handle: deleteDisk,
   },
-  {
-    method: "POST",
-    path: "files",
-    named: false,
+  "POST /files": {
     what:
       "Makes a file or a directory: `name`, `type`, `size`, `contents`, `written` (bytes that take space).",
     handle: addFile,
   },
-  {
-    method: "DELETE",
-    path: "files",
-    named: false,
+  "DELETE /files": {
     what: "Takes away the file or directory of `?name=`; a disk that uses it stays.",
     handle: deleteFile,
   },
-  { method: "DELETE", path: "files", named: true, what: "The same.", handle: deleteFile },
-];
+  "DELETE /files/…": { what: "The same.", handle: deleteFile },
+};
 
 /** Adds a disk of any kind. Its file is made too, unless the query says `file=no`. */
 async function addDisk(request: Request, simulation: Simulation): Promise<Response> {

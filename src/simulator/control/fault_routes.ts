@@ -15,36 +15,27 @@ import {
   readObject,
   readPattern,
   readText,
-  type Route,
+  type Routes,
   type Simulation,
 } from "./request.ts";
 /** Saying what goes wrong with which command. */
-export const faultRoutes: readonly Route[] = [
-  {
-    method: "GET",
-    path: "faults",
-    named: false,
+export const faultRoutes: Routes = {
+  "GET /faults": {
     what: "The faults that are armed, how many commands each has seen and struck.",
     handle: (_request, { faults }) => json(shown(faults)),
   },
-  {
-    method: "POST",
-    path: "faults",
-    named: false,
+  "POST /faults": {
     what: "Arms a fault: `action`, and as wanted `match`, `nth`, `times` (a number, or `always`), `value`.",
     handle: postFault,
   },
-  {
-    method: "DELETE",
-    path: "faults",
-    named: false,
+  "DELETE /faults": {
     what: "Disarms all faults.",
     handle: (_request, { faults }) => {
       faults.clear();
       return json([]);
     },
   },
-];
+};
 
 async function postFault(request: Request, { faults }: Simulation): Promise<Response> {
   faults.arm(readFault(await readObject(request)));

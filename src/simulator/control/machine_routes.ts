@@ -14,7 +14,7 @@ import {
   readPath,
   readText,
   readTruth,
-  type Route,
+  type Routes,
   type Simulation,
 } from "./request.ts";
 import { generateHostKey, readHostKey } from "../ssh/host_key.ts";
@@ -67,65 +67,44 @@ function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
 }
 
 /** What befalls the router as a whole. */
-export const machineRoutes: readonly Route[] = [
-  {
-    method: "POST",
-    path: "console",
-    named: false,
+export const machineRoutes: Routes = {
+  "POST /console": {
     what: "Runs `command` on the router as somebody else: it counts for nothing and breaks no rule.",
     handle: postConsole,
   },
-  {
-    method: "POST",
-    path: "reboot",
-    named: false,
+  "POST /reboot": {
     what:
       "Reboots: `downMs` (connections refused), `disksLateMs` (default: the behaviour), `loseLastMs` (configuration " +
       "lost), `nvmePort` (`before` or `after` the exports are back).",
     handle: postReboot,
   },
-  {
-    method: "PUT",
-    path: "package",
-    named: false,
+  "PUT /package": {
     what: "Makes `rose-storage` `installed`, `disabled` or `missing` (`state`).",
     handle: putPackage,
   },
-  {
-    method: "PATCH",
-    path: "users",
-    named: true,
+  "PATCH /users/…": {
     what:
       "Gives a user the policies `ssh`, `read`, `write`, or takes them away; open sessions feel it too. New logins take " +
       "another `password`, or one public key (`authorizedKey`).",
     handle: patchUser,
   },
-  {
-    method: "POST",
-    path: "host-key",
-    named: false,
+  "POST /host-key": {
     what: "Shows new connections another host key: a new one, or `privateKey`.",
     handle: postHostKey,
   },
-  {
-    method: "PATCH",
-    path: "delays",
-    named: false,
+  "PATCH /delays": {
     what:
       "Sets how long it takes until a copy is whole (`copyMs`), and a removed subvolume is no longer listed as " +
       "dead (`deadMs`).",
     handle: patchDelays,
   },
-  {
-    method: "POST",
-    path: "seed",
-    named: false,
+  "POST /seed": {
     what:
       "Makes `count` disks with files: `prefix` of the slots, `base-path`, `size`, `comment` (`{slot}` stands for " +
       "the slot), `nvme-tcp-export`.",
     handle: postSeed,
   },
-];
+};
 
 /** Runs a command as someone whom nobody watches. */
 async function postConsole(request: Request, { console }: Simulation): Promise<Response> {
@@ -225,24 +204,18 @@ function readWord<Word extends string>(
 }
 
 /** Choosing what kind of router it is. */
-export const settingsRoutes: readonly Route[] = [
-  {
-    method: "GET",
-    path: "profile",
-    named: false,
+export const settingsRoutes: Routes = {
+  "GET /profile": {
     what: "The profile, and every behaviour.",
     handle: (_request, simulation) => profileOf(simulation),
   },
-  {
-    method: "PUT",
-    path: "profile",
-    named: false,
+  "PUT /profile": {
     what:
       "Becomes another kind of router: a name, or `profile` and `behaviours`; `behaviours` alone are turned alone. Takes " +
       "a profile file too.",
     handle: putProfile,
   },
-];
+};
 
 /** Takes a profile's name, bare or as JSON, or `{"profile": …, "behaviours": {…}}`; behaviours alone are turned alone. */
 async function putProfile(request: Request, simulation: Simulation): Promise<Response> {

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { addCommand, jsonCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  jsonCommand,
+  makeBasePath,
+  SshClient,
+  startQuickly,
+} from "../../../tests/support/simulated_router.ts";
 import type { Simulator } from "../simulator.ts";
 
 async function ask(simulator: Simulator, method: string, path: string, body: unknown = {}) {

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  makeBasePath,
+  SshClient,
+  startQuickly,
+} from "../../../tests/support/simulated_router.ts";
 import type { Simulator } from "../simulator.ts";
 
 async function rebooted(

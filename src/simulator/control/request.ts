@@ -17,17 +17,15 @@ type Handler = (
   name: string,
 ) => Response | Promise<Response>;
 
-/** A method and a path, and who answers. */
-export interface Route {
-  readonly method: string;
-  /** First segment of the path. */
-  readonly path: string;
-  /** Whether something follows the first segment. */
-  readonly named: boolean;
+/** What the control port does with one kind of request. */
+interface Route {
   /** What it does, as a sentence for people. */
   readonly what: string;
   readonly handle: Handler;
 }
+
+/** Routes by method and path, such as `GET /disks`, or `PATCH /disks/…` where a name follows. */
+export type Routes = Readonly<Record<string, Route>>;
 
 /** A request that the control port cannot make sense of. */
 export class BadRequest extends Error {

@@ -1,17 +1,17 @@
-import { BadRequest, json, NotFound, type Route, type Simulation } from "./request.ts";
+import { BadRequest, json, NotFound, type Routes, type Simulation } from "./request.ts";
 import { editRoutes } from "./edit_routes.ts";
 import { faultRoutes } from "./fault_routes.ts";
 import { machineRoutes, settingsRoutes } from "./machine_routes.ts";
 import { watchRoutes } from "./watch_routes.ts";
 
 /** Everything that the control port does. */
-export const routes: readonly Route[] = [
+export const routes: Routes = {
   ...watchRoutes,
   ...editRoutes,
   ...settingsRoutes,
   ...machineRoutes,
   ...faultRoutes,
-];
+};
 
 /** The HTTP port by which tests look at a router and change it. */
 export class ControlServer {
@@ -40,11 +40,12 @@ export async function answer(request: Request, simulation: Simulation): Promise<
   try {
     const [path = "", ...rest] = new URL(request.url).pathname.slice(1).split("/").map(decodeURIComponent);
     const name = rest.join("/");
-    const here = routes.filter((route) => route.path === path && route.named === (name !== ""));
+    const place = ` /${path}${name === "" ? "" : "/…"}`;
+    const here = Object.keys(routes).filter((key) => key.endsWith(place));
     if (here.length === 0) throw new NotFound(`There is nothing at /${path}.`);
-    const route = here.find(({ method }) => method === request.method);
-    if (route !== undefined) return await route.handle(request, simulation, name);
-    const methods = here.map(({ method }) => method).join(", ");
+    const key = request.method + place;
+    if (here.includes(key)) return await routes[key]!.handle(request, simulation, name);
+    const methods = here.map((other) => other.slice(0, -place.length)).join(", ");
     return json({ error: `/${path} takes ${methods}, not ${request.method}.` }, 405);
   } catch (error) {
     if (error instanceof BadRequest || error instanceof URIError) return json({ error: error.message }, 400);

@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  makeBasePath,
+  SshClient,
+  startQuickly,
+} from "../../../tests/support/simulated_router.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
 import { getProfile } from "../profile.ts";
 import type { Simulator } from "../simulator.ts";

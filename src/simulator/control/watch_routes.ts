@@ -1,74 +1,50 @@
 import { hiddenDiskState } from "../menu/disk_menu.ts";
-import { BadRequest, json, type Route, type Simulation } from "./request.ts";
+import { BadRequest, json, type Routes, type Simulation } from "./request.ts";
 /** Looking at the router and at what was asked of it. */
-export const watchRoutes: readonly Route[] = [
-  {
-    method: "GET",
-    path: "health",
-    named: false,
+export const watchRoutes: Routes = {
+  "GET /health": {
     what: "Whether the router is `up` or `down`.",
     handle: (_request, { ssh }) => json({ status: ssh.refusing ? "down" : "up" }),
   },
-  {
-    method: "GET",
-    path: "state",
-    named: false,
+  "GET /state": {
     what: "Disks, files, subvolumes, pools, exports with whom they let in, sessions.",
     handle: (_request, simulation) => json(stateOf(simulation)),
   },
-  {
-    method: "GET",
-    path: "count",
-    named: false,
+  "GET /count": {
     what:
       "How many execs and statements there were, and bytes printed for them; `?execs`, `?statements` and `?bytes` give the bare number.",
     handle: getCount,
   },
-  {
-    method: "DELETE",
-    path: "count",
-    named: false,
+  "DELETE /count": {
     what: "Counts from 0.",
     handle: (_request, { journal }) => {
       journal.resetCounts();
       return json(journal.counts);
     },
   },
-  {
-    method: "GET",
-    path: "log",
-    named: false,
+  "GET /log": {
     what: "Every exec: time, session, command, outcome.",
     handle: (_request, { journal }) => json(journal.list()),
   },
-  {
-    method: "DELETE",
-    path: "log",
-    named: false,
+  "DELETE /log": {
     what: "Forgets them.",
     handle: (_request, { journal }) => {
       journal.clear();
       return json([]);
     },
   },
-  {
-    method: "GET",
-    path: "violations",
-    named: false,
+  "GET /violations": {
     what: "What the client must not have done.",
     handle: (_request, { violations }) => json(violations.list()),
   },
-  {
-    method: "DELETE",
-    path: "violations",
-    named: false,
+  "DELETE /violations": {
     what: "Forgets that.",
     handle: (_request, { violations }) => {
       violations.clear();
       return json([]);
     },
   },
-];
+};
 
 /** The name of one count asks for the bare number. */
 function getCount(request: Request, { journal: { counts } }: Simulation): Response {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { typing } from "../simulator_test_support.ts";
+import { typing } from "../../../tests/support/simulated_router.ts";
 
 const refusals: readonly (readonly [command: string, refusal: string])[] = [
   ["foo", "bad command name foo (line 1 column 1)"],

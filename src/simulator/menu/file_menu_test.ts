@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { addCommand, makeBasePath, makeRouter, typeTo, type Typing } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  makeBasePath,
+  makeRouter,
+  typeTo,
+  type Typing,
+} from "../../../tests/support/simulated_router.ts";
 import { Timing } from "../timing.ts";
 import { DirectoryBacking } from "../model/directory_backing.ts";
 import type { Router } from "../model/router.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { jsonCommand, typing } from "../simulator_test_support.ts";
+import { jsonCommand, typing } from "../../../tests/support/simulated_router.ts";
 
 Deno.test("/system clock print reports date, time and offset", async () => {
   const type = await typing();

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { makeSshKeys } from "../../../tests/fakes/ssh_keys.ts";
-import { addCommand, jsonCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  jsonCommand,
+  makeBasePath,
+  SshClient,
+  startQuickly,
+} from "../../../tests/support/simulated_router.ts";
 import type { Simulator } from "../simulator.ts";
 
 const admin = { username: "csi", password: "secret" };

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { addCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
+import { addCommand, makeBasePath, makeRouter, typeTo } from "../../../tests/support/simulated_router.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
 
 async function withRouter(test: (type: ReturnType<typeof typeTo>, folder: string) => Promise<void>) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { btrfsTest, run } from "../btrfs_test_support.ts";
+import { btrfsTest, run } from "../../../tests/support/btrfs.ts";
 import {
   addCommand,
   jsonCommand,
@@ -7,7 +7,7 @@ import {
   startQuickly,
   typeTo,
   type Typing,
-} from "../simulator_test_support.ts";
+} from "../../../tests/support/simulated_router.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
 
 const menu = "/disk/btrfs/subvolume";

@@ -106,7 +106,7 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
  */
 function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   if (disk.filePath === "") throw Refusal.noMatch("file-size");
-  if (router.deviations.ignoreResize) return disk;
+  if (router.ignoresResize) return disk;
   if (fileSizeBytes < disk.fileSizeBytes) throw Refusal.cannotShrink();
   // Its pool is not mounted, or somebody took it away.
   if (router.files.find(disk.filePath.slice(1)) === undefined) throw Refusal.noSuchItem();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { addCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
+import { addCommand, makeBasePath, makeRouter, typeTo } from "../../../tests/support/simulated_router.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
 import type { Exporter } from "./exports.ts";
 import { LoopExporter } from "./exporters.ts";

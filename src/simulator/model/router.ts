@@ -100,17 +100,6 @@ interface Delays {
   deadMs: number;
 }
 
-/** How a command is treated differently. */
-export interface Deviations {
-  /** A new size is accepted and nothing happens. */
-  readonly ignoreResize: boolean;
-  /** How long exports go on that it withdraws, in milliseconds; undefined as usual. */
-  readonly lingerMs: number | undefined;
-}
-
-/** Treats a command as usual. */
-export const noDeviations: Deviations = { ignoreResize: false, lingerMs: undefined };
-
 /** What became of the package `rose-storage`. */
 export type PackageState = "installed" | "disabled" | "missing";
 
@@ -127,8 +116,8 @@ export class Router {
   readonly timing: Timing;
   /** What takes longer than usual. */
   readonly delays: Delays = { copyMs: 0, deadMs: 0 };
-  /** How the command that runs right now is treated differently. */
-  deviations: Deviations = noDeviations;
+  /** Whether the command that runs right now gets no new size. */
+  ignoresResize = false;
   /** Counts boots; whatever started before the last one is dead. */
   boots = 1;
   #profile: Profile;
@@ -149,7 +138,7 @@ export class Router {
     this.#behaviours = behavioursOf(parts.profile, parts.behaviours);
     this.exports = new Exports(clock, parts.random, parts.exporter, {
       locate: (filePath) => backing.locate(filePath.slice(1)),
-      lingerMs: () => this.deviations.lingerMs ?? this.#behaviours.unexport,
+      lingerMs: () => this.#behaviours.unexport,
       allowHost: () => this.#behaviours.allowHost,
       identity: () => this.#behaviours.identity,
       bootIdentity: () => this.#behaviours.bootIdentity,

@@ -10,7 +10,7 @@ import {
   nqn,
   RawHost,
   withTarget,
-} from "./target_test_support.ts";
+} from "../../../tests/support/nvme_target.ts";
 
 const fabrics = 0x7f;
 

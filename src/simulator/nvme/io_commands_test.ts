@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { statuses } from "./command.ts";
-import { command, dataPdu, type Fixture, RawHost, withTarget } from "./target_test_support.ts";
+import { command, dataPdu, type Fixture, RawHost, withTarget } from "../../../tests/support/nvme_target.ts";
 
 /** Runs a test on an I/O queue. */
 async function onQueue(

@@ -4,8 +4,13 @@ import { discover } from "../../nvme/discover.ts";
 import { connectSubsystem, type HostConnection } from "../../nvme/host_connection.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
 import type { Simulator } from "../simulator.ts";
-import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
-import { call, hostNqn, nqn } from "./target_test_support.ts";
+import {
+  addCommand,
+  makeBasePath,
+  SshClient,
+  startQuickly,
+} from "../../../tests/support/simulated_router.ts";
+import { call, hostNqn, nqn } from "../../../tests/support/nvme_target.ts";
 
 interface Exported {
   readonly simulator: Simulator;

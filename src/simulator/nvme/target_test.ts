@@ -3,7 +3,7 @@ import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { discover } from "../../nvme/discover.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { call, hostNqn, nqn, withTarget } from "./target_test_support.ts";
+import { call, hostNqn, nqn, withTarget } from "../../../tests/support/nvme_target.ts";
 
 Deno.test("a host sees the disk's size, its identity and its content", async () => {
   await withTarget(async ({ where, file, access }) => {

@@ -4,7 +4,13 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { type Behaviours, parseBehaviours } from "../behaviours.ts";
 import type { Simulator } from "../simulator.ts";
-import { addCommand, jsonCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  jsonCommand,
+  makeBasePath,
+  SshClient,
+  startQuickly,
+} from "../../../tests/support/simulated_router.ts";
 
 /** A simulator with the behaviour turned, its base path, and a client of it. */
 interface Bench {

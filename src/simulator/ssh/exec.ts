@@ -100,18 +100,11 @@ async function run(request: ExecRequest, service: ExecService): Promise<Outcome>
   let statements = 0;
   const report: Parameters<typeof watchOwnership>[2] = (rule, sentence) =>
     violations.report(session, command, rule, sentence);
-  const between = fault?.action === "run-between" ? String(fault.value ?? command) : undefined;
   const caller: Caller = {
     mayRead,
     mayWrite,
     mayManage,
-    deviations: {
-      ignoreResize: fault?.action === "ignore-resize",
-      lingerMs: fault?.action === "linger" ? Number(fault.value ?? defaultDelayMs) : undefined,
-    },
-    ...(between === undefined
-      ? {}
-      : { whenFound: once(() => service.console.execute(between, someoneElse)) }),
+    ignoresResize: fault?.action === "ignore-resize",
     observe: watchOwnership(router, area, report),
     understood(line) {
       statements += line.length;
@@ -124,16 +117,6 @@ async function run(request: ExecRequest, service: ExecService): Promise<Outcome>
     service.journal.count(statements);
     for (const { rule, sentence } of lintExec(command, statements)) report(rule, sentence);
   }
-}
-
-/** Only the first call does something. */
-function once(act: () => Promise<unknown>): () => Promise<void> {
-  let done = false;
-  return async () => {
-    if (done) return;
-    done = true;
-    await act();
-  };
 }
 
 async function answer(

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import {
+  addCommand,
+  makeBasePath,
+  SshClient,
+  startQuickly,
+} from "../../../tests/support/simulated_router.ts";
 import type { Fault } from "../faults.ts";
 import type { Simulator } from "../simulator.ts";
 
@@ -104,25 +109,6 @@ for (const [action, shown] of [["run-before", "1"], ["run-after", "0"]] as const
   });
 }
 
-const racing: readonly (readonly [value: string | undefined, comment: string, outcome: string])[] = [
-  [undefined, "mine", ""],
-  ['/disk set "a" comment="stolen"', "mine", ""],
-  ['/disk remove "a"', "-", "no such item (4)\r\n"],
-];
-
-for (const [value, comment, outcome] of racing) {
-  Deno.test(`run-between lets ${value ?? "the same command"} run between a find and its verb`, async () => {
-    await struck({ action: "run-between", value, match: "^/disk set" }, async (simulator, client) => {
-      await client.exec(`${mark}; ${addCommand("a", 'comment="old"')}`);
-      const { stdout } = await client.exec(
-        '/disk set [find where slot="a" and comment="old"] comment="mine"',
-      );
-      assert.equal(stdout, outcome);
-      assert.equal(simulator.model.disks.findBySlot("a")?.comment ?? "-", comment);
-    });
-  });
-}
-
 const duplicates:
   readonly (readonly [value: string | undefined, behaviours: object, answer: string, slots: string])[] = [
     [undefined, {}, "failure: already have such slot\r\n", "a"],
@@ -184,20 +170,6 @@ async function patiently<Result>(clock: FakeClock, awaited: Promise<Result>): Pr
   }
   return await awaited;
 }
-
-Deno.test("linger leaves an export alive that a remove has withdrawn", async () => {
-  const clock = new FakeClock();
-  await using simulator = await startQuickly({ clock });
-  using client = await SshClient.connect(simulator);
-  simulator.faults.arm({ match: "remove", nth: 1, times: 1, action: "linger", value: 5000 });
-  await client.exec(`${mark}; ${addCommand("a", 'nvme-tcp-export="yes"')}`);
-  await client.exec('/disk remove "a"');
-  assert.equal(simulator.model.disks.findBySlot("a"), undefined);
-  await clock.advance(4999);
-  assert.equal(simulator.model.exports.list().length, 1);
-  await clock.advance(1);
-  assert.equal(simulator.model.exports.list().length, 0);
-});
 
 Deno.test("refuse-login refuses one login, or every one, of the user that it matches", async () => {
   await using simulator = await startQuickly();

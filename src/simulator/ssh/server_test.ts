@@ -7,7 +7,7 @@ import {
   makeBasePath,
   SshClient,
   startQuickly,
-} from "../simulator_test_support.ts";
+} from "../../../tests/support/simulated_router.ts";
 import { parseKey } from "./host_key.ts";
 import { ssh2 } from "./library.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { hostKey } from "../simulator_test_support.ts";
+import { hostKey } from "../../../tests/support/simulated_router.ts";
 import { parseKey } from "./host_key.ts";
 import type { AuthContext } from "./library.ts";
 import { authenticate } from "./users.ts";

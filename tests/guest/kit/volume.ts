@@ -1,6 +1,7 @@
 import type { CsiClients } from "../../../src/csi/server/client.ts";
 import { codeOf } from "../../../src/csi/server/client.ts";
-import type { VolumeCapability } from "../../../src/csi/generated/csi/v1/VolumeCapability.ts";
+import type { VolumeCapability } from "../../../src/csi/generated/csi.ts";
+import type { Sent } from "../../../src/csi/server/proto.ts";
 
 /** What is done with a volume. */
 export type VolumeUse = "ext4" | "block" | "shared block";
@@ -147,7 +148,7 @@ export async function untilOk<T>(
   }
 }
 
-function capabilityOf(use: VolumeUse): VolumeCapability {
+function capabilityOf(use: VolumeUse): Sent<VolumeCapability> {
   if (use === "ext4") return { mount: { fsType: "ext4" }, accessMode: { mode: "SINGLE_NODE_WRITER" } };
   const mode = use === "block" ? "SINGLE_NODE_WRITER" : "MULTI_NODE_MULTI_WRITER";
   return { block: {}, accessMode: { mode } };

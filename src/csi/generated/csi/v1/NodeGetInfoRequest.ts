@@ -1,8 +1,0 @@
-// Original file: proto/csi.proto
-
-
-export interface NodeGetInfoRequest {
-}
-
-export interface NodeGetInfoRequest__Output {
-}

@@ -1,8 +1,0 @@
-// Original file: proto/csi.proto
-
-
-export interface NodePublishVolumeResponse {
-}
-
-export interface NodePublishVolumeResponse__Output {
-}

@@ -1,8 +1,0 @@
-// Original file: proto/csi.proto
-
-
-export interface NodeStageVolumeResponse {
-}
-
-export interface NodeStageVolumeResponse__Output {
-}

@@ -1,8 +1,0 @@
-// Original file: proto/csi.proto
-
-
-export interface NodeUnstageVolumeResponse {
-}
-
-export interface NodeUnstageVolumeResponse__Output {
-}

@@ -1,8 +1,0 @@
-// Original file: proto/pluginregistration.proto
-
-
-export interface InfoRequest {
-}
-
-export interface InfoRequest__Output {
-}

@@ -1,8 +1,0 @@
-// Original file: proto/pluginregistration.proto
-
-
-export interface RegistrationStatusResponse {
-}
-
-export interface RegistrationStatusResponse__Output {
-}

@@ -1,0 +1,70 @@
+import { FakeClock } from "../fakes/clock.ts";
+import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
+import { type FakeController, FakeNvmeKernel } from "../fakes/nvme_kernel.ts";
+import { hostIdentityOf } from "../../src/volume/model/host_identity.ts";
+import type { Target } from "../../src/volume/ports/node_ports.ts";
+import { KernelConnector } from "../../src/nvme/kernel/kernel_connector.ts";
+
+/** Whom targets take this node for. */
+export const host = hostIdentityOf("node-1");
+/** What the NQNs of this driver begin with. */
+export const prefix = "nqn.2000-02.com.mikrotik";
+/** A connector on a fake kernel. */
+export class Deps extends FakeNvmeKernel {
+  readonly clock = new FakeClock();
+  readonly warnings: string[] = [];
+  readonly written: string[] = [];
+  /** Attributes that are held now. */
+  held = 0;
+  onHold = () => {};
+  readonly names: Record<string, readonly string[]> = {};
+  readonly call: FakeCall;
+  readonly connector: KernelConnector;
+
+  constructor(multipath = true, limitMs = 60_000) {
+    super({ multipath });
+    this.call = fakeCall(this.clock, limitMs);
+    this.connector = new KernelConnector({
+      files: this.files,
+      processes: this.processes,
+      clock: this.clock,
+      devices: this.devices,
+      mounts: this.mountTable,
+      host,
+      nqnPrefix: prefix,
+      attributes: {
+        write: (path, value) => void this.written.push(`${path}=${value}`),
+        hold: (path) => {
+          this.onHold();
+          this.held++;
+          return { path: `/held${path}`, release: () => void this.held-- };
+        },
+      },
+      resolve: (name) =>
+        this.names[name] ? Promise.resolve(this.names[name]) : Promise.reject(new Error("ENOTFOUND")),
+      notes: { warn: (message, fields) => void this.warnings.push(`${message} ${JSON.stringify(fields)}`) },
+    });
+  }
+
+  connect(to: Target): Promise<void> {
+    return this.connector.connect(to, this.call);
+  }
+
+  set(controller: FakeController, state: string): void {
+    controller.state = state;
+    this.show();
+  }
+
+  get addresses(): readonly string[] {
+    return this.controllers.map(({ address }) => address).toSorted();
+  }
+
+  /** Lets time pass until the promise settles. */
+  async inTime<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const watched = promise.finally(() => settled = true);
+    watched.catch(() => {});
+    for (let i = 0; i < 1000 && !settled; i++) await this.clock.advance(100);
+    return await watched;
+  }
+}

@@ -1,0 +1,145 @@
+// A simulated router as its own tests use it: without a network, or by SSH.
+import type { Buffer } from "node:buffer";
+import * as net from "node:net";
+import { FakeClock } from "../fakes/clock.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { Console, someoneElse } from "../../src/simulator/console/console.ts";
+import type { Behaviours } from "../../src/simulator/behaviours.ts";
+import { MemoryBacking } from "../../src/simulator/model/backing.ts";
+import { noExporter } from "../../src/simulator/model/exports.ts";
+import { Router, type RouterParts } from "../../src/simulator/model/router.ts";
+import { getProfile } from "../../src/simulator/profile.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
+import { ssh2 } from "../../src/simulator/ssh/library.ts";
+import { Timing } from "../../src/simulator/timing.ts";
+
+/** Options of {@linkcode makeRouter}. */
+export interface RouterFixture extends Partial<Omit<RouterParts, "profile">> {
+  readonly profile?: string;
+}
+
+/** A router in memory, on a clock that stands still. */
+export function makeRouter(fixture: RouterFixture = {}): Router {
+  return new Router({
+    clock: new FakeClock(),
+    random: new SeededRandom(),
+    behaviours: {},
+    backing: new MemoryBacking(),
+    exporter: noExporter,
+    pools: [{ name: "storage-pool" }],
+    ...fixture,
+    profile: getProfile(fixture.profile ?? "ros-7.24"),
+  });
+}
+
+/** A caller whom nobody watches. */
+export const anyone = someoneElse;
+
+/** Types a command and gives what comes back, a refusal as its last line. */
+export type Typing = (command: string) => Promise<string>;
+
+/** A console on a router that takes no time. */
+export function typeTo(router: Router, caller = anyone): Typing {
+  const console = new Console(router, new Timing(0, new SeededRandom()));
+  return async (command) => {
+    const { output, refusal } = await console.execute(command, caller);
+    return output + (refusal === undefined ? "" : `${refusal}\r\n`);
+  };
+}
+
+/** A console on a fresh router whose base path is there. */
+export async function typing(behaviours: Partial<Behaviours> = {}, profile = "ros-7.24"): Promise<Typing> {
+  const type = typeTo(makeRouter({ behaviours, profile }));
+  await type(makeBasePath);
+  return type;
+}
+
+/** The command that makes the base path. */
+export const makeBasePath = '/file add type="directory" name="storage-pool/metal-csi"';
+
+/** The command that adds a disk of 1 GiB, with more said about it behind. */
+export function addCommand(slot: string, more = ""): string {
+  return `/disk add type="file" slot="${slot}" file-path="/storage-pool/metal-csi/${slot}.img" ` +
+    `file-size="1073741824" mount-filesystem="no"${more === "" ? "" : ` ${more}`}`;
+}
+
+/** The command that prints items as JSON. */
+export function jsonCommand(command: string): string {
+  return `:put [:serialize to=json options=json.no-string-conversion value=[${command}]]`;
+}
+
+/** Making an RSA key takes a while; one is enough for all tests of a file. */
+export const hostKey = generateHostKey();
+
+/** A simulator that takes no time, with one user. */
+export function startQuickly(options: SimulatorOptions = {}): Promise<Simulator> {
+  return startSimulator({
+    timingScale: 0,
+    hostKey: hostKey.privatePem,
+    users: [{ name: "csi", password: "secret" }],
+    ...options,
+  });
+}
+
+/** How an exec over SSH ended. */
+export interface ExecResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Undefined when none came. */
+  readonly status: number | undefined;
+}
+
+/** An SSH connection to a simulator. */
+export class SshClient implements Disposable {
+  readonly client = new ssh2.Client();
+  readonly #closed = Promise.withResolvers<void>();
+
+  /** Connects; rejects when it cannot. */
+  static async connect(
+    { sshPort }: Simulator,
+    login: Readonly<Record<string, unknown>> = { username: "csi", password: "secret" },
+  ): Promise<SshClient> {
+    const connection = new SshClient();
+    const ready = Promise.withResolvers<void>();
+    connection.client.on("ready", () => ready.resolve());
+    connection.client.on("error", (error) => ready.reject(error));
+    connection.client.on("close", () => {
+      connection.#closed.resolve();
+      ready.reject(new Error("closed"));
+    });
+    // Small packets that wait for each other would cost 40 ms a step.
+    const sock = net.connect({ host: "127.0.0.1", port: sshPort, noDelay: true });
+    connection.client.connect({
+      sock,
+      ...login,
+      algorithms: { cipher: ["aes128-gcm@openssh.com"], kex: ["curve25519-sha256"] },
+    });
+    await ready.promise;
+    return connection;
+  }
+
+  /** Resolves when the connection is gone. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** Runs a command; rejects when the channel is refused. */
+  exec(command: string): Promise<ExecResult> {
+    return new Promise((resolve, reject) => {
+      this.client.exec(command, (error, channel) => {
+        if (error !== undefined) return reject(error);
+        let [stdout, stderr] = ["", ""];
+        let status: number | undefined;
+        channel.on("data", (data: Buffer) => stdout += data.toString());
+        channel.stderr.on("data", (data: Buffer) => stderr += data.toString());
+        channel.on("exit", (code: number) => status = code);
+        channel.on("close", () => resolve({ stdout, stderr, status }));
+      });
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.client.destroy();
+  }
+}
