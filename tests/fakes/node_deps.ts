@@ -20,9 +20,13 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Capability, FilesystemType } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { parseStagingState, type StagingState } from "../../src/volume/model/staging_state.ts";
+import { DeviceMapper } from "../../src/device_mapper/device_mapper.ts";
 import { FakeClock } from "./clock.ts";
+import { FakeDeviceMapper } from "./device_mapper.ts";
+import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
 import { FakePaths } from "./paths.ts";
+import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
 /** A device as the fake node has it. */
 export interface FakeDevice {
@@ -70,6 +74,8 @@ export class FakeNode {
   claimed = false;
   /** What the node's kernel has made on top of the volume's device. */
   layers: readonly string[] = [];
+  /** The kernel's device mapper; nothing is staged on it unless `deviceLayer` says so. */
+  readonly mapper: FakeDeviceMapper;
   /** Numbers of devices that a call keeps open. */
   readonly held = new Set<string>();
   sparesOpenDevices = false;
@@ -104,11 +110,15 @@ export class FakeNode {
       this.paths.nodes.set(path, { kind: "directory" });
     }
     this.paths.nodes.set(stagingPath.slice(0, stagingPath.lastIndexOf("/")), { kind: "directory" });
+    const [files, processes] = [new FakeKernelFiles(), new FakeProcesses()];
+    this.mapper = new FakeDeviceMapper(files);
+    processes.script = (run) => this.#runMapper(run, files);
     this.deps = {
       connector: this.#connector(),
       mounts: this.#mounts(),
       filesystems: this.#filesystems(),
       devices: this.#blockDevices(),
+      maps: new DeviceMapper(processes, files),
       paths: this.paths,
       machine: { is: (hash) => this.machine === undefined ? undefined : this.machine === hash },
       clock: this.clock,
@@ -246,6 +256,7 @@ export class FakeNode {
           const device = get(nqn);
           if (!device?.exported) throw new VolumeError("unavailable", "Cannot connect: refused");
           device.connected = true;
+          this.showDevices();
           this.paths.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
         }),
       find: (nqn) => Promise.resolve(found(nqn, get(nqn))),
@@ -254,11 +265,13 @@ export class FakeNode {
         this.#do("disconnect", context, () => {
           const device = get(nqn);
           if (device !== undefined) device.connected = false;
+          this.showDevices();
         }),
       forceDisconnect: (nqn, context) =>
         this.#do("forceDisconnect", context, () => {
           const device = get(nqn);
           if (device !== undefined) device.connected = false;
+          this.showDevices();
         }),
       connections: (nqn) =>
         Promise.resolve(
@@ -268,6 +281,35 @@ export class FakeNode {
       connected: () =>
         Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
     };
+  }
+
+  /** Devices exist while they are connected; a map is open while its number is mounted or held. */
+  #runMapper(run: RecordedRun, files: FakeKernelFiles): Scripted {
+    const [command] = run.options.args;
+    const isChange = !["table", "status", "target-version"].includes(command!);
+    if (isChange) this.#count(`dmsetup ${command}`);
+    run.options.signal.throwIfAborted();
+    this.showDevices();
+    const result = this.mapper.run(run);
+    for (const [path, node] of files.nodes) this.paths.nodes.set(path, node);
+    if (isChange) this.after(`dmsetup ${command}`, this.operations.length);
+    return result;
+  }
+
+  /** Has the device mapper see which devices there are, and which maps are in use. */
+  showDevices(): void {
+    this.mapper.devices.clear();
+    for (const device of this.devices.values()) {
+      if (device.connected) this.mapper.devices.add(device.deviceNumber);
+    }
+    this.mapper.open.clear();
+    for (const [name, { minor }] of this.mapper.maps) {
+      const number = `253:${minor}`;
+      if (this.held.has(number) || this.table.some((entry) => entry.deviceNumber === number)) {
+        this.mapper.open.add(name);
+      }
+    }
+    this.mapper.show();
   }
 
   #mounts(): Mounts {
@@ -307,8 +349,14 @@ export class FakeNode {
     this.addMount(deviceNumber, target, { mountOptions: [readOnly ? "ro" : "rw"], ...change });
   }
 
+  /** What a path leads to, through a map or not. */
+  #deviceAt(path: string): FakeDevice {
+    const below = this.mapper.maps.values().find(({ minor }) => path === `/dev/dm-${minor}`)?.table?.path;
+    return this.devices.values().find((device) => device.path === path || device.deviceNumber === below)!;
+  }
+
   #filesystems(): Filesystems {
-    const on = (path: string) => [...this.devices.values()].find((device) => device.path === path)!;
+    const on = (path: string) => this.#deviceAt(path);
     return {
       probe: (device, context) => this.#do("probe", context, () => probeOf(on(device.path))),
       isComplete: (device, _type, context) => this.#do("isComplete", context, () => on(device.path).complete),
@@ -336,7 +384,7 @@ export class FakeNode {
   }
 
   #blockDevices(): BlockDevices {
-    const on = (path: string) => [...this.devices.values()].find((device) => device.path === path)!;
+    const on = (path: string) => this.#deviceAt(path);
     return {
       setReadOnly: (device, readOnly, context) =>
         this.#do("setReadOnly", context, () => void (on(device.path).readOnly = readOnly)),
@@ -349,7 +397,8 @@ export class FakeNode {
       layers: () => Promise.resolve(this.layers),
       isUnclaimed: (device) =>
         Promise.resolve(
-          !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber),
+          !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber) &&
+            !this.mapper.maps.values().some(({ table }) => table?.path === device.deviceNumber),
         ),
     };
   }

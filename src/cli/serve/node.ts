@@ -2,6 +2,7 @@ import type { NodeConfig } from "../config/config.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import type { NodeHandlers } from "../../csi/generated/csi/v1/Node.ts";
 import { nodeMethods } from "../../csi/services/node.ts";
+import { DeviceMapper } from "../../device_mapper/device_mapper.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";
@@ -179,16 +180,19 @@ export function openNodeDeps(
 ): NodeDeps {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
+  const { deviceLayer } = config;
   return {
     connector: openConnector(config, parts, host),
     mounts,
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
+    // Volumes that were staged with a map are unstaged whatever the setting says now.
+    ...config.connector === "nvme-tcp" ? { maps: new DeviceMapper(processes, files) } : {},
     paths,
     machine: thisMachine(files),
     clock,
     events,
-    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology },
+    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology, deviceLayer },
   };
 }
 

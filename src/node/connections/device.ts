@@ -4,6 +4,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Undo } from "../stage/undo.ts";
+import { findDevice } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -45,7 +46,7 @@ export async function proveAgain(
   context: CallContext,
 ): Promise<ProvenDevice> {
   context.signal.throwIfAborted();
-  const found = await deps.connector.find(device.nqn, context);
+  const found = await findDevice(deps, device.nqn, context);
   if (found === undefined) {
     throw new VolumeError(
       "unavailable",

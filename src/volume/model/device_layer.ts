@@ -1,5 +1,11 @@
 import { encodeHandle } from "./ids.ts";
 
+/** Whether a volume gets a map between its device and its user: `auto` where the kernel has it. */
+export const deviceLayers = ["auto", "multipath", "none"] as const;
+
+/** One of {@linkcode deviceLayers}. */
+export type DeviceLayer = typeof deviceLayers[number];
+
 /** What the UUIDs of this driver's maps begin with: nothing that multipathd, LVM or udev's rules go by. */
 const uuidPrefix = "RDSCSI-";
 
