@@ -40,6 +40,8 @@ Deno.test("make() makes a map that lets writes wait while its device is gone, an
     sizeBytes: 1n << 30n,
     below: ["259:1"],
     suspended: false,
+    pending: 0,
+    completed: 0,
   });
   assert.equal(kernel.write(identity.name), "done");
   kernel.devices.delete("259:1");

@@ -38,6 +38,14 @@ export function readMap(files: KernelFiles, device: string): DeviceMap | undefin
       files.readText(`${folder}/slaves/${slave}/dev`) ?? "gone"
     ),
     suspended: read("dm/suspended") !== "0",
+    ...parseStat(read("stat") ?? ""),
   };
   return read("dm/uuid") === uuid && read("dev") === deviceNumber ? map : undefined;
+}
+
+/** Reads /sys/block/…/stat: Linux, block/stat.rst. Flushes are counted apart from writes since Linux 5.5. */
+function parseStat(text: string): Pick<DeviceMap, "pending" | "completed"> {
+  const counts = text.trim().split(/ +/).map((count) => Number(count) || 0);
+  const at = (index: number) => counts[index] ?? 0;
+  return { pending: at(8), completed: at(0) + at(4) + at(11) + at(15) };
 }

@@ -5,6 +5,9 @@ import type { RecordedRun, Scripted } from "./processes.ts";
 interface FakeMap {
   readonly minor: number;
   readonly uuid: string;
+  /** Writes that have ended, and that wait. */
+  completed?: number;
+  pending?: number;
   table?: FakeTable;
   /** Loaded, and not in use yet. */
   inactive?: FakeTable;
@@ -53,11 +56,15 @@ export class FakeDeviceMapper {
 
   /** Writes once through a map, as a file system does. */
   write(name: string): FakeWrite {
-    const { table } = this.maps.get(name)!;
+    const map = this.maps.get(name)!;
+    const { table } = map;
     if (table === undefined) return "fails";
     if (!this.devices.has(table.path)) table.failed = true;
-    if (!table.failed) return "done";
-    return table.queues ? "waits" : "fails";
+    const waits = table.failed && table.queues;
+    map.pending = waits ? 1 : 0;
+    map.completed = (map.completed ?? 0) + (waits ? 0 : 1);
+    this.show();
+    return waits ? "waits" : table.failed ? "fails" : "done";
   }
 
   #command(
@@ -128,13 +135,14 @@ export class FakeDeviceMapper {
     for (const [name, map] of this.maps) this.#showMap(name, map);
   }
 
-  #showMap(name: string, { minor, uuid, table, inactive }: FakeMap): void {
+  #showMap(name: string, { minor, uuid, table, inactive, pending = 0, completed = 0 }: FakeMap): void {
     const folder = `/sys/block/dm-${minor}`;
     const set = (attribute: string, text: string) => this.#files.texts.set(`${folder}/${attribute}`, text);
     set("dm/name", name);
     set("dm/uuid", uuid);
     set("dm/suspended", "0");
     set("dev", `253:${minor}`);
+    set("stat", `0 0 0 0 ${completed} 0 0 0 ${pending} 0 0 0 0 0 0 0 0`);
     set("size", table?.sectors ?? "0");
     const below = [...new Set([table, inactive].flatMap((each) => each === undefined ? [] : [each.path]))];
     this.#files.folders.set(`${folder}/slaves`, below.map((path) => `device-${path}`));

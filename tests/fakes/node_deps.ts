@@ -76,6 +76,8 @@ export class FakeNode {
   layers: readonly string[] = [];
   /** The kernel's device mapper; nothing is staged on it unless `deviceLayer` says so. */
   readonly mapper: FakeDeviceMapper;
+  /** How often a command of the device mapper was run. */
+  mapperRuns = 0;
   /** Numbers of devices that a call keeps open. */
   readonly held = new Set<string>();
   sparesOpenDevices = false;
@@ -286,6 +288,7 @@ export class FakeNode {
   /** Devices exist while they are connected; a map is open while its number is mounted or held. */
   #runMapper(run: RecordedRun, files: FakeKernelFiles): Scripted {
     const [command] = run.options.args;
+    this.mapperRuns++;
     const isChange = !["table", "status", "target-version"].includes(command!);
     if (isChange) this.#count(`dmsetup ${command}`);
     run.options.signal.throwIfAborted();

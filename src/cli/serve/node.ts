@@ -17,6 +17,7 @@ import { type Processes, SystemProcesses } from "../../host/processes.ts";
 import { libcSysfsWriter } from "../../host/sysfs_writer.ts";
 import { LoopConnector } from "../../loop/loop_connector.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
+import { LayerWatch } from "../../node/layer/layer_watch.ts";
 import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
 import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
@@ -100,11 +101,19 @@ export async function openNode(
     random,
     intervalMs: config.fenceIntervalMs,
   });
+  const layerWatch = new LayerWatch({
+    deps,
+    fencing: service.fencing,
+    lock: { tryTake: (keys) => locks.tryTake(keys, "the look at maps") },
+  });
   return {
     methods: nodeMethods(service),
     locks,
-    start: () => watch.start(),
-    close: () => watch.stop(),
+    start: () => {
+      watch.start();
+      layerWatch.start();
+    },
+    close: async () => void await Promise.all([watch.stop(), layerWatch.stop()]),
     release,
   };
 }

@@ -11,6 +11,7 @@ import { isOn, mapIdentity, onMap } from "./maps.ts";
  * Puts a volume's map onto its proven namespace: makes it, or reloads one that is on another device. Answers the map,
  * proven. What waits in the map goes on there.
  *
+ * @param options `hasFailed` says that I/O on it has failed before, so that the map has to be told to try again
  * @throws {VolumeError} identity-mismatch when the namespace does not hold the volume's file system, or is smaller than
  * the map; the map is left as it is then
  */
@@ -19,11 +20,12 @@ export async function attachPath(
   stagingState: StagingState,
   below: ProvenDevice,
   context: CallContext,
+  { hasFailed = false }: { readonly hasFailed?: boolean } = {},
 ): Promise<ProvenDevice> {
   const maps = deps.maps!;
   const identity = mapIdentity(deps, stagingState.nqn)!;
   const there = await maps.find(identity.name);
-  const isReady = there?.uuid === identity.uuid && isOn(there, below);
+  const isReady = there?.uuid === identity.uuid && isOn(there, below) && !hasFailed;
   const map = isReady ? there : await moveOrMake(deps, stagingState, below, there, context);
   return await proveOnMap(deps, map, below, context);
 }

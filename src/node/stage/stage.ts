@@ -86,6 +86,9 @@ export async function stageVolume(
   });
 }
 
+/** In seconds. */
+const layerReconnectDelay = 2;
+
 /** What the connection is made with is kept where the node service makes it again by itself. */
 async function withLayer(
   deps: NodeDeps,
@@ -95,7 +98,11 @@ async function withLayer(
 ): Promise<StagingState> {
   if (!await choosesLayer(deps, stagingState.volumeId, deviceLayer, context)) return stagingState;
   const { digests: _digests, ...layer } = connection;
-  return { ...stagingState, layer };
+  // The kernel's own attempts decide how soon what waits goes on.
+  return {
+    ...stagingState,
+    layer: { ...layer, reconnectDelay: layer.reconnectDelay ?? layerReconnectDelay },
+  };
 }
 
 /**
@@ -251,7 +258,14 @@ async function connect(
     undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
   }
   try {
-    const target = { nqn, addresses, port, sizeBytes: publish.sizeBytes, ...parameters.connection };
+    const target = {
+      nqn,
+      addresses,
+      port,
+      sizeBytes: publish.sizeBytes,
+      ...parameters.connection,
+      ...stagingState.layer,
+    };
     await connector.connect(target, context);
     if (!wasConnected) deps.events.occurred({ kind: "connected", outcome: "ok" });
   } catch (error) {

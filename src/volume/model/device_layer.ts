@@ -26,6 +26,11 @@ export function mapUuid(nqn: string, prefix: string): string {
   return `${uuidPrefix}${nqn.slice(prefix.length + 1)}`;
 }
 
+/** The NQN that {@linkcode mapUuid} was given. */
+export function nqnOfMapUuid(uuid: string, prefix: string): string {
+  return `${prefix}:${uuid.slice(uuidPrefix.length)}`;
+}
+
 /** Whether a map is this driver's. */
 export function isOwnMapUuid(uuid: string): boolean {
   return uuid.startsWith(uuidPrefix);

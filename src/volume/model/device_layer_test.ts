@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isOwnMapUuid, mapName, mapUuid, maxMapUuidBytes } from "./device_layer.ts";
+import { isOwnMapUuid, mapName, mapUuid, maxMapUuidBytes, nqnOfMapUuid } from "./device_layer.ts";
 
 const prefix = "nqn.2000-02.com.mikrotik";
 
@@ -15,6 +15,11 @@ Deno.test("mapUuid() differs for each epoch", () => {
     mapUuid(`${prefix}:pvc-1:8-0a1b2c3d`, prefix),
     mapUuid(`${prefix}:pvc-1:7-0a1b2c3d`, prefix),
   );
+});
+
+Deno.test("nqnOfMapUuid() gives the NQN back", () => {
+  const nqn = `${prefix}:backup:pvc-1:7-0a1b2c3d`;
+  assert.equal(nqnOfMapUuid(mapUuid(nqn, prefix), prefix), nqn);
 });
 
 Deno.test("mapUuid() of the longest NQN fits into the kernel's", () => {

@@ -15,6 +15,10 @@ export interface DeviceMap extends MapIdentity, DeviceNode {
   /** Numbers of the devices below it: that of its table, and that of a loaded one that is not used yet. */
   readonly below: readonly string[];
   readonly suspended: boolean;
+  /** Reads and writes that have begun and not ended. */
+  readonly pending: number;
+  /** Reads and writes that have ended since it was made. */
+  readonly completed: number;
 }
 
 /** What a map does with I/O. */
@@ -33,7 +37,7 @@ export interface DeviceMaps {
   obstacle(context: CallContext): Promise<string | undefined>;
   /** The map of that name, of whatever UUID; undefined when there is none. Starts no process. */
   find(name: string): Promise<DeviceMap | undefined>;
-  /** All maps of this driver, by their UUIDs. Starts no process. */
+  /** All maps of this driver, by their UUIDs, of any export. Starts no process. */
   list(): Promise<readonly DeviceMap[]>;
   /** What the map does with I/O right now. Throws `unavailable` when it has no such table. */
   table(map: DeviceMap, context: CallContext): Promise<MapTable>;

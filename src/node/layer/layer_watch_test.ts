@@ -1,0 +1,258 @@
+import assert from "node:assert/strict";
+import {
+  block,
+  call,
+  epoch,
+  FakeNode,
+  injected,
+  nqn,
+  sizeBytes,
+  targetPath,
+  volumeId,
+} from "../../../tests/fakes/node_deps.ts";
+import { VolumeLocks } from "../../csi/server/call.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { LayerWatch } from "./layer_watch.ts";
+
+const name = "rds-csi-pvc-1";
+const layered = { volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600" } };
+const later = nqn.replace(epoch, "2-22222222");
+
+interface Watched {
+  readonly node: FakeNode;
+  readonly locks: VolumeLocks;
+  readonly watch: LayerWatch;
+}
+
+function watching(node: FakeNode): Watched {
+  const locks = new VolumeLocks();
+  const lock = { tryTake: (keys: readonly string[]) => locks.tryTake(keys, "watch") };
+  return { node, locks, watch: new LayerWatch({ deps: node.deps, fencing: node.service.fencing, lock }) };
+}
+
+/** A published volume with a map, whose file system is on record. */
+async function inUse(kind: "ext4" | "block" = "ext4"): Promise<Watched> {
+  const node = new FakeNode();
+  const capability = kind === "block" ? { capability: block } : {};
+  Object.assign(node.device, { uniqueId: "a".repeat(32), filesystemUuid: "u-1" });
+  await node.stage({ ...layered, ...capability });
+  await node.publish(capability);
+  const watched = watching(node);
+  await watched.watch.check();
+  node.operations.length = 0;
+  return watched;
+}
+
+/** The kernel drops the device: the router came back and gave its export another identity. */
+function dropped(node: FakeNode): void {
+  Object.assign(node.device, { path: "/dev/loop9", deviceNumber: "7:9", uniqueId: "b".repeat(32) });
+  node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: "7:9" });
+  node.showDevices();
+}
+
+/** The kernel gives the connection up, as newer ones do at the first refusal. */
+function givenUp(node: FakeNode): void {
+  node.device.connected = false;
+  node.showDevices();
+}
+
+for (const kind of ["ext4", "block"] as const) {
+  Deno.test(`what a pod writes to ${kind} goes on at the next look when its device came back under another identity`, async () => {
+    const { node, watch } = await inUse(kind);
+    dropped(node);
+    assert.equal(node.mapper.write(name), "waits");
+    await watch.check();
+    assert.equal(node.mapper.write(name), "done");
+    assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
+    assert.equal(node.stagingState!.device!.deviceNumber, "253:0");
+    assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
+    assert.deepEqual(node.reported.slice(-1), ["what is written to a volume goes on"]);
+  });
+
+  Deno.test(`${kind} is connected again where the kernel has given the connection up`, async () => {
+    const { node, watch } = await inUse(kind);
+    givenUp(node);
+    node.offered = () => [];
+    await watch.check();
+    assert.equal(node.mapper.write(name), "waits");
+    assert.deepEqual(node.operations, [], "nothing is tried while the router does not offer it");
+    node.offered = () => [nqn];
+    await watch.check();
+    assert.equal(node.device.connected, true);
+    assert.equal(node.mapper.write(name), "done");
+  });
+}
+
+Deno.test("while all is well a look starts no process and changes nothing", async () => {
+  const { node, watch } = await inUse();
+  const spawned = node.mapperRuns;
+  for (let look = 0; look < 5; look++) {
+    node.mapper.write(name);
+    await watch.check();
+  }
+  assert.deepEqual(node.operations, []);
+  assert.equal(node.mapperRuns, spawned);
+});
+
+Deno.test("a path that has failed and is live again is loaded again", async () => {
+  const { node, watch } = await inUse();
+  node.mapper.maps.get(name)!.table!.failed = true;
+  assert.equal(node.mapper.write(name), "waits");
+  node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
+  await watch.check();
+  await watch.check();
+  assert.equal(node.mapper.write(name), "waits");
+  node.connections.clear();
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+});
+
+const mismatches = [
+  ["another file system", { filesystemUuid: "u-2" }],
+  ["no file system", { content: "blank" }],
+  ["a smaller device", { sizeBytes: sizeBytes / 2n }],
+  ["another namespace", { nsid: 2 }],
+] as const;
+
+for (const [what, change] of mismatches) {
+  Deno.test(`what waits goes on waiting, and is reported once, when what came back is ${what}`, async () => {
+    const { node, watch } = await inUse();
+    dropped(node);
+    Object.assign(node.device, change);
+    const before = node.reported.length;
+    await watch.check();
+    await watch.check();
+    assert.equal(node.mapper.write(name), "waits");
+    assert.deepEqual(node.operations.filter((step) => step.startsWith("dmsetup")), []);
+    assert.deepEqual(node.reported.slice(before), ["what is written to a volume waits"]);
+    assert.deepEqual(node.events.reported.filter((each) => each === "identity mismatch"), [
+      "identity mismatch",
+    ]);
+  });
+}
+
+Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up again", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  node.offered = () => {
+    throw new VolumeError("unavailable", "no route");
+  };
+  await watch.check();
+  await node.clock.advance(599_000);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "waits");
+  await node.clock.advance(2_000);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "fails");
+  node.offered = () => [nqn];
+  await watch.check();
+  assert.equal(node.mapper.write(name), "fails");
+  await node.unpublish();
+  await node.unstage();
+  assert.equal(node.mapper.maps.size, 0);
+});
+
+Deno.test("a restart of the node service takes up its own maps, counts anew, and leaves ended ones alone", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  node.offered = () => [];
+  await watch.check();
+  await node.clock.advance(500_000);
+  const restarted = watching(node);
+  await restarted.watch.check();
+  await node.clock.advance(500_000);
+  await restarted.watch.check();
+  assert.equal(node.mapper.write(name), "waits");
+  node.offered = () => [nqn];
+  await restarted.watch.check();
+  assert.equal(node.mapper.write(name), "done");
+  await node.deps.maps!.endQueueing((await node.deps.maps!.find(name))!, call());
+  dropped(node);
+  await watching(node).watch.check();
+  assert.equal(node.mapper.write(name), "fails");
+});
+
+Deno.test("a map of no state file, and one of another prefix, are left alone", async () => {
+  const { node, watch } = await inUse();
+  node.mapper.maps.set("rds-csi-pvc-9", {
+    ...structuredClone(node.mapper.maps.get(name)!),
+    minor: 9,
+    uuid: "RDSCSI-pvc-9:1-0a0b0c0d",
+  });
+  node.mapper.maps.set("vg-x", { minor: 10, uuid: "LVM-x" });
+  dropped(node);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+  assert.equal(node.mapper.maps.get("rds-csi-pvc-9")!.table!.path, "7:3");
+  assert.deepEqual(node.operations.filter((step) => step.startsWith("dmsetup")), [
+    "dmsetup load",
+    "dmsetup resume",
+  ]);
+});
+
+Deno.test("a repair that is killed between load and resume is finished at the next start", async () => {
+  for (const step of ["dmsetup load", "dmsetup resume"]) {
+    const { node, watch } = await inUse();
+    dropped(node);
+    node.before = (operation) => {
+      if (operation === step) throw injected;
+    };
+    await watch.check();
+    node.before = () => {};
+    await watching(node).watch.check();
+    assert.equal(node.mapper.write(name), "done", step);
+    assert.equal(node.mapper.maps.get(name)!.inactive, undefined);
+  }
+});
+
+Deno.test("a call that waits for the device keeps nobody from bringing it back; the state file is written after it", async () => {
+  const { node, locks, watch } = await inUse();
+  const release = locks.tryTake([volumeId], "a call")!;
+  dropped(node);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+  assert.equal(node.stagingState!.device!.uniqueId, "a".repeat(32));
+  release();
+  await watch.check();
+  assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
+});
+
+Deno.test("a volume that is in a later epoch by now is not connected again", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  node.offered = () => [later];
+  await watch.check();
+  assert.equal(node.device.connected, false);
+  assert.equal(node.mapper.write(name), "waits");
+});
+
+Deno.test("a connection that is made anew while the volume is unstaged does not stay", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  node.offered = () => [nqn];
+  node.after = (step) => {
+    if (step !== "connect") return;
+    node.mapper.maps.clear();
+    node.paths.nodes.delete(`/state/volumes/${volumeId}.json`);
+    node.table = [];
+  };
+  await watch.check();
+  assert.equal(node.device.connected, false);
+});
+
+Deno.test("a volume that hangs keeps no other from being looked at, and the watch ends when it is stopped", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  let asked = 0;
+  node.offered = () => {
+    asked++;
+    return new Promise(() => {});
+  };
+  watch.start();
+  await node.clock.advance(5_000);
+  dropped(node);
+  node.device.connected = true;
+  assert.equal(asked, 1, "nothing is piled up on what hangs");
+  await watch.stop();
+  assert.equal(node.table.some(({ mountPoint }) => mountPoint === targetPath), true);
+});
