@@ -146,7 +146,6 @@ export class LayerWatch {
     reads: OfferedReads,
     context: CallContext,
   ): Promise<void> {
-    const { deps } = this.#options;
     const stagingState = await this.#stateOf(map);
     if (stagingState === undefined) {
       this.#settled.add(map.uuid);
@@ -156,16 +155,17 @@ export class LayerWatch {
     const restored = await this.#restore({ map, isStalled, stagingState, reads }, context);
     if (restored.state === "ready") {
       if (await this.#adopt(stagingState, restored.uniqueId)) this.#settled.add(map.uuid);
-      this.#recovered(map, restored.isRestored);
-      return;
-    }
-    this.#say(map, restored.why);
+      if (!restored.isRestored) return this.#recovered(map);
+      // Only the next look shows whether anything goes on there.
+      this.#say(map, "its device is there, and what was begun is tried again");
+    } else this.#say(map, restored.why);
     if (restored.state === "ended") this.#ended.add(map.uuid);
-    if (restored.state !== "waiting" || !this.#isOverdue(map, stagingState.layer!)) return;
-    deps.notes?.warn(
-      "giving up a volume whose device was away for longer than its ctrlLossTmo",
-      this.#names(map),
-    );
+    else if (this.#isOverdue(map, stagingState.layer!)) await this.#giveUp(map, context);
+  }
+
+  async #giveUp(map: DeviceMap, context: CallContext): Promise<void> {
+    const { deps } = this.#options;
+    deps.notes?.warn("giving up a volume that has waited for longer than its ctrlLossTmo", this.#names(map));
     await deps.maps!.endQueueing(map, context);
     this.#ended.add(map.uuid);
   }
@@ -236,11 +236,11 @@ export class LayerWatch {
     return true;
   }
 
-  #recovered(map: DeviceMap, isRestored = false): void {
-    const nowMs = this.#options.deps.clock.monotonicMs();
-    const { sinceMs = nowMs } = this.#troubles.get(map.uuid) ?? {};
-    if (!this.#troubles.delete(map.uuid) && !isRestored) return;
-    const waitedMs = Math.round(nowMs - sinceMs);
+  #recovered(map: DeviceMap): void {
+    const trouble = this.#troubles.get(map.uuid);
+    if (trouble === undefined) return;
+    this.#troubles.delete(map.uuid);
+    const waitedMs = Math.round(this.#options.deps.clock.monotonicMs() - trouble.sinceMs);
     this.#options.deps.notes?.info("what is written to a volume goes on", { ...this.#names(map), waitedMs });
   }
 

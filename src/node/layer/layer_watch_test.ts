@@ -66,7 +66,11 @@ for (const kind of ["ext4", "block"] as const) {
     assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
     assert.equal(node.stagingState!.device!.deviceNumber, "253:0");
     assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
-    assert.deepEqual(node.reported.slice(-1), ["what is written to a volume goes on"]);
+    await watch.check();
+    assert.deepEqual(node.reported.slice(-2), [
+      "what is written to a volume waits",
+      "what is written to a volume goes on",
+    ]);
   });
 
   Deno.test(`${kind} is connected again where the kernel has given the connection up`, async () => {
@@ -150,6 +154,27 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up aga
   await node.unpublish();
   await node.unstage();
   assert.equal(node.mapper.maps.size, 0);
+});
+
+Deno.test("a live device that fails every write is tried again until ctrlLossTmo, and reported once", async () => {
+  const { node, watch } = await inUse();
+  const before = node.reported.length;
+  for (let look = 0; look < 60; look++) {
+    node.mapper.maps.get(name)!.table!.failed = true;
+    assert.equal(node.mapper.write(name), "waits", String(look));
+    await watch.check();
+    await node.clock.advance(10_000);
+  }
+  await node.clock.advance(20_000);
+  node.mapper.maps.get(name)!.table!.failed = true;
+  node.mapper.write(name);
+  await watch.check();
+  node.mapper.maps.get(name)!.table!.failed = true;
+  assert.equal(node.mapper.write(name), "fails");
+  assert.deepEqual(node.reported.slice(before), [
+    "what is written to a volume waits",
+    "giving up a volume that has waited for longer than its ctrlLossTmo",
+  ]);
 });
 
 Deno.test("a restart of the node service takes up its own maps, counts anew, and leaves ended ones alone", async () => {
