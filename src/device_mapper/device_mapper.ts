@@ -26,8 +26,13 @@ export class DeviceMapper implements DeviceMaps {
 
   async obstacle(context: CallContext): Promise<string | undefined> {
     // The kernel loads the target's module for that, if it has one.
-    const result = await this.#run(["target-version", "multipath"], "multipath", context);
-    return result.code === 0 ? undefined : `the kernel has no dm-multipath: ${complaint(result)}`;
+    try {
+      const result = await this.#run(["target-version", "multipath"], "multipath", context);
+      return result.code === 0 ? undefined : `the kernel has no dm-multipath: ${complaint(result)}`;
+    } catch (error) {
+      if (VolumeError.is(error, "precondition")) return error.message; // There is no dmsetup.
+      throw error;
+    }
   }
 
   // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not

@@ -4,6 +4,7 @@ import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { call } from "../../tests/fakes/node_deps.ts";
 import { FakeProcesses } from "../../tests/fakes/processes.ts";
 import { rejectsWith } from "../../tests/fakes/volume_errors.ts";
+import { VolumeError } from "../volume/errors.ts";
 import type { ProvenDevice } from "../volume/ports/node_ports.ts";
 import { DeviceMapper } from "./device_mapper.ts";
 
@@ -71,6 +72,15 @@ Deno.test("make() is unavailable where the kernel has no such target, and leaves
   await rejectsWith(maps.make(identity, below("259:1"), call()), "unavailable");
   assert.match(await maps.obstacle(call()) ?? "", /no dm-multipath/);
   assert.equal(kernel.maps.size, 0);
+});
+
+Deno.test("obstacle() says so where there is no dmsetup, and says nothing where all is there", async () => {
+  const { maps, processes } = fake();
+  assert.equal(await maps.obstacle(call()), undefined);
+  processes.script = () => {
+    throw new VolumeError("precondition", "Cannot run dmsetup as it is not installed");
+  };
+  assert.match(await maps.obstacle(call()) ?? "", /not installed/);
 });
 
 Deno.test("reload() lets what waits go on, on another device and under the same number", async () => {

@@ -123,10 +123,7 @@ export class LayerWatch {
       });
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      const isNew = this.#say(map, textOf(error));
-      if (isNew && VolumeError.is(error, "identity-mismatch")) {
-        deps.events.occurred({ kind: "identity-mismatch" });
-      }
+      this.#say(map, textOf(error));
     } finally {
       this.#working.delete(uuid);
     }
@@ -152,7 +149,7 @@ export class LayerWatch {
       this.#say(map, "no state file knows of it: it is left as it is");
       return;
     }
-    const restored = await this.#restore({ map, isStalled, stagingState, reads }, context);
+    const restored = await this.#tryRestore({ map, isStalled, stagingState, reads }, context);
     if (restored.state === "ready") {
       if (await this.#adopt(stagingState, restored.uniqueId)) this.#settled.add(map.uuid);
       if (!restored.isRestored) return this.#recovered(map);
@@ -168,6 +165,20 @@ export class LayerWatch {
     deps.notes?.warn("giving up a volume that has waited for longer than its ctrlLossTmo", this.#names(map));
     await deps.maps!.endQueueing(map, context);
     this.#ended.add(map.uuid);
+  }
+
+  /** What is refused waits as what is away does: for a person, until `ctrlLossTmo` is over. */
+  async #tryRestore(waiting: WaitingMap, context: CallContext): Promise<Restored> {
+    try {
+      return await this.#restore(waiting, context);
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (!VolumeError.is(error)) throw error;
+      const isNew = this.#say(waiting.map, error.message);
+      const isMismatch = VolumeError.is(error, "identity-mismatch");
+      if (isNew && isMismatch) this.#options.deps.events.occurred({ kind: "identity-mismatch" });
+      return { state: "waiting", why: error.message };
+    }
   }
 
   /** An unstage may have come in between: then the connection that was made anew is nobody's. */

@@ -129,6 +129,9 @@ for (const [what, change] of mismatches) {
     assert.equal(node.mapper.write(name), "waits");
     assert.deepEqual(node.operations.filter((step) => step.startsWith("dmsetup")), []);
     assert.deepEqual(node.reported.slice(before), ["what is written to a volume waits"]);
+    await node.clock.advance(600_000);
+    await watch.check();
+    assert.equal(node.mapper.write(name), "fails");
     assert.deepEqual(node.events.reported.filter((each) => each === "identity mismatch"), [
       "identity mismatch",
     ]);
