@@ -56,6 +56,11 @@ export class SystemBlockDevices implements BlockDevices {
     );
   }
 
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async isReadOnly(device: ProvenDevice): Promise<boolean | undefined> {
+    return this.#isReadOnly(device);
+  }
+
   /** What the kernel says; undefined where it does not. */
   #isReadOnly(device: ProvenDevice): boolean | undefined {
     const flag = this.#files.readText(`/sys/dev/block/${device.deviceNumber}/ro`);

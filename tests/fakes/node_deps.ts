@@ -396,6 +396,7 @@ export class FakeNode {
         this.held.add(deviceNumber);
         return Promise.resolve(() => Promise.resolve(void this.held.delete(deviceNumber)));
       },
+      isReadOnly: ({ path }) => Promise.resolve(on(path).readOnly),
       holder: () => Promise.resolve(this.holder),
       layers: () => Promise.resolve(this.layers),
       isUnclaimed: (device) =>

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -84,11 +84,18 @@ async function proveOnMap(
  */
 async function assertSameContent(
   deps: NodeDeps,
-  { volumeId, kind, everMounted, filesystemUuid }: StagingState,
+  stagingState: StagingState,
   map: DeviceMap,
   below: ProvenDevice,
   context: CallContext,
 ): Promise<void> {
+  const { volumeId, kind, everMounted, filesystemUuid } = stagingState;
+  if (!wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(below) === true) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot use the device because it takes no writes: device=${below.path} volume=${volumeId}`,
+    );
+  }
   if (below.sizeBytes < map.sizeBytes) {
     throw new VolumeError(
       "identity-mismatch",

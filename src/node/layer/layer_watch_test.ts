@@ -138,6 +138,18 @@ for (const [what, change] of mismatches) {
   });
 }
 
+Deno.test("what waits to be written goes on waiting while what came back takes no writes", async () => {
+  const { node, watch } = await inUse();
+  dropped(node);
+  node.device.readOnly = true;
+  assert.equal(node.mapper.write(name), "waits");
+  await watch.check();
+  assert.equal(node.mapper.maps.get(name)!.table!.path, "7:3");
+  node.device.readOnly = false;
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+});
+
 Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up again", async () => {
   const { node, watch } = await inUse();
   givenUp(node);

@@ -269,6 +269,8 @@ export interface DeviceHolder {
 export interface BlockDevices {
   /** Sets the kernel's read-only flag of the device (BLKROSET). */
   setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void>;
+  /** Whether the kernel refuses writes to the device; undefined where it does not say. Starts no process. */
+  isReadOnly(device: ProvenDevice): Promise<boolean | undefined>;
   /**
    * Who has the device open: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
    * when provably nobody. A mount is not seen here.
