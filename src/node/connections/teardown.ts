@@ -4,7 +4,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { bindsOf, isOnBlockDevice, mountsAt, mountsOf } from "../mount_table.ts";
-import { findMap, removeMap, usedNode } from "../layer/maps.ts";
+import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -69,7 +69,7 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
 }
 
 /**
- * The NQNs of this volume that are connected, of whatever epoch: what is left to go by when there is no state file.
+ * The NQNs of this volume that are connected or that a map is left of, of whatever epoch: what is left to go by when there is no state file.
  */
 export async function connectedNqns(
   deps: NodeDeps,
@@ -77,10 +77,12 @@ export async function connectedNqns(
   context: CallContext,
 ): Promise<readonly string[]> {
   const own = `${deps.settings.nqnPrefix}:${encodeHandle(volumeId)}`;
-  const connected = await deps.connector.connected(context);
+  const mapped = await mappedNqn(deps, volumeId);
+  const connected = new Set(await deps.connector.connected(context));
+  if (mapped !== undefined) connected.add(mapped);
   // What has more parts is another router's, which may be called as this volume is.
   const isEpoch = (nqn: string) => nqn.startsWith(`${own}:`) && !nqn.slice(own.length + 1).includes(":");
-  return connected.filter((nqn) => nqn === own || isEpoch(nqn));
+  return [...connected].filter((nqn) => nqn === own || isEpoch(nqn));
 }
 
 /**

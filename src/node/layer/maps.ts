@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { mapName, mapUuid } from "../../volume/model/device_layer.ts";
+import { isOwnMapUuid, mapName, mapUuid, nqnOfMapUuid } from "../../volume/model/device_layer.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap, MapIdentity } from "../../volume/ports/device_maps.ts";
 import type { DeviceNode, FoundDevice } from "../../volume/ports/node_ports.ts";
@@ -20,6 +20,13 @@ export async function findMap(deps: NodeDeps, nqn: string): Promise<DeviceMap | 
   if (identity === undefined) return undefined;
   const map = await deps.maps!.find(identity.name);
   return map?.uuid === identity.uuid ? map : undefined;
+}
+
+/** The NQN that the volume's map is of, whatever its epoch; undefined when the volume has none. */
+export async function mappedNqn(deps: NodeDeps, volumeId: string): Promise<string | undefined> {
+  const map = await deps.maps?.find(mapName(volumeId));
+  if (map === undefined || !isOwnMapUuid(map.uuid)) return undefined;
+  return nqnOfMapUuid(map.uuid, deps.settings.nqnPrefix);
 }
 
 /**

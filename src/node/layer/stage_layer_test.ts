@@ -266,6 +266,36 @@ Deno.test("a map of the volume's name with another UUID is left alone", async ()
   assert.equal(node.device.connected, false);
 });
 
+Deno.test("a map is taken down whose state file and connection are gone, by an unstage or a stage of a later epoch", async () => {
+  for (const next of ["unstage", "stage"] as const) {
+    const node = new FakeNode();
+    await node.stage({ ...layered, capability: block });
+    node.paths.nodes.delete(`/state/volumes/${volumeId}.json`);
+    node.device.connected = false;
+    node.showDevices();
+    if (next === "unstage") {
+      await node.unstage();
+      nothingLeft(node);
+      continue;
+    }
+    const later = nqn.replace("1-0a0b0c0d", "2-0a0b0c0d");
+    node.devices.set(later, node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4" }));
+    await node.stage({ ...layered, capability: block }, { nqn: later, epoch: "2-0a0b0c0d" });
+    assert.equal(node.mapper.maps.get(name)!.uuid, "RDSCSI-pvc-1:2-0a0b0c0d");
+  }
+});
+
+Deno.test("a volume keeps its map when its StorageClass says none by now and the kernel has given the connection up", async () => {
+  const node = new FakeNode();
+  await node.stage({ ...layered, capability: block });
+  await node.publish({ capability: block });
+  node.device.connected = false;
+  node.showDevices();
+  await node.stage({ capability: block, volumeContext: { deviceLayer: "none" } });
+  assert.equal(node.mapper.write(name), "done");
+  assert.notEqual(node.stagingState!.layer, undefined);
+});
+
 Deno.test("a stage that fails at any step is undone, map and connection", async () => {
   await breakEachStep(
     () => Promise.resolve(new FakeNode()),
