@@ -7,7 +7,7 @@ import type { DeviceMap, DeviceMaps, MapIdentity, MapTable } from "../volume/por
 import type { ProvenDevice } from "../volume/ports/node_ports.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { mapDevices, mapNameOf, readMap } from "./maps_in_sys.ts";
-import { formatTable, parseTable } from "./table.ts";
+import { formatTable, isTable, parseTable } from "./table.ts";
 
 /** A map is changed in milliseconds; what takes longer waits for a device that is gone. */
 const changeMs = 20_000;
@@ -68,7 +68,7 @@ export class DeviceMapper implements DeviceMaps {
     }
     const table = formatTable(below.sizeBytes, below.deviceNumber);
     await this.#done(["create", name, "--uuid", uuid, "--table", table], name, "make the map", context);
-    return await this.#readBack(identity, below.deviceNumber, table, context);
+    return await this.#readBack(identity, below, below.sizeBytes, context);
   }
 
   async reload(
@@ -83,7 +83,7 @@ export class DeviceMapper implements DeviceMaps {
     await this.#done(["load", name, "--table", table], name, "reload the map", context);
     // Suspends, takes the table, and resumes, in one call of the kernel's: no end of this process leaves it suspended.
     await this.#done(["resume", "--noflush", "--nolockfs", name], name, "reload the map", context);
-    return await this.#readBack(map, below.deviceNumber, table, context);
+    return await this.#readBack(map, below, sizeBytes, context);
   }
 
   async endQueueing(map: DeviceMap, context: CallContext): Promise<void> {
@@ -130,18 +130,21 @@ export class DeviceMapper implements DeviceMaps {
   /** Done is what the kernel shows. */
   async #readBack(
     identity: MapIdentity,
-    below: string,
-    table: string,
+    { deviceNumber }: ProvenDevice,
+    sizeBytes: bigint,
     context: CallContext,
   ): Promise<DeviceMap> {
     const map = this.#find(identity.name);
     this.#assertSame(map, identity);
     const { stdout } = await this.#done(["table", identity.name], identity.name, "read the map", context);
-    const isRight = stdout.trim() === table && !map!.suspended && map!.below.join() === below;
+    const isRight = isTable(stdout, sizeBytes, deviceNumber) && !map!.suspended &&
+      map!.below.join() === deviceNumber;
     if (isRight) return map!;
     throw new VolumeError(
       "unavailable",
-      `Cannot use the map as it is not as it was made: map=${identity.name} wanted=${table} found=${stdout.trim()} ` +
+      `Cannot use the map as it is not as it was made: map=${identity.name} wanted=${
+        formatTable(sizeBytes, deviceNumber)
+      } found=${stdout.trim()} ` +
         `below=${map!.below.join()} suspended=${map!.suspended}`,
     );
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { formatTable, parseTable } from "./table.ts";
+import { formatTable, isTable, parseTable } from "./table.ts";
 
 const status = "0 409600 multipath 2 0 0 0 1 1 A 0 1 2 259:1 A 0 1";
 
@@ -16,6 +16,26 @@ Deno.test("parseTable() reads what formatTable() wrote, as the kernel answers it
     path: "259:1",
     failed: false,
   });
+});
+
+const measured =
+  "0 409600 multipath 4 queue_if_no_path retain_attached_hw_handler queue_mode bio 0 1 1 round-robin 0 1 1 259:1 1";
+
+Deno.test("isTable() takes what Linux 6.1 and 6.12 answer for what was asked for", () => {
+  assert.ok(isTable(`${measured}\n`, 409_600n * 512n, "259:1"));
+  assert.equal(parseTable(measured, status)?.queues, true);
+});
+
+Deno.test("isTable() refuses another path or size, request mode, and a map that does not queue", () => {
+  for (
+    const said of [
+      measured.replace("259:1", "259:11"),
+      measured.replace("409600", "409608"),
+      measured.replace("queue_mode bio", "queue_mode rq"),
+      measured.replace("queue_if_no_path ", ""),
+      "",
+    ]
+  ) assert.equal(isTable(said, 409_600n * 512n, "259:1"), false, said);
 });
 
 Deno.test("parseTable() sees the end of the queueing and a failed path", () => {

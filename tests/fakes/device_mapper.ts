@@ -152,6 +152,8 @@ export class FakeDeviceMapper {
 }
 
 function textOf({ sectors, path, queues }: FakeTable): string {
-  const features = queues ? "3 queue_if_no_path queue_mode bio" : "2 queue_mode bio";
+  // It keeps a hardware handler whether asked or not.
+  const own = "retain_attached_hw_handler queue_mode bio";
+  const features = queues ? `4 queue_if_no_path ${own}` : `3 ${own}`;
   return `0 ${sectors} multipath ${features} 0 1 1 round-robin 0 1 1 ${path} 1`;
 }
