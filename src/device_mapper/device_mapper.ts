@@ -16,6 +16,8 @@ const changeMs = 20_000;
 export class DeviceMapper implements DeviceMaps {
   readonly #processes: Processes;
   readonly #files: KernelFiles;
+  /** Whether the kernel was seen to have the target: it is not unloaded while there are maps, and else loaded again. */
+  #hasTarget = false;
   /** Where a map was seen last, by its name, so that not all devices are asked each time. */
   readonly #seen = new Map<string, string>();
 
@@ -25,10 +27,12 @@ export class DeviceMapper implements DeviceMaps {
   }
 
   async obstacle(context: CallContext): Promise<string | undefined> {
+    if (this.#hasTarget) return undefined;
     // The kernel loads the target's module for that, if it has one.
     try {
       const result = await this.#run(["target-version", "multipath"], "multipath", context);
-      return result.code === 0 ? undefined : `the kernel has no dm-multipath: ${complaint(result)}`;
+      this.#hasTarget = result.code === 0;
+      return this.#hasTarget ? undefined : `the kernel has no dm-multipath: ${complaint(result)}`;
     } catch (error) {
       if (VolumeError.is(error, "precondition")) return error.message; // There is no dmsetup.
       throw error;

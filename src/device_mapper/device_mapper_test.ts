@@ -76,11 +76,16 @@ Deno.test("make() is unavailable where the kernel has no such target, and leaves
 
 Deno.test("obstacle() says so where there is no dmsetup, and says nothing where all is there", async () => {
   const { maps, processes } = fake();
-  assert.equal(await maps.obstacle(call()), undefined);
+  const { script } = processes;
   processes.script = () => {
     throw new VolumeError("precondition", "Cannot run dmsetup as it is not installed");
   };
   assert.match(await maps.obstacle(call()) ?? "", /not installed/);
+  processes.script = script;
+  assert.equal(await maps.obstacle(call()), undefined);
+  const runs = processes.runs.length;
+  assert.equal(await maps.obstacle(call()), undefined);
+  assert.equal(processes.runs.length, runs, "what is there stays there");
 });
 
 Deno.test("reload() lets what waits go on, on another device and under the same number", async () => {

@@ -3,7 +3,6 @@ import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import type { NodeHandlers } from "../../csi/generated/csi/v1/Node.ts";
 import { nodeMethods } from "../../csi/services/node.ts";
 import { DeviceMapper } from "../../device_mapper/device_mapper.ts";
-import { withDeadline } from "../../async/deadline.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";
@@ -18,6 +17,7 @@ import { type Processes, SystemProcesses } from "../../host/processes.ts";
 import { libcSysfsWriter } from "../../host/sysfs_writer.ts";
 import { LoopConnector } from "../../loop/loop_connector.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
+import { reportMissingLayer } from "../../node/layer/choose_layer.ts";
 import { LayerWatch } from "../../node/layer/layer_watch.ts";
 import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
@@ -91,7 +91,7 @@ export async function openNode(
   const deps = { ...openNodeDeps(config, parts), notes: log };
   await deps.paths.makeFolder(config.stateDirectory, 0o700);
   const release = await haveState(config.stateDirectory, parts);
-  await sayMissingLayer(deps);
+  await reportMissingLayer(deps);
   const service = new NodeService(deps);
   await service.countStaged();
   const locks = new VolumeLocks();
@@ -118,24 +118,6 @@ export async function openNode(
     close: async () => void await Promise.all([watch.stop(), layerWatch.stop()]),
     release,
   };
-}
-
-/** How long the kernel may take to load a module, in milliseconds. */
-const layerMs = 10_000;
-
-/** A node without the device layer stages as if it was not asked for: it says so once. */
-async function sayMissingLayer({ maps, clock, notes, settings }: NodeDeps): Promise<void> {
-  if (maps === undefined || (settings.deviceLayer ?? "none") === "none") return;
-  const whole = { requestId: "layer", signal: new AbortController().signal, deadlineMs: Infinity };
-  const why = await withDeadline(
-    clock,
-    whole,
-    layerMs,
-    "look for the device layer",
-    (context) => maps.obstacle(context),
-  )
-    .catch((error) => String(error));
-  if (why !== undefined) notes?.warn("this node has no device layer", { setting: settings.deviceLayer, why });
 }
 
 /**
