@@ -97,6 +97,17 @@ Deno.test("a volume that was staged without a map stays so until it was unstaged
   assert.equal(node.table[0]!.deviceNumber, "253:0");
 });
 
+Deno.test("a volume that is staged without a map stays usable on a node that has to make maps by now and cannot", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.mapper.hasMultipath = false;
+  await node.stage(layered);
+  await node.publish();
+  await node.unpublish();
+  await node.unstage();
+  await rejectsWith(node.stage(layered), "precondition", /no dm-multipath/);
+});
+
 Deno.test("a volume that was staged with a map keeps it when its StorageClass says none", async () => {
   const node = await stagedNode();
   await node.stage({ volumeContext: { deviceLayer: "none" } });

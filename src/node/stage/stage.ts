@@ -96,7 +96,12 @@ async function withLayer(
   { connection, deviceLayer }: NodeParameters,
   context: CallContext,
 ): Promise<StagingState> {
-  if (!await choosesLayer(deps, stagingState.volumeId, deviceLayer, context)) return stagingState;
+  const { volumeId, nqn } = stagingState;
+  if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;
+  // What is connected is used as it is, with a map or without.
+  const isKnown = (await new StagingStore(deps).find(volumeId))?.nqn === nqn;
+  if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return stagingState;
+  if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return stagingState;
   const { digests: _digests, ...layer } = connection;
   // The kernel's own attempts decide how soon what waits goes on.
   return {
@@ -181,7 +186,6 @@ async function dropOlder(
   const difference = stagingDifference(stagingState, wanted);
   if (difference === undefined) {
     const same = { ...stagingState, addresses: publish.addresses, port: publish.port };
-    // What is connected is used as it is, with a map or without.
     if (connected.includes(publish.nqn) || isSameLayer(same, wanted)) return same;
     const { layer: _layer, ...rest } = same;
     return await stagingStore.write(wanted.layer === undefined ? rest : { ...rest, layer: wanted.layer });
