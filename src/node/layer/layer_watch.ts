@@ -16,6 +16,8 @@ import { type Restored, restorePath, type WaitingMap } from "./restore_path.ts";
 
 /** From the end of a look to the beginning of the next: what waits for a router goes on within seconds. */
 const intervalMs = 1_000;
+/** Longest from one attempt to bring a device back to the next, in milliseconds. */
+const maxPauseMs = 3_000;
 /** How long one volume may take in one look. */
 const volumeMs = 60_000;
 /** How many volumes are attended to at once. */
@@ -35,6 +37,8 @@ export interface LayerWatchOptions {
 interface Trouble {
   /** When it was seen first, by the clock that nobody sets. */
   readonly sinceMs: number;
+  /** When it was attended to last, by the same clock; undefined when it was not yet. */
+  attendedMs?: number;
   /** What was said of it last. */
   said?: string;
 }
@@ -55,6 +59,8 @@ export class LayerWatch {
   readonly #progress = new Map<string, string>();
   /** UUIDs of maps whose state file names the device that they are on. */
   readonly #settled = new Set<string>();
+  /** UUIDs of maps that no state file knows of: it is written before the map is made. */
+  readonly #unknown = new Set<string>();
   /** UUIDs of maps that do not queue any more. */
   readonly #ended = new Set<string>();
   readonly #atOnce = new Semaphore(maxAtOnce);
@@ -110,7 +116,7 @@ export class LayerWatch {
       this.#recovered(map);
       return;
     }
-    if (!isWell && this.#ended.has(uuid)) return;
+    if (this.#unknown.has(uuid) || (!isWell && (this.#ended.has(uuid) || this.#isTooSoon(uuid)))) return;
     this.#working.add(uuid);
     this.#settled.delete(uuid);
     this.#ended.delete(uuid);
@@ -145,8 +151,8 @@ export class LayerWatch {
   ): Promise<void> {
     const stagingState = await this.#stateOf(map);
     if (stagingState === undefined) {
-      this.#settled.add(map.uuid);
-      this.#say(map, "no state file knows of it: it is left as it is");
+      this.#unknown.add(map.uuid);
+      this.#options.deps.notes?.warn("a map that no state file knows of is left as it is", this.#names(map));
       return;
     }
     const restored = await this.#tryRestore({ map, isStalled, stagingState, reads }, context);
@@ -226,9 +232,22 @@ export class LayerWatch {
   }
 
   #forgetOthers(uuids: ReadonlySet<string>): void {
-    for (const kept of [this.#troubles, this.#progress, this.#settled, this.#ended]) {
+    for (const kept of [this.#troubles, this.#progress, this.#settled, this.#unknown, this.#ended]) {
       for (const uuid of kept.keys()) if (!uuids.has(uuid)) kept.delete(uuid);
     }
+  }
+
+  /** A router that is away for long is asked less often than one that has just gone. */
+  #isTooSoon(uuid: string): boolean {
+    const trouble = this.#troubles.get(uuid);
+    if (trouble === undefined) return false;
+    const nowMs = this.#options.deps.clock.monotonicMs();
+    if (trouble.attendedMs !== undefined) {
+      const pauseMs = Math.min(maxPauseMs, (trouble.attendedMs - trouble.sinceMs) / 20);
+      if (nowMs - trouble.attendedMs < pauseMs) return true;
+    }
+    trouble.attendedMs = nowMs;
+    return false;
   }
 
   #isOverdue({ uuid }: DeviceMap, { ctrlLossTmo = defaultCtrlLossTmo }: LayerSettings): boolean {

@@ -157,10 +157,10 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up aga
     throw new VolumeError("unavailable", "no route");
   };
   await watch.check();
-  await node.clock.advance(599_000);
+  await node.clock.advance(597_000);
   await watch.check();
   assert.equal(node.mapper.write(name), "waits");
-  await node.clock.advance(2_000);
+  await node.clock.advance(4_000);
   await watch.check();
   assert.equal(node.mapper.write(name), "fails");
   node.offered = () => [nqn];
@@ -204,6 +204,7 @@ Deno.test("a restart of the node service takes up its own maps, counts anew, and
   await restarted.watch.check();
   assert.equal(node.mapper.write(name), "waits");
   node.offered = () => [nqn];
+  await node.clock.advance(3_000);
   await restarted.watch.check();
   assert.equal(node.mapper.write(name), "done");
   await node.deps.maps!.endQueueing((await node.deps.maps!.find(name))!, call());
@@ -222,6 +223,9 @@ Deno.test("a map of no state file, and one of another prefix, are left alone", a
   node.mapper.maps.set("vg-x", { minor: 10, uuid: "LVM-x" });
   dropped(node);
   await watch.check();
+  await watch.check();
+  const reported = node.reported.filter((line) => line.startsWith("a map that no state file"));
+  assert.equal(reported.length, 1);
   assert.equal(node.mapper.write(name), "done");
   assert.equal(node.mapper.maps.get("rds-csi-pvc-9")!.table!.path, "7:3");
   assert.deepEqual(node.operations.filter((step) => step.startsWith("dmsetup")), [
@@ -255,6 +259,27 @@ Deno.test("a call that waits for the device keeps nobody from bringing it back; 
   release();
   await watch.check();
   assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
+});
+
+Deno.test("a router that is away for long is asked every few seconds", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  let asked = 0;
+  node.offered = () => {
+    asked++;
+    return [];
+  };
+  for (let second = 0; second < 100; second++) {
+    await watch.check();
+    await node.clock.advance(1_000);
+  }
+  assert.ok(asked > 30 && asked < 70, `asked=${asked}`);
+  node.offered = () => [nqn];
+  for (let second = 0; second < 3; second++) {
+    await node.clock.advance(1_000);
+    await watch.check();
+  }
+  assert.equal(node.mapper.write(name), "done");
 });
 
 Deno.test("a volume that is in a later epoch by now is not connected again", async () => {
