@@ -160,8 +160,8 @@ propertyTest(
           ]
             .includes(path)
         )
-      ).map(({ path }) => path);
-      // What lies in the volume's own folder goes with it.
+      ).map(({ path }) => path.replace(/\/disk\.img$/, ""));
+      // What lies in the volume's own folder goes with it, also where only its files are listed.
       const within = files.map(({ path }) => path).filter((path) =>
         own.some((one) => path === one || path.startsWith(`${one}/`))
       );
