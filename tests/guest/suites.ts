@@ -1,5 +1,6 @@
 import type { Suite } from "./kit/suite.ts";
 import { suite as demo } from "./suites/demo.ts";
+import { suite as deviceLayer } from "./suites/device_layer.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { suite as kill } from "./suites/kill.ts";
@@ -18,6 +19,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   sanity,
   kernel,
   identity,
+  device_layer: deviceLayer,
   kill,
   upgrade,
   two_nodes: twoNodes,

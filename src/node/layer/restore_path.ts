@@ -1,3 +1,4 @@
+import { poll } from "../../async/poll.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
@@ -7,6 +8,9 @@ import type { OfferedReads } from "../fencing/offered_reads.ts";
 import type { NodeDeps } from "../deps.ts";
 import { attachPath } from "./attach_path.ts";
 import { isOn } from "./maps.ts";
+
+/** How long the kernel may take to show a device that it was told to look for, in milliseconds. */
+const scanMs = 2_000;
 
 /** What became of a map that waits. */
 export type Restored =
@@ -75,5 +79,7 @@ async function bringBack(
   const found = await connector.find(nqn, context);
   if (found !== undefined) return found;
   await connector.rescan(nqn, context);
-  return await connector.find(nqn, context) ?? "its router does not show its device";
+  const deadlineMs = deps.clock.now() + scanMs;
+  const scanned = await poll(deps.clock, { ...context, deadlineMs }, () => connector.find(nqn, context));
+  return scanned ?? "its router does not show its device";
 }

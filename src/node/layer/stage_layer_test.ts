@@ -50,13 +50,15 @@ Deno.test("stage() makes the map before the file system, mounts the map, and say
   assert.equal(node.table[0]!.deviceNumber, "253:0");
   assert.equal(node.stagingState!.device!.deviceNumber, "253:0");
   assert.equal(node.stagingState!.device!.uniqueId, "a".repeat(32));
-  assert.deepEqual(node.stagingState!.layer, { reconnectDelay: 2 });
+  assert.deepEqual(node.stagingState!.layer, { reconnectDelay: 2, fastIoFailTmo: 1 });
 });
 
 Deno.test("stage() keeps in the state file what the connection was made with", async () => {
   const node = new FakeNode();
-  await node.stage({ volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600", reconnectDelay: "3" } });
-  assert.deepEqual(node.stagingState!.layer, { ctrlLossTmo: 600, reconnectDelay: 3 });
+  await node.stage({
+    volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600", reconnectDelay: "3", fastIoFailTmo: "2" },
+  });
+  assert.deepEqual(node.stagingState!.layer, { ctrlLossTmo: 600, reconnectDelay: 3, fastIoFailTmo: 2 });
 });
 
 Deno.test("a volume with a map is published, unpublished and unstaged, and nothing is left", async () => {

@@ -86,8 +86,13 @@ export async function stageVolume(
   });
 }
 
-/** In seconds. */
+/** How often the kernel tries to connect again, in seconds: what waits for that cannot go on sooner. */
 const layerReconnectDelay = 2;
+/**
+ * When the kernel's initiator hands back what it could not send, in seconds: before it connects again. It would send that
+ * to whatever the target shows then, before it has looked which namespace that is.
+ */
+const layerFastIoFailTmo = 1;
 
 /** What the connection is made with is kept where the node service makes it again by itself. */
 async function withLayer(
@@ -103,11 +108,8 @@ async function withLayer(
   if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return stagingState;
   if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return stagingState;
   const { digests: _digests, ...layer } = connection;
-  // The kernel's own attempts decide how soon what waits goes on.
-  return {
-    ...stagingState,
-    layer: { ...layer, reconnectDelay: layer.reconnectDelay ?? layerReconnectDelay },
-  };
+  const { reconnectDelay = layerReconnectDelay, fastIoFailTmo = layerFastIoFailTmo } = layer;
+  return { ...stagingState, layer: { ...layer, reconnectDelay, fastIoFailTmo } };
 }
 
 /**
