@@ -261,6 +261,26 @@ Deno.test("a call that waits for the device keeps nobody from bringing it back; 
   assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
 });
 
+Deno.test("a device that the kernel has dropped is looked for, and waited for while it is scanned", async () => {
+  const { node } = await inUse();
+  let isShown = false;
+  const { connector } = node.deps;
+  const find: typeof connector.find = async (nqn, context) =>
+    isShown ? await connector.find(nqn, context) : undefined;
+  const lock = { tryTake: () => () => {} };
+  const deps = { ...node.deps, connector: { ...connector, find } };
+  const watch = new LayerWatch({ deps, fencing: node.service.fencing, lock });
+  dropped(node);
+  const look = watch.check();
+  await node.clock.advance(50);
+  assert.deepEqual(node.operations, ["rescan"]);
+  assert.equal(node.mapper.write(name), "waits");
+  isShown = true;
+  await node.clock.advance(1_000);
+  await look;
+  assert.equal(node.mapper.write(name), "done");
+});
+
 Deno.test("a router that is away for long is asked every few seconds", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
