@@ -90,6 +90,11 @@ export class DeviceMapper implements DeviceMaps {
     return await this.#readBack(map, below, sizeBytes, context);
   }
 
+  async failPath({ name, below: [path] }: DeviceMap, context: CallContext): Promise<void> {
+    if (path === undefined || path === "gone") return;
+    await this.#done(["message", name, "0", "fail_path", path], name, "fail the path of the map", context);
+  }
+
   async endQueueing(map: DeviceMap, context: CallContext): Promise<void> {
     const { name } = map;
     const there = this.#find(name);

@@ -134,6 +134,16 @@ Deno.test("reload() is unavailable when the kernel shows another table than was 
   await rejectsWith(maps.reload(map, below("259:2"), map.sizeBytes, call()), "unavailable");
 });
 
+Deno.test("failPath() has writes wait although the device is there, until the map is reloaded", async () => {
+  const { kernel, maps } = fake();
+  const map = await maps.make(identity, below("259:1"), call());
+  await maps.failPath(map, call());
+  assert.equal(kernel.write(identity.name), "waits");
+  assert.equal((await maps.table(map, call())).failed, true);
+  await maps.reload(map, below("259:1"), map.sizeBytes, call());
+  assert.equal(kernel.write(identity.name), "done");
+});
+
 Deno.test("endQueueing() has what waits fail, and table() says so", async () => {
   const { kernel, maps } = fake();
   const map = await maps.make(identity, below("259:1"), call());

@@ -88,7 +88,8 @@ export class FakeDeviceMapper {
         delete map.inactive;
         return 0;
       case "message":
-        map.table!.queues = false;
+        if (rest.includes("fail_path")) map.table!.failed = rest.at(-1) === map.table!.path;
+        else map.table!.queues = false;
         return 0;
       case "table":
         return { stdout: map.table === undefined ? "" : `${textOf(map.table)}\n` };

@@ -280,6 +280,13 @@ export class FakeNode {
           get(nqn)?.connected === true ? [{ nqn, ...this.connection, ...this.connections.get(nqn) }] : [],
         ),
       offered: async (at) => await this.offered(at),
+      live: () =>
+        Promise.resolve(
+          new Set([...this.devices].flatMap(([nqn, { connected }]) => {
+            const { state } = { ...this.connection, ...this.connections.get(nqn) };
+            return connected && state === "live" ? [nqn] : [];
+          })),
+        ),
       connected: () =>
         Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
     };

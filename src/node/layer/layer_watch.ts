@@ -59,6 +59,8 @@ export class LayerWatch {
   readonly #progress = new Map<string, string>();
   /** UUIDs of maps whose state file names the device that they are on. */
   readonly #settled = new Set<string>();
+  /** UUIDs of maps whose path was made to fail when its connection was not live: it has to be loaded again. */
+  readonly #wasAway = new Set<string>();
   /** UUIDs of maps that no state file knows of: it is written before the map is made. */
   readonly #unknown = new Set<string>();
   /** UUIDs of maps that do not queue any more. */
@@ -86,8 +88,11 @@ export class LayerWatch {
   async check(): Promise<void> {
     const all = await this.#options.deps.maps!.list();
     this.#forgetOthers(new Set(all.map(({ uuid }) => uuid)));
-    const reads = this.#options.fencing.newReads();
-    await Promise.all(all.map((map) => this.#checkOne(map, reads)));
+    if (all.length === 0) return;
+    const { deps, fencing } = this.#options;
+    const whole = { requestId: "layer", signal: this.#stop.signal, deadlineMs: Infinity };
+    const [live, reads] = [await deps.connector.live(whole), fencing.newReads()];
+    await Promise.all(all.map((map) => this.#checkOne(map, live, reads)));
   }
 
   /** A volume that hangs delays no other: the next look begins without it. */
@@ -107,11 +112,14 @@ export class LayerWatch {
     await Promise.all(looks);
   }
 
-  async #checkOne(map: DeviceMap, reads: OfferedReads): Promise<void> {
+  async #checkOne(map: DeviceMap, live: ReadonlySet<string>, reads: OfferedReads): Promise<void> {
     const { uuid } = map;
     if (this.#working.has(uuid)) return;
     const isStalled = this.#isStalled(map);
-    const isWell = map.below.length === 1 && map.below[0] !== "gone" && !map.suspended && !isStalled;
+    const isLive = live.has(this.#names(map).nqn);
+    if (!isLive) this.#wasAway.add(uuid);
+    const isWell = map.below.length === 1 && map.below[0] !== "gone" && !map.suspended && !isStalled &&
+      !this.#wasAway.has(uuid);
     if (isWell && this.#settled.has(uuid)) {
       this.#recovered(map);
       return;
@@ -125,7 +133,8 @@ export class LayerWatch {
     const whole = { requestId: `layer-${map.name}`, signal: this.#stop.signal, deadlineMs: Infinity };
     try {
       await withDeadline(clock, whole, volumeMs, `look at the map ${map.name}`, async (context) => {
-        await this.#atOnce.run(context, clock, () => this.#attend(map, isStalled, reads, context));
+        const seen = { isLive, isStalled: isStalled || this.#wasAway.has(uuid) };
+        await this.#atOnce.run(context, clock, () => this.#attend(map, seen, reads, context));
       });
     } catch (error) {
       if (this.#stop.signal.aborted) return;
@@ -145,19 +154,23 @@ export class LayerWatch {
 
   async #attend(
     map: DeviceMap,
-    isStalled: boolean,
+    { isLive, isStalled }: { readonly isLive: boolean; readonly isStalled: boolean },
     reads: OfferedReads,
     context: CallContext,
   ): Promise<void> {
+    const { deps } = this.#options;
     const stagingState = await this.#stateOf(map);
     if (stagingState === undefined) {
       this.#unknown.add(map.uuid);
-      this.#options.deps.notes?.warn("a map that no state file knows of is left as it is", this.#names(map));
+      deps.notes?.warn("a map that no state file knows of is left as it is", this.#names(map));
       return;
     }
+    // The kernel would send what is written after a reconnect before it has looked which namespace is there.
+    if (!isLive && !this.#troubles.has(map.uuid)) await deps.maps!.failPath(map, context);
     const restored = await this.#tryRestore({ map, isStalled, stagingState, reads }, context);
     if (restored.state === "ready") {
       if (await this.#adopt(stagingState, restored.uniqueId)) this.#settled.add(map.uuid);
+      this.#wasAway.delete(map.uuid);
       if (!restored.isRestored) return this.#recovered(map);
       // Only the next look shows whether anything goes on there.
       this.#say(map, "its device is there, and what was begun is tried again");
@@ -232,7 +245,9 @@ export class LayerWatch {
   }
 
   #forgetOthers(uuids: ReadonlySet<string>): void {
-    for (const kept of [this.#troubles, this.#progress, this.#settled, this.#unknown, this.#ended]) {
+    for (
+      const kept of [this.#troubles, this.#progress, this.#settled, this.#wasAway, this.#unknown, this.#ended]
+    ) {
       for (const uuid of kept.keys()) if (!uuids.has(uuid)) kept.delete(uuid);
     }
   }
@@ -274,7 +289,7 @@ export class LayerWatch {
     this.#options.deps.notes?.info("what is written to a volume goes on", { ...this.#names(map), waitedMs });
   }
 
-  #names({ name, uuid }: DeviceMap): Readonly<Record<string, string>> {
+  #names({ name, uuid }: DeviceMap): { readonly map: string; readonly nqn: string } {
     return { map: name, nqn: nqnOfMapUuid(uuid, this.#options.deps.settings.nqnPrefix) };
   }
 }

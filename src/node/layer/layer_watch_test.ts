@@ -171,6 +171,23 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up aga
   assert.equal(node.mapper.maps.size, 0);
 });
 
+Deno.test("an idle volume writes nothing after a reconnect before its device was proven", async () => {
+  const { node, watch } = await inUse();
+  node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
+  await watch.check();
+  node.connections.clear();
+  assert.equal(node.mapper.write(name), "waits");
+  node.device.filesystemUuid = "u-2";
+  await watch.check();
+  assert.equal(node.mapper.write(name), "waits");
+  node.device.filesystemUuid = "u-1";
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+  const before = node.operations.length;
+  await watch.check();
+  assert.equal(node.operations.length, before);
+});
+
 Deno.test("a live device that fails every write is tried again until ctrlLossTmo, and reported once", async () => {
   const { node, watch } = await inUse();
   const before = node.reported.length;

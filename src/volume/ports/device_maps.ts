@@ -52,6 +52,8 @@ export interface DeviceMaps {
    * back. Throws `unavailable` when the kernel does not do it; the map is then as it was.
    */
   reload(map: DeviceMap, below: ProvenDevice, sizeBytes: bigint, context: CallContext): Promise<DeviceMap>;
+  /** What is written waits from now on, until the map is reloaded. OK when it does already. */
+  failPath(map: DeviceMap, context: CallContext): Promise<void>;
   /** What waits for a path fails now, and later I/O fails while there is none. OK when it is so already. */
   endQueueing(map: DeviceMap, context: CallContext): Promise<void>;
   /** Removes the map. OK when it is gone. Throws `in-use` while it is mounted or open. */

@@ -108,6 +108,8 @@ export interface Connector {
   offered(at: TargetAddress, context: CallContext): Promise<readonly string[]>;
   /** NQNs of this driver's prefix that are connected now, in any state. */
   connected(context: CallContext): Promise<readonly string[]>;
+  /** Those of them that have a path which is live. Each path is read once, however many there are. */
+  live(context: CallContext): Promise<ReadonlySet<string>>;
 }
 
 /** One line of /proc/self/mountinfo. */

@@ -8,7 +8,7 @@ export const suite: Suite = {
     "writers behind a device layer wait for a router that reboots, and lose nothing; fenced ones never write again",
   limitMinutes: 20,
   run: async (bench) => {
-    for (const options of [{ kernel: "backports" }, { kernel: "stable" }, { multipath: false }] as const) {
+    for (const options of [{ kernel: "stable" }, { kernel: "backports" }, { multipath: false }] as const) {
       const guest = await bench.guest({ memoryMiB: 2048, ...options });
       const groups = "multipath" in options ? ["reboots"] : ["reboots", "refusals"];
       await bench.inside(guest, tests, groups);
