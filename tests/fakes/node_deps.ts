@@ -39,6 +39,8 @@ export interface FakeDevice {
   content: "blank" | "garbage" | FilesystemType | "btrfs";
   /** Of its file system. */
   filesystemUuid?: string;
+  /** What the kernel has read of it before, and answers until it is told to read it anew. */
+  readAs?: "blank" | undefined;
   complete: boolean;
   /** Whether its file system's log has to be replayed. */
   dirty: boolean;
@@ -368,7 +370,12 @@ export class FakeNode {
   #filesystems(): Filesystems {
     const on = (path: string) => this.#deviceAt(path);
     return {
-      probe: (device, context) => this.#do("probe", context, () => probeOf(on(device.path))),
+      probe: (device, context) =>
+        this.#do("probe", context, () => {
+          const { readAs, ...rest } = on(device.path);
+          const isCached = readAs !== undefined && device.path === rest.path;
+          return probeOf(isCached ? { ...rest, content: readAs } : rest);
+        }),
       isComplete: (device, _type, context) => this.#do("isComplete", context, () => on(device.path).complete),
       logState: (device, _type, context) =>
         this.#do("logState", context, () => ({ state: on(device.path).dirty ? "dirty" : "clean" })),
@@ -404,6 +411,11 @@ export class FakeNode {
         return Promise.resolve(() => Promise.resolve(void this.held.delete(deviceNumber)));
       },
       isReadOnly: ({ path }) => Promise.resolve(on(path).readOnly),
+      forgetReads: ({ path }, context) =>
+        this.#do("forgetReads", context, () => {
+          const device = on(path);
+          device.readAs = undefined;
+        }),
       holder: () => Promise.resolve(this.holder),
       layers: () => Promise.resolve(this.layers),
       isUnclaimed: (device) =>

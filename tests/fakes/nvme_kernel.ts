@@ -62,6 +62,7 @@ export class FakeNvmeKernel {
     return {
       setReadOnly: () => Promise.resolve(),
       isReadOnly: () => Promise.resolve(false),
+      forgetReads: () => Promise.resolve(),
       holder: (device) => {
         const description = openBy.get(device.deviceNumber);
         return Promise.resolve(description === undefined ? undefined : { certain: true, description });

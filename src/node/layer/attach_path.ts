@@ -104,6 +104,8 @@ async function assertSameContent(
     );
   }
   if (kind === "block" || !everMounted) return;
+  // The map has kept the device open since before there was a file system on it.
+  await deps.devices.forgetReads(below, context);
   const { signature } = await deps.filesystems.probe(below, context);
   const isSame = signature.state === "found" && signature.type === kind &&
     (filesystemUuid === undefined || signature.uuid === filesystemUuid);

@@ -34,7 +34,8 @@ function watching(node: FakeNode): Watched {
 async function inUse(kind: "ext4" | "block" = "ext4"): Promise<Watched> {
   const node = new FakeNode();
   const capability = kind === "block" ? { capability: block } : {};
-  Object.assign(node.device, { uniqueId: "a".repeat(32), filesystemUuid: "u-1" });
+  // The kernel looked for partitions when the device appeared, before there was a file system.
+  Object.assign(node.device, { uniqueId: "a".repeat(32), filesystemUuid: "u-1", readAs: "blank" });
   await node.stage({ ...layered, ...capability });
   await node.publish(capability);
   const watched = watching(node);

@@ -271,6 +271,11 @@ export interface DeviceHolder {
 export interface BlockDevices {
   /** Sets the kernel's read-only flag of the device (BLKROSET). */
   setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void>;
+  /**
+   * Has the kernel read the device anew: what it once read of it stays in its memory for as long as anybody, such as a
+   * map, has the device open. Throws `unavailable` when that cannot be done.
+   */
+  forgetReads(device: ProvenDevice, context: CallContext): Promise<void>;
   /** Whether the kernel refuses writes to the device; undefined where it does not say. Starts no process. */
   isReadOnly(device: ProvenDevice): Promise<boolean | undefined>;
   /**

@@ -35,7 +35,7 @@ const provenOnly: {
   },
   mounts: { mountDevice: true, bindFolder: true, bindDevice: true },
   maps: { make: true, reload: true },
-  devices: { setReadOnly: true, isReadOnly: true },
+  devices: { setReadOnly: true, isReadOnly: true, forgetReads: true },
 };
 
 /** Never called: nobody but the proof makes a proven device, says the compiler. */
