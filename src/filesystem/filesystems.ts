@@ -96,6 +96,12 @@ export class SystemFilesystems implements Filesystems {
     };
     const result = await this.#processes.run("e2fsck", options);
     if (result.code === 0 || result.code === 1) return;
+    if (result.code === 8 && / is (?:in use|mounted)\.$/m.test(result.stdout + result.stderr)) {
+      throw new VolumeError(
+        "in-use",
+        `Cannot check the file system as its device is in use: device=${device.path}: ${complaint(result)}`,
+      );
+    }
     // 4: errors were left. Without it the check did not come to its end (in use, killed, no superblock, …), which may pass.
     const needsRepair = (result.code & 4) !== 0;
     throw new VolumeError(

@@ -156,6 +156,11 @@ for (
   });
 }
 
+Deno.test("check() throws in-use when e2fsck -p finds the device in use", async () => {
+  const { filesystems } = deps(() => ({ code: 8, stdout: "/dev/loop3 is in use.\n", stderr: "aborting.\n" }));
+  await assert.rejects(filesystems.check(device, "ext4", context), refusal("in-use", /device=\/dev\/loop3/));
+});
+
 Deno.test("check() runs nothing for xfs", async () => {
   const { processes, filesystems } = deps(() => 1);
   await filesystems.check(device, "xfs", context);

@@ -132,17 +132,31 @@ function temporaryOf(path: string): string {
   return `${path}.new`;
 }
 
+/** @throws {VolumeError} unavailable when the system does not take it, as on a full disk; the older file stays then */
 async function replaceFile(path: string, text: string, mode: number): Promise<void> {
   const temporary = temporaryOf(path);
-  const file = await createNew(temporary, mode);
+  try {
+    await writeNew(temporary, text, mode);
+    await Deno.rename(temporary, path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    // Only what the system says has a number.
+    if (!(error instanceof Error) || !/\(os error [0-9]+\)/.test(error.message)) throw error;
+    throw new VolumeError("unavailable", `Cannot write ${path}: ${error.message}`, { cause: error });
+  }
+}
+
+async function writeNew(path: string, text: string, mode: number): Promise<void> {
+  const file = await createNew(path, mode);
   try {
     await writeAll(file, new TextEncoder().encode(text));
     await file.sync();
+  } catch (error) {
+    await removeIfThere(path); // It holds room that may be short.
+    throw error;
   } finally {
     file.close();
   }
-  await Deno.rename(temporary, path);
-  await syncFolder(dirname(path));
 }
 
 async function removeEmptyFolder(path: string): Promise<void> {

@@ -15,6 +15,7 @@ import {
   type RawAttachment,
   type RawCsiNode,
   type RawNode,
+  type VolumeAttachment,
 } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
@@ -65,9 +66,8 @@ export class KubernetesDetachedNodes implements DetachedNodes {
       nodeId !== undefined && nodeDigest(nodeId) === detached.nodeDigest ? [name] : []
     );
     const [name] = nodeNames;
-    const isAttached = attachments.some(({ deleting, nodeName, volumeName, inlineHandle }) =>
-      !deleting && nodeName === name && (volumeName === volume.name || inlineHandle === volumeId)
-    );
+    const onNode = attachments.filter(({ deleting, nodeName }) => !deleting && nodeName === name);
+    const isAttached = await this.#isAmong(onNode, volumeId, signal);
     return reasonAgainstDetached(detached, {
       nodeNames,
       // Last, so that it is no older than the attachments.
@@ -76,6 +76,22 @@ export class KubernetesDetachedNodes implements DetachedNodes {
       volumeInUse: `kubernetes.io/csi/${driverName}^${volumeId}`,
       nowSeconds: Math.floor(clock.now() / 1000),
     });
+  }
+
+  /** Several PersistentVolumes may name one volume; those that are not known yet are listed. */
+  async #isAmong(
+    attachments: readonly VolumeAttachment[],
+    volumeId: string,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { volumes } = this.#options;
+    const isKnown = ({ volumeName }: VolumeAttachment) =>
+      volumeName === undefined || volumes.all.some(({ name }) => name === volumeName);
+    if (!attachments.every(isKnown)) await volumes.list(signal);
+    const names = new Set(volumes.all.filter((one) => one.volumeId === volumeId).map(({ name }) => name));
+    return attachments.some(({ volumeName, inlineHandle }) =>
+      inlineHandle === volumeId || (volumeName !== undefined && names.has(volumeName))
+    );
   }
 
   async #node(name: string, signal: AbortSignal): Promise<ClusterNode | undefined> {

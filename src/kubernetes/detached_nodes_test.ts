@@ -77,6 +77,22 @@ Deno.test("a VolumeAttachment that is not being deleted says that the node may u
   });
 });
 
+Deno.test("a VolumeAttachment of any PersistentVolume of the volume counts, also of one that came since the last list", async () => {
+  await withCluster(async ({ api, reason }) => {
+    assert.equal(await reason(), undefined);
+    const volume = aPersistentVolume(volumeId);
+    api.put(volumesPath, { ...volume, metadata: { ...volume.metadata, name: "pv-2" } });
+    for (const persistentVolumeName of ["pv", "pv-2"]) {
+      const spec = { attacher: testDriver, nodeName: name, source: { persistentVolumeName } };
+      const attachment = { ...aVolumeAttachment("pvc-1", name), spec };
+      api.put(attachmentsPath, attachment);
+      assert.match(await reason() ?? "", /not being deleted/, persistentVolumeName);
+      api.delete(attachmentsPath, attachment.metadata.name);
+      assert.equal(await reason(), undefined);
+    }
+  });
+});
+
 Deno.test("a cluster that does not answer is a reason, and a cancelled call is none", async () => {
   await withCluster(async ({ api, reason }) => {
     api.rules = clusterRules.filter(({ resources }) => !resources.includes("nodes"));

@@ -158,7 +158,7 @@ nodeTest(
 );
 
 nodeTest(
-  "an unstage is refused while the file system is mounted in another mount namespace",
+  "an unstage is refused while the file system is mounted in another mount namespace, and a stage gives it back",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
     await node.stage(volume);
@@ -168,12 +168,39 @@ nodeTest(
     try {
       await output.read();
       await assert.rejects(node.unstage(volume), refusal("in-use", /exclusively/));
+      assert.deepEqual(mountsUnder(node.folder), []);
+      await node.stage(volume);
+      await node.publish(volume);
+      await node.unpublish(volume);
     } finally {
       holder.kill("SIGKILL");
       await holder.status;
       await output.cancel();
     }
     await untilReleased(() => node.unstage(volume));
+  },
+);
+
+nodeTest(
+  "a full disk under the state is told, and leaves nothing to mend once there is room",
+  async (node) => {
+    await run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", node.state);
+    try {
+      const volume = new TestVolume(node, "pvc-1", small);
+      await node.stage(volume);
+      await node.publish(volume);
+      const fill = await new Deno.Command("dd", { args: ["if=/dev/zero", `of=${node.state}/fill`] }).output();
+      assert.equal(fill.success, false);
+      const full = refusal("unavailable", /Cannot write \/.*\/volumes\/pvc-1\.json: No space left/);
+      await assert.rejects(node.unpublish(volume), full);
+      await assert.rejects(node.unstage(volume), full);
+      assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), ["pvc-1.json"]);
+      await Deno.remove(`${node.state}/fill`);
+      await node.unpublish(volume);
+      await node.unstage(volume);
+    } finally {
+      await run("umount", node.state);
+    }
   },
 );
 

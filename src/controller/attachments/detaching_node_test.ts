@@ -199,6 +199,24 @@ Deno.test("a third node is kept out while one that left may still write, until t
   assert.equal(disk().exported, true, "a new epoch knows of none that left");
 });
 
+Deno.test("a machine that cannot be told does not come back in the place of one that left and may still write", async () => {
+  const { deps, disk, unpublish, publish } = controller(undefined);
+  let machine: string | undefined = "0a0b0c0d";
+  Object.assign(deps, {
+    nodes: { isKnown: () => Promise.resolve(true), machineOf: () => Promise.resolve(machine) },
+  });
+  await unpublish("a");
+  await publish("a");
+  await unpublish("a");
+  assert.match(disk().comment, / u=ca978112@[0-9a-z]+\/0a0b0c0d /);
+  for (machine of [undefined, "ffffffff"]) {
+    await assert.rejects(publish("a"), refusal("published-elsewhere", /could not be shut out/), machine);
+  }
+  machine = "0a0b0c0d";
+  await publish("a");
+  assert.doesNotMatch(disk().comment, / u=/);
+});
+
 Deno.test("that a kubelet says it has given a volume up shortens no grace", async () => {
   const { store, deps, clock } = testController({ unexportGraceMs: 10_000 });
   Object.assign(deps, { detachedNodes: { reasonAgainst: () => Promise.resolve(undefined) } });

@@ -106,8 +106,15 @@ async function assertStillUnused(
   if (clusterView === undefined || kind === "unfinished-copy") return;
   const using = [...await clusterView.volumes(context), ...await clusterView.attachments(context)];
   const others = await clusterView.othersHandles(context);
-  const snapshots = isSnapshotId(id) ? await clusterView.snapshotHandles(context) : undefined;
-  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id) && !snapshots?.has(id)) return;
+  const snapshots = isSnapshotId(id) ? await clusterView.snapshotHandles(context) : new Set<string>();
+  if (snapshots === undefined) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot delete the snapshot as the cluster does not tell which snapshots it uses: id=${id}; one may be being made ` +
+        "right now: try again",
+    );
+  }
+  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id) && !snapshots.has(id)) return;
   throw new VolumeError(
     "precondition",
     `Cannot delete what was found as the cluster uses it by now: id=${id}`,

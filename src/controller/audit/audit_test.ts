@@ -262,6 +262,24 @@ Deno.test("deleteOrphan() keeps what the cluster uses by now, and what it does n
   assert.equal(test.store.disks.has(id), true);
 });
 
+Deno.test("deleteOrphan() keeps a snapshot while the cluster does not tell any more which ones it uses", async () => {
+  const test = audited();
+  const id = `snap-${"1".repeat(28)}`;
+  const path = `${testBase}/${id}.pvc-1.${(1).toString(36)}.n.${testCluster}`;
+  test.store.putImage(`${path}/disk.img`, gibibyte);
+  test.cluster.snapshots = [];
+  const { remove } = await findOne(test, "snapshot-without-object");
+  // An object without a handle, for which this snapshot may be being made.
+  test.cluster.snapshots = undefined;
+  await assert.rejects(remove(), refusal("unavailable", /which snapshots/));
+  test.cluster.snapshots = [id];
+  await assert.rejects(remove(), refusal("precondition", /uses it by now/));
+  assert.equal(test.store.allFiles.has(`${path}/disk.img`), true);
+  test.cluster.snapshots = [];
+  await remove();
+  assert.equal(test.store.allFiles.has(`${path}/disk.img`), false);
+});
+
 Deno.test("an audit loop deletes nothing of a cluster that most volumes are missing from, and says so", async () => {
   const test = audited();
   const ids: string[] = [];

@@ -50,7 +50,10 @@ export class ForgottenVolumes {
       !this.#known.has(volumeId);
   }
 
-  /** Releases the volume, whose lock is held, if it is forgotten and nobody uses it. It stays as it is otherwise. */
+  /**
+   * Releases the volume, whose lock is held, if it is forgotten and nobody uses it. It stays connected otherwise, and can be
+   * staged again: what a mount that cannot be seen from here keeps is found out only once its own is gone.
+   */
   async release(stagingState: StagingState, context: CallContext): Promise<void> {
     const { volumeId, stagingPath, published } = stagingState;
     if (!this.mayBe(stagingState)) return;

@@ -227,15 +227,30 @@ async function prepareFilesystem(
     case "reformat-interrupted":
       return await format(staging, stagingState, filesystem, { again: true, seenFree });
     case "mount-existing":
-      if (parameters.fsck === "preen" && !stagingState.readOnly) {
-        await deps.filesystems.check(await proveAgain(deps, device, context), filesystem, context);
-        context.signal.throwIfAborted();
-      }
+      if (parameters.fsck === "preen" && !stagingState.readOnly) await check(staging, filesystem);
       if (log !== undefined) await settleLog(staging, stagingState, filesystem, log);
       return await staging.stagingStore.write(
         toBeMounted({ ...stagingState, ...(mayBeUnfinished ? { mkfs: "done" as const } : {}) }, device, uuid),
       );
   }
+}
+
+/**
+ * Checks the file system, unless it is mounted in a mount namespace that is not seen from here, such as that of a container
+ * which has kept what was unmounted here: the kernel mounts that very one once more, and refuses what is in use otherwise.
+ */
+async function check(
+  { deps, device, context }: DeviceStaging,
+  filesystem: FilesystemType,
+): Promise<void> {
+  try {
+    await deps.filesystems.check(await proveAgain(deps, device, context), filesystem, context);
+  } catch (error) {
+    if (!VolumeError.is(error, "in-use")) throw error;
+    // An earlier check may have outlived its call.
+    if ((await deps.devices.holder(device, context))?.certain === true) throw error;
+  }
+  context.signal.throwIfAborted();
 }
 
 /** One state for the end of making it and the beginning of mounting it: nothing is decided otherwise in between. */

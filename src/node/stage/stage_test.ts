@@ -297,6 +297,18 @@ Deno.test("stage() checks a file system before it mounts it, unless that is off 
   assert.deepEqual(await checks({}, { readonly: "true" }), ["mountDevice"]);
 });
 
+Deno.test("stage() needs no check of a file system that is in use, unless a process has the device open", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  node.deps.filesystems.check = () => Promise.reject(new VolumeError("in-use", "Cannot check: in use"));
+  node.holder = { certain: true, description: "process 7 (e2fsck)" };
+  await assert.rejects(node.stage(), refusal("in-use", /Cannot check/));
+  assert.equal(node.operations.includes("mountDevice"), false);
+  node.holder = undefined;
+  await node.stage();
+  assert.equal(node.stagingState?.staged, true);
+});
+
 Deno.test("stage() of a read-only volume makes the device read-only first, and never grows it", async () => {
   const node = new FakeNode();
   node.device.content = "ext4";

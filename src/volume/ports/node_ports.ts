@@ -233,7 +233,12 @@ export interface Filesystems {
     options: FormatOptions,
     context: CallContext,
   ): Promise<void>;
-  /** Checks before a first mount; repairs only what is safe. Throws `precondition` with the command a person can run. */
+  /**
+   * Checks before a first mount; repairs only what is safe.
+   *
+   * @throws {VolumeError} precondition with the command a person can run; in-use when it could not begin for that;
+   * unavailable when it did not end
+   */
   check(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<void>;
   /** Grows a mounted file system to its device. */
   grow(
@@ -323,7 +328,11 @@ export interface Paths {
   /** Makes an empty file. OK when it is there. */
   makeFile(path: string, mode: number): Promise<void>;
   setMode(path: string, mode: number): Promise<void>;
-  /** Writes and syncs a small file in place of an older one, atomically. */
+  /**
+   * Writes and syncs a small file in place of an older one, atomically.
+   *
+   * @throws {VolumeError} unavailable when the system does not take it, as on a full disk
+   */
   writeFile(path: string, text: string, mode: number): Promise<void>;
   /** Undefined when there is none. */
   readFile(path: string): Promise<string | undefined>;

@@ -41,9 +41,12 @@ export function unfencedNode({ nodeId, sinceSeconds, machine }: Holder): Unfence
   return machine === undefined ? node : { ...node, machine };
 }
 
-/** Whether that is the node that has left, on the same machine as far as both are known. */
+/**
+ * Whether that is the node that has left. Where its machine is on record, one that cannot be told may be another machine of
+ * that name, beside which the one that left would go on writing.
+ */
 export function isSameNode(left: UnfencedNode, nodeId: string, machine: string | undefined): boolean {
-  return left.nodeDigest === nodeDigest(nodeId) && isSameMachine(left.machine, machine);
+  return left.nodeDigest === nodeDigest(nodeId) && (left.machine === undefined || left.machine === machine);
 }
 
 /**

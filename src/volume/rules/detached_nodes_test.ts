@@ -63,7 +63,13 @@ Deno.test("a node has not provably given a volume up that it held for an unknown
 Deno.test("isSameNode() knows a node by id and machine", () => {
   const left = unfencedNode(aHolder("a", { machine: "0a0b0c0d" }));
   assert.equal(isSameNode(left, "a", "0a0b0c0d"), true);
-  assert.equal(isSameNode(left, "a", undefined), true);
+  assert.equal(isSameNode(left, "a", undefined), false, "it may be another machine of that name");
+  assert.equal(
+    isSameNode(unfencedNode(aHolder("a")), "a", "0a0b0c0d"),
+    true,
+    "which one left is not on record",
+  );
+  assert.equal(isSameNode(unfencedNode(aHolder("a")), "a", undefined), true);
   assert.equal(isSameNode(left, "a", "ffffffff"), false);
   assert.equal(isSameNode(left, "b", "0a0b0c0d"), false);
 });

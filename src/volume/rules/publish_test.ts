@@ -345,7 +345,8 @@ Deno.test("decidePublish() lets only the node join that left and may still write
   assert.throws(() => join("c"), keptOut);
   assert.throws(() => join("c", { stillUnfenced: "it is away" }), keptOut);
   assert.throws(() => join("a", { machine: "ffffffff" }), keptOut);
-  for (const decision of [join("a"), join("a", { machine: "0a0b0c0d" }), join("c", { stillUnfenced: "" })]) {
+  assert.throws(() => join("a"), keptOut, "which machine has its name now cannot be told");
+  for (const decision of [join("a", { machine: "0a0b0c0d" }), join("c", { stillUnfenced: "" })]) {
     assert.equal(decision.action, "continue");
     assert.equal("unfenced" in (decision as { record: VolumeRecord }).record, false);
   }
