@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
 import { systemClock } from "../src/host/clock.ts";
 import { dial } from "../src/csi/server/client.ts";
 import { loadCsi } from "../src/csi/server/proto.ts";
 import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
 import { eventually } from "./support/cluster_stack.ts";
-import { create, gibibyte, post, publishRequest, snapshot } from "./support/controller_calls.ts";
+import { create, gibibyte, post, publishRequest, rejectsWith, snapshot } from "./support/controller_calls.ts";
 import { scaledClock } from "./fakes/scaled_clock.ts";
 import { freePort, startPart } from "./support/parts.ts";
 import { withoutBackend } from "./support/backend_label.ts";
@@ -59,7 +60,8 @@ Deno.test("a controller shows its pools and volumes as it saw them last, and a s
   const one = await create(stack, "one");
   const two = await create(stack, "two", { volumeCapabilities: [shared] });
   await create(stack, "three");
-  // What was added was read back. Counting may come a moment later.
+  // While there is ample room, a create reads no other disk. Counting may come a moment later.
+  await controller.call("ListVolumes", {});
   await eventually(async () => valueIn(await scrape(url), ofVolumes("volumes")) === 3);
   await controller.call("ControllerPublishVolume", publishRequest(one));
   for (const node of ["node-1", "node-2"]) {
@@ -67,6 +69,9 @@ Deno.test("a controller shows its pools and volumes as it saw them last, and a s
   }
   await snapshot(stack, "s", one);
   await controller.call("ListVolumes", {});
+  // A create for which there may be no room looks at everything, also at snapshots.
+  const capacityRange = { requiredBytes: String(1n << 50n) };
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "huge", { capacityRange }));
   const { availableCapacity } = await controller.call("GetCapacity", {});
   const { execs } = await stack.count();
   await eventually(async () => valueIn(await scrape(url), promised("snapshots")) === Number(gibibyte));

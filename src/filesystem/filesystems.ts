@@ -13,11 +13,10 @@ import type {
 } from "../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
+import { fillsDevice, superblockBytes } from "./fills_device.ts";
 import { readLogState } from "./log_state.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
 
-/** Bytes of the device that hold the primary superblock of xfs, whole blocks of any device. */
-const superblockBytes = 4096;
 /** `sb_inprogress`: 1 from mkfs.xfs's first write to its last (XFS Algorithms & Data Structures, "Superblocks"). */
 const xfsInProgressAt = 126;
 
@@ -118,6 +117,8 @@ export class SystemFilesystems implements Filesystems {
     mountPoint: string,
     context: CallContext,
   ): Promise<void> {
+    // The tools would say the same; but most stages find nothing to grow, and each tool takes its time.
+    if (await this.#fills(device, filesystem, context)) return;
     if (filesystem === "xfs") return await this.#finish("xfs_growfs", ["-d", mountPoint], device, context);
     const options = {
       args: [device.path],
@@ -134,6 +135,19 @@ export class SystemFilesystems implements Filesystems {
       `Cannot grow the file system${denied ? " as this process lacks CAP_SYS_RESOURCE" : ""}: ` +
         `device=${device.path}: ${complaint(result)}`,
     );
+  }
+
+  /** False when it cannot be read: then the tool tells why. */
+  async #fills(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean> {
+    const start = [{ offset: 0n, length: superblockBytes }];
+    try {
+      const [superblock] = await readParts(device, start, this.#reading, context);
+      return fillsDevice(superblock!, filesystem, device.sizeBytes);
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (VolumeError.is(error)) return false;
+      throw error;
+    }
   }
 
   async stats(mountPoint: string, context: CallContext): Promise<FilesystemStats> {

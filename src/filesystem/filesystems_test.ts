@@ -44,6 +44,17 @@ Deno.test("probe() reads the first and the last MiB directly", async () => {
   assert.deepEqual(processes.lines, ["blkid -p -o export -- /dev/loop3"]);
 });
 
+Deno.test("probe() reads no more of a device whose first MiB holds something", async () => {
+  const { files, filesystems } = deps(() => ({ stdout: "TYPE=ext4\n" }));
+  const offsets: bigint[] = [];
+  files.contents = (_, { offset, length }) => {
+    offsets.push(offset);
+    return new Uint8Array(length).fill(1);
+  };
+  const { blank } = await filesystems.probe(device, context);
+  assert.deepEqual([blank, offsets], [false, [0n]]);
+});
+
 const signatures: readonly [string, Scripted, unknown][] = [
   ["a type", { stdout: "DEVNAME=/dev/loop3\nTYPE=xfs\n" }, { state: "found", type: "xfs" }],
   ["a partition table", { stdout: "PTTYPE=gpt\n" }, { state: "found", type: "a gpt partition table" }],
@@ -211,3 +222,29 @@ Deno.test("parseStats() counts in bytes and inodes", () => {
 Deno.test("parseStats() throws unavailable for half an answer", () => {
   assert.throws(() => parseStats("4096 1000 400"), refusal("unavailable", /./));
 });
+
+for (
+  const [name, contents, lines] of [
+    ["runs no tool where the file system fills the device", () => filled(0n), []],
+    ["runs resize2fs where the device is larger", () => filled(1n), ["resize2fs /dev/loop3"]],
+    ["runs resize2fs where the superblock cannot be read", () => {
+      throw new VolumeError("unavailable", "injected");
+    }, ["resize2fs /dev/loop3"]],
+  ] as const
+) {
+  Deno.test(`grow() ${name}`, async () => {
+    const { filesystems, files, processes } = deps(() => 0);
+    files.contents = contents;
+    await filesystems.grow(device, "ext4", "/staging", context);
+    assert.deepEqual(processes.lines, lines);
+  });
+}
+
+/** The beginning of an ext4 with blocks of 1 KiB that leaves so many of them on the device. */
+function filled(left: bigint): Uint8Array {
+  const start = new Uint8Array(4096);
+  const view = new DataView(start.buffer, 1024);
+  view.setUint32(0x4, Number(device.sizeBytes / 1024n - left), true);
+  view.setUint16(0x38, 0xef53, true);
+  return start;
+}

@@ -29,6 +29,7 @@ async function best(act: () => Promise<unknown>, runs: number): Promise<number> 
 const image = `${basePath.slice(1)}/${slot}.img`;
 const lookups: readonly (readonly [name: string, command: string])[] = [
   ["print by slot", jsonCommand(`/disk print detail as-value where slot="${slot}"`)],
+  ["print by slot for people", `/disk print detail where slot="${slot}"`],
   ["find by slot", `:put [:len [/disk find where slot="${slot}"]]`],
   ["find by slot and comment", `:put [:len [/disk find where slot="${slot}" and comment=""]]`],
   ["find by slot or path", `:put [:len [/disk find where slot="x" or file-path="/${image}"]]`],
@@ -37,6 +38,7 @@ const lookups: readonly (readonly [name: string, command: string])[] = [
     "print by slot, part of the path or pool",
     jsonCommand(`/disk print detail as-value where slot="x" or file-path~"${slot}[.]im" or mounted`),
   ],
+  ["find by label", `:put [:len [/disk find where type="file" and fs-label="storage-pool-fs"]]`],
   ["set by find", `/disk set [find where slot="${slot}"] comment="x"`],
   ["find a file", `:put [:len [/file find where name="${image}"]]`],
   [
@@ -77,7 +79,7 @@ const changes: readonly (readonly [name: string, ...commands: string[]])[] = [
 async function run(type: Typing, commands: readonly string[]): Promise<void> {
   for (const command of commands) {
     const printed = await type(command);
-    assert.ok(printed === "" || /^[[0-9]/.test(printed), printed);
+    assert.ok(printed === "" || /^(?:[[0-9]|Flags: )/.test(printed), printed);
   }
 }
 

@@ -57,32 +57,31 @@ export interface Required {
   readonly limitBytes: number;
   /** What is counted, in one word for one of it. */
   readonly of: string;
+  /** Until here memory may grow: caches fill, the heap finds its size. @default {20000} */
+  readonly warmUp?: number;
+  /** Growth that is within what the heap breathes, for each one after the warm-up. @default {100} */
+  readonly maxSlopeBytes?: number;
 }
 
-/** Until here memory may grow: caches fill, the heap finds its size. */
-const WARM_UP = 20_000;
-
-/** Growth that is within what the heap breathes, for each one after the warm-up. */
-const MAX_SLOPE_BYTES = 100;
-
 /**
- * The requirement: after the first 20,000 the memory stays flat (the line fitted through the later samples rises by less
- * than 100 bytes each) and no sample is above the limit.
+ * The requirement: after the warm-up the memory stays flat (the line fitted through the later samples rises by less than so
+ * many bytes each) and no sample is above the limit.
  */
-export function judge(samples: readonly Sample[], { limitBytes, of }: Required): Result {
-  const later = samples.filter(({ done }) => done >= WARM_UP);
+export function judge(samples: readonly Sample[], required: Required): Result {
+  const { limitBytes, of, warmUp = 20_000, maxSlopeBytes = 100 } = required;
+  const later = samples.filter(({ done }) => done >= warmUp);
   const highest = Math.max(...samples.map(({ rssBytes }) => rssBytes));
   const peak = `highest ${(highest / 1e6).toFixed(1)} MB of ${limitBytes / 1e6}`;
   if (later.length < 3) {
     return {
       flat: highest <= limitBytes,
-      text: `${peak}; too few samples after ${WARM_UP} for a slope`,
+      text: `${peak}; too few samples after ${warmUp} for a slope`,
     };
   }
   const slope = slopeBytes(later);
   return {
-    flat: highest <= limitBytes && slope < MAX_SLOPE_BYTES,
-    text: `${peak}; ${slope.toFixed(0)} bytes a ${of} after ${WARM_UP}`,
+    flat: highest <= limitBytes && slope < maxSlopeBytes,
+    text: `${peak}; ${slope.toFixed(0)} bytes a ${of} after ${warmUp}`,
   };
 }
 

@@ -28,3 +28,11 @@ Deno.test("judge() judges a short run by its height alone and says so", () => {
   assert.equal(result.flat, true);
   assert.match(result.text, /too few/);
 });
+
+Deno.test("judge() takes the warm-up and the growth that it is given", () => {
+  const stages = { limitBytes: 150e6, of: "stage", warmUp: 2_000, maxSlopeBytes: 400 };
+  const rising = (bytes: number) =>
+    curve((n) => 70 + n * bytes / 1e6 / 10).map((s) => ({ ...s, done: s.done / 10 }));
+  assert.equal(judge(rising(300), stages).flat, true);
+  assert.equal(judge(rising(500), stages).flat, false);
+});

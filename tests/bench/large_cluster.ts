@@ -1,6 +1,6 @@
 // The memory of a controller with the Kubernetes client, thousands of volumes, and every loop that runs by itself.
 import { join } from "node:path";
-import { dial } from "../../src/csi/server/client.ts";
+import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
@@ -74,8 +74,8 @@ async function watch(
       await clients.identity.call("Probe", {}, 2_000).then(() => true, () => false)
     );
     while (listed < lists || rounds() < 3) {
-      const { entries } = await clients.controller.call("ListVolumes", {});
-      if (entries.length !== volumes) throw new Error(`listed ${entries.length} of ${volumes} volumes`);
+      const entries = await countListed(clients);
+      if (entries !== volumes) throw new Error(`listed ${entries} of ${volumes} volumes`);
       listed++;
       peakRssBytes = Math.max(peakRssBytes, await driver.residentBytes());
       if (systemClock.monotonicMs() > untilMs) throw new Error(`only ${rounds()} rounds, ${listed} lists`);
@@ -83,6 +83,17 @@ async function watch(
     return { volumes, lists: listed, rounds: rounds(), peakRssBytes };
   } finally {
     clients.close();
+  }
+}
+
+/** Lists all volumes, page by page; answers how many there are. */
+async function countListed({ controller }: CsiClients): Promise<number> {
+  let count = 0;
+  for (let startingToken = "";;) {
+    const { entries, nextToken } = await controller.call("ListVolumes", { startingToken });
+    count += entries.length;
+    if (nextToken === "") return count;
+    startingToken = nextToken;
   }
 }
 

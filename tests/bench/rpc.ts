@@ -48,7 +48,7 @@ export interface RpcBench {
   readonly nameOf?: (index: number) => string;
   /** Of the StorageClass. @default {none} */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** The RPCs that are called. @default {all} */
+  /** The RPCs that are called. @default {all but those of snapshots} */
   readonly rpcs?: readonly string[];
   /** Whether a call may fail: it is counted then. @default {false} */
   readonly mayFail?: boolean;
@@ -59,6 +59,9 @@ interface BenchVolume {
   readonly staging: string;
   readonly target: string;
   id: string;
+  /** Of its snapshot, and of the volume that is made from that. */
+  snapshotId: string;
+  restoredId: string;
   volumeContext: Record<string, string>;
   publishContext: Record<string, string>;
 }
@@ -70,6 +73,14 @@ const capability: VolumeCapability = {
   accessMode: { mode: "SINGLE_NODE_WRITER" },
 };
 const gibibyte = 1n << 30n;
+
+/** What is called only where `rpcs` names it: not every driver and not every pool can do it. */
+const whereAsked: readonly string[] = [
+  "CreateSnapshot",
+  "CreateVolume (restored)",
+  "DeleteVolume (restored)",
+  "DeleteSnapshot",
+];
 
 /** Takes as many volumes as asked through their lives, one RPC after the other, each `inFlight` at a time. */
 export async function measureRpcs(bench: RpcBench): Promise<RpcMeasurements[]> {
@@ -89,6 +100,8 @@ export async function sampleRpcs(bench: RpcBench): Promise<RpcSamples[]> {
     staging: `${bench.nodeFolder}/${i}/staging`,
     target: `${bench.nodeFolder}/${i}/target`,
     id: "",
+    snapshotId: "",
+    restoredId: "",
     volumeContext: {},
     publishContext: {},
   }));
@@ -97,7 +110,9 @@ export async function sampleRpcs(bench: RpcBench): Promise<RpcSamples[]> {
   }
   const samples: RpcSamples[] = [];
   for (const step of steps(bench)) {
-    if (bench.rpcs?.includes(step[0]) ?? true) samples.push(await sampleStep(bench, volumes, step));
+    if (bench.rpcs?.includes(step[0]) ?? !whereAsked.includes(step[0])) {
+      samples.push(await sampleStep(bench, volumes, step));
+    }
   }
   return samples;
 }
@@ -185,13 +200,41 @@ function onNode({ clients: { node } }: RpcBench): Step[] {
   ];
 }
 
-function afterNode({ clients: { controller }, nodeId }: RpcBench): Step[] {
+function afterNode(bench: RpcBench): Step[] {
+  const { clients: { controller }, nodeId } = bench;
   return [
     [
       "ControllerUnpublishVolume",
       ({ id }) => controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId }),
     ],
+    ...ofSnapshots(bench),
     ["DeleteVolume", ({ id }) => controller.call("DeleteVolume", { volumeId: id })],
+  ];
+}
+
+function ofSnapshots({ clients: { controller }, parameters = {} }: RpcBench): Step[] {
+  const snapshot = async (volume: BenchVolume) => {
+    const request = { name: `snapshot-of-${volume.name}`, sourceVolumeId: volume.id };
+    volume.snapshotId = (await controller.call("CreateSnapshot", request)).snapshot!.snapshotId;
+  };
+  const restore = async (volume: BenchVolume) => {
+    const response = await controller.call("CreateVolume", {
+      name: `restored-${volume.name}`,
+      capacityRange: { requiredBytes: String(2n * gibibyte) },
+      volumeCapabilities: [capability],
+      parameters,
+      volumeContentSource: { snapshot: { snapshotId: volume.snapshotId } },
+    });
+    volume.restoredId = response.volume!.volumeId;
+  };
+  return [
+    ["CreateSnapshot", snapshot],
+    ["CreateVolume (restored)", restore],
+    [
+      "DeleteVolume (restored)",
+      ({ restoredId }) => controller.call("DeleteVolume", { volumeId: restoredId }),
+    ],
+    ["DeleteSnapshot", ({ snapshotId }) => controller.call("DeleteSnapshot", { snapshotId })],
   ];
 }
 

@@ -38,6 +38,10 @@ const rpcs = [
   "ControllerPublishVolume",
   "ControllerExpandVolume",
   "ControllerUnpublishVolume",
+  "CreateSnapshot",
+  "CreateVolume (restored)",
+  "DeleteVolume (restored)",
+  "DeleteSnapshot",
   "DeleteVolume",
 ];
 

@@ -102,6 +102,39 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     ]);
     assert.equal(has(plain(bench).location.path), false);
   },
+  "adds a volume and shows it alone, and the pools without any": async (bench) => {
+    const { store, call, folder } = bench;
+    await addPlain(bench);
+    const second = plain(bench, "pvc-2");
+    const view = await store.view("pvc-2", "pvc-2.0a0b0c0d", call(), folder);
+    assert.deepEqual([view.volume, view.files.map(({ path }) => path)], [undefined, [folder]]);
+    const { after } = await store.addAlone(second, call());
+    assert.deepEqual([after.volume?.id, after.volume?.imagePath], ["pvc-2", second.location.path]);
+    const taken = await store.addAlone({ ...second, comment: "two" }, call());
+    assert.deepEqual(taken.after.volume, after.volume);
+    const { pools, upMs } = await store.state(call());
+    assert.deepEqual(pools, view.pools);
+    assert.ok(upMs >= view.upMs);
+  },
+  "adds what nobody looked for, only where nothing of it is there and its folder is": async (bench) => {
+    const { store, call, folder } = bench;
+    const unseen = (settleMs = 0) => ({ filePrefix, folder, settleMs });
+    await store.view("pvc-1", filePrefix, call(), folder);
+    const early = await store.addUnseen(plain(bench), unseen(Infinity), call());
+    assert.equal(early, undefined, "the router is not known to be up for so long");
+    const volume = async () => (await store.addUnseen(plain(bench), unseen(), call()))?.after.volume;
+    assert.equal(await volume(), undefined, "it has no folder");
+    const shown = await store.view("pvc-1", filePrefix, call(), folder);
+    assert.deepEqual([shown.volume, shown.files], [undefined, []]);
+    await add(bench, { ...plain(bench, "pvc-0"), makeFolder: { path: folder, label: undefined } });
+    assert.deepEqual([(await volume())?.comment, (await volume())?.id], ["one", "pvc-1"]);
+    const other = { ...plain(bench), comment: "two" };
+    const taken = await store.addUnseen(other, unseen(), call());
+    assert.deepEqual([taken?.after.volume?.comment, taken?.refusal], ["one", undefined]);
+    const slot = { ...other, id: "pvc-2" };
+    const shared = await store.addUnseen(slot, unseen(), call());
+    assert.deepEqual([shared?.after.volume, shared?.refusal], [undefined, undefined], "its image is used");
+  },
   "changes and removes nothing whose comment is another, and no image in use": async (bench) => {
     const { store, call } = bench;
     await addPlain(bench);

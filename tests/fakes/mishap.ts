@@ -1,3 +1,4 @@
+import type { StoredFile } from "../../src/volume/model/inventory.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
 
 /** The commands that a mishap can befall. */
@@ -23,4 +24,11 @@ export interface Mishap {
   readonly takesMs?: number;
   /** The router runs it only at `FakeVolumeStore.runLate()`. */
   readonly late?: boolean;
+}
+
+/** Cuts a byte off every copy that has not got its name yet. */
+export function cutCopies({ allFiles }: { readonly allFiles: Map<string, StoredFile> }): void {
+  for (const [path, file] of allFiles) {
+    if (path.endsWith(".part")) allFiles.set(path, { ...file, sizeBytes: file.sizeBytes - 1n });
+  }
 }

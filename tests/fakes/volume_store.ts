@@ -21,6 +21,8 @@ import type {
   NewSubvolume,
   NewVolume,
   StoredSubvolume,
+  Unseen,
+  UnseenAdd,
   VolumeChange,
   VolumeStore,
 } from "../../src/volume/ports/store.ts";
@@ -69,7 +71,7 @@ export class FakeVolumeStore implements VolumeStore {
 
   readonly #clock: FakeClock;
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
-  #late: (() => void)[] = [];
+  #late: Effect[] = [];
   #lingering: Reach[] = [];
   /** Copies in which the source changed, or that were not finished. */
   readonly #torn = new Set<string>();
@@ -152,7 +154,7 @@ export class FakeVolumeStore implements VolumeStore {
 
   /** Runs the commands that were held back. */
   runLate(): void {
-    for (const run of this.#late.splice(0)) run();
+    for (const run of this.#late.splice(0)) run(false);
   }
 
   /** NQNs under which somebody can write to an image right now. */
@@ -163,9 +165,11 @@ export class FakeVolumeStore implements VolumeStore {
     return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering.map((reach) => reach.nqn)])];
   }
 
-  async view(id: string, filePrefix: string, context: CallContext): Promise<VolumeView> {
+  async view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView> {
     await this.#read("view", id, context);
-    return this.#check(id, filePrefix);
+    const view = this.#check(id, filePrefix);
+    const own = this.tree.shown().filter(({ path }) => path === folder);
+    return { ...view, files: [...own, ...view.files] };
   }
 
   async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
@@ -178,6 +182,11 @@ export class FakeVolumeStore implements VolumeStore {
       foreign: wanted === undefined ? undefined : this.#foreign(wanted.id),
       files: this.tree.shown().filter(isShown),
     };
+  }
+
+  async state(context: CallContext): Promise<RouterState> {
+    await this.#read("state", "", context);
+    return this.#state();
   }
 
   async poolHealth(context: CallContext): Promise<readonly Pool[]> {
@@ -213,6 +222,27 @@ export class FakeVolumeStore implements VolumeStore {
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
     const refusal = await this.#mutate("add", volume.id, context, (half) => this.#add(volume, half));
     return { after: this.#list(), refusal };
+  }
+
+  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
+    const refusal = await this.#mutate("addAlone", volume.id, context, (half) => this.#add(volume, half));
+    return { after: this.#check(volume.id, undefined), refusal };
+  }
+
+  async addUnseen(
+    volume: NewVolume,
+    { filePrefix, folder, settleMs }: Unseen,
+    context: CallContext,
+  ): Promise<UnseenAdd | undefined> {
+    const { id } = volume;
+    if (this.#state().upMs < settleMs) return undefined;
+    const isSeen = () =>
+      this.#foreign(id) !== undefined || this.tree.holding(filePrefix).length > 0 ||
+      [...this.disks.values()].some((disk) => disk.id === id || disk.imagePath.includes(filePrefix)) ||
+      !this.tree.shown().some(({ path }) => path === folder);
+    const effect: Effect = (half) => isSeen() ? undefined : this.#add(volume, half);
+    const refusal = await this.#mutate("addUnseen", id, context, effect);
+    return { after: this.#check(id, undefined), refusal, isUnanswered: this.#late.includes(effect) };
   }
 
   async change(
@@ -310,7 +340,7 @@ export class FakeVolumeStore implements VolumeStore {
     if (mishap.takesMs !== undefined) await this.#clock.sleep(mishap.takesMs, context.signal);
     const runs = mishap.runs ?? mishap.refusal === undefined;
     let refusal = mishap.refusal;
-    if (mishap.late) this.#late.push(() => effect(false));
+    if (mishap.late) this.#late.push(effect);
     else if (runs !== false) refusal = effect(runs === "half") ?? refusal;
     mishap.after?.();
     if (this.#clock.now() > context.deadlineMs) throw new VolumeError("deadline", "Cannot wait any longer");
@@ -328,9 +358,7 @@ export class FakeVolumeStore implements VolumeStore {
     if (copied !== undefined && this.allFiles.has(location.path)) return undefined;
     if (copied !== undefined) this.#rename(copied.path, location.path, undefined);
     const there = this.allFiles.get(location.path);
-    if (sizeBytes === undefined) {
-      if (there === undefined) return undefined;
-    }
+    if (sizeBytes === undefined && there === undefined) return undefined;
     if (mark !== undefined && !this.tree.removeFolder(mark)) return undefined;
     if (this.refusesDisks) return "failure: no";
     if (!this.tree.hasFolderFor(location.path)) return "failure: no such directory";
@@ -468,12 +496,5 @@ export class FakeVolumeStore implements VolumeStore {
     const disk = this.disks.get(id);
     if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
     return disk;
-  }
-}
-
-/** Cuts a byte off every copy that has not got its name yet. */
-export function cutCopies({ allFiles }: FakeVolumeStore): void {
-  for (const [path, file] of allFiles) {
-    if (path.endsWith(".part")) allFiles.set(path, { ...file, sizeBytes: file.sizeBytes - 1n });
   }
 }

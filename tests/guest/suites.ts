@@ -8,6 +8,7 @@ import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
+import { suite as stageTime } from "./suites/stage_time.ts";
 import { suite as twoNodes } from "./suites/two_nodes.ts";
 import { suite as upgrade } from "./suites/upgrade.ts";
 
@@ -24,4 +25,5 @@ export const suites: Readonly<Record<string, Suite>> = {
   upgrade,
   two_nodes: twoNodes,
   lost_target: lostTarget,
+  stage_time: stageTime,
 };

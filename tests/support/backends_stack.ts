@@ -13,6 +13,8 @@ export interface TestRouter {
   /** Lines of the file, beside those that make the simulator be reached. */
   readonly lines?: readonly string[];
   readonly simulator?: Partial<SimulatorOptions>;
+  /** The name of an earlier one that it is, too. */
+  readonly sameAs?: string;
 }
 
 /** Several simulated routers, and a controller that manages them by a file. */
@@ -42,7 +44,11 @@ export async function startBackends(
   made.defer(() => Deno.remove(folder, { recursive: true }));
   await Deno.writeTextFile(`${folder}/password`, `${routerPassword}\n`);
   const simulators: Record<string, Simulator> = {};
-  for (const { name, simulator: options } of routers) {
+  for (const { name, simulator: options, sameAs } of routers) {
+    if (sameAs !== undefined) {
+      simulators[name] = simulators[sameAs]!;
+      continue;
+    }
     simulators[name] = await startRouter(options);
     made.defer(() => simulators[name]!.close());
   }

@@ -129,8 +129,8 @@ export class ClusterSide {
     const lead = async (signal: AbortSignal) => {
       signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
       this.#leads(true);
-      // Before the first call: what the one that led before has sent may still come.
-      if (this.lead !== undefined) { for (const { deps } of this.#parts) deps.inDoubt.suspectOthers(); }
+      // Before the first call: another controller may have led before.
+      if (this.lead !== undefined) { for (const { deps } of this.#parts) distrust(deps); }
       const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
       const shown = this.lead === undefined ? [] : show(signal);
       const loops = this.#parts.map((part) => this.#lead(part, signal));
@@ -185,4 +185,10 @@ export class ClusterSide {
       throw error;
     }
   }
+}
+
+/** What the one that led before has sent may still come, and nobody knows what it has promised. */
+function distrust({ inDoubt, promised }: ControllerDeps): void {
+  inDoubt.suspectOthers();
+  promised.forget();
 }

@@ -101,7 +101,8 @@ async function openAll(
         ? { ...adapters, log: adapters.log.with({ backend: config.settings.backend }) }
         : adapters;
       try {
-        opened.push(await openBackend(known, own, { side, locks, ids, misplaced }));
+        const alone = isAlone(side, config, configs);
+        opened.push(await openBackend(known, own, { side, locks, ids, misplaced, alone }));
       } catch (error) {
         problems.push(error);
       }
@@ -178,6 +179,8 @@ interface Shared {
   readonly locks: VolumeLocks;
   readonly ids: VolumeIdPrefix;
   readonly misplaced: MisplacedVolumes | undefined;
+  /** Whether no other controller promises room on the router. */
+  readonly alone: boolean;
 }
 
 interface OpenBackend extends Router {
@@ -191,7 +194,7 @@ interface OpenBackend extends Router {
 async function openBackend(
   config: ControllerConfig,
   adapters: ControllerAdapters,
-  { side, locks, ids, misplaced }: Shared,
+  { side, locks, ids, misplaced, alone }: Shared,
 ): Promise<OpenBackend> {
   const { settings } = config;
   const routerEvents = adapters.routerEvents(settings.backend);
@@ -221,11 +224,8 @@ async function openBackend(
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
-  const deps = controllerDeps(config, router, adapters, adapters.log, {
-    ...shared,
-    ...cluster && { nodes: cluster.nodes },
-    misplaced,
-  });
+  const own = { misplaced, alone, ...cluster && { nodes: cluster.nodes } };
+  const deps = controllerDeps(config, router, adapters, adapters.log, { ...shared, ...own });
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
   const audits = new AuditLoop(deps, adapters.audit);
@@ -247,6 +247,22 @@ async function openBackend(
       router.close();
     },
   };
+}
+
+/**
+ * Without an election others may serve as well, but where there is no cluster: there one controller may run at a time. Of two
+ * routers of the file that are one machine neither knows what the other promises.
+ */
+function isAlone(
+  side: ClusterSide | undefined,
+  config: ControllerConfig,
+  configs: readonly ControllerConfig[],
+): boolean {
+  const { address, port } = config.router;
+  const isShared = configs.some((other) =>
+    other !== config && other.router.address === address && other.router.port === port
+  );
+  return !isShared && (side === undefined || side.lead !== undefined);
 }
 
 /** Tells once, and again when it is about others, that a router has volumes of another one. */

@@ -13,6 +13,7 @@ import {
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { MisplacedVolumes } from "../../controller/misplaced.ts";
 import { ChangesInDoubt } from "../../controller/in_doubt.ts";
+import { PromisedRoom } from "../../controller/volumes/promised_room.ts";
 import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.ts";
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
@@ -42,6 +43,8 @@ export interface ControllerCollaborators {
   readonly clusterView?: ClusterView;
   /** @default {none: there is no other router} */
   readonly misplaced?: MisplacedVolumes | undefined;
+  /** Whether no other controller changes volumes of its router while this one does. @default {false} */
+  readonly alone?: boolean;
 }
 
 /**
@@ -54,9 +57,20 @@ export function controllerDeps(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, detachedNodes, consents, clusterView, misplaced }:
-    ControllerCollaborators = {},
+  collaborators: ControllerCollaborators = {},
 ): ControllerDeps {
+  const {
+    events,
+    projection,
+    nodes,
+    locks,
+    pairs,
+    detachedNodes,
+    consents,
+    clusterView,
+    misplaced,
+    alone = false,
+  } = collaborators;
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
     store,
@@ -64,6 +78,7 @@ export function controllerDeps(
     random,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
+    promised: new PromisedRoom(clock, config.settings, alone),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,

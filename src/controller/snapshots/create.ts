@@ -23,7 +23,7 @@ import {
   type StoredSnapshot,
   unfinishedSnapshots,
 } from "../../volume/model/snapshots.ts";
-import { snapshotIdFor } from "../../volume/model/ids.ts";
+import { poolOf, snapshotIdFor } from "../../volume/model/ids.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
 import { notFound, ownFilePrefix } from "../load.ts";
@@ -111,9 +111,11 @@ async function makeSnapshot(
   };
   const base = folderOf(source.volume, call.settings.cluster);
   assertRoom(view, base, source.sizeBytes, call.settings.overcommit, purpose.unfinished);
-  return source.location.subvolume === undefined
-    ? await copySnapshot(call, view, source, name, purpose)
-    : await freezeSubvolume(call, view, source, name);
+  const make = () =>
+    source.location.subvolume === undefined
+      ? copySnapshot(call, view, source, name, purpose)
+      : freezeSubvolume(call, view, source, name);
+  return await call.promised.during(poolOf(base), source.sizeBytes, make);
 }
 
 function findVolume(deps: ControllerDeps, view: CreateView, id: string): FoundVolume {

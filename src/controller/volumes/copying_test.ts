@@ -14,7 +14,7 @@ import {
 import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
-import { cutCopies } from "../../../tests/fakes/volume_store.ts";
+import { cutCopies } from "../../../tests/fakes/mishap.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";

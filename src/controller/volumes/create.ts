@@ -1,17 +1,12 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
-import {
-  assertRoom,
-  diskBytes,
-  getPool,
-  overPromisedBytes,
-  type Promises,
-} from "../../volume/rules/capacity.ts";
+import { assertRoom, diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { CreateView, Inventory, RouterState } from "../../volume/model/inventory.ts";
-import type { MutationOutcome, NewVolume } from "../../volume/ports/store.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import type { CreateView, RouterState, VolumeView } from "../../volume/model/inventory.ts";
+import type { NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
@@ -19,21 +14,23 @@ import {
   isUnfinishedClone,
   missingFolder,
   planVolume,
+  slotOf,
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
-import { discardUnmarked, planClone, type PlannedVolume } from "./clone.ts";
-import { discardFinished, giveUpCopies } from "./copying.ts";
+import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
+import { planClone, type PlannedVolume } from "./clone.ts";
+import { giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownFilePrefix } from "../load.ts";
-import { cutComment, isCut, outdateInDoubt, remembered, whyNotDone } from "../change.ts";
+import { outdateInDoubt, remembered } from "../change.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Creates a volume, or finds the one that an earlier try made. Two commands, one more each where room is scarce, for a copy
- * and for a clone that has to grow; one when it exists.
+ * Creates a volume, or finds the one that an earlier try made. One command while there is ample room, else two, and one
+ * more each where room is scarce, for a copy and for a clone that has to grow; one when it exists.
  *
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
  */
@@ -48,25 +45,110 @@ export async function createVolume(
 }
 
 async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
-  const { settings, store } = call;
-  const plan = planVolume(request, settings.cluster, call.random);
-  const view = await store.createView(
-    { id: plan.id, filePrefix: plan.filePrefix, folder: plan.basePath },
-    call.context,
+  const plan = planVolume(request, call.settings.cluster, call.random);
+  const make = async () =>
+    await createWithinAmpleRoom(call, plan, request) ?? await createByExactRead(call, plan, request);
+  // A copy may take hours.
+  return request.source === undefined ? await call.promised.afterFirst(make) : await make();
+}
+
+/** Reads no other disk; undefined when only an exact read can tell whether there is room. */
+async function createWithinAmpleRoom(
+  call: ControllerCall,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume | undefined> {
+  const { promised, settings, store } = call;
+  if (request.source !== undefined) return undefined;
+  if (!promised.expects(chooseSize(request.range), poolOf(plan.basePath))) return undefined;
+  const made = await createUnseen(call, plan, request);
+  if (made !== undefined) return made;
+  const view = await store.view(plan.id, plan.filePrefix, call.context, plan.basePath);
+  const created = await keepFound(call, view, plan, request);
+  if (created !== undefined) return created;
+  assertAbsenceProven(view, [plan.basePath], settings.settleMs);
+  const { volume, sizeBytes } = planBlank(call, view, plan, request);
+  const pool = getPool(view, plan.basePath);
+  if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
+  const add = () => addVolume(call, volume, "alone");
+  return await promised.during(pool.mountPoint, sizeBytes, async () => await keepAdded(call, await add()));
+}
+
+/**
+ * Looks for nothing before: the router does, in the command that adds the disk. Undefined when it has added none, and a read has
+ * to tell why.
+ */
+async function createUnseen(
+  call: ControllerCall,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume | undefined> {
+  const { basePath, filePrefix } = plan;
+  const { promised, settings } = call;
+  const pool = promised.amplePool(poolOf(basePath), chooseSize(request.range));
+  if (pool === undefined || pool.labelTakenBy !== undefined) return undefined;
+  const folder = { path: basePath, directory: true, sizeBytes: 0n };
+  const { volume, sizeBytes } = planBlank(call, { pools: [pool], files: [folder] }, plan, request);
+  const unseen = { filePrefix, folder: basePath, settleMs: settings.settleMs };
+  const add = async () => {
+    const outcome = await addUnseen(call, volume, unseen);
+    return { ...outcome, created: outcome.added && await keepAdded(call, outcome.added) };
+  };
+  const { created, found } = await promised.during(
+    pool.mountPoint,
+    sizeBytes,
+    add,
+    (outcome) => outcome.mayStillApply ? "perhaps" : outcome.added !== undefined,
   );
+  return created ?? (found && await keepFound(call, found, plan, request));
+}
+
+/** The volume that an earlier try made, where there is one. */
+async function keepFound(
+  call: ControllerCall,
+  view: VolumeView,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume | undefined> {
   const created = findCreated(view, plan, request);
+  if (created !== undefined) await keepCreated(call, created, view, plan);
+  return created;
+}
+
+/** Calls that began meanwhile may have read everything before this disk was there. */
+async function keepAdded(call: ControllerCall, added: AddedVolume): Promise<OwnedVolume> {
+  const pool = getPool(added.after, added.volume.stored.imagePath);
+  return call.promised.isAmple(pool) ? added.volume : await assertKept(call, added);
+}
+
+async function createByExactRead(
+  call: ControllerCall,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume> {
+  const { promised, settings, store } = call;
+  const wanted = { id: plan.id, filePrefix: plan.filePrefix, folder: plan.basePath };
+  const view = await promised.learnFrom(() => store.createView(wanted, call.context));
+  const created = findCreated(slotOf(view, plan), plan, request);
   if (created !== undefined) return await finishCreated(call, created, view, plan, request);
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
+  if (request.source === undefined) {
+    assertNoImage(view, plan);
+    assertRoom(view, plan.basePath, chooseSize(request.range), settings.overcommit);
+  }
   const planned = request.source === undefined
     ? planBlank(call, view, plan, request)
     : await planClone(call, view, plan, { ...request, source: request.source });
-  const added = await addVolume(call, planned.volume);
-  return await finishAdded(call, added, view, planned.sizeBytes);
+  return await promised.during(poolOf(plan.basePath), planned.sizeBytes, async () => {
+    const added = await addVolume(call, planned.volume, "with-all");
+    return await finishAdded(call, added, view, planned.sizeBytes);
+  });
 }
 
+/** A blank volume, wherever there is room for it. */
 function planBlank(
   deps: ControllerDeps,
-  view: CreateView,
+  view: Pick<VolumeView, "pools" | "files">,
   plan: VolumePlan,
   request: CreateRequest,
 ): PlannedVolume {
@@ -74,7 +156,6 @@ function planBlank(
   const sizeBytes = chooseSize(request.range);
   const pool = getPool(view, plan.basePath);
   const location = imageLocationFor(plan.basePath, plan.filePrefix, pool, deps.settings.subvolumeNames);
-  assertRoom(view, plan.basePath, sizeBytes, deps.settings.overcommit);
   const { subvolume } = location;
   // An earlier try may have made the subvolume and nothing in it.
   const made = view.files.some((file) =>
@@ -99,27 +180,39 @@ async function finishCreated(
   plan: VolumePlan,
   { range }: CreateRequest,
 ): Promise<OwnedVolume> {
-  // Another controller was faster with its copy.
-  await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths));
   if (!isUnfinishedClone(created, range)) {
-    await outdateInDoubt(call, "create", created);
+    await keepCreated(call, created, view, plan);
     return created;
   }
+  await giveUpOtherCopies(call, view, plan);
   const { stored } = created;
   const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
   assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, call.settings.overcommit);
   return await grownTo(call, created, sizeBytes);
 }
 
+async function keepCreated(
+  call: ControllerCall,
+  created: OwnedVolume,
+  view: Pick<VolumeView, "files">,
+  plan: VolumePlan,
+): Promise<void> {
+  await giveUpOtherCopies(call, view, plan);
+  await outdateInDoubt(call, "create", created);
+}
+
+/** Another controller was faster with its copy. */
+async function giveUpOtherCopies(
+  call: ControllerCall,
+  { files }: Pick<VolumeView, "files">,
+  { id, filePrefix }: VolumePlan,
+): Promise<void> {
+  await giveUpCopies(call, id, unfinishedCopies(files, filePrefix, call.settings.basePaths));
+}
+
 async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<OwnedVolume> {
   if (volume.stored.sizeBytes >= sizeBytes) return volume;
   return await growVolume(call, "create", volume, sizeBytes);
-}
-
-/** A volume that this call has added, and everything that was read back with it. */
-interface AddedVolume {
-  readonly volume: OwnedVolume;
-  readonly after: Inventory;
 }
 
 /**
@@ -129,11 +222,12 @@ interface AddedVolume {
  */
 async function finishAdded(
   call: ControllerCall,
-  { volume, after }: AddedVolume,
+  added: AddedVolume,
   before: CreateView,
   sizeBytes: bigint,
 ): Promise<OwnedVolume> {
-  await assertStillRoom(call, before, { volume, after }, sizeBytes);
+  const { volume, after } = added;
+  await assertStillRoom(call, before, added, sizeBytes);
   try {
     return await grownTo(call, volume, sizeBytes);
   } catch (error) {
@@ -166,64 +260,6 @@ async function takeBack(
 }
 
 /**
- * Of a copy whose disk was not added nobody could tell later what it is a copy of; nor of a clone that it was never used,
- * where the router refused the disk after it had taken the clone's mark.
- */
-async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<AddedVolume> {
-  const { id, location, copied, comment, subvolume } = wanted;
-  let added = false;
-  let outcome: MutationOutcome<Inventory>;
-  try {
-    outcome = await call.store.add(wanted, call.context);
-    added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === comment);
-    if (added) call.inDoubt.wrote(id, comment);
-  } finally {
-    if (!added && copied !== undefined) await discardFinished(call, copied, location);
-  }
-  const isRefused = !added && outcome.refusal !== undefined;
-  if (isRefused && subvolume?.parent !== undefined) await discardUnmarked(call, id, location);
-  await assertWholeComment(call, wanted, outcome.after);
-  return { volume: assertAdded(call, wanted, outcome), after: outcome.after };
-}
-
-function assertAdded(
-  deps: ControllerDeps,
-  plan: NewVolume,
-  outcome: MutationOutcome<Inventory>,
-): OwnedVolume {
-  const stored = outcome.after.volumes.find((volume) => volume.id === plan.id);
-  if (stored === undefined) {
-    const parent = plan.subvolume?.parent?.path.split("/").at(-1);
-    const hint = parent === undefined
-      ? ""
-      : ` (no other subvolume may be called ${parent}, nor its volume change meanwhile)`;
-    const reason = whyNotDone(outcome.refusal, hint);
-    throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
-  }
-  const volume = assertOwned(stored, deps.settings.cluster, "create");
-  const asPlanned = stored.comment === plan.comment && stored.imagePath === plan.location.path &&
-    (plan.sizeBytes === undefined || stored.sizeBytes === plan.sizeBytes) && !stored.exported;
-  if (asPlanned) return volume;
-  throw new VolumeError(
-    "busy",
-    `Cannot create the volume as the router shows another one than was added: volume=${plan.id} ` +
-      `size=${stored.sizeBytes} path=${stored.imagePath}; try again`,
-  );
-}
-
-/** A disk whose record was cut would be nobody's: it is taken back, with its image. */
-async function assertWholeComment(
-  call: ControllerCall,
-  { id, location, comment }: NewVolume,
-  after: Inventory,
-): Promise<void> {
-  const stored = after.volumes.find((volume) => volume.id === id);
-  if (stored === undefined || stored.imagePath !== location.path || !isCut(stored.comment, comment)) return;
-  await call.store.remove({ id, comment: stored.comment }, location, ownFilePrefix(call, id), call.context);
-  throw cutComment("create", id, stored.comment.length);
-}
-
-/**
  * What was read back has every disk and no snapshot: where one of each volume, made meanwhile, would no longer fit,
  * everything is looked at again.
  *
@@ -232,19 +268,31 @@ async function assertWholeComment(
 async function assertStillRoom(
   call: ControllerCall,
   before: CreateView,
-  { volume, after }: AddedVolume,
+  added: AddedVolume,
   sizeBytes: bigint,
 ): Promise<void> {
-  const { imagePath } = volume.stored;
-  const pool = getPool(after, imagePath);
+  const { volume, after, all } = added;
+  const pool = getPool(after, volume.stored.imagePath);
   const growth = sizeBytes > volume.stored.sizeBytes ? sizeBytes - volume.stored.sizeBytes : 0n;
-  const overBytes = (promises: Promises, moreBytes: bigint) =>
-    overPromisedBytes(pool, promises, call.settings.overcommit, moreBytes);
-  const known = { volumes: after.volumes, files: before.files };
-  const oneOfEach = overBytes(known, growth + diskBytes(pool, after));
-  const shown = oneOfEach === 0n ? known : await call.store.createView(undefined, call.context);
-  const over = overBytes(shown, growth);
-  if (over === 0n) return;
+  if (all !== undefined) {
+    const known = { volumes: all, files: before.files };
+    const oneOfEach = growth + diskBytes(pool, known);
+    if (overPromisedBytes(pool, known, call.settings.overcommit, oneOfEach) === 0n) return;
+  }
+  await assertKept(call, added, growth);
+}
+
+/** Reads everything, and takes the volume back when the pool has no room for it. */
+async function assertKept(
+  call: ControllerCall,
+  { volume, after }: AddedVolume,
+  growth = 0n,
+): Promise<OwnedVolume> {
+  const { promised, settings, store } = call;
+  const { imagePath } = volume.stored;
+  const shown = await promised.learnFrom(() => store.createView(undefined, call.context));
+  const over = overPromisedBytes(getPool(after, imagePath), shown, settings.overcommit, growth);
+  if (over === 0n) return volume;
   await takeBack(call, volume, after, `the pool has no room for it (over=${over})`);
   throw new VolumeError(
     "exhausted",

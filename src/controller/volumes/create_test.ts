@@ -23,6 +23,7 @@ import { volumeIdFor } from "../../volume/model/ids.ts";
 import { planVolume } from "../../volume/rules/provision.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
+import { PromisedRoom } from "./promised_room.ts";
 
 const context = testContext();
 const request = aCreate("a");
@@ -241,4 +242,19 @@ Deno.test("createVolume() answers OK only when an earlier removal can no longer 
   await createVolume(deps, request, context);
   store.runLate();
   assert.ok(store.disks.has(plan.id) && store.allFiles.has(imagePath));
+});
+
+Deno.test("createVolume() counts what the router may still add of a command without an answer, also where it gives up", async () => {
+  const { deps, store } = testController();
+  const promised = new PromisedRoom(deps.clock, deps.settings, true);
+  const known = { ...deps, promised };
+  await createVolume(known, aCreate("first"), context);
+  const [pool] = store.pools;
+  const before = promised.promisedWithin(pool!)!;
+  store.mishap("addUnseen", { late: true });
+  store.mishap("view", { unreadable: true });
+  await assert.rejects(createVolume(known, request, context), refusal("unavailable"));
+  assert.equal(promised.promisedWithin(pool!), before + gibibyte);
+  store.runLate();
+  assert.ok(store.disks.has(plan.id));
 });

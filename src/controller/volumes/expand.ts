@@ -1,10 +1,11 @@
 import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
-import { assertRoom } from "../../volume/rules/capacity.ts";
+import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
 import { assertOwnImage, notFound, ownFilePrefix } from "../load.ts";
@@ -32,24 +33,63 @@ export async function expandVolume(
 
 async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
-  const { settings, store } = call;
-  const filePrefix = ownFilePrefix(call, id);
-  const view = await store.createView({ id, filePrefix, folder: "" }, call.context);
+  return await expandWithinAmpleRoom(call, id, range) ?? await expandByExactRead(call, id, range);
+}
+
+/** Reads no other disk; undefined when only an exact read can tell whether there is room. */
+async function expandWithinAmpleRoom(
+  call: ControllerCall,
+  id: string,
+  range: SizeRange,
+): Promise<bigint | undefined> {
+  if (!call.promised.expects(range.requiredBytes)) return undefined;
+  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
+  const { volume, sizeBytes } = await planGrowth(call, id, range, view);
+  const { stored } = volume;
+  if (sizeBytes === stored.sizeBytes) return sizeBytes;
+  const pool = getPool(view, stored.imagePath);
+  const moreBytes = sizeBytes - stored.sizeBytes;
+  if (moreBytes > pool.freeBytes || !call.promised.isAmple(pool, moreBytes)) return undefined;
+  return await growPromised(call, volume, sizeBytes);
+}
+
+async function expandByExactRead(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
+  const wanted = { id, filePrefix: ownFilePrefix(call, id), folder: "" };
+  const view = await call.promised.learnFrom(() => call.store.createView(wanted, call.context));
+  const shown = { ...view, volume: view.volumes.find((volume) => volume.id === id) };
+  const { volume, sizeBytes } = await planGrowth(call, id, range, shown);
+  const { settings } = call;
+  const moreBytes = sizeBytes - volume.stored.sizeBytes;
+  if (moreBytes === 0n) return sizeBytes;
+  assertRoom(view, folderOf(volume, settings.cluster), moreBytes, settings.overcommit);
+  return await growPromised(call, volume, sizeBytes);
+}
+
+/** The volume, and the size that it is to have; its present one when that is enough. */
+async function planGrowth(
+  call: ControllerCall,
+  id: string,
+  range: SizeRange,
+  view: Pick<VolumeView, "pools" | "upMs" | "foreign" | "volume" | "files">,
+): Promise<{ readonly volume: OwnedVolume; readonly sizeBytes: bigint }> {
+  const { settings } = call;
   assertNotForeign(view.foreign, "expand");
-  const found = view.volumes.find((volume) => volume.id === id);
-  if (found === undefined) {
-    assertGone(id, filePrefix, view, settings.basePaths, settings.settleMs);
+  if (view.volume === undefined) {
+    assertGone(id, ownFilePrefix(call, id), view, settings.basePaths, settings.settleMs);
     throw notFound("expand", id);
   }
-  const volume = assertOwned(found, settings.cluster, "expand");
+  const volume = assertOwned(view.volume, settings.cluster, "expand");
   assertOwnImage(call, volume, "expand");
-  const sizeBytes = chooseGrownSize(range, found.sizeBytes);
-  if (sizeBytes === found.sizeBytes) {
-    await outdateInDoubt(call, "expand", volume);
-    return sizeBytes;
-  }
-  assertRoom(view, folderOf(volume, settings.cluster), sizeBytes - found.sizeBytes, settings.overcommit);
-  return (await growVolume(call, "expand", volume, sizeBytes)).stored.sizeBytes;
+  const sizeBytes = chooseGrownSize(range, volume.stored.sizeBytes);
+  if (sizeBytes === volume.stored.sizeBytes) await outdateInDoubt(call, "expand", volume);
+  return { volume, sizeBytes };
+}
+
+async function growPromised(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<bigint> {
+  const { imagePath } = volume.stored;
+  const grow = () => growVolume(call, "expand", volume, sizeBytes);
+  const grown = await call.promised.during(poolOf(imagePath), sizeBytes - volume.stored.sizeBytes, grow);
+  return grown.stored.sizeBytes;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
-import { availableBytes, getPool } from "../../volume/rules/capacity.ts";
+import { availableBeside, availableBytes, getPool } from "../../volume/rules/capacity.ts";
 import {
   kindName,
   parseCapability,
@@ -8,7 +8,7 @@ import {
   sameKind,
 } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isVolumeId } from "../../volume/model/ids.ts";
+import { isVolumeId, poolOf } from "../../volume/model/ids.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { findOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -83,7 +83,8 @@ export interface Capacity {
 }
 
 /**
- * What can still be provisioned in a folder. One command.
+ * What can still be provisioned in a folder: while there is ample room, by sums that are up to 60 seconds old. One command;
+ * one more where a read of the pools alone shows that there is not.
  *
  * @throws {VolumeError} unavailable while disks may be missing
  */
@@ -92,12 +93,35 @@ export async function getCapacity(
   basePath: string,
   context: CallContext,
 ): Promise<Capacity> {
-  const view = await deps.store.createView(undefined, context);
-  assertSettled(view, deps.settings.settleMs);
-  const pool = getPool(view, basePath);
+  const bytes = await availableWithinAmpleRoom(deps, basePath, context) ??
+    await availableByExactRead(deps, basePath, context);
   // Sizes are whole MiB: what is left beyond the last one cannot be had.
-  const available = availableBytes(pool, view, deps.settings.overcommit) / mebibyte * mebibyte;
+  const available = bytes / mebibyte * mebibyte;
   return { availableBytes: available, maximumVolumeBytes: available, minimumVolumeBytes: minimumSizeBytes };
+}
+
+/** Reads no disk of a volume; undefined when only an exact read can tell. */
+async function availableWithinAmpleRoom(
+  { promised, settings, store }: ControllerDeps,
+  basePath: string,
+  context: CallContext,
+): Promise<bigint | undefined> {
+  if (!promised.expects(0n, poolOf(basePath))) return undefined;
+  const state = await store.state(context);
+  assertSettled(state, settings.settleMs);
+  const pool = getPool(state, basePath);
+  const promisedBytes = promised.promisedWithin(pool);
+  return promisedBytes === undefined ? undefined : availableBeside(pool, promisedBytes, settings.overcommit);
+}
+
+async function availableByExactRead(
+  { promised, settings, store }: ControllerDeps,
+  basePath: string,
+  context: CallContext,
+): Promise<bigint> {
+  const view = await promised.learnFrom(() => store.createView(undefined, context));
+  assertSettled(view, settings.settleMs);
+  return availableBytes(getPool(view, basePath), view, settings.overcommit);
 }
 
 /**

@@ -246,6 +246,8 @@ class CallScope {
 
   /** The client went away, or gave up because its deadline is here. */
   clientCancelled(): void {
+    // This comes at the end of every call, answered or not: an error for nobody would cost its stack.
+    if (this.#closed) return;
     const nearDeadline = this.context.deadlineMs - this.#clock.now() <= DEADLINE_SLACK_MS;
     this.end(nearDeadline ? deadlineError() : new VolumeError("cancelled", "The caller cancelled the call"));
   }

@@ -45,10 +45,14 @@ export const deviceFileName = "device";
  * something else is mounted at the staging path
  */
 export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<void> {
-  const points = await mountPoints(deps, volume.stagingPaths);
   const found = await findAll(deps, volume.nqns, context);
+  // A tool resolves the paths, and /proc is read through for who has the device open: neither waits for the other.
+  const [points, use] = await Promise.all([
+    mountPoints(deps, volume.stagingPaths),
+    findOpenUse(deps, found, context),
+  ]);
   await refuseWhilePublished(deps, volume, points, found, context);
-  await refuseWhileOpen(deps, volume, found, context);
+  if (use !== undefined) throw inUse(volume, use);
   const { stagingState } = volume;
   // Nothing may be published any more, however far this gets.
   if (stagingState !== undefined) await new StagingStore(deps).write({ ...stagingState, staged: false });
@@ -163,19 +167,20 @@ async function refuseWhilePublished(
   }
 }
 
-async function refuseWhileOpen(
+/** Who has one of the devices open, in words; undefined when nobody does. */
+async function findOpenUse(
   deps: NodeDeps,
-  volume: Teardown,
   found: readonly DeviceNode[],
   context: CallContext,
-): Promise<void> {
+): Promise<string | undefined> {
   for (const device of found) {
     const [layer] = await deps.devices.layers(device);
-    if (layer !== undefined) throw inUse(volume, usedByHost(device, layer));
+    if (layer !== undefined) return usedByHost(device, layer);
     const holder = await deps.devices.holder(device, context);
     if (holder === undefined || (!holder.certain && deps.connector.sparesOpenDevices)) continue;
-    throw inUse(volume, `${device.path} is open: ${holder.description}`);
+    return `${device.path} is open: ${holder.description}`;
   }
+  return undefined;
 }
 
 /** A node that looks into raw devices finds what a workload has written there: LVM, md, multipath. */

@@ -195,9 +195,8 @@ async function prepareFilesystem(
   const log = stagingState.readOnly
     ? await deps.filesystems.logState(device, filesystem, context)
     : undefined;
-  const early = readEarly(staging, stagingState);
+  using early = readEarly(staging, stagingState);
   const probe = await probeDevice(staging);
-  const seenFree = await early;
   const { signature } = probe;
   const uuid = signature.state === "found" ? signature.uuid : undefined;
   if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);
@@ -223,9 +222,12 @@ async function prepareFilesystem(
       deps.events.occurred({ kind: "format-refused", reason: decision.refusal });
       throw new VolumeError(decision.kind, decision.reason);
     case "format":
-      return await format(staging, stagingState, filesystem, { again: false, seenFree });
+      return await format(staging, stagingState, filesystem, {
+        again: false,
+        seenFree: await early.seenFree,
+      });
     case "reformat-interrupted":
-      return await format(staging, stagingState, filesystem, { again: true, seenFree });
+      return await format(staging, stagingState, filesystem, { again: true, seenFree: await early.seenFree });
     case "mount-existing":
       if (parameters.fsck === "preen" && !stagingState.readOnly) await check(staging, filesystem);
       if (log !== undefined) await settleLog(staging, stagingState, filesystem, log);
@@ -298,19 +300,35 @@ async function format(
   return await staging.stagingStore.write({ ...done, filesystemUuid: signature.uuid });
 }
 
+/** What is read of a device beside a probe; its disposal ends the reading of what nobody wants to know any more. */
+interface EarlyRead extends Disposable {
+  /** Whether nobody had the device open. */
+  readonly seenFree: Promise<boolean>;
+}
+
 /**
  * Whether nobody has a device open that is likely to be formatted: looked at while the tool runs that looks for signatures.
  * Where that one is met itself, or anybody else, or it cannot be told, one looks again later.
  */
-async function readEarly(
+function readEarly(staging: DeviceStaging, stagingState: StagingState): EarlyRead {
+  const over = new AbortController();
+  const signal = AbortSignal.any([staging.context.signal, over.signal]);
+  const seenFree = isSeenFree(staging, stagingState, signal);
+  // Where a file system is found, nobody waits for it.
+  seenFree.catch(() => {});
+  return { seenFree, [Symbol.dispose]: () => over.abort(new Error("nothing is to be formatted")) };
+}
+
+async function isSeenFree(
   { deps, publish, context, device }: DeviceStaging,
   stagingState: StagingState,
+  signal: AbortSignal,
 ): Promise<boolean> {
   if (!publish.mayFormat || stagingState.readOnly || stagingState.mkfs !== "none") return false;
   try {
-    return await deps.devices.holder(device, context) === undefined;
+    return await deps.devices.holder(device, { ...context, signal }) === undefined;
   } catch (error) {
-    if (context.signal.aborted || VolumeError.is(error)) return false;
+    if (signal.aborted || VolumeError.is(error)) return false;
     throw error;
   }
 }

@@ -98,3 +98,19 @@ Deno.test("stage() reads again when the early read fails", async () => {
   await node.stage();
   assert.deepEqual([count, node.formats.length], [2, 1]);
 });
+
+Deno.test("stage() does not wait for who has the device open where a file system is there already", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.unstage();
+  let ended = false;
+  node.deps.devices.holder = (_device, { signal }) =>
+    new Promise((_resolve, reject) =>
+      signal.addEventListener("abort", () => {
+        ended = true;
+        reject(signal.reason);
+      })
+    );
+  await node.stage({}, { mayFormat: "true" });
+  assert.deepEqual([node.formats.length, ended], [1, true]);
+});

@@ -215,7 +215,15 @@ function neverSent(error: Error): ExecEnd | undefined {
   return refused || unopened ? { state: "not-run", reason: error.message } : undefined;
 }
 
+/** The library ends a channel anew whenever it is done with one half of it, and each time an error is made for nobody. */
+function endOnce(channel: ClientChannel): void {
+  const end: (...args: Parameters<ClientChannel["end"]>) => ClientChannel = channel.end.bind(channel);
+  channel.end = (...args: unknown[]) =>
+    channel.writableEnded ? channel : end(...args as Parameters<ClientChannel["end"]>);
+}
+
 function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: ExecEnd) => void): void {
+  endOnce(channel);
   const printed: Buffer[] = [];
   const errors: Buffer[] = [];
   let bytes = 0;

@@ -4,8 +4,10 @@ import type {
   NewFolder,
   NewSubvolume,
   NewVolume,
+  Unseen,
   VolumeChange,
 } from "../../volume/ports/store.ts";
+import { poolOf } from "../../volume/model/ids.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, onlyIf, ros, unless } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";
@@ -24,6 +26,29 @@ export function addStatements(volume: NewVolume): Fragment[] {
     ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume, makeFolder === undefined)],
     copied === undefined ? diskStatement(volume) : copiedDiskStatement(volume, copied.path),
   ];
+}
+
+/**
+ * Adds a blank disk that nobody has looked for: the router itself looks whether any disk or file of it is there, and whether its
+ * folder and its pool are. It makes no subvolume in a folder that is not there, so that for one it need not look.
+ */
+export function unseenDiskStatement(
+  volume: NewVolume,
+  { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
+): Fragment {
+  const { id, subvolume } = volume;
+  const pool = poolOf(folder);
+  const conditions = [
+    none(ros`/disk find where slot=${id} or file-path~${holding(filePrefix)}`),
+    none(ros`/file find where name~${holding(filePrefix)}`),
+    ...subvolume !== undefined || fileName(folder) === pool ? [] : [oneFile(folder)],
+  ];
+  const mounted = ros`/disk find where mounted and mount-point=${pool}`;
+  if (subvolume === undefined) return onlyIf([...conditions, one(mounted)], plainAdd(volume));
+  // Its label was read up to a minute ago: what is mounted there now may be another file system.
+  const labelled = one(ros`${mounted} and fs-label=${subvolume.label}`);
+  const add = [makeSubvolume(subvolume), plainAdd(volume)] as const;
+  return onlyIf([...conditions, labelled, ownLabel(subvolume.label)], ...add);
 }
 
 /**

@@ -72,7 +72,7 @@ export function createFilesQuery(wanted: Wanted | undefined): Fragment {
   return filesWhere([...terms, ros`name~${holding(anySnapshot)}`]);
 }
 
-function wantedTerms({ filePrefix, folder }: Wanted): Fragment[] {
+function wantedTerms({ filePrefix, folder }: Pick<Wanted, "filePrefix" | "folder">): Fragment[] {
   return [ros`name~${holding(filePrefix)}`, ...folder === "" ? [] : [ros`name=${fileName(folder)}`]];
 }
 
@@ -92,10 +92,11 @@ export const resourceQuery: Fragment = ros`/system resource print as-value`;
 /** The installed packages. */
 export const packagesQuery: Fragment = ros`/system package print detail as-value`;
 
-/** The frames of a view: disks first, then files if a stem is asked about, the router's own row last. */
-export function viewQueries(id: string, filePrefix: string | undefined): Fragment[] {
+/** The frames of a view: disks first, then files if a stem is asked about, with the folder, the router's own row last. */
+export function viewQueries(id: string, filePrefix: string | undefined, folder = ""): Fragment[] {
   const disks = disksQuery(id, filePrefix);
-  return filePrefix === undefined ? [disks, resourceQuery] : [disks, filesQuery(filePrefix), resourceQuery];
+  if (filePrefix === undefined) return [disks, resourceQuery];
+  return [disks, filesWhere(wantedTerms({ filePrefix, folder })), resourceQuery];
 }
 
 /** The frames of a create's view: disks, files, the router's own row. */

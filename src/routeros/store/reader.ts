@@ -97,11 +97,19 @@ export class RouterReader {
   }
 
   /** See `VolumeStore.view()`; without a stem no files and no sharers. */
-  async view(id: string, filePrefix: string | undefined, context: CallContext): Promise<VolumeView> {
-    const queries = viewQueries(id, filePrefix);
+  async view(
+    id: string,
+    filePrefix: string | undefined,
+    context: CallContext,
+    folder?: string,
+  ): Promise<VolumeView> {
+    const queries = viewQueries(id, filePrefix, folder);
     const answer = await this.exchange.ask({ kind: "view", key: id, queries, context });
     this.#reads.set(context, answer.connection);
-    return this.viewOf(id, filePrefix, answer);
+    const view = this.viewOf(id, filePrefix, answer);
+    if (filePrefix === undefined || folder === undefined) return view;
+    const isShown = (path: string) => path.includes(filePrefix) || path === folder;
+    return { ...view, files: parseFiles(answer.frames[1]!, isShown) };
   }
 
   /** See `VolumeStore.createView()`. */
@@ -132,6 +140,13 @@ export class RouterReader {
       clock,
       (shared, onSent) => this.#readInventory(shared, onSent),
     );
+  }
+
+  /** See `VolumeStore.state()`. */
+  async state(context: CallContext): Promise<RouterState> {
+    const queries = [poolsQuery, resourceQuery];
+    const answer = await this.exchange.ask({ kind: "pools", key: "", queries, context });
+    return this.#disksOf(answer).state;
   }
 
   /** See `VolumeStore.poolHealth()`. */
@@ -231,12 +246,20 @@ export class RouterReader {
   }
 
   /**
-   * What is left of a volume, of an answer to `disksQuery()` and `filesQuery()`. The command has no room for the
+   * What is there of a volume, of an answer to `disksQuery()` and, with a stem, `filesQuery()`. The command has no room for the
    * router's own row: the uptime is carried over, and where none was read on this connection the result is undefined.
    */
-  protected leftOf(id: string, filePrefix: string, answer: Answer): VolumeView | undefined {
+  protected leftOf(id: string, filePrefix: string | undefined, answer: Answer): VolumeView | undefined {
     const upMs = this.#carriedUpMs(answer);
     return upMs === undefined ? undefined : this.viewOf(id, filePrefix, answer, upMs);
+  }
+
+  /** The connection that is ready, if its router is known to be up for so long, in milliseconds; else undefined. */
+  protected connectionUpFor(ms: number): number | undefined {
+    const { clock, session: { connection } } = this.#options;
+    if (connection === undefined) return undefined;
+    const upMs = this.#carriedUpMs({ connection, receivedMs: clock.monotonicMs() });
+    return upMs !== undefined && upMs >= ms ? connection : undefined;
   }
 
   /** Reads the router's own row, the last frame, and remembers what it says; returns the uptime in milliseconds. */
@@ -253,7 +276,7 @@ export class RouterReader {
    * does. No connection outlives a reboot, so on one connection uptime only grows with the clock. It is never more than the
    * real uptime.
    */
-  #carriedUpMs({ connection, receivedMs }: Answer): number | undefined {
+  #carriedUpMs({ connection, receivedMs }: Pick<Answer, "connection" | "receivedMs">): number | undefined {
     if (this.#uptime?.answer.connection !== connection) return undefined;
     return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.answer.receivedMs);
   }

@@ -6,12 +6,14 @@ import type {
   NewFolder,
   NewSubvolume,
   NewVolume,
+  Unseen,
+  UnseenAdd,
   VolumeChange,
   VolumeStore,
 } from "../../volume/ports/store.ts";
 import type { FileView, ImageLocation, Inventory, VolumeView } from "../../volume/model/inventory.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
-import { type Answer, divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
+import { type Answer, divideIntoExecs, type ExecOutcome, fitsOneExec } from "../console/exchange.ts";
 import { assertFit } from "../console/router_info.ts";
 import type { Session } from "../ssh/session.ts";
 import {
@@ -24,6 +26,7 @@ import {
   removeStatements,
   renameStatement,
   subvolumeStatement,
+  unseenDiskStatement,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
@@ -99,9 +102,8 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   }
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const { id, makeFolder, subvolume } = volume;
-    assertComparable(subvolume?.guard);
-    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.assertSubvolumes(context);
+    const { id } = volume;
+    await this.#assertAddable(volume, context);
     // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
     return await this.#mutate({
       kind: "add",
@@ -115,6 +117,49 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       readAgain: () => this.inventory(context),
       context,
     });
+  }
+
+  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
+    const { id } = volume;
+    await this.#assertAddable(volume, context);
+    return await this.#mutate({
+      kind: "add",
+      key: id,
+      statements: addStatements(volume),
+      queries: [[disksQuery(id)]],
+      read: (answer) => {
+        const after = this.leftOf(id, undefined, answer);
+        return after?.volume === undefined ? undefined : after;
+      },
+      readAgain: () => this.view(id, undefined, context),
+      context,
+    });
+  }
+
+  async addUnseen(
+    volume: NewVolume,
+    unseen: Unseen,
+    context: CallContext,
+  ): Promise<UnseenAdd | undefined> {
+    const { id } = volume;
+    const onlyOn = this.connectionUpFor(unseen.settleMs);
+    const statements = [unseenDiskStatement(volume, unseen)];
+    const queries = [disksQuery(id)];
+    if (onlyOn === undefined || !fitsOneExec(statements, queries)) return undefined;
+    await this.#assertAddable(volume, context);
+    const question = { kind: "add", key: id, queries, context, onlyOn };
+    const outcome = await ifSent(this.exchange.exec(statements, question));
+    if (outcome === undefined) return undefined;
+    const { answer, refusal } = outcome;
+    const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
+    const readAgain = () => this.view(id, unseen.filePrefix, context, unseen.folder);
+    const isUnanswered = answer === undefined && refusal === undefined;
+    return { after: after ?? await this.exchange.settle(readAgain, context), refusal, isUnanswered };
+  }
+
+  async #assertAddable({ makeFolder, subvolume }: NewVolume, context: CallContext): Promise<void> {
+    assertComparable(subvolume?.guard);
+    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.assertSubvolumes(context);
   }
 
   async change(
@@ -292,6 +337,16 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       `Cannot export the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
         `not be fenced: volume=${id} version=${this.routerInfo?.version}; upgrade the router`,
     );
+  }
+}
+
+/** How an exec ended; undefined when it was certainly not sent. */
+async function ifSent(exec: Promise<ExecOutcome>): Promise<ExecOutcome | undefined> {
+  try {
+    return await exec;
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable")) return undefined;
+    throw error;
   }
 }
 

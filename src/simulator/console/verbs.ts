@@ -169,10 +169,10 @@ function printRows(
     return BigInt(rows.length);
   }
   // The number of an item is its place among all items, also when only some are shown.
-  const numbers = new Map(menu.rows().map((row, number) => [row.order, number]));
+  const numberOf = menu.numberOf?.bind(menu) ?? numbersOf(menu);
   const textForm = menu.textForm?.();
   if (textForm !== undefined) {
-    const items = rows.map((row) => ({ row, number: numbers.get(row.order) ?? 0 }));
+    const items = rows.map((row) => ({ row, number: numberOf(row) ?? 0 }));
     const properties = menu.properties().filter(({ name, isFlag }) =>
       !isFlag && (names?.includes(name) ?? true)
     );
@@ -182,8 +182,13 @@ function printRows(
     for (const line of lines) run.print(line);
     return null;
   }
-  for (const row of rows) run.print(textLine(menu, row, names, numbers.get(row.order)));
+  for (const row of rows) run.print(textLine(menu, row, names, numberOf(row)));
   return null;
+}
+
+function numbersOf(menu: Menu): (row: Row) => number | undefined {
+  const numbers = new Map(menu.rows().map((row, number) => [row.order, number]));
+  return (row) => numbers.get(row.order);
 }
 
 /** An item for people, of a menu whose tables are not played. */

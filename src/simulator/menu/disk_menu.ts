@@ -92,6 +92,8 @@ export class DiskMenu implements Menu {
   lookup(property: string, text: string): readonly Row[] | undefined {
     if (property === "slot") return this.#rows(this.#present(this.#router.disks.findBySlot(text)));
     if (property === "file-path") return this.#rows(this.#router.disks.findByPath(text));
+    // Only these have one.
+    if (property === "fs-label" && text !== "") return this.#rows(this.#router.disks.special());
     if (property === ".id") return this.#rows(this.#present(this.#router.disks.get(parseId(text) ?? -1)));
     return undefined;
   }
@@ -103,6 +105,10 @@ export class DiskMenu implements Menu {
 
   flagged(property: string): readonly Row[] | undefined {
     return property === "mounted" ? this.#rows(this.#router.disks.special()) : undefined;
+  }
+
+  numberOf(row: Row): number {
+    return this.#router.disks.numberOf(row.order);
   }
 
   byId(id: string): Row | undefined {

@@ -66,6 +66,8 @@ export interface Menu {
   search?(property: string, pattern: string): readonly Row[] | undefined;
   /** The items of which a property can be true, and maybe others; undefined where no index tells. */
   flagged?(property: string): readonly Row[] | undefined;
+  /** The number of an item, its place among all; undefined where only a look at all items tells. */
+  numberOf?(row: Row): number;
   /** Puts items in the order of `rows()`, where that is not the order of their ids. */
   compare?(a: Row, b: Row): number;
   /** The item of that id. */

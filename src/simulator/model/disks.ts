@@ -21,6 +21,8 @@ export class DiskTable {
   readonly #clock: Clock;
   readonly #listener: DiskListener;
   #disks = new Map<number, Disk>();
+  /** All ids, ascending. */
+  #ids: number[] = [];
   readonly #slots = new Map<string, number>();
   readonly #paths = new Map<string, Set<number>>();
   readonly #pathWords = new WordIndex<number>();
@@ -42,6 +44,25 @@ export class DiskTable {
   list(): readonly Disk[] {
     this.#list ??= [...this.#disks.values()].filter((disk) => this.#shows(disk));
     return this.#list;
+  }
+
+  /** The number of a disk that shows: how many show before it. */
+  numberOf(id: number): number {
+    if (this.#whyHidden.size > 0 || this.#hiddenMounts.size > 0) {
+      return this.list().findIndex((disk) => disk.id === id);
+    }
+    return this.#rank(id);
+  }
+
+  /** How many ids are smaller. */
+  #rank(id: number): number {
+    let [low, high] = [0, this.#ids.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#ids[middle]! < id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   get(id: number): Disk | undefined {
@@ -118,6 +139,7 @@ export class DiskTable {
     const before = [...this.#disks.values()];
     const ordered = before.toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
     this.#disks = new Map(ordered.map((disk, index) => [index + 1, { ...disk, id: index + 1 }]));
+    this.#ids = [...this.#disks.keys()];
     this.#nextId = ordered.length + 1;
     this.#changes = [];
     for (const disk of before) this.#unindex(disk);
@@ -152,6 +174,8 @@ export class DiskTable {
     if (before !== undefined) this.#unindex(before);
     if (after === undefined) this.#disks.delete(id);
     else this.#disks.set(id, after);
+    if (before === undefined && after !== undefined) this.#ids.splice(this.#rank(id), 0, id);
+    if (before !== undefined && after === undefined) this.#ids.splice(this.#rank(id), 1);
     if (after !== undefined) this.#index(after);
     if (after !== undefined && before === undefined) this.#sort(id);
     this.#list = undefined;

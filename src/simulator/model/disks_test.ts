@@ -72,3 +72,21 @@ Deno.test("DiskTable.hideFiles() hides file disks from everything but their own 
   assert.equal(disks.findBySlot("a")?.slot, "a");
   assert.deepEqual(heard, ["->nvme1", "->a", "a>-", "->a"]);
 });
+
+Deno.test("DiskTable.numberOf() counts those that show before it, whatever came, went and came back", async () => {
+  const { clock, disks } = table();
+  const added = ["a", "b", "c", "d"].map((slot) => disks.add(file(slot)));
+  disks.add({ ...plainDisk, slot: "hardware" });
+  disks.save();
+  await clock.advance(10);
+  disks.remove(added[1]!.id);
+  const numbers = () => disks.list().map(({ id }) => disks.numberOf(id));
+  assert.deepEqual(numbers(), [0, 1, 2, 3]);
+  disks.forgetSince(clock.now() - 1);
+  assert.deepEqual(numbers(), [0, 1, 2, 3, 4]);
+  assert.equal(disks.numberOf(added[2]!.id), 2);
+  disks.renumber(({ slot }) => slot === "c" ? 0 : 1);
+  assert.deepEqual(numbers(), [0, 1, 2, 3, 4]);
+  disks.hideFiles("late", true);
+  assert.deepEqual(numbers(), [0]);
+});

@@ -4,6 +4,7 @@ import type {
   ImageLocation,
   Inventory,
   Pool,
+  RouterState,
   SubvolumeRef,
   VolumeView,
   Wanted,
@@ -86,6 +87,21 @@ export interface MutationOutcome<View> {
   readonly refusal: string | undefined;
 }
 
+/** What nobody has looked at before a disk is added. */
+export interface Unseen {
+  /** What the names of all files of the volume begin with. */
+  readonly filePrefix: string;
+  readonly folder: string;
+  /** How long the router has to be up, in milliseconds. */
+  readonly settleMs: number;
+}
+
+/** How adding a disk ended that nobody had looked for. */
+export interface UnseenAdd extends MutationOutcome<VolumeView> {
+  /** Whether the answer was lost, so that the router may still add the disk later. */
+  readonly isUnanswered: boolean;
+}
+
 /**
  * The router as the controller sees it: the one truth about volumes.
  *
@@ -94,10 +110,12 @@ export interface MutationOutcome<View> {
  * ambiguous end by reading before it returns.
  */
 export interface VolumeStore {
-  /** Looks at one volume and at its files. One command. */
-  view(id: string, filePrefix: string, context: CallContext): Promise<VolumeView>;
+  /** Looks at one volume and at its files, and at `folder` if there is to be one. One command. */
+  view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView>;
   /** Looks at everything. One command, unless the router's output limit forces more. */
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
+  /** Reads the mounted pools and the uptime alone. One command. */
+  state(context: CallContext): Promise<RouterState>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
 
@@ -111,6 +129,18 @@ export interface VolumeStore {
   subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
   /** Adds a disk (after what has to be made for it), never exported, and reads every disk back. One command. */
   add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
+  /** The same, and reads only that disk back. */
+  addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>>;
+  /**
+   * Adds a blank disk that nobody has looked for, if the router finds no disk and no file of it, and its folder on its mounted
+   * pool, and reads only that disk back. One command; undefined, and nothing sent, where it is not known that the router is up
+   * for long enough, or one command is too short.
+   */
+  addUnseen(
+    volume: NewVolume,
+    unseen: Unseen,
+    context: CallContext,
+  ): Promise<UnseenAdd | undefined>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
    * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.

@@ -17,7 +17,12 @@ export type Promises = Pick<CreateView, "volumes" | "files">;
  * negative.
  */
 export function availableBytes(pool: Pool, promises: Promises, overcommit: Overcommit): bigint {
-  const left = promisableBytes(pool, overcommit) - promisedBytes(pool, promises);
+  return availableBeside(pool, promisedBytes(pool, promises), overcommit);
+}
+
+/** The same, where the sum of what was promised is known. */
+export function availableBeside(pool: Pool, promised: bigint, overcommit: Overcommit): bigint {
+  const left = promisableBytes(pool, overcommit) - promised;
   const available = left < pool.freeBytes ? left : pool.freeBytes;
   return available > 0n ? available : 0n;
 }
@@ -37,7 +42,23 @@ export function overPromisedBytes(
   return over > 0n ? over : 0n;
 }
 
-function promisableBytes(pool: Pool, overcommit: Overcommit): bigint {
+/**
+ * Whether a sum that may be out of date still shows that there is room: at least a tenth of the pool, and as much as all
+ * requests in flight want together, would be left.
+ *
+ * @param promised with the requests in flight
+ */
+export function isAmple(
+  pool: Pick<Pool, "sizeBytes">,
+  promised: bigint,
+  inFlight: bigint,
+  overcommit: Overcommit,
+): boolean {
+  const tenth = pool.sizeBytes / 10n;
+  return promisableBytes(pool, overcommit) - promised >= (inFlight > tenth ? inFlight : tenth);
+}
+
+function promisableBytes(pool: Pick<Pool, "sizeBytes">, overcommit: Overcommit): bigint {
   // Thousandths keep the factor exact in integers.
   return pool.sizeBytes * BigInt(Math.round(overcommit * 1000)) / 1000n;
 }
@@ -52,7 +73,8 @@ export function snapshotBytes(pool: Pool, promises: Promises): bigint {
   return promisedBytes(pool, promises) - diskBytes(pool, promises);
 }
 
-function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint {
+/** Bytes that were promised on a pool: to every disk of a file, and to every snapshot. */
+export function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint {
   const images: readonly (StoredVolume | StoredFile)[] = [...volumes, ...snapshotFiles(files, volumes)];
   return images.reduce(
     (sum, image) => poolOf(pathOf(image)) === pool.mountPoint ? sum + image.sizeBytes : sum,

@@ -6,7 +6,7 @@ import { baseOf, filePrefixOf, isImageOf, type SubvolumeNames, withinPool } from
 import { parseMkfsOptions } from "../model/mkfs_options.ts";
 import { assertNotForeign, assertOwned } from "./ownership.ts";
 import { parametersDigest, type VolumeParameters } from "../model/parameters.ts";
-import type { CreateView, Pool } from "../model/inventory.ts";
+import type { CreateView, Pool, VolumeView } from "../model/inventory.ts";
 import type { NewVolume } from "../ports/store.ts";
 import type { Random } from "../ports/system.ts";
 import { formatComment, newComment, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
@@ -72,24 +72,30 @@ function assertMkfsOptions({ capabilities: { kind }, parameters }: CreateRequest
  * the image is somebody else's
  */
 export function findCreated(
-  view: CreateView,
+  view: Pick<VolumeView, "foreign" | "volume" | "sharers">,
   plan: VolumePlan,
   request: CreateRequest,
 ): OwnedVolume | undefined {
   assertNotForeign(view.foreign, "create");
-  const stored = view.volumes.find((volume) => volume.id === plan.id);
-  if (stored !== undefined) {
-    const volume = assertOwned(stored, plan.record.cluster, "create");
+  if (view.volume !== undefined) {
+    const volume = assertOwned(view.volume, plan.record.cluster, "create");
     assertCompatible(volume, plan, request);
     return volume;
   }
-  const sharer = view.volumes.find((volume) => isOwnPath(volume.imagePath, plan));
+  const sharer = view.sharers.find((volume) => isOwnPath(volume.imagePath, plan));
   if (sharer === undefined) return undefined;
   throw new VolumeError(
     "precondition",
     `Cannot create the volume as another disk uses its image: volume=${plan.id} disk=${sharer.id} ` +
       `path=${sharer.imagePath}`,
   );
+}
+
+/** What a read of all disks shows of the one that is wanted. */
+export function slotOf(view: CreateView, { id }: Pick<VolumePlan, "id">): VolumeView {
+  const { volumes, ...rest } = view;
+  const volume = volumes.find((volume) => volume.id === id);
+  return { ...rest, volume, sharers: volumes.filter((other) => other.id !== id) };
 }
 
 function assertCompatible(volume: OwnedVolume, plan: VolumePlan, request: CreateRequest): void {
@@ -128,7 +134,7 @@ function isOwnPath(imagePath: string, { filePrefix, basePath }: VolumePlan): boo
 }
 
 /** Adding a disk on an existing file adopts the old data in it: such a file must never become somebody's new volume. */
-export function assertNoImage(view: CreateView, plan: VolumePlan): void {
+export function assertNoImage(view: Pick<VolumeView, "files">, plan: VolumePlan): void {
   const image = view.files.find((file) => !file.directory && isOwnPath(file.path, plan));
   if (image === undefined) return;
   throw new VolumeError(
@@ -140,7 +146,7 @@ export function assertNoImage(view: CreateView, plan: VolumePlan): void {
 
 /** The folder of new volumes, where it is still missing; a subvolume where the pool can have one there. */
 export function missingFolder(
-  view: CreateView,
+  view: Pick<VolumeView, "files">,
   folder: string,
   pool: Pool,
   names: SubvolumeNames,

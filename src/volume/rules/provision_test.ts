@@ -22,6 +22,7 @@ import {
   isUnfinishedClone,
   missingFolder,
   planVolume,
+  slotOf,
 } from "./provision.ts";
 import type { VolumeRecord } from "../model/record.ts";
 import type { SourceRef } from "../model/sources.ts";
@@ -52,7 +53,7 @@ function existing(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolume
 
 function find(seen: CreateView, over: Partial<CreateRequest> = {}) {
   const wanted = { ...request, ...over };
-  return findCreated(seen, planned(wanted), wanted);
+  return findCreated(slotOf(seen, planned(wanted)), planned(wanted), wanted);
 }
 
 Deno.test("planVolume() describes a volume that nobody has published yet", () => {

@@ -1,0 +1,136 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { RouterState, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { NewVolume, Unseen } from "../../volume/ports/store.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
+import { cutComment, isCut, whyNotDone } from "../change.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
+import { ownFilePrefix } from "../load.ts";
+import { discardUnmarked } from "./clone.ts";
+import { discardFinished } from "./copying.ts";
+
+/** A volume that this call has added, and what was read back with it. */
+export interface AddedVolume {
+  readonly volume: OwnedVolume;
+  readonly after: RouterState;
+  /** Every disk; undefined when only its own was read back. */
+  readonly all: readonly StoredVolume[] | undefined;
+}
+
+/**
+ * Adds a disk and what it needs, once, and returns it as read back: with every other disk or alone. Where it was not added, a
+ * finished copy and a clone without its mark go again.
+ *
+ * Of a copy whose disk was not added nobody could tell later what it is a copy of; nor of a clone that it was never used,
+ * where the router refused the disk after it had taken the clone's mark.
+ *
+ * @throws {VolumeError} unavailable when the router did not add it; busy when it shows another disk than was added
+ */
+export async function addVolume(
+  call: ControllerCall,
+  wanted: NewVolume,
+  readBack: "with-all" | "alone",
+): Promise<AddedVolume> {
+  const { id, location, copied, comment, subvolume } = wanted;
+  let added = false;
+  let outcome: AddOutcome;
+  try {
+    outcome = readBack === "alone" ? await addAlone(call, wanted) : await addWithAll(call, wanted);
+    added = outcome.stored?.comment === comment;
+    if (added) call.inDoubt.wrote(id, comment);
+  } finally {
+    if (!added && copied !== undefined) await discardFinished(call, copied, location);
+  }
+  const isRefused = !added && outcome.refusal !== undefined;
+  if (isRefused && subvolume?.parent !== undefined) await discardUnmarked(call, id, location);
+  await assertWholeComment(call, wanted, outcome.stored);
+  return { volume: assertAdded(call, wanted, outcome), after: outcome.after, all: outcome.all };
+}
+
+/** What came of adding a disk that nobody had looked for. */
+export interface UnseenOutcome {
+  /** Set where it was added. */
+  readonly added?: AddedVolume;
+  /** What the router has in its slot, where it has something else. */
+  readonly found?: VolumeView;
+  /** Whether the router may still add it. */
+  readonly mayStillApply: boolean;
+}
+
+/**
+ * Adds a blank disk that nobody has looked for. One command; neither added nor found where only a read can tell what is to
+ * be done. If the router still adds it later, whoever adds the volume then finds it there, or it finds that one.
+ *
+ * @throws {VolumeError} busy when the router shows another disk than was added; precondition when it cuts comments
+ */
+export async function addUnseen(
+  call: ControllerCall,
+  wanted: NewVolume,
+  unseen: Unseen,
+): Promise<UnseenOutcome> {
+  const { id, comment } = wanted;
+  const outcome = await call.store.addUnseen(wanted, unseen, call.context);
+  if (outcome === undefined) return { mayStillApply: false };
+  const { after, refusal } = outcome;
+  const stored = after.volume;
+  await assertWholeComment(call, wanted, stored);
+  if (stored?.comment === comment) {
+    const volume = assertAdded(call, wanted, { stored, refusal });
+    call.inDoubt.wrote(id, comment);
+    return { added: { volume, after, all: undefined }, mayStillApply: false };
+  }
+  // In a slot that is taken it adds nothing later either.
+  const isTaken = stored !== undefined || after.foreign !== undefined;
+  return isTaken ? { found: after, mayStillApply: false } : { mayStillApply: outcome.isUnanswered };
+}
+
+/** What was read back after adding a disk. */
+interface AddOutcome extends Omit<AddedVolume, "volume"> {
+  readonly stored: StoredVolume | undefined;
+  readonly refusal: string | undefined;
+}
+
+async function addWithAll(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
+  const { after, refusal } = await call.store.add(wanted, call.context);
+  return { stored: after.volumes.find(({ id }) => id === wanted.id), after, all: after.volumes, refusal };
+}
+
+async function addAlone(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
+  const { after, refusal } = await call.store.addAlone(wanted, call.context);
+  return { stored: after.volume, after, all: undefined, refusal };
+}
+
+function assertAdded(
+  deps: ControllerDeps,
+  plan: NewVolume,
+  { stored, refusal }: Pick<AddOutcome, "stored" | "refusal">,
+): OwnedVolume {
+  if (stored === undefined) {
+    const parent = plan.subvolume?.parent?.path.split("/").at(-1);
+    const hint = parent === undefined
+      ? ""
+      : ` (no other subvolume may be called ${parent}, nor its volume change meanwhile)`;
+    const reason = whyNotDone(refusal, hint);
+    throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
+  }
+  const volume = assertOwned(stored, deps.settings.cluster, "create");
+  const asPlanned = stored.comment === plan.comment && stored.imagePath === plan.location.path &&
+    (plan.sizeBytes === undefined || stored.sizeBytes === plan.sizeBytes) && !stored.exported;
+  if (asPlanned) return volume;
+  throw new VolumeError(
+    "busy",
+    `Cannot create the volume as the router shows another one than was added: volume=${plan.id} ` +
+      `size=${stored.sizeBytes} path=${stored.imagePath}; try again`,
+  );
+}
+
+/** A disk whose record was cut would be nobody's: it is taken back, with its image. */
+async function assertWholeComment(
+  call: ControllerCall,
+  { id, location, comment }: NewVolume,
+  stored: StoredVolume | undefined,
+): Promise<void> {
+  if (stored === undefined || stored.imagePath !== location.path || !isCut(stored.comment, comment)) return;
+  await call.store.remove({ id, comment: stored.comment }, location, ownFilePrefix(call, id), call.context);
+  throw cutComment("create", id, stored.comment.length);
+}

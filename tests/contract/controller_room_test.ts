@@ -1,0 +1,248 @@
+// What a controller concludes from the room that it knows of: only ever that there is ample, and only where it is the only one.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { systemClock } from "../../src/host/clock.ts";
+import type { Clock } from "../../src/volume/ports/system.ts";
+import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { cost, create, createRequest, gibibyte, rejectsWith } from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+/** A clock that can be put forward. */
+function movable(): Clock & { ahead(ms: number): void } {
+  let aheadMs = 0;
+  return {
+    now: () => systemClock.now(),
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    sleep: (ms, signal) => systemClock.sleep(ms, signal),
+    timer: (ms, callback) => systemClock.timer(ms, callback),
+    ahead: (ms) => void (aheadMs += ms),
+  };
+}
+
+const pools = [{ name: "storage-pool", sizeBytes: 100n * gibibyte }];
+
+function sized(gib: bigint) {
+  return { capacityRange: { requiredBytes: String(gib * gibibyte) } };
+}
+
+/** What a person does on the router. */
+async function byHand(stack: Stack, command: string): Promise<void> {
+  const body = JSON.stringify({ command });
+  const answer = await fetch(`${stack.simulator.controlUrl}/console`, { method: "POST", body });
+  assert.equal((await answer.json()).output, "", command);
+}
+
+const bigDisk = `/disk add type=file slot="by-hand" file-path="/storage-pool/by-hand.img" file-size=`;
+
+/** Bytes that the router prints for a call. */
+async function bytesFor(stack: Stack, work: () => Promise<unknown>): Promise<number> {
+  const before = stack.simulator.journal.counts.bytes;
+  await work();
+  return stack.simulator.journal.counts.bytes - before;
+}
+
+async function expand(stack: Pick<Stack, "clients">, volumeId: string, gib: bigint): Promise<unknown> {
+  return await stack.clients.controller.call("ControllerExpandVolume", { volumeId, ...sized(gib) });
+}
+
+Deno.test("creating, creating again, expanding and asking for capacity read as much among 2,000 disks as among 100, in as many commands", async () => {
+  const bytesAmong = async (seedDisks: number) => {
+    await using stack = await startStack({ simulator: { seedDisks, pools: [{ name: "storage-pool" }] } });
+    const first = await create(stack, "pvc-first");
+    const bytes = {
+      create: await bytesFor(stack, () => create(stack, "pvc-second")),
+      again: await bytesFor(stack, () => create(stack, "pvc-second")),
+      expand: await bytesFor(stack, () => expand(stack, first, 2n)),
+      capacity: await bytesFor(stack, () => stack.clients.controller.call("GetCapacity", {})),
+    };
+    assert.equal(await cost(stack, () => create(stack, "pvc-third")), 1);
+    assert.equal(await cost(stack, () => create(stack, "pvc-third")), 1);
+    assert.equal(await cost(stack, () => expand(stack, first, 3n)), 2);
+    return bytes;
+  };
+  const [few, many] = [await bytesAmong(100), await bytesAmong(2000)];
+  for (const call of ["create", "again", "expand", "capacity"] as const) {
+    assert.ok(many[call] <= 1.3 * few[call], `${call}: ${few[call]} and ${many[call]} bytes`);
+  }
+});
+
+Deno.test("where less than a tenth of the pool would be left an exact read decides, and nothing is read twice", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  await create(stack, "pvc-1", sized(80n));
+  // One look before, one with the disk, and one at the snapshots, as room is scarce.
+  assert.equal(await cost(stack, () => create(stack, "pvc-2", sized(15n))), 3);
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized(6n)), /available=5368709120/);
+  assert.equal(await cost(stack, () => create(stack, "pvc-4", sized(5n))), 3);
+});
+
+Deno.test("what a person adds is seen 60 s later at the latest, and what a person removes at once", async () => {
+  const clock = movable();
+  await using stack = await startStack({ simulator: { pools }, clock });
+  await create(stack, "pvc-1");
+  await byHand(stack, `${bigDisk}${90n * gibibyte}`);
+  clock.ahead(60_001);
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-2", sized(10n)), /available=9663676416/);
+  await byHand(stack, `/disk remove "by-hand"`);
+  await create(stack, "pvc-2", sized(10n));
+});
+
+Deno.test("within 60 s what a person adds can be promised once more, but never what was known", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  await create(stack, "pvc-1", sized(40n));
+  await byHand(stack, `${bigDisk}${55n * gibibyte}`);
+  // The limit that docs/reference/limits.md tells of: 40 GiB were known, and a tenth is left of what is known.
+  await create(stack, "pvc-2", sized(20n));
+  // Not once it is known: 40, 55 and 20 GiB of 100.
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized(25n)), /available=0/);
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-4"), /available=0/);
+});
+
+Deno.test("a controller of a cluster without an election reads everything before and after, whatever it has just read", async () => {
+  await using cluster = await startClusterStack({ simulator: { pools, seedDisks: 0 } });
+  const { stack } = cluster;
+  const other = await stack.another();
+  await create(stack, "pvc-1");
+  await create(other, "pvc-2", sized(95n));
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized(5n)), /available=4294967296/);
+  await create(stack, "pvc-3", sized(4n));
+});
+
+Deno.test("a controller that takes over knows nothing of the room that the one before it knew of", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  await create(stack, "pvc-1");
+  const next = await stack.another();
+  await create(stack, "pvc-2", sized(45n));
+  await create(next, "pvc-3", sized(45n));
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(next, "pvc-4", sized(45n)), /available=9663676416/);
+});
+
+Deno.test("within ample room, too, a volume is made only where nothing of it is there and its pool is mounted", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-1");
+  const path = stack.simulator.model.disks.findBySlot(volumeId)?.filePath;
+  await controller.call("DeleteVolume", { volumeId });
+  const taken = `/disk add type=file slot="taken" file-path="${path}" file-size=1073741824`;
+  const folder = path!.slice(0, path!.lastIndexOf("/"));
+  await byHand(
+    stack,
+    `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="${folder.slice("/storage-pool/".length)}"`,
+  );
+  await byHand(stack, taken);
+  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /taken/);
+  await byHand(stack, `/disk remove "taken"`);
+  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /its image is there without a disk/);
+  await controller.call("DeleteVolume", { volumeId });
+  assert.equal(await create(stack, "pvc-1"), volumeId);
+  const body = JSON.stringify({ mounted: false });
+  const answer = await fetch(`${stack.simulator.controlUrl}/disks/storage-pool`, { method: "POST", body });
+  await answer.body?.cancel();
+  await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-2"), /not mounted/);
+  assert.deepEqual(
+    stack.simulator.model.disks.list().filter(({ slot }) => slot.startsWith("pvc-")).length,
+    1,
+  );
+});
+
+/** A controller that leads, on a pool of 100 GiB, and knows that 1 GiB is promised. */
+async function startLeader(): Promise<ClusterStack> {
+  const cluster = await startClusterStack({ simulator: { pools }, flags: ["--leader-election"] });
+  await eventually(() => isReady(cluster.stack));
+  await create(cluster.stack, "pvc-1");
+  return cluster;
+}
+
+async function isReady({ clients }: Pick<Stack, "clients">): Promise<boolean> {
+  return (await clients.identity.call("Probe", {}, 2_000)).ready?.value === true;
+}
+
+const leases = "/apis/coordination.k8s.io/v1/namespaces/storage/leases";
+
+Deno.test("a leader creates by what it knows; once another one has the Lease, neither promises what the other did", async () => {
+  await using cluster = await startLeader();
+  const { stack, api } = cluster;
+  assert.equal(await cost(stack, () => create(stack, "pvc-2")), 1);
+  const next = await stack.another();
+  const [lease] = api.all(leases);
+  const heldBy = (holderIdentity: string) =>
+    api.put(leases, { ...lease!, spec: { ...lease!["spec"] as object, holderIdentity } });
+  heldBy("another");
+  assert.match(await stack.driver.lost, /somebody else has taken it/);
+  // What the other one promises while the first would still find ample room in its own sum.
+  await byHand(stack, `${bigDisk}${90n * gibibyte}`);
+  const before = (await stack.count()).execs;
+  await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-3", sized(10n)), /has lost the lead/);
+  assert.equal((await stack.count()).execs, before);
+  // As its process would, which must not come back.
+  await stack.driver.stop(1_000);
+  heldBy("");
+  await eventually(() => isReady(next));
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(next, "pvc-3", sized(10n)), /available=8589934592/);
+  await create(next, "pvc-3", sized(8n));
+});
+
+Deno.test("a leader whose Lease ran out and goes on knows nothing any more of the room", async () => {
+  await using cluster = await startLeader();
+  const { stack, api } = cluster;
+  api.faults.push({ match: /./, status: 503 });
+  const ranOut = () =>
+    create(stack, "pvc-1").then(() => false, (error) => /could not renew/.test(String(error)));
+  await eventually(ranOut);
+  await byHand(stack, `${bigDisk}${90n * gibibyte}`);
+  api.faults.length = 0;
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-2", sized(10n)), /available=9663676416/);
+});
+
+Deno.test("of calls at once, when the sums are too old, one reads everything", async () => {
+  const clock = movable();
+  await using stack = await startStack({
+    simulator: { pools: [{ name: "storage-pool" }], seedDisks: 500 },
+    clock,
+  });
+  await create(stack, "pvc-first");
+  clock.ahead(60_001);
+  const alone = await bytesFor(stack, () => create(stack, "pvc-alone"));
+  clock.ahead(60_001);
+  const names = Array.from({ length: 8 }, (_, index) => `pvc-${index}`);
+  const together = await bytesFor(stack, () => Promise.all(names.map((name) => create(stack, name))));
+  assert.ok(together < 1.5 * alone, `${alone} bytes for one, ${together} for eight`);
+});
+
+Deno.test("calls at once never promise more than the pool has, by whichever read they are decided", async () => {
+  await using stack = await startStack({ simulator: { pools, behaviours: { interleave: true } } });
+  await create(stack, "pvc-first");
+  const calls = Array.from(
+    { length: 40 },
+    (_, index) =>
+      stack.clients.controller.call(
+        "CreateVolume",
+        createRequest(`pvc-${index}`, sized(index % 4 === 0 ? 20n : 3n)),
+      ),
+  );
+  const results = await Promise.allSettled(calls);
+  const promised = stack.simulator.model.disks.list().filter(({ type }) => type === "file")
+    .reduce((sum, { sizeBytes }) => sum + sizeBytes, 0n);
+  assert.ok(promised <= 100n * gibibyte, `${promised / gibibyte} GiB were promised`);
+  const refused = results.flatMap((result) => result.status === "rejected" ? [result.reason.code] : []);
+  assert.ok(refused.length > 0 && refused.length < 40, `${refused.length} were refused`);
+  assert.deepEqual([...new Set(refused)], [status.RESOURCE_EXHAUSTED]);
+});
+
+Deno.test("where another file system has got the label of a pool since it was read, no subvolume is made on that one", async () => {
+  await using stack = await startStack({ simulator: { pools: [...pools, { name: "second" }] } });
+  const id = await create(stack, "pvc-1");
+  const change = async (slot: string, body: object) => {
+    const url = `${stack.simulator.controlUrl}/disks/${slot}`;
+    const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+    assert.ok(answer.ok, await answer.text());
+  };
+  const { files } = stack.simulator.model;
+  const base = stack.simulator.model.disks.findBySlot(id)!.filePath.split("/").slice(2, -2).join("/");
+  if (base !== "") await byHand(stack, `/file add type="directory" name="second/${base}"`);
+  await change("storage-pool", { "fs-label": "replaced" });
+  await change("second", { "fs-label": "storage-pool-fs" });
+  await create(stack, "pvc-2");
+  const isOnSecond = ({ path }: { readonly path: string }) =>
+    path.startsWith("second/") && path.includes("pvc-");
+  assert.deepEqual(files.list().filter(isOnSecond), []);
+});
