@@ -1,6 +1,6 @@
 import type { Suite } from "./kit/suite.ts";
 import { suite as demo } from "./suites/demo.ts";
-import { suite as deviceLayer } from "./suites/device_layer.ts";
+import { singlePathSuite, stableSuite, suite as deviceLayer } from "./suites/device_layer.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { suite as kill } from "./suites/kill.ts";
@@ -21,6 +21,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   kernel,
   identity,
   device_layer: deviceLayer,
+  device_layer_stable: stableSuite,
+  device_layer_single_path: singlePathSuite,
   kill,
   upgrade,
   two_nodes: twoNodes,

@@ -242,9 +242,9 @@ export class NodeTests {
     this.#tests.push({ name, use, options });
   }
 
-  /** Runs them one after the other; a failure does not end that. */
-  async run(): Promise<void> {
-    for (const { name, use, options } of this.#tests) {
+  /** Runs those with such a name, one after the other; a failure does not end that. */
+  async run(only = /(?:)/): Promise<void> {
+    for (const { name, use, options } of this.#tests.filter((each) => only.test(each.name))) {
       await insideTest(name, () => runOnNode(use, options));
     }
   }

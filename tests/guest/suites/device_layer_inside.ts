@@ -2,5 +2,6 @@ import { refusalTests } from "./device_layer_refusals_inside.ts";
 import { layerRebootTests } from "./device_layer_reboots_inside.ts";
 
 const groups = { reboots: layerRebootTests, refusals: refusalTests };
+const [only = "", ...names] = Deno.args;
 
-for (const name of Deno.args) await groups[name as keyof typeof groups].run();
+for (const name of names) await groups[name as keyof typeof groups].run(new RegExp(only));
