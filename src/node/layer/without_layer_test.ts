@@ -73,8 +73,12 @@ async function live(
       trouble(node);
       return service.volumeHealth(volumeId, call());
     },
+    () => service.publish(publish, call()),
+    () => service.unpublish({ volumeId, targetPath }, call()),
+    () => service.publish(publish, call()),
     () => service.stage(node.stageRequest({ capability }, { mayFormat: "false" }), call()),
     () => service.publish(publish, call()),
+    () => service.stats(volumeId, targetPath, call()),
     () => service.unpublish({ volumeId, targetPath }, call()),
     () => service.unstage({ volumeId, stagingPath }, call()),
   ];
