@@ -21,14 +21,17 @@ export const layered = {
   volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600", reconnectDelay: "2" },
 };
 
+/** What is shown of a test that fails. */
+function say(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
+  const line = `${Math.round(performance.now())} ms: ${message} ${JSON.stringify(fields)}\n`;
+  Deno.stderr.writeSync(new TextEncoder().encode(line));
+}
+
 /** Runs something while the node service's watches look at its volumes. */
 export async function watched<T>(node: GuestNode, use: () => Promise<T>): Promise<T> {
   const locks = new VolumeLocks();
   const lock = { tryTake: (keys: readonly string[]) => locks.tryTake(keys, "watch") };
   const { fencing } = node.service;
-  // Shown when the test fails.
-  const say = (message: string, fields: Readonly<Record<string, unknown>>) =>
-    void Deno.stderr.writeSync(new TextEncoder().encode(`${message} ${JSON.stringify(fields)}\n`));
   const deps = { ...node.deps, notes: { info: say, warn: say } };
   const watches = [
     new LayerWatch({ deps, fencing, lock }),
@@ -88,6 +91,7 @@ export async function reboot(volume: GuestVolume, awayMs: number, image = volume
   volume.withdraw();
   await new Promise((resolve) => setTimeout(resolve, awayMs));
   volume.nvmet.serve(volume.nqn, image);
+  say("the router is back");
 }
 
 /** Ends the use of a volume; answers how many lines are on it, all in order. */
