@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { VolumeError } from "../../../src/volume/errors.ts";
 import { NodeTests, refusal, sh, shell, until } from "../kit/node.ts";
 import { block, call, ext4 } from "../../node/harness.ts";
 import {
@@ -66,7 +67,14 @@ refusalTests.add(
         assert.notEqual(await writer.failed(), 0);
         await node.unpublish(volume);
         await kept();
-        await node.service.unstage({ volumeId: volume.id, stagingPath: node.staging(volume.id) }, call());
+        // Nothing here keeps it and the watch apart, which takes the volume down as well.
+        await until("it is unstaged", () =>
+          node.service.unstage({ volumeId: volume.id, stagingPath: node.staging(volume.id) }, call())
+            .then(() =>
+              true, (error) => {
+              assert.ok(VolumeError.is(error, "in-use"), String(error));
+              return false;
+            }));
         assert.equal(await sh("dmsetup ls"), "No devices found");
         return "the writer failed, not a byte was written after the epoch began";
       } finally {
