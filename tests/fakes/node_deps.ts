@@ -361,10 +361,14 @@ export class FakeNode {
     this.addMount(deviceNumber, target, { mountOptions: [readOnly ? "ro" : "rw"], ...change });
   }
 
-  /** What a path leads to, through a map or not. */
+  /** What a path leads to, through a map or not. Who uses a map without a device waits until the call's time is over. */
   #deviceAt(path: string): FakeDevice {
     const below = this.mapper.maps.values().find(({ minor }) => path === `/dev/dm-${minor}`)?.table?.path;
-    return this.devices.values().find((device) => device.path === path || device.deviceNumber === below)!;
+    const found = this.devices.values().find((device) =>
+      below === undefined ? device.path === path : device.deviceNumber === below && device.connected
+    );
+    if (found === undefined) throw new VolumeError("unavailable", `Cannot use ${path}: it does not answer`);
+    return found;
   }
 
   #filesystems(): Filesystems {

@@ -9,7 +9,7 @@ import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
 import { suite as stageTime } from "./suites/stage_time.ts";
-import { suite as twoNodes } from "./suites/two_nodes.ts";
+import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
 import { suite as upgrade } from "./suites/upgrade.ts";
 
 /** All suites, in the order in which they run. */
@@ -26,6 +26,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   kill,
   upgrade,
   two_nodes: twoNodes,
+  two_nodes_layer: twoNodesLayer,
   lost_target: lostTarget,
   stage_time: stageTime,
 };
