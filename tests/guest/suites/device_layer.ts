@@ -20,10 +20,14 @@ function layerSuite(where: string, groups: readonly string[], options: GuestOpti
 }
 
 /** Kernels that give a connection up at the first refusal. */
-export const suite = layerSuite("newer kernels", ["reboots", "refusals"], { kernel: "backports" });
+export const suite = layerSuite("newer kernels", ["reboots", "refusals", "absences"], {
+  kernel: "backports",
+});
 
 /** Kernels that go on asking. */
-export const stableSuite = layerSuite("older kernels", ["reboots", "refusals"], { kernel: "stable" });
+export const stableSuite = layerSuite("older kernels", ["reboots", "refusals", "absences"], {
+  kernel: "stable",
+});
 
 /** Nodes whose kernel does not join the paths to a volume by itself. */
 export const singlePathSuite = layerSuite("without native multipath", ["reboots"], { multipath: false });

@@ -42,6 +42,14 @@ function fencingSuite(what: string, moreNodeFlags: readonly string[] = []): Suit
       try {
         await migration(bench, field);
         await rounds(bench, field, new SeededRandom(seed));
+        if (moreNodeFlags.length > 0) {
+          await bench.test("the volumes that they have are used by maps", async () => {
+            const found = await Promise.all(field.nodes.map(({ guest }) => guest.sh("dmsetup table")));
+            const tables = found.join("\n").split("\n").filter((line) => line.includes(" multipath "));
+            assert.ok(tables.length > 0 && tables.every((line) => line.startsWith("rds-csi-")), found.join());
+            return tables.join("; ");
+          });
+        }
         await bench.test("the driver broke no rule of the router's", async () => {
           assert.deepEqual(await field.router.violations(), []);
           return "no violation";
