@@ -175,7 +175,7 @@ export class LayerWatch {
       // Only the next look shows whether anything goes on there.
       this.#say(map, "its device is there, and what was begun is tried again");
     } else this.#say(map, restored.why);
-    if (restored.state === "ended") this.#ended.add(map.uuid);
+    if (restored.state === "ended") this.#waitsNoMore(map.uuid);
     else if (this.#isOverdue(map, stagingState.layer!)) await this.#giveUp(map, context);
   }
 
@@ -183,7 +183,14 @@ export class LayerWatch {
     const { deps } = this.#options;
     deps.notes?.warn("giving up a volume that has waited for longer than its ctrlLossTmo", this.#names(map));
     await deps.maps!.endQueueing(map, context);
-    this.#ended.add(map.uuid);
+    deps.events.occurred({ kind: "wait-given-up" });
+    this.#waitsNoMore(map.uuid);
+  }
+
+  /** What is written to it fails from now on. */
+  #waitsNoMore(uuid: string): void {
+    this.#ended.add(uuid);
+    this.#reportWaiting(uuid, false);
   }
 
   /** What is refused waits as what is away does: for a person, until `ctrlLossTmo` is over. */
@@ -245,6 +252,7 @@ export class LayerWatch {
   }
 
   #forgetOthers(uuids: ReadonlySet<string>): void {
+    for (const uuid of this.#troubles.keys()) if (!uuids.has(uuid)) this.#reportWaiting(uuid, false);
     for (
       const kept of [this.#troubles, this.#progress, this.#settled, this.#wasAway, this.#unknown, this.#ended]
     ) {
@@ -273,8 +281,10 @@ export class LayerWatch {
   /** One line a change, not one a look; answers whether it is one. */
   #say(map: DeviceMap, why: string): boolean {
     const { notes, clock } = this.#options.deps;
-    const trouble = this.#troubles.get(map.uuid) ?? { sinceMs: clock.monotonicMs() };
+    const known = this.#troubles.get(map.uuid);
+    const trouble: Trouble = known ?? { sinceMs: clock.monotonicMs() };
     this.#troubles.set(map.uuid, trouble);
+    if (known === undefined) this.#reportWaiting(map.uuid, true);
     if (trouble.said === why) return false;
     trouble.said = why;
     notes?.warn("what is written to a volume waits", { ...this.#names(map), why });
@@ -285,8 +295,15 @@ export class LayerWatch {
     const trouble = this.#troubles.get(map.uuid);
     if (trouble === undefined) return;
     this.#troubles.delete(map.uuid);
+    this.#reportWaiting(map.uuid, false);
     const waitedMs = Math.round(this.#options.deps.clock.monotonicMs() - trouble.sinceMs);
     this.#options.deps.notes?.info("what is written to a volume goes on", { ...this.#names(map), waitedMs });
+  }
+
+  #reportWaiting(uuid: string, waits: boolean): void {
+    const { events, settings: { nqnPrefix } } = this.#options.deps;
+    const name = parseExportNqn(nqnOfMapUuid(uuid, nqnPrefix), nqnPrefix);
+    if (name !== undefined) events.occurred({ kind: "waiting", volumeId: name.volumeId, waits });
   }
 
   #names({ name, uuid }: DeviceMap): { readonly map: string; readonly nqn: string } {

@@ -66,12 +66,14 @@ for (const kind of ["ext4", "block"] as const) {
     assert.equal(node.mapper.write(name), "done");
     assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
     assert.equal(node.stagingState!.device!.deviceNumber, "253:0");
+    assert.deepEqual([...node.events.waiting], [volumeId], "until it is seen to go on");
     assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
     await watch.check();
     assert.deepEqual(node.reported.slice(-2), [
       "what is written to a volume waits",
       "what is written to a volume goes on",
     ]);
+    assert.equal(node.events.waiting.size, 0);
   });
 
   Deno.test(`${kind} is connected again where the kernel has given the connection up`, async () => {
@@ -164,6 +166,8 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up aga
   await node.clock.advance(4_000);
   await watch.check();
   assert.equal(node.mapper.write(name), "fails");
+  assert.ok(node.events.reported.includes("wait given up"));
+  assert.equal(node.events.waiting.size, 0, "it fails, and does not wait");
   node.offered = () => [nqn];
   await watch.check();
   assert.equal(node.mapper.write(name), "fails");
@@ -358,4 +362,16 @@ Deno.test("a volume that hangs keeps no other from being looked at, and the watc
   assert.equal(asked, 1, "nothing is piled up on what hangs");
   await watch.stop();
   assert.equal(node.table.some(({ mountPoint }) => mountPoint === targetPath), true);
+});
+
+Deno.test("a volume that waits and is taken down waits no more", async () => {
+  const { node, watch } = await inUse("block");
+  givenUp(node);
+  node.offered = () => [];
+  await watch.check();
+  assert.deepEqual([...node.events.waiting], [volumeId]);
+  await node.unpublish();
+  await node.unstage();
+  await watch.check();
+  assert.equal(node.events.waiting.size, 0);
 });
