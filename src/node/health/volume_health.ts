@@ -103,7 +103,8 @@ async function mismatchOf(
     await proveStaged(deps, device, stagingState, context);
     return undefined;
   } catch (error) {
-    if (VolumeError.is(error, "identity-mismatch")) return error.message;
+    const isNotYetProven = stagingState.layer !== undefined && VolumeError.is(error, "unavailable");
+    if (isNotYetProven || VolumeError.is(error, "identity-mismatch")) return error.message;
     throw error;
   }
 }

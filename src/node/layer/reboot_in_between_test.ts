@@ -32,6 +32,12 @@ function renew(node: FakeNode, change: Partial<FakeDevice> = {}): void {
 
 const reboots: Readonly<Record<string, (node: FakeNode) => void>> = {
   "with a new identity": (node) => renew(node),
+  "with a new identity that its map is on by the next step": (node) => {
+    renew(node);
+    const table = node.mapper.maps.get(name)?.table;
+    if (table !== undefined) Object.assign(table, { path: node.device.deviceNumber, failed: false });
+    node.mapper.show();
+  },
   "and the kernel gives the connection up": (node) => renew(node, { connected: false }),
 };
 
@@ -129,6 +135,7 @@ for (const [kind, capability] of Object.entries({ ext4, block })) {
           await interrupted(node, () => act(node, capability), step);
           await untilDone(node, () => act(node, capability));
           assert.ok(node.formats.length <= 2 && node.device.content === whole.device.content, step);
+          assert.ok(!node.events.reported.includes("identity mismatch"), `${step}: nobody has to be woken`);
           if (ends === true) {
             assert.deepEqual([node.mapper.maps.size, node.table.length, node.device.connected], [
               0,

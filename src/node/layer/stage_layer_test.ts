@@ -350,6 +350,16 @@ Deno.test("an unstage that is killed at any step is finished by the next one", a
   }, "crashes");
 });
 
+Deno.test("health tells of a volume under a new identity that nobody has proven yet", async () => {
+  const node = await stagedNode();
+  renew(node);
+  node.mapper.maps.get(name)!.table = { ...node.mapper.maps.get(name)!.table!, path: "7:9" };
+  node.mapper.show();
+  const { problems } = await node.service.volumeHealth(volumeId, call());
+  assert.deepEqual(problems.map(({ reason }) => reason), ["DeviceMismatch"]);
+  assert.match(problems[0]!.message, /gave it a new identity/);
+});
+
 Deno.test("health says of a volume whose map waits that its device is missing, and nothing once it is back", async () => {
   const node = await stagedNode();
   await node.publish();
