@@ -214,6 +214,16 @@ Deno.test("a live device that fails every write is tried again until ctrlLossTmo
   ]);
 });
 
+Deno.test("a map that does not queue any more is not connected again by a restart of the node service", async () => {
+  const { node } = await inUse();
+  await node.deps.maps!.endQueueing((await node.deps.maps!.find(name))!, call());
+  givenUp(node);
+  node.offered = () => [nqn];
+  await watching(node).watch.check();
+  assert.equal(node.device.connected, false);
+  assert.equal(node.mapper.write(name), "fails");
+});
+
 Deno.test("a restart of the node service takes up its own maps, counts anew, and leaves ended ones alone", async () => {
   const { node, watch } = await inUse();
   givenUp(node);

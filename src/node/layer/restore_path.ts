@@ -21,6 +21,8 @@ export type Restored =
   /** Its queueing was ended: what uses it has failed, and only a new stage helps. */
   | { readonly state: "ended"; readonly why: string };
 
+const ended: Restored = { state: "ended", why: "its queueing was ended" };
+
 /** A map that waits, or may. */
 export interface WaitingMap {
   readonly map: DeviceMap;
@@ -45,41 +47,49 @@ export async function restorePath(
 ): Promise<Restored> {
   const { map, isStalled, stagingState } = waiting;
   const maps = deps.maps!;
-  if (map.sizeBytes === 0n) return { state: "waiting", why: "it has no table: a stage was interrupted" };
+  if (map.sizeBytes === 0n) return stillAway("it has no table: a stage was interrupted");
   const found = await bringBack(deps, waiting, context);
-  if (typeof found === "string") return { state: "waiting", why: found };
+  if ("state" in found) return found;
   const { nqn, sizeBytes } = stagingState;
   const below = await prove(deps, found, { nqn, sizeBytes }, context);
   const { uniqueId } = below;
   if (isOn(map, below) && !isStalled) return { state: "ready", uniqueId, isRestored: false };
   const { queues, failed } = await maps.table(map, context);
-  if (!queues) return { state: "ended", why: "its queueing was ended" };
+  if (!queues) return ended;
   const isRestored = failed || !isOn(map, below);
   if (isRestored) await attachPath(deps, stagingState, below, context, { hasFailed: true });
   return { state: "ready", uniqueId, isRestored };
 }
 
-/** The device of a live connection, or why there is none. */
+/** The device of a live connection, or what becomes of the map without one. */
 async function bringBack(
   deps: NodeDeps,
-  { stagingState, reads }: WaitingMap,
+  { map, stagingState, reads }: WaitingMap,
   context: CallContext,
-): Promise<FoundDevice | string> {
+): Promise<FoundDevice | Restored> {
   const { connector } = deps;
   const { nqn, addresses, port, sizeBytes, digests, layer } = stagingState;
   const paths = await connector.connections(nqn, context);
   if (paths.length === 0) {
     const answers = await reads.readAll(addresses.map((address) => ({ address, port })));
-    if (!answers.some(({ offered }) => offered?.includes(nqn))) return "its router does not offer it";
+    if (!answers.some(({ offered }) => offered?.includes(nqn))) {
+      return stillAway("its router does not offer it");
+    }
+    // It was fenced, or given up.
+    if (!(await deps.maps!.table(map, context)).queues) return ended;
     await connector.connect({ nqn, addresses, port, sizeBytes, digests, ...layer }, context);
     deps.events.occurred({ kind: "connected", outcome: "ok" });
   } else if (!paths.some(({ state }) => state === "live")) {
-    return `no path to it is live: ${paths.map(({ stateName }) => stateName).join(", ")}`;
+    return stillAway(`no path to it is live: ${paths.map(({ stateName }) => stateName).join(", ")}`);
   }
   const found = await connector.find(nqn, context);
   if (found !== undefined) return found;
   await connector.rescan(nqn, context);
   const deadlineMs = deps.clock.now() + scanMs;
   const scanned = await poll(deps.clock, { ...context, deadlineMs }, () => connector.find(nqn, context));
-  return scanned ?? "its router does not show its device";
+  return scanned ?? stillAway("its router does not show its device");
+}
+
+function stillAway(why: string): Restored {
+  return { state: "waiting", why };
 }
