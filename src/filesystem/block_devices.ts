@@ -56,6 +56,18 @@ export class SystemBlockDevices implements BlockDevices {
     );
   }
 
+  async forgetReads({ path }: ProvenDevice, context: CallContext): Promise<void> {
+    const options = { args: ["--flushbufs", path], signal: context.signal, subject: path, timeoutMs: 10_000 };
+    const result = await this.#processes.run("blockdev", options);
+    if (result.code === 0) return;
+    throw new VolumeError("unavailable", `Cannot read the device anew: device=${path}: ${complaint(result)}`);
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async isReadOnly(device: ProvenDevice): Promise<boolean | undefined> {
+    return this.#isReadOnly(device);
+  }
+
   /** What the kernel says; undefined where it does not. */
   #isReadOnly(device: ProvenDevice): boolean | undefined {
     const flag = this.#files.readText(`/sys/dev/block/${device.deviceNumber}/ro`);

@@ -52,10 +52,10 @@ Deno.test("run() gives the tool what it is to read, and does not mind when it re
   assert.equal(unread.code, 0);
 });
 
-Deno.test("run() hands down nothing of the environment but PATH and LC_ALL", async () => {
+Deno.test("run() hands down nothing of the environment, and sets only what makes tools answer alike", async () => {
   const { stdout } = await shell().run("dd", script("env"));
   const names = stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) => name !== "_");
-  assert.deepEqual(names.toSorted(), ["LC_ALL", "PATH", "PWD"]);
+  assert.deepEqual(names.toSorted(), ["DM_DISABLE_UDEV", "LC_ALL", "PATH", "PWD"]);
 });
 
 Deno.test("run() throws precondition naming tool and package when the tool is missing", async () => {

@@ -38,7 +38,8 @@ export function spawnProcess(path: string, args: readonly string[], input?: stri
   const child = new Deno.Command(path, {
     args: [...args],
     clearEnv: true,
-    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },
+    // dmsetup would wait for a udev that is not there, or is the host's.
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C", DM_DISABLE_UDEV: "1" },
     cwd: "/",
     stdin: input === undefined ? "null" : "piped",
     stdout: "piped",

@@ -21,6 +21,7 @@ const tools = {
   "xfs_logprint": { package: "xfsprogs", paths: inSbin("xfs_logprint") },
   "xfs_growfs": { package: "xfsprogs", paths: inSbin("xfs_growfs") },
   "nvme": { package: "nvme-cli", paths: inSbin("nvme") },
+  "dmsetup": { package: "dmsetup", paths: inSbin("dmsetup") },
   "realpath": { package: "coreutils", paths: inBin("realpath") },
   "stat": { package: "coreutils", paths: inBin("stat") },
   "dd": { package: "coreutils", paths: inBin("dd") },

@@ -118,6 +118,10 @@ export class LoopConnector implements Connector {
     return nqns;
   }
 
+  async live(): Promise<ReadonlySet<string>> {
+    return new Set(await this.connected());
+  }
+
   /** The file that is exported under that NQN now. */
   async #exported(nqn: string): Promise<string> {
     assertFileName(nqn);

@@ -87,6 +87,7 @@ Deno.test("connect() attaches the exported file, and find() describes the device
     uniqueId: "",
   });
   assert.deepEqual(await deps.connector.connected(), [nqn]);
+  assert.deepEqual(await deps.connector.live(), new Set([nqn]));
 });
 
 Deno.test("connect() throws unavailable once the export is withdrawn, although the device is still attached", async () => {

@@ -6,7 +6,9 @@ import type {
   Mounts,
   Paths,
 } from "../volume/ports/node_ports.ts";
+import type { DeviceMaps } from "../volume/ports/device_maps.ts";
 import type { Clock } from "../volume/ports/system.ts";
+import type { DeviceLayer } from "../volume/model/device_layer.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";
 
 /** What is fixed for the life of a node service. */
@@ -22,6 +24,8 @@ export interface NodeSettings {
   readonly nqnPrefix: string;
   /** How long a volume's target has to lack it before it counts as fenced, in milliseconds. @default {120000} */
   readonly fenceSettleMs?: number;
+  /** Whether volumes get a map between their device and its user. @default {"none"} */
+  readonly deviceLayer?: DeviceLayer;
 }
 
 /** What is worth telling a person, beside the answers of calls. */
@@ -42,6 +46,8 @@ export interface NodeDeps {
   readonly mounts: Mounts;
   readonly filesystems: Filesystems;
   readonly devices: BlockDevices;
+  /** Absent where volumes are reached without such a layer. */
+  readonly maps?: DeviceMaps;
   readonly paths: Paths;
   readonly machine: Machine;
   readonly clock: Clock;

@@ -5,6 +5,8 @@ import type { FoundDevice, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import type { StagingState } from "../volume/model/staging_state.ts";
 import { awaitDevice, proveStaged } from "./connections/device.ts";
+import { growMap } from "./layer/attach_path.ts";
+import { findMap } from "./layer/maps.ts";
 import { mountsAt } from "./mount_table.ts";
 import { StagingStore } from "./stage/staging_store.ts";
 import { getPlaced } from "./health/stats.ts";
@@ -61,7 +63,8 @@ async function awaitGrown(
   context: CallContext,
 ): Promise<ProvenDevice> {
   const found = await findGrown(deps, stagingState, range.requiredBytes, context);
-  const device = await proveStaged(deps, found, stagingState, context);
+  const below = await proveStaged(deps, found, stagingState, context);
+  const device = await growMap(deps, await findMap(deps, stagingState.nqn), below, context);
   if (device.deviceNumber === stagingState.device?.deviceNumber) return device;
   throw new VolumeError(
     "identity-mismatch",

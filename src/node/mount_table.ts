@@ -1,7 +1,7 @@
 import { mountsAt } from "../volume/rules/mounts_at.ts";
 import { basename } from "node:path";
 import type { CallContext } from "../volume/ports/system.ts";
-import type { FoundDevice, MountEntry } from "../volume/ports/node_ports.ts";
+import type { DeviceNode, MountEntry } from "../volume/ports/node_ports.ts";
 import type { NodeDeps } from "./deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 
@@ -67,7 +67,7 @@ export function isReadOnlyMount(entry: MountEntry): boolean {
 export async function bindsOf(
   deps: NodeDeps,
   table: readonly MountEntry[],
-  device: FoundDevice,
+  device: DeviceNode,
   context: CallContext,
 ): Promise<readonly MountEntry[]> {
   const binds: MountEntry[] = [];

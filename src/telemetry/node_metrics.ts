@@ -54,6 +54,12 @@ export const nodeMetrics = {
       "offered them for long.",
     labels: [],
   },
+  rds_csi_waits_given_up_total: {
+    type: "counter",
+    help:
+      "Volumes with a device layer whose writes were made to fail, as their device was away for longer than ctrlLossTmo.",
+    labels: [],
+  },
   rds_csi_tool_seconds: {
     type: "histogram",
     help: "How long the tools ran that the driver does its work with, as mkfs.ext4 and mount.",
@@ -65,6 +71,11 @@ export const nodeMetrics = {
     help: "Time in which at least one tool ran: what a call takes beyond that is the driver's own.",
     labels: [],
   },
+  rds_csi_waiting_volumes: {
+    type: "gauge",
+    help: "Volumes with a device layer whose writes wait for their device.",
+    labels: [],
+  },
   rds_csi_staged_volumes: { type: "gauge", help: "Volumes staged on this node.", labels: [] },
 } as const satisfies MetricTable;
 
@@ -72,6 +83,7 @@ export const nodeMetrics = {
 export class NodeMetrics implements NodeEvents {
   readonly #meter: Meter<typeof nodeMetrics>;
   readonly #staged = new Set<string>();
+  readonly #waiting = new Set<string>();
   /** Whether each path was live when it was last seen, by volume and address. */
   readonly #paths = new Map<string, ReadonlyMap<string, boolean>>();
 
@@ -84,6 +96,7 @@ export class NodeMetrics implements NodeEvents {
     for (const operation of ["file", ...allTools]) {
       meter.add("rds_csi_hung_operations_total", { operation }, 0);
     }
+    meter.read("rds_csi_waiting_volumes", () => this.#waiting.size);
     meter.read("rds_csi_staged_volumes", () => this.#staged.size);
     this.#meter = meter;
   }
@@ -105,6 +118,12 @@ export class NodeMetrics implements NodeEvents {
         return meter.add("rds_csi_hung_operations_total", { operation: event.operation });
       case "fenced-torn-down":
         return meter.add("rds_csi_fenced_volumes_torn_down_total");
+      case "waiting":
+        if (event.waits) this.#waiting.add(event.volumeId);
+        else this.#waiting.delete(event.volumeId);
+        return;
+      case "wait-given-up":
+        return meter.add("rds_csi_waits_given_up_total");
       case "staged":
         if (event.staged) this.#staged.add(event.volumeId);
         else {

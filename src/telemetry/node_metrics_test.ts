@@ -42,6 +42,7 @@ Deno.test("NodeMetrics counts each kind of event", () => {
       () => metrics.occurred({ kind: "stale-mount", finder: "publish" }),
       'rds_csi_stale_mounts_total{finder="publish"}',
     ],
+    [() => metrics.occurred({ kind: "wait-given-up" }), "rds_csi_waits_given_up_total"],
     [() => metrics.occurred({ kind: "fenced-torn-down" }), "rds_csi_fenced_volumes_torn_down_total"],
   ];
   for (const [occur, series] of events) {
@@ -64,6 +65,18 @@ Deno.test("NodeMetrics shows how many volumes are staged, however often it is to
   metrics.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });
   metrics.occurred({ kind: "staged", volumeId: "pvc-3", staged: false });
   assert.equal(value("rds_csi_staged_volumes"), 1);
+});
+
+Deno.test("NodeMetrics shows how many volumes wait for their device, however often it is told", () => {
+  const { metrics, value } = counting();
+  assert.equal(value("rds_csi_waiting_volumes"), 0);
+  for (const volumeId of ["pvc-1", "pvc-2", "pvc-1"]) {
+    metrics.occurred({ kind: "waiting", volumeId, waits: true });
+  }
+  assert.equal(value("rds_csi_waiting_volumes"), 2);
+  metrics.occurred({ kind: "waiting", volumeId: "pvc-1", waits: false });
+  metrics.occurred({ kind: "waiting", volumeId: "pvc-3", waits: false });
+  assert.equal(value("rds_csi_waiting_volumes"), 1);
 });
 
 Deno.test("NodeMetrics counts paths that were lost and that came back, once each", () => {

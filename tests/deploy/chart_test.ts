@@ -58,6 +58,7 @@ chartTest("the chart's values reach the driver", () => {
       "controller.extraArgs={--overcommit=1.5}",
       "node.maxVolumesPerNode=9",
       "node.volumeMetrics=true",
+      "node.deviceLayer=multipath",
     ],
   ];
   const config = configOf(driver("Deployment", ...sets));
@@ -78,7 +79,7 @@ chartTest("the chart's values reach the driver", () => {
   assert.deepEqual(knownNodes, ["n1", "n2"]);
   assert.equal(settings.cluster, clusterHash("c"));
   const { node, volumeMetrics } = configOf(driver("DaemonSet", ...sets));
-  assert.deepEqual([node?.maxVolumesPerNode, volumeMetrics], [9, true]);
+  assert.deepEqual([node?.maxVolumesPerNode, volumeMetrics, node?.deviceLayer], [9, true, "multipath"]);
 });
 
 for (const pairs of ["any", "kubevirt"]) {

@@ -20,9 +20,13 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Capability, FilesystemType } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { parseStagingState, type StagingState } from "../../src/volume/model/staging_state.ts";
+import { DeviceMapper } from "../../src/device_mapper/device_mapper.ts";
 import { FakeClock } from "./clock.ts";
+import { FakeDeviceMapper } from "./device_mapper.ts";
+import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
 import { FakePaths } from "./paths.ts";
+import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
 /** A device as the fake node has it. */
 export interface FakeDevice {
@@ -35,6 +39,8 @@ export interface FakeDevice {
   content: "blank" | "garbage" | FilesystemType | "btrfs";
   /** Of its file system. */
   filesystemUuid?: string;
+  /** What the kernel has read of it before, and answers until it is told to read it anew. */
+  readAs?: "blank" | undefined;
   complete: boolean;
   /** Whether its file system's log has to be replayed. */
   dirty: boolean;
@@ -70,6 +76,10 @@ export class FakeNode {
   claimed = false;
   /** What the node's kernel has made on top of the volume's device. */
   layers: readonly string[] = [];
+  /** The kernel's device mapper; nothing is staged on it unless `deviceLayer` says so. */
+  readonly mapper: FakeDeviceMapper;
+  /** How often a command of the device mapper was run. */
+  mapperRuns = 0;
   /** Numbers of devices that a call keeps open. */
   readonly held = new Set<string>();
   sparesOpenDevices = false;
@@ -104,11 +114,15 @@ export class FakeNode {
       this.paths.nodes.set(path, { kind: "directory" });
     }
     this.paths.nodes.set(stagingPath.slice(0, stagingPath.lastIndexOf("/")), { kind: "directory" });
+    const [files, processes] = [new FakeKernelFiles(), new FakeProcesses()];
+    this.mapper = new FakeDeviceMapper(files);
+    processes.script = (run) => this.#runMapper(run, files);
     this.deps = {
       connector: this.#connector(),
       mounts: this.#mounts(),
       filesystems: this.#filesystems(),
       devices: this.#blockDevices(),
+      maps: new DeviceMapper(processes, files),
       paths: this.paths,
       machine: { is: (hash) => this.machine === undefined ? undefined : this.machine === hash },
       clock: this.clock,
@@ -246,6 +260,7 @@ export class FakeNode {
           const device = get(nqn);
           if (!device?.exported) throw new VolumeError("unavailable", "Cannot connect: refused");
           device.connected = true;
+          this.showDevices();
           this.paths.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
         }),
       find: (nqn) => Promise.resolve(found(nqn, get(nqn))),
@@ -254,20 +269,59 @@ export class FakeNode {
         this.#do("disconnect", context, () => {
           const device = get(nqn);
           if (device !== undefined) device.connected = false;
+          this.showDevices();
         }),
       forceDisconnect: (nqn, context) =>
         this.#do("forceDisconnect", context, () => {
           const device = get(nqn);
           if (device !== undefined) device.connected = false;
+          this.showDevices();
         }),
       connections: (nqn) =>
         Promise.resolve(
           get(nqn)?.connected === true ? [{ nqn, ...this.connection, ...this.connections.get(nqn) }] : [],
         ),
       offered: async (at) => await this.offered(at),
+      live: () =>
+        Promise.resolve(
+          new Set([...this.devices].flatMap(([nqn, { connected }]) => {
+            const { state } = { ...this.connection, ...this.connections.get(nqn) };
+            return connected && state === "live" ? [nqn] : [];
+          })),
+        ),
       connected: () =>
         Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
     };
+  }
+
+  /** Devices exist while they are connected; a map is open while its number is mounted or held. */
+  #runMapper(run: RecordedRun, files: FakeKernelFiles): Scripted {
+    const [command] = run.options.args;
+    this.mapperRuns++;
+    const isChange = !["table", "status", "target-version"].includes(command!);
+    if (isChange) this.#count(`dmsetup ${command}`);
+    run.options.signal.throwIfAborted();
+    this.showDevices();
+    const result = this.mapper.run(run);
+    for (const [path, node] of files.nodes) this.paths.nodes.set(path, node);
+    if (isChange) this.after(`dmsetup ${command}`, this.operations.length);
+    return result;
+  }
+
+  /** Has the device mapper see which devices there are, and which maps are in use. */
+  showDevices(): void {
+    this.mapper.devices.clear();
+    for (const device of this.devices.values()) {
+      if (device.connected) this.mapper.devices.add(device.deviceNumber);
+    }
+    this.mapper.open.clear();
+    for (const [name, { minor }] of this.mapper.maps) {
+      const number = `253:${minor}`;
+      if (this.held.has(number) || this.table.some((entry) => entry.deviceNumber === number)) {
+        this.mapper.open.add(name);
+      }
+    }
+    this.mapper.show();
   }
 
   #mounts(): Mounts {
@@ -307,10 +361,25 @@ export class FakeNode {
     this.addMount(deviceNumber, target, { mountOptions: [readOnly ? "ro" : "rw"], ...change });
   }
 
+  /** What a path leads to, through a map or not. Who uses a map without a device waits until the call's time is over. */
+  #deviceAt(path: string): FakeDevice {
+    const below = this.mapper.maps.values().find(({ minor }) => path === `/dev/dm-${minor}`)?.table?.path;
+    const found = this.devices.values().find((device) =>
+      below === undefined ? device.path === path : device.deviceNumber === below && device.connected
+    );
+    if (found === undefined) throw new VolumeError("unavailable", `Cannot use ${path}: it does not answer`);
+    return found;
+  }
+
   #filesystems(): Filesystems {
-    const on = (path: string) => [...this.devices.values()].find((device) => device.path === path)!;
+    const on = (path: string) => this.#deviceAt(path);
     return {
-      probe: (device, context) => this.#do("probe", context, () => probeOf(on(device.path))),
+      probe: (device, context) =>
+        this.#do("probe", context, () => {
+          const { readAs, ...rest } = on(device.path);
+          const isCached = readAs !== undefined && device.path === rest.path;
+          return probeOf(isCached ? { ...rest, content: readAs } : rest);
+        }),
       isComplete: (device, _type, context) => this.#do("isComplete", context, () => on(device.path).complete),
       logState: (device, _type, context) =>
         this.#do("logState", context, () => ({ state: on(device.path).dirty ? "dirty" : "clean" })),
@@ -336,7 +405,7 @@ export class FakeNode {
   }
 
   #blockDevices(): BlockDevices {
-    const on = (path: string) => [...this.devices.values()].find((device) => device.path === path)!;
+    const on = (path: string) => this.#deviceAt(path);
     return {
       setReadOnly: (device, readOnly, context) =>
         this.#do("setReadOnly", context, () => void (on(device.path).readOnly = readOnly)),
@@ -345,11 +414,18 @@ export class FakeNode {
         this.held.add(deviceNumber);
         return Promise.resolve(() => Promise.resolve(void this.held.delete(deviceNumber)));
       },
+      isReadOnly: ({ path }) => Promise.resolve(on(path).readOnly),
+      forgetReads: ({ path }, context) =>
+        this.#do("forgetReads", context, () => {
+          const device = on(path);
+          device.readAs = undefined;
+        }),
       holder: () => Promise.resolve(this.holder),
       layers: () => Promise.resolve(this.layers),
       isUnclaimed: (device) =>
         Promise.resolve(
-          !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber),
+          !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber) &&
+            !this.mapper.maps.values().some(({ table }) => table?.path === device.deviceNumber),
         ),
     };
   }

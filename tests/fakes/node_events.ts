@@ -7,6 +7,8 @@ export class RecordedEvents implements NodeEvents {
   /** The number of the device that was seen last, by volume. */
   readonly devices = new Map<string, string>();
   readonly staged = new Set<string>();
+  /** Volumes whose writes wait for their device. */
+  readonly waiting = new Set<string>();
   /** What was seen last, by volume. */
   readonly connections = new Map<string, readonly Connection[]>();
 
@@ -21,6 +23,8 @@ export class RecordedEvents implements NodeEvents {
         return void this.health.set(event.volumeId, event.problems.map(({ reason }) => reason));
       case "staged":
         return void (event.staged ? this.staged.add(event.volumeId) : this.staged.delete(event.volumeId));
+      case "waiting":
+        return void (event.waits ? this.waiting.add(event.volumeId) : this.waiting.delete(event.volumeId));
       case "device":
         return void this.devices.set(event.volumeId, event.deviceNumber);
       case "tool-ran":

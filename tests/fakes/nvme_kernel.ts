@@ -61,6 +61,8 @@ export class FakeNvmeKernel {
     const openBy = this.openBy;
     return {
       setReadOnly: () => Promise.resolve(),
+      isReadOnly: () => Promise.resolve(false),
+      forgetReads: () => Promise.resolve(),
       holder: (device) => {
         const description = openBy.get(device.deviceNumber);
         return Promise.resolve(description === undefined ? undefined : { certain: true, description });

@@ -204,6 +204,13 @@ for (const [name, stagingState] of Object.entries(stagingStates)) {
   });
 }
 
+Deno.test("what the previous version staged has no device layer, and gets none by being read", () => {
+  for (const [name, { volumeId }] of Object.entries(stagingStates)) {
+    const text = previous.stagingStates[name as keyof typeof stagingStates];
+    assert.equal("layer" in parseStagingState(text, volumeId, "/state"), false, name);
+  }
+});
+
 for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] of Object.entries(uses)) {
   Deno.test(`a publish context is written and read as before: ${name}`, async () => {
     const context = previous.publishContexts[name as keyof typeof uses];

@@ -1,5 +1,6 @@
 import type { Suite } from "./kit/suite.ts";
 import { suite as demo } from "./suites/demo.ts";
+import { singlePathSuite, stableSuite, suite as deviceLayer } from "./suites/device_layer.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { suite as kill } from "./suites/kill.ts";
@@ -8,7 +9,7 @@ import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
 import { suite as stageTime } from "./suites/stage_time.ts";
-import { suite as twoNodes } from "./suites/two_nodes.ts";
+import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
 import { suite as upgrade } from "./suites/upgrade.ts";
 
 /** All suites, in the order in which they run. */
@@ -19,9 +20,13 @@ export const suites: Readonly<Record<string, Suite>> = {
   sanity,
   kernel,
   identity,
+  device_layer: deviceLayer,
+  device_layer_stable: stableSuite,
+  device_layer_single_path: singlePathSuite,
   kill,
   upgrade,
   two_nodes: twoNodes,
+  two_nodes_layer: twoNodesLayer,
   lost_target: lostTarget,
   stage_time: stageTime,
 };

@@ -14,6 +14,7 @@ import type { StageRequest } from "../../src/node/stage/stage.ts";
 import type { NodeDeps } from "../../src/node/deps.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { DeviceMaps } from "../../src/volume/ports/device_maps.ts";
 import type { Connector } from "../../src/volume/ports/node_ports.ts";
 import { RecordedEvents } from "../fakes/node_events.ts";
 
@@ -33,6 +34,8 @@ export interface RealNodeOptions {
   readonly readTimeoutMs?: number;
   /** How it reaches volumes. @default {LoopConnector} */
   readonly connector?: (parts: NodeParts, statePath: string) => Connector;
+  /** What makes maps on its volumes' devices. @default {nothing} */
+  readonly maps?: (parts: NodeParts) => DeviceMaps;
 }
 
 /** A real node: loop devices, file systems and mounts of this machine under a folder of its own. */
@@ -75,6 +78,7 @@ export class RealNode {
       mounts,
       filesystems: new SystemFilesystems(processes, { files, clock }),
       devices,
+      ...options.maps === undefined ? {} : { maps: options.maps(parts) },
       paths,
       machine: { is: () => undefined },
       clock,

@@ -18,7 +18,7 @@ END
 
 # Depended on only by maintainer scripts, which do not run, by logins, of which there are none, and by xfs_scrub, which the
 # driver does not run. apt takes them for installed.
-left_out='adduser debconf dmsetup dpkg init-system-helpers libicu72 login logsave mawk passwd python3 tar usr-is-merged uuid-runtime'
+left_out='adduser debconf dpkg init-system-helpers libicu72 login logsave mawk passwd python3 tar usr-is-merged uuid-runtime'
 
 echo '# Written by `make image/pins`: architecture, SHA-256, and where the mirror has the package.' >"$scratch/lock"
 for architecture in amd64 arm64; do

@@ -16,6 +16,7 @@ import type { AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
 import { FlagError, type FlagValues, readFlags } from "../flags.ts";
 import { type ListenAddress, parseListenAddress } from "../../telemetry/http.ts";
 import type { LogFormat, LogLevel } from "../../telemetry/log.ts";
+import type { DeviceLayer } from "../../volume/model/device_layer.ts";
 import { gapsPerSettleTime } from "../../volume/rules/fence.ts";
 import { assertHandle, assertNodeId } from "../../volume/model/ids.ts";
 
@@ -52,6 +53,8 @@ export interface NodeConfig {
   readonly fenceIntervalMs: number;
   /** How long a volume has to be missed by then, in milliseconds. */
   readonly fenceSettleMs: number;
+  /** What volumes get whose StorageClass says nothing about it. */
+  readonly deviceLayer: DeviceLayer;
 }
 
 /** How this node's kubelet is told of the driver. */
@@ -231,6 +234,7 @@ export function readNode(flags: FlagValues): NodeConfig {
     maxVolumesPerNode: flags.number("max-volumes-per-node"),
     nqnPrefix: readNqnPrefix(flags),
     topology: readTopology(flags),
+    deviceLayer: flags.text("device-layer") as DeviceLayer,
     ...readFencing(flags),
   };
 }

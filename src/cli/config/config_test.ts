@@ -77,7 +77,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
       loopBacking: "",
       stateDirectory: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
       maxVolumesPerNode: 0,
-      ...{ nqnPrefix: "nqn.2000-02.com.mikrotik", topology: {} },
+      ...{ nqnPrefix: "nqn.2000-02.com.mikrotik", topology: {}, deviceLayer: "none" },
       fenceIntervalMs: 30_000,
       fenceSettleMs: 120_000,
     },

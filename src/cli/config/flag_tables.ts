@@ -2,6 +2,7 @@ import type { FlagTable } from "../flags.ts";
 import { LOG_FORMATS, LOG_LEVELS } from "../../telemetry/log.ts";
 import { defaultSettleMs } from "../../volume/rules/absence.ts";
 import { defaultFenceSettleMs } from "../../volume/rules/fence.ts";
+import { deviceLayers } from "../../volume/model/device_layer.ts";
 import { maxNodeIdBytes } from "../../volume/model/ids.ts";
 import { clusterFlags } from "./cluster.ts";
 import { legacyFlags } from "./legacy_flags.ts";
@@ -192,6 +193,14 @@ export const nodeFlags: FlagTable = {
     help:
       "A volume that is to be unstaged, and that the router does not offer, is given up after 10 times this long; at least 3 " +
       "times --fence-interval.",
+  },
+  "device-layer": {
+    form: "text",
+    choices: deviceLayers,
+    fallback: "none",
+    help:
+      "Whether volumes get a device-mapper map that lets writers wait while the router reboots, where their StorageClass " +
+      "does not say so by deviceLayer: auto where the kernel has dm-multipath, multipath always, none never.",
   },
   "nqn-prefix": routerFlags["nqn-prefix"]!,
 };

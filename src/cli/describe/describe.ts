@@ -161,6 +161,7 @@ const fixes: Readonly<Record<string, string>> = {
   TargetMissing: restart,
   TargetMismatch: restart,
   DeviceMissing: restart,
+  DeviceWaiting: `${router}; where that is well, the node service's log says why what came back was refused`,
   DeviceMismatch: restart,
   FilesystemReadOnly: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",
   FilesystemShutDown: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",

@@ -4,6 +4,7 @@ import { bindsOf, mountsAt, mountsOf } from "../../node/mount_table.ts";
 import { prove } from "../../node/connections/device.ts";
 import { stagingStateName } from "../../node/stage/staging_store.ts";
 import { recordedNumbers } from "../../node/connections/teardown.ts";
+import { findDevice } from "../../node/layer/maps.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -71,7 +72,7 @@ export async function viewVolume(
 ): Promise<VolumeView> {
   const { deps } = adapters;
   const stagingState = stagingStateOf(volume);
-  const found = await findDevice(deps, stagingState?.nqn ?? volume.connected[0]?.nqn, context);
+  const found = await deviceOf(deps, stagingState?.nqn ?? volume.connected[0]?.nqn, context);
   const device = typeof found === "string" ? undefined : found;
   return {
     id: volume.id,
@@ -104,13 +105,13 @@ async function healthOf(
 }
 
 /** The device of a subsystem, or why it cannot be told. */
-async function findDevice(
+async function deviceOf(
   deps: NodeDeps,
   nqn: string | undefined,
   context: CallContext,
 ): Promise<FoundDevice | string | undefined> {
   try {
-    return nqn === undefined ? undefined : await deps.connector.find(nqn, context);
+    return nqn === undefined ? undefined : await findDevice(deps, nqn, context);
   } catch (error) {
     if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
       return error.message;

@@ -2,6 +2,7 @@ import type { NodeConfig } from "../config/config.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import type { NodeRpcs } from "../../csi/generated/csi.ts";
 import { nodeMethods } from "../../csi/services/node.ts";
+import { DeviceMapper } from "../../device_mapper/device_mapper.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";
@@ -16,6 +17,8 @@ import { type Processes, SystemProcesses } from "../../host/processes.ts";
 import { libcSysfsWriter } from "../../host/sysfs_writer.ts";
 import { LoopConnector } from "../../loop/loop_connector.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
+import { reportMissingLayer } from "../../node/layer/choose_layer.ts";
+import { LayerWatch } from "../../node/layer/layer_watch.ts";
 import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
 import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
@@ -88,6 +91,7 @@ export async function openNode(
   const deps = { ...openNodeDeps(config, parts), notes: log };
   await deps.paths.makeFolder(config.stateDirectory, 0o700);
   const release = await haveState(config.stateDirectory, parts);
+  await reportMissingLayer(deps);
   const service = new NodeService(deps);
   await service.countStaged();
   const locks = new VolumeLocks();
@@ -99,11 +103,19 @@ export async function openNode(
     random,
     intervalMs: config.fenceIntervalMs,
   });
+  const layerWatch = new LayerWatch({
+    deps,
+    fencing: service.fencing,
+    lock: { tryTake: (keys) => locks.tryTake(keys, "the look at maps") },
+  });
   return {
     methods: nodeMethods(service),
     locks,
-    start: () => watch.start(),
-    close: () => watch.stop(),
+    start: () => {
+      watch.start();
+      layerWatch.start();
+    },
+    close: async () => void await Promise.all([watch.stop(), layerWatch.stop()]),
     release,
   };
 }
@@ -179,16 +191,19 @@ export function openNodeDeps(
 ): NodeDeps {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
+  const { deviceLayer } = config;
   return {
     connector: openConnector(config, parts, host),
     mounts,
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
+    // Volumes that were staged with a map are unstaged whatever the setting says now.
+    ...config.connector === "nvme-tcp" ? { maps: new DeviceMapper(processes, files) } : {},
     paths,
     machine: thisMachine(files),
     clock,
     events,
-    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology },
+    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology, deviceLayer },
   };
 }
 

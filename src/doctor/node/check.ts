@@ -2,6 +2,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import type { Network } from "../../host/network.ts";
 import type { Processes } from "../../host/processes.ts";
 import type { NodeDeps } from "../../node/deps.ts";
+import type { DeviceLayer } from "../../volume/model/device_layer.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Paths, TargetAddress } from "../../volume/ports/node_ports.ts";
@@ -13,6 +14,7 @@ export interface NodeCheckOptions {
     readonly connector: "nvme-tcp" | "loop";
     readonly stateDirectory: string;
     readonly nqnPrefix: string;
+    readonly deviceLayer: DeviceLayer;
   };
   /** The id is only this machine's name: nobody gave it. */
   readonly nodeIdGuessed: boolean;

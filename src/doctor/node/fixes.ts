@@ -27,6 +27,11 @@ export const nodeFixes = {
   modulesDisabled: () => advice("load it at the boot, before the kernel is told to load no more: nvme_tcp"),
   modulesMissing: () =>
     advice("install the package of the kernel's modules, or a kernel with CONFIG_NVME_TCP"),
+  layerMissing: () =>
+    advice(
+      "install the package of the kernel's modules, or a kernel with CONFIG_DM_MULTIPATH; without it, deviceLayer " +
+        "multipath refuses to stage, and auto stages without a device layer",
+    ),
   shortTimeout: () =>
     advice(
       "look at ctrlLossTmo of the volume's StorageClass; it takes effect when the volume is staged again",

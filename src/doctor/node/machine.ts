@@ -111,13 +111,18 @@ const versionMs = 10_000;
 const versionArguments: Readonly<Record<string, readonly string[]>> = {
   nvme: ["version"],
   coreutils: ["--version"],
+  dmsetup: ["--version"],
   btrfs: ["--version"],
   // It has no such flag; without arguments it says its version and how it is used.
   resize2fs: [],
 };
 
 /** Tools that only one connector has a use for. */
-const onlyFor: Readonly<Record<string, string>> = { losetup: "loop", nvme: "nvme-tcp" };
+const onlyFor: Readonly<Record<string, string>> = {
+  losetup: "loop",
+  nvme: "nvme-tcp",
+  dmsetup: "nvme-tcp",
+};
 
 /** Whether every tool that the connector's node runs is there, and of which version: one finding a package. */
 export async function checkTools(

@@ -1,5 +1,7 @@
 import { readMountTable } from "../../filesystem/mountinfo.ts";
 import { readPropagation } from "../../filesystem/propagation.ts";
+import { checkDeviceLayer } from "./device_layer.ts";
+import type { ModuleFiles } from "./modules.ts";
 import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf } from "./nvme.ts";
 import { type Finding, type FindingListener, problem, skipped } from "../../volume/model/finding.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
@@ -20,6 +22,7 @@ export async function examineNode(reading: NodeReading, found: FindingListener):
     (await findingsOf(reading, check, work)).forEach(found);
   await attempt("nvme-transport", () => transport(reading));
   await attempt("nvme-multipath", () => checkMultipath(files));
+  await attempt("device-layer", () => deviceLayer(reading));
   await attempt("tools", () => checkTools(processes, config.connector, context));
   await attempt("mounts", () => mounts(reading));
   await attempt("host-nqn", () => identity(reading));
@@ -43,14 +46,26 @@ async function findingsOf(
   }
 }
 
-async function transport({ files, paths, options: { config } }: NodeReading): Promise<Finding> {
+async function transport(reading: NodeReading): Promise<Finding> {
+  const { files, options: { config } } = reading;
   if (config.connector !== "nvme-tcp") {
     return skipped("nvme-transport", `not used by --connector ${config.connector}`);
   }
+  return await checkTransport(files, modulesOf(reading));
+}
+
+async function deviceLayer(reading: NodeReading): Promise<Finding> {
+  const { files, options: { config } } = reading;
+  if (config.connector !== "nvme-tcp") {
+    return skipped("device-layer", `not used by --connector ${config.connector}`);
+  }
+  return await checkDeviceLayer(files, modulesOf(reading), config.deviceLayer);
+}
+
+function modulesOf({ files, paths }: NodeReading): ModuleFiles {
   const release = files.readText("/proc/sys/kernel/osrelease") ?? "";
   // What may not be read is as if it were not there: in a container it seldom is.
-  const read = (name: string) => paths.readFile(`/lib/modules/${release}/${name}`).catch(() => undefined);
-  return await checkTransport(files, { read });
+  return { read: (name) => paths.readFile(`/lib/modules/${release}/${name}`).catch(() => undefined) };
 }
 
 async function mounts(reading: NodeReading): Promise<readonly Finding[]> {

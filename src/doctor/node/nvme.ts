@@ -1,4 +1,5 @@
 import { nodeFixes } from "./fixes.ts";
+import { isLoadable, isPresent, type ModuleFiles } from "./modules.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
 import type { Network, Reach } from "../../host/network.ts";
@@ -11,12 +12,6 @@ const transportName = "nvme-transport";
 
 /** Where connections are asked for. */
 const controlPath = "/dev/nvme-fabrics";
-
-/** What of the kernel's modules is not under /proc and /sys. */
-export interface ModuleFiles {
-  /** The text of `modules.dep` or `modules.builtin` of the running kernel; undefined when it cannot be seen from here. */
-  read(name: "modules.dep" | "modules.builtin"): Promise<string | undefined>;
-}
 
 /** Whether the kernel can reach a target over NVMe/TCP: loaded, or at least loadable. */
 export async function checkTransport(files: KernelFiles, modules: ModuleFiles): Promise<Finding> {
@@ -38,7 +33,7 @@ export async function checkTransport(files: KernelFiles, modules: ModuleFiles): 
       nodeFixes.modulesDisabled(),
     );
   }
-  const loadable = await isLoadable(modules);
+  const loadable = await isLoadable(modules, /(?:^|\/)nvme[-_]tcp\.ko/m);
   if (loadable === false) {
     const release = files.readText("/proc/sys/kernel/osrelease") ?? "unknown";
     return problem(
@@ -56,18 +51,6 @@ export async function checkTransport(files: KernelFiles, modules: ModuleFiles): 
   }
   const known = loadable === undefined ? "whether it can be is not seen from here" : "it can be";
   return problem(transportName, `nvme_tcp is not loaded; ${known}`, nodeFixes.loadTransport());
-}
-
-/** A module that is loaded, or built in with parameters. */
-function isPresent(files: KernelFiles, name: string): boolean {
-  if (files.info(`/sys/module/${name}`) !== undefined) return true;
-  return new RegExp(`^${name} `, "m").test(files.readText("/proc/modules") ?? "");
-}
-
-async function isLoadable(modules: ModuleFiles): Promise<boolean | undefined> {
-  const listed = [await modules.read("modules.dep"), await modules.read("modules.builtin")];
-  if (listed.some((text) => /(?:^|\/)nvme[-_]tcp\.ko/m.test(text ?? ""))) return true;
-  return listed.includes(undefined) ? undefined : false;
 }
 
 const multipathName = "nvme-multipath";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
-import { checkMultipath, checkTimeouts, checkTransport, type ModuleFiles } from "./nvme.ts";
+import type { ModuleFiles } from "./modules.ts";
+import { checkMultipath, checkTimeouts, checkTransport } from "./nvme.ts";
 
 const folder = { kind: "directory" } as const;
 const unseen: ModuleFiles = { read: () => Promise.resolve(undefined) };

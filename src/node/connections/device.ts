@@ -4,6 +4,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Undo } from "../stage/undo.ts";
+import { findDevice, findMap } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -23,21 +24,24 @@ export async function prove(
 /**
  * Proves that a device that was found is the one that the state of its volume tells of.
  *
- * @throws {VolumeError} identity-mismatch when it is not
+ * @throws {VolumeError} identity-mismatch when it is not; unavailable while a volume with a map has another unique id than
+ * its state tells of: the look at maps proves that, or reports it
  */
 export async function proveStaged(
   deps: NodeDeps,
   found: FoundDevice,
-  { nqn, sizeBytes, device }: StagingState,
+  { nqn, sizeBytes, device, layer }: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
+  if (layer !== undefined && device !== undefined) assertNotRenewed(found, device);
   return await prove(deps, found, { nqn, sizeBytes, uniqueId: device?.uniqueId }, context);
 }
 
 /**
  * Finds and proves a proven device anew, right before something is done to it.
  *
- * @throws {VolumeError} identity-mismatch when it is another one by now, unavailable when it is gone
+ * @throws {VolumeError} identity-mismatch when it is another one by now; unavailable when it is gone, or was put below its
+ * map anew, for which it was proven
  */
 export async function proveAgain(
   deps: NodeDeps,
@@ -45,7 +49,7 @@ export async function proveAgain(
   context: CallContext,
 ): Promise<ProvenDevice> {
   context.signal.throwIfAborted();
-  const found = await deps.connector.find(device.nqn, context);
+  const found = await findDevice(deps, device.nqn, context);
   if (found === undefined) {
     throw new VolumeError(
       "unavailable",
@@ -58,7 +62,23 @@ export async function proveAgain(
       `Cannot go on as the device became another one: was=${device.deviceNumber} is=${found.deviceNumber}`,
     );
   }
+  if (found.uniqueId !== device.uniqueId && await findMap(deps, device.nqn) !== undefined) {
+    assertNotRenewed(found, device);
+  }
   return await prove(deps, found, device, context);
+}
+
+/** What has a map and came back under another unique id is nobody's fault: a call that met that is made again. */
+function assertNotRenewed(
+  { path, nqn, uniqueId }: FoundDevice,
+  before: { readonly uniqueId: string },
+): void {
+  if (uniqueId === before.uniqueId || before.uniqueId === "") return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot use the device yet as its router gave it a new identity: device=${path} nqn=${nqn} ` +
+      `was id=${before.uniqueId} is id=${uniqueId}; it is tried again`,
+  );
 }
 
 /**

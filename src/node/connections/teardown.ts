@@ -1,9 +1,10 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FoundDevice } from "../../volume/ports/node_ports.ts";
+import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { bindsOf, isOnBlockDevice, mountsAt, mountsOf } from "../mount_table.ts";
+import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -66,13 +67,13 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
   await refuseWhileClaimed(deps, volume, found, context);
   for (const nqn of volume.nqns) {
     context.signal.throwIfAborted();
-    await deps.connector.disconnect(nqn, context);
+    await disconnect(deps, nqn, context);
   }
   await verifyGone(deps, volume, points, context);
 }
 
 /**
- * The NQNs of this volume that are connected, of whatever epoch: what is left to go by when there is no state file.
+ * The NQNs of this volume that are connected or that a map is left of, of whatever epoch: what is left to go by when there is no state file.
  */
 export async function connectedNqns(
   deps: NodeDeps,
@@ -80,10 +81,12 @@ export async function connectedNqns(
   context: CallContext,
 ): Promise<readonly string[]> {
   const own = `${deps.settings.nqnPrefix}:${encodeHandle(volumeId)}`;
-  const connected = await deps.connector.connected(context);
+  const mapped = await mappedNqn(deps, volumeId);
+  const connected = new Set(await deps.connector.connected(context));
+  if (mapped !== undefined) connected.add(mapped);
   // What has more parts is another router's, which may be called as this volume is.
   const isEpoch = (nqn: string) => nqn.startsWith(`${own}:`) && !nqn.slice(own.length + 1).includes(":");
-  return connected.filter((nqn) => nqn === own || isEpoch(nqn));
+  return [...connected].filter((nqn) => nqn === own || isEpoch(nqn));
 }
 
 /**
@@ -93,7 +96,7 @@ export async function connectedNqns(
  * @throws {VolumeError} in-use while the device is mounted or claimed
  */
 export async function disconnectUnused(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
-  const device = await deps.connector.find(nqn, context);
+  const device = await usedNode(deps, nqn, context);
   if (device !== undefined) {
     const [mount] = mountsOf(await deps.mounts.table(), new Set([device.deviceNumber]));
     const unused = mount === undefined && await deps.devices.isUnclaimed(device, context);
@@ -106,6 +109,12 @@ export async function disconnectUnused(deps: NodeDeps, nqn: string, context: Cal
       );
     }
   }
+  await disconnect(deps, nqn, context);
+}
+
+/** Removes the map of a subsystem that nobody uses, and then disconnects it. */
+async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
+  await removeMap(deps, nqn, context);
   await deps.connector.disconnect(nqn, context);
 }
 
@@ -113,13 +122,13 @@ async function mountPoints(deps: NodeDeps, paths: readonly string[]): Promise<re
   return await Promise.all(paths.map((path) => deps.paths.mountPoint(path)));
 }
 
-/** The devices of those of the subsystems that have one. */
+/** What the subsystems are used by, of those that have a device or a map. */
 export async function findAll(
   deps: NodeDeps,
   nqns: readonly string[],
   context: CallContext,
-): Promise<readonly FoundDevice[]> {
-  const found = await Promise.all(nqns.map((nqn) => deps.connector.find(nqn, context)));
+): Promise<readonly DeviceNode[]> {
+  const found = await Promise.all(nqns.map((nqn) => usedNode(deps, nqn, context)));
   return found.filter((device) => device !== undefined);
 }
 
@@ -127,7 +136,7 @@ async function refuseWhilePublished(
   deps: NodeDeps,
   volume: Teardown,
   points: readonly string[],
-  found: readonly FoundDevice[],
+  found: readonly DeviceNode[],
   context: CallContext,
 ): Promise<void> {
   const table = await deps.mounts.table();
@@ -161,7 +170,7 @@ async function refuseWhilePublished(
 /** Who has one of the devices open, in words; undefined when nobody does. */
 async function findOpenUse(
   deps: NodeDeps,
-  found: readonly FoundDevice[],
+  found: readonly DeviceNode[],
   context: CallContext,
 ): Promise<string | undefined> {
   for (const device of found) {
@@ -175,7 +184,7 @@ async function findOpenUse(
 }
 
 /** A node that looks into raw devices finds what a workload has written there: LVM, md, multipath. */
-function usedByHost({ path }: FoundDevice, layer: string): string {
+function usedByHost({ path }: DeviceNode, layer: string): string {
   return `this node itself uses ${path}, by ${layer}, which it made by what is written in the volume; ` +
     "take that down there (vgchange -an, mdadm --stop, multipath -f), and see the guide on raw block volumes";
 }
@@ -184,7 +193,7 @@ function usedByHost({ path }: FoundDevice, layer: string): string {
 async function refuseWhileClaimed(
   deps: NodeDeps,
   volume: Teardown,
-  found: readonly FoundDevice[],
+  found: readonly DeviceNode[],
   context: CallContext,
 ): Promise<void> {
   for (const device of found) {
@@ -221,12 +230,14 @@ async function verifyGone(
   const table = await deps.mounts.table();
   const mounted = points.find((mountPoint) => mountsAt(table, mountPoint).length > 0);
   const connected = await deps.connector.connected(context);
+  const mapped = await Promise.all(volume.nqns.map((nqn) => findMap(deps, nqn)));
+  const map = mapped.find((each) => each !== undefined);
   const left = volume.nqns.find((nqn) => connected.includes(nqn));
-  if (mounted === undefined && left === undefined) return;
+  if (mounted === undefined && left === undefined && map === undefined) return;
   throw new VolumeError(
     "unavailable",
     `Cannot call the volume unstaged as something of it is left: volume=${volume.volumeId} ` +
-      `mounted=${mounted ?? "no"} connected=${left ?? "no"}`,
+      `mounted=${mounted ?? "no"} connected=${left ?? "no"} map=${map?.name ?? "no"}`,
   );
 }
 

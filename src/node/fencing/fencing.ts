@@ -3,6 +3,7 @@ import { defaultFenceSettleMs, type FenceResult, judgeFence } from "../../volume
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, TargetAddress } from "../../volume/ports/node_ports.ts";
 import { type FenceMemory, type StagingState, withMissed } from "../../volume/model/staging_state.ts";
+import { endQueueing, isQueueing } from "../layer/maps.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
 import { StagingStore } from "../stage/staging_store.ts";
@@ -52,7 +53,8 @@ export class Fencing {
   async judge(subject: FenceSubject, reads: OfferedReads, context: CallContext): Promise<FenceResult> {
     const { nqn, stagingState } = subject;
     const before = await this.#deps.connector.connections(nqn, context);
-    const rest = before.length === 0 || before.some(isLive);
+    const queued = before.length === 0 && await isQueueing(this.#deps, nqn, context);
+    const rest = (before.length === 0 && !queued) || before.some(isLive);
     const answers = rest ? [] : await reads.readAll(placesOf(before, stagingState));
     // Asking took its time, and a controller may have come back meanwhile.
     const connections = rest ? before : await this.#deps.connector.connections(nqn, context);
@@ -66,6 +68,7 @@ export class Fencing {
       ...subject,
       unstaging,
       connections,
+      queued,
       host: this.#deps.connector.host,
       reads: answers,
       memory: this.#seen.has(nqn) ? this.#seen.get(nqn) : stagingState?.missed,
@@ -82,6 +85,8 @@ export class Fencing {
     const { volumeId, nqn } = subject;
     if ((await connector.connections(nqn, context)).some(isLive)) return false;
     notes?.warn("cutting off a fenced volume", { volumeId, nqn, why, requestId: context.requestId });
+    // Before the connection: what fails below a map that queues would wait there.
+    await endQueueing(this.#deps, nqn, context);
     await connector.forceDisconnect(nqn, context);
     events.occurred({ kind: "fenced-torn-down" });
     return true;
@@ -105,7 +110,15 @@ export class Fencing {
       const subject = { volumeId: volume.volumeId, nqn, stagingState, ...call };
       const result = await this.judge(subject, reads, context);
       if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
-      if (result.state !== "undecided" || !await isAnyMounted(this.#deps, volume.stagingPaths)) continue;
+      if (!await isAnyMounted(this.#deps, volume.stagingPaths)) continue;
+      if (result.state === "live" && await isQueueing(this.#deps, nqn, context)) {
+        throw new VolumeError(
+          "unavailable",
+          `Cannot unmount the volume because what was written waits for its device: volume=${volume.volumeId} ` +
+            `nqn=${nqn}; it is tried again when the device is back`,
+        );
+      }
+      if (result.state !== "undecided") continue;
       if (stagingState !== undefined) await this.#remember(stagingState, result.memory);
       throw new VolumeError(
         "unavailable",

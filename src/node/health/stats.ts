@@ -3,6 +3,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
+import { findDevice } from "../layer/maps.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -47,7 +48,7 @@ export async function volumeStats(
 
 /** The device's size. Of one that is gone the kernel still counts the file system, from memory. */
 async function liveSize(deps: NodeDeps, stagingState: StagingState, context: CallContext): Promise<bigint> {
-  const found = await deps.connector.find(stagingState.nqn, context);
+  const found = await findDevice(deps, stagingState.nqn, context);
   const isSame = found?.deviceNumber === stagingState.device?.deviceNumber;
   if (found !== undefined && isSame && found.sizeBytes > 0n) {
     deps.events.occurred({

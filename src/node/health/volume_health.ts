@@ -5,6 +5,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging_state.ts";
 import { proveStaged } from "../connections/device.ts";
+import { findDevice, findMap } from "../layer/maps.ts";
 import { mountsAt } from "../mount_table.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import { filesystemStats } from "./stats.ts";
@@ -63,9 +64,10 @@ async function readAt(
   context: CallContext,
 ): Promise<NodeReading> {
   const { connector, mounts, paths } = deps;
-  const [connections, device, table] = await Promise.all([
+  const [connections, device, map, table] = await Promise.all([
     connector.connections(stagingState.nqn, context),
-    connector.find(stagingState.nqn, context),
+    findDevice(deps, stagingState.nqn, context),
+    findMap(deps, stagingState.nqn),
     mounts.table(),
   ]);
   const mountPoint = await paths.mountPoint(stagingState.stagingPath);
@@ -78,7 +80,17 @@ async function readAt(
       stagingState.published.map((target) => readTarget(deps, stagingState, table, target, context)),
     ),
   ]);
-  return { stagingState, connections, device, mismatch, mount, silence, layers, targets };
+  return {
+    stagingState,
+    connections,
+    device,
+    waits: map !== undefined,
+    mismatch,
+    mount,
+    silence,
+    layers,
+    targets,
+  };
 }
 
 async function mismatchOf(
@@ -91,7 +103,8 @@ async function mismatchOf(
     await proveStaged(deps, device, stagingState, context);
     return undefined;
   } catch (error) {
-    if (VolumeError.is(error, "identity-mismatch")) return error.message;
+    const isNotYetProven = stagingState.layer !== undefined && VolumeError.is(error, "unavailable");
+    if (isNotYetProven || VolumeError.is(error, "identity-mismatch")) return error.message;
     throw error;
   }
 }

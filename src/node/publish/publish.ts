@@ -12,6 +12,7 @@ import {
 } from "../../volume/model/staging_state.ts";
 import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
+import { findDevice, findMap } from "../layer/maps.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
 import { StagingStore } from "../stage/staging_store.ts";
@@ -117,7 +118,14 @@ async function proveUnchanged(
   stagingState: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const found = await deps.connector.find(stagingState.nqn, context);
+  const found = await findDevice(deps, stagingState.nqn, context);
+  if (found === undefined && await findMap(deps, stagingState.nqn) !== undefined) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot publish the volume as its device is away, and what is written waits for it: ` +
+        `volume=${stagingState.volumeId}; it is tried again when the router is back`,
+    );
+  }
   if (found === undefined || found.deviceNumber !== stagingState.device?.deviceNumber) {
     throw new VolumeError(
       "precondition",

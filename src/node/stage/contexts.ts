@@ -3,6 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions, withoutPanic } from "../../volume/model/mkfs_options.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
+import type { DeviceLayer } from "../../volume/model/device_layer.ts";
 import type { ClaimName } from "../../volume/ports/cluster_ports.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import { formatEpoch, legacyEpoch } from "../../volume/model/epoch.ts";
@@ -32,6 +33,8 @@ export interface NodeParameters {
     Target,
     "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo" | "digests"
   >;
+  /** Undefined where the StorageClass says nothing about it. */
+  readonly deviceLayer: DeviceLayer | undefined;
   readonly fsLabel: string | undefined;
   readonly fsck: "preen" | "off";
   /** Words of mkfs's command line. */
@@ -130,6 +133,7 @@ export function parseNodeParameters(given: Values, filesystem: FilesystemType | 
         ...take("dataDigest", /^(?:true|false)$/) === "true" ? ["data"] as const : [],
       ],
     },
+    deviceLayer: take("deviceLayer", /^(?:auto|multipath|none)$/) as DeviceLayer | undefined,
     fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
     fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",
     mkfsOptions: filesystem === undefined

@@ -4,6 +4,7 @@ import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { awaitDevice } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
+import { findMap } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -53,6 +54,8 @@ export async function assertRenewable(
         `size=${device?.sizeBytes} found id=${found.uniqueId} size=${found.sizeBytes}`,
     );
   }
+  // Who uses a map has the device that comes back, and not the one of before.
+  if (await findMap(deps, found.nqn) !== undefined) return;
   const table = await deps.mounts.table();
   for (const { targetPath } of published) {
     if (mountsAt(table, await deps.paths.mountPoint(targetPath)).length > 0) {

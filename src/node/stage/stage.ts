@@ -8,9 +8,17 @@ import {
   stagingDifference,
   type StagingState,
 } from "../../volume/model/staging_state.ts";
-import { parseNodeParameters, parsePublishContext, type PublishContext } from "./contexts.ts";
+import {
+  type NodeParameters,
+  parseNodeParameters,
+  parsePublishContext,
+  type PublishContext,
+} from "./contexts.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingMountPoint } from "../mount_table.ts";
 import { holdProven, prove } from "../connections/device.ts";
+import { attachPath, growMap } from "../layer/attach_path.ts";
+import { choosesLayer } from "../layer/choose_layer.ts";
+import { findMap, removeMap } from "../layer/maps.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
@@ -49,8 +57,9 @@ export async function stageVolume(
   assertThisMachine(deps, volumeId, publish);
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
   const parameters = parseNodeParameters(volumeContext, filesystem);
-  const wanted = newStagingState(request, publish, parameters.connection.digests);
+  const plain = newStagingState(request, publish, parameters.connection.digests);
   const stagingStore = new StagingStore(deps);
+  const wanted = await withLayer(deps, plain, parameters, context);
   const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
   await withUndo(deps.clock, context, async (undo) => {
     // Who may write here may replay a log, though the mount is to be a read-only one.
@@ -75,6 +84,32 @@ export async function stageVolume(
     await stagingStore.write({ ...ready, staged: true });
     await release();
   });
+}
+
+/** How often the kernel tries to connect again, in seconds: what waits for that cannot go on sooner. */
+const layerReconnectDelay = 2;
+/**
+ * When the kernel's initiator hands back what it could not send, in seconds: before it connects again. It would send that
+ * to whatever the target shows then, before it has looked which namespace that is.
+ */
+const layerFastIoFailTmo = 1;
+
+/** What the connection is made with is kept where the node service makes it again by itself. */
+async function withLayer(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  { connection, deviceLayer }: NodeParameters,
+  context: CallContext,
+): Promise<StagingState> {
+  const { volumeId, nqn } = stagingState;
+  if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;
+  // What is connected is used as it is, with a map or without.
+  const isKnown = (await new StagingStore(deps).find(volumeId))?.nqn === nqn;
+  if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return stagingState;
+  if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return stagingState;
+  const { digests: _digests, ...layer } = connection;
+  const { reconnectDelay = layerReconnectDelay, fastIoFailTmo = layerFastIoFailTmo } = layer;
+  return { ...stagingState, layer: { ...layer, reconnectDelay, fastIoFailTmo } };
 }
 
 /**
@@ -151,7 +186,12 @@ async function dropOlder(
   }
   if (stagingState === undefined || !isCurrent) return undefined;
   const difference = stagingDifference(stagingState, wanted);
-  if (difference === undefined) return { ...stagingState, addresses: publish.addresses, port: publish.port };
+  if (difference === undefined) {
+    const same = { ...stagingState, addresses: publish.addresses, port: publish.port };
+    if (connected.includes(publish.nqn) || isSameLayer(same, wanted)) return same;
+    const { layer: _layer, ...rest } = same;
+    return await stagingStore.write(wanted.layer === undefined ? rest : { ...rest, layer: wanted.layer });
+  }
   // Only the memory of an unfinished file system is here.
   const isHere = stagingState.staged || connected.includes(stagingState.nqn) ||
     await isAnyMounted(deps, [stagingState.stagingPath]);
@@ -160,6 +200,10 @@ async function dropOlder(
     "exists-incompatible",
     `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
   );
+}
+
+function isSameLayer({ layer: one }: StagingState, { layer: other }: StagingState): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /**
@@ -215,9 +259,19 @@ async function connect(
     await disconnectUnused(deps, nqn, context);
     wasConnected = false;
   }
-  if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
+  // Who waits in a map waits for this very connection.
+  if (!wasConnected && await findMap(deps, nqn) === undefined) {
+    undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
+  }
   try {
-    const target = { nqn, addresses, port, sizeBytes: publish.sizeBytes, ...parameters.connection };
+    const target = {
+      nqn,
+      addresses,
+      port,
+      sizeBytes: publish.sizeBytes,
+      ...parameters.connection,
+      ...stagingState.layer,
+    };
     await connector.connect(target, context);
     if (!wasConnected) deps.events.occurred({ kind: "connected", outcome: "ok" });
   } catch (error) {
@@ -229,10 +283,26 @@ async function connect(
   const renewed = isRenewed(stagingState, found);
   if (renewed) await assertRenewable(deps, stagingState, found, context);
   const uniqueId = renewed ? found.uniqueId : stagingState.device?.uniqueId;
-  const first = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
+  const below = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
+  const first = stagingState.layer === undefined
+    ? below
+    : await putMap({ deps, undo, context }, stagingState, below);
   const { device, release } = await holdProven(deps, first, undo, context);
   const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stagingState.device?.sizeBytes;
   return { device, release, sameDevice, renewed };
+}
+
+/** A map that was there before this call stays when the call fails: somebody may wait in it. */
+async function putMap(
+  { deps, undo, context }: Pick<Staging, "deps" | "undo" | "context">,
+  stagingState: StagingState,
+  below: ProvenDevice,
+): Promise<ProvenDevice> {
+  const { nqn } = stagingState;
+  if (await findMap(deps, nqn) === undefined) undo.add("remove the map", (on) => removeMap(deps, nqn, on));
+  await attachPath(deps, stagingState, below, context);
+  // It may have grown while it was not staged.
+  return await growMap(deps, await findMap(deps, nqn), below, context);
 }
 
 /**

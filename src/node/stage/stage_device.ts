@@ -293,7 +293,11 @@ async function format(
   // Even if the call was cancelled meanwhile: the file system is there.
   const done = await staging.stagingStore.write(toBeMounted({ ...started, mkfs: "done" }, device, undefined));
   context.signal.throwIfAborted();
-  return done;
+  if (stagingState.layer === undefined) return done;
+  // By it a device is known that takes the place of this one below the map.
+  const { signature } = await filesystems.probe(await proveAgain(deps, device, context), context);
+  if (signature.state !== "found" || signature.uuid === undefined) return done;
+  return await staging.stagingStore.write({ ...done, filesystemUuid: signature.uuid });
 }
 
 /** What is read of a device beside a probe; its disposal ends the reading of what nobody wants to know any more. */

@@ -19,7 +19,7 @@ import type { Resolve } from "./addresses.ts";
 import { ConnectAttempt } from "./connect_attempt.ts";
 import { NvmeTool } from "./nvme_tool.ts";
 import { missingFabrics } from "./refused_connect.ts";
-import { isGone, readControllers, readDevice, readDevices, readNqns } from "./sysfs.ts";
+import { isGone, readControllers, readDevice, readDevices, readLiveNqns, readNqns } from "./sysfs.ts";
 
 /** Whom warnings go to. */
 export interface Notes {
@@ -114,6 +114,11 @@ export class KernelConnector implements Connector {
   // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
   async connected(): Promise<readonly string[]> {
     return readNqns(this.#options.files).filter((nqn) => this.#isOwn(nqn));
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async live(): Promise<ReadonlySet<string>> {
+    return new Set([...readLiveNqns(this.#options.files)].filter((nqn) => this.#isOwn(nqn)));
   }
 
   /** Done means gone: what the tool says is for the message. */

@@ -432,6 +432,7 @@ Deno.test("connected() names this driver's subsystems once, in any state, and no
   deps.add({ nqn: "nqn.2024-01.com.example:x" });
   deps.add({ nqn: "(efault)" }); // As the kernel shows one whose first connect is under way.
   assert.deepEqual(await deps.connector.connected(), [nqn, other]);
+  assert.deepEqual(await deps.connector.live(), new Set([nqn]));
 });
 
 Deno.test("connections() reports every path", async () => {

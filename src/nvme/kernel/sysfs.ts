@@ -20,6 +20,12 @@ export function readNqns(files: KernelFiles): readonly string[] {
   return [...new Set(namesAndNqns(files).map(({ nqn }) => nqn))];
 }
 
+/** The NQNs that have a controller which is live. */
+export function readLiveNqns(files: KernelFiles): ReadonlySet<string> {
+  const isLive = (name: string) => files.readText(`${controllersPath}/${name}/state`) === "live";
+  return new Set(namesAndNqns(files).filter(({ name }) => isLive(name)).map(({ nqn }) => nqn));
+}
+
 /** The controllers of a subsystem, in any state. */
 export function readControllers(files: KernelFiles, nqn: string): readonly KernelController[] {
   return namesAndNqns(files)

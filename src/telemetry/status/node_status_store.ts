@@ -53,6 +53,13 @@ export class NodeStatusStore implements NodeEvents {
         );
       case "fenced-torn-down":
         return this.#warn("FencedVolume", "A volume was taken off this node as another one holds it");
+      case "waiting":
+        if (event.waits) {
+          this.#warn("DeviceWaiting", "What is written to a volume waits for its device", event.volumeId);
+        }
+        return;
+      case "wait-given-up":
+        return this.#warn("WaitGivenUp", "What waited for its device for longer than ctrlLossTmo has failed");
       case "staged":
         return this.#stagedChanged(event.volumeId, event.staged);
     }

@@ -43,6 +43,7 @@ const nodeKeys: Readonly<Record<string, Check>> = {
   fastIoFailTmo: integer(1, 86_400),
   hdrDigest: matching(/^(?:true|false)$/, "true or false"),
   dataDigest: matching(/^(?:true|false)$/, "true or false"),
+  deviceLayer: matching(/^(?:auto|multipath|none)$/, "auto, multipath or none"),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
   // A force flag would switch off the last guard of mkfs: -F of mkfs.ext4, -f of mkfs.xfs, alone or in a cluster.
   mkfsOptions: matching(
@@ -95,6 +96,9 @@ export const parameterHelp: Readonly<Record<string, string>> = {
   dataDigest:
     "`true` puts a checksum (CRC32C) to all data of NVMe/TCP, which node and router compute for every byte; the " +
     "router has to support it. Default: `false`.",
+  deviceLayer:
+    "Whether a node puts a device-mapper map below the volume, which lets writers wait while the router reboots: `auto` " +
+    "where its kernel has dm-multipath, `multipath` always, `none` never. Default: the node's `--device-layer`.",
   fsckMode:
     "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not.",
   mkfsOptions: "Options for mkfs, as `-x value` pairs; nothing that forces.",

@@ -39,6 +39,7 @@ const everything = {
   fastIoFailTmo: "86400",
   hdrDigest: "true",
   dataDigest: "false",
+  deviceLayer: "auto",
   fsckMode: "off",
   mkfsOptions: "-m 1 -O ^has_journal -E lazy_itable_init=1",
   rdsAddress: "10.0.0.2",
@@ -62,7 +63,7 @@ Deno.test("parseParameters() takes what an empty StorageClass leaves open from t
 Deno.test("parseParameters() reads every key that it knows", () => {
   assert.deepEqual(new Set(Object.keys(everything)), new Set(parameterNames));
   const { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues } = everything;
-  const { fastIoFailTmo, hdrDigest, dataDigest, fsckMode, mkfsOptions } = everything;
+  const { fastIoFailTmo, hdrDigest, dataDigest, deviceLayer, fsckMode, mkfsOptions } = everything;
   const digests = { hdrDigest, dataDigest };
   const connection = { ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fastIoFailTmo, ...digests };
   assert.deepEqual(parseParameters(everything, defaults), {
@@ -72,7 +73,7 @@ Deno.test("parseParameters() reads every key that it knows", () => {
     nvmePort: 65_535,
     migrationTimeoutSeconds: 30,
     fsType: "xfs",
-    node: { fsType, fsLabel, ...connection, fsckMode, mkfsOptions },
+    node: { fsType, fsLabel, ...connection, deviceLayer, fsckMode, mkfsOptions },
   });
 });
 
@@ -118,6 +119,7 @@ const wrongValues: Record<string, readonly string[]> = {
   fastIoFailTmo: ["0", "-1", "86401"],
   hdrDigest: ["", "yes", "True"],
   dataDigest: ["", "1", "off"],
+  deviceLayer: ["", "Auto", "dm"],
   fsckMode: ["", "Preen", "yes"],
   mkfsOptions: ["", " -m 1", "-m  1", "-m\t1", "-O " + "x".repeat(510)],
   rdsAddress: ["10.0.0.3", ""],

@@ -17,6 +17,15 @@ export interface FenceMemory {
 /** What of a connection carries a checksum: NVMe/TCP Transport Specification, "Digests". */
 export type Digest = "header" | "data";
 
+/** What a volume's connection was made with, so that it can be made again: as in a StorageClass, in seconds. */
+export interface LayerSettings {
+  readonly ctrlLossTmo?: number;
+  readonly reconnectDelay?: number;
+  readonly keepAliveTmo?: number;
+  readonly nrIoQueues?: number;
+  readonly fastIoFailTmo?: number;
+}
+
 /** Where and how a staged volume is published. */
 export interface PublishedTarget {
   readonly targetPath: string;
@@ -61,6 +70,8 @@ export interface StagingState {
   readonly filesystemUuid?: string;
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
+  /** That it is used by a map on its device, see `DeviceMaps`; absent where it is used as it is. */
+  readonly layer?: LayerSettings;
   /** Whether staging went through to its end. */
   readonly staged: boolean;
   readonly published: readonly PublishedTarget[];
@@ -145,6 +156,15 @@ const isDevice = isRecord({
   sizeBytes: isSize,
 });
 
+const isSetting: Check = (value) => value === undefined || Number.isInteger(value);
+const isLayer = isRecord({
+  ctrlLossTmo: isSetting,
+  reconnectDelay: isSetting,
+  keepAliveTmo: isSetting,
+  nrIoQueues: isSetting,
+  fastIoFailTmo: isSetting,
+});
+
 const checks: Readonly<
   Record<Exclude<keyof StagingState, "missed" | "replaying" | "filesystemUuid">, Check>
 > = {
@@ -164,6 +184,7 @@ const checks: Readonly<
   everMounted: isFlag,
   mountedAs: (value) => value === undefined || isDeviceNumber(value),
   rootOpened: isFlag,
+  layer: (value) => value === undefined || isLayer(value),
   staged: isFlag,
   published: isList(isRecord({ targetPath: isText, readOnly: isFlag })),
 };

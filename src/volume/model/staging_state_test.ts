@@ -55,7 +55,16 @@ Deno.test("withMissed() sets that note and takes it away", () => {
   assert.deepEqual(withMissed({ ...stagingState, missed: memory }, undefined), stagingState);
 });
 
+Deno.test("parseStagingState() keeps with what a volume with a device layer was connected", () => {
+  for (const layer of [{}, { ctrlLossTmo: -1, reconnectDelay: 2 }]) {
+    const layered = { ...stagingState, layer };
+    assert.deepEqual(parseStagingState(formatStagingState(layered), "pvc-1", "/f"), layered);
+  }
+});
+
 const damage: readonly [string, (fields: Record<string, unknown>) => unknown][] = [
+  ["a layer that is none", (fields) => ({ ...fields, layer: true })],
+  ["a layer with a wrong time", (fields) => ({ ...fields, layer: { ctrlLossTmo: "600" } })],
   ["another version", (fields) => ({ ...fields, version: 2 })],
   ["no version", ({ version: _version, ...rest }) => rest],
   ["another volume", (fields) => ({ ...fields, volumeId: "pvc-2" })],

@@ -45,6 +45,10 @@ export type NodeEvent =
   | { readonly kind: "stale-mount"; readonly finder: StaleMountFinder }
   /** A tool, or a file operation (`file`), was given up and is still there: the kernel does not let go of it. */
   | { readonly kind: "operation-hung"; readonly operation: string }
+  /** Whether what is written to that volume waits in a map for its device, as it was seen just now. */
+  | { readonly kind: "waiting"; readonly volumeId: string; readonly waits: boolean }
+  /** What has waited in a map for longer than `ctrlLossTmo` was made to fail. */
+  | { readonly kind: "wait-given-up" }
   /** A volume that another node holds by now was taken off this one. */
   | { readonly kind: "fenced-torn-down" }
   /** Whether that volume is staged here, as the node's state says now. */

@@ -108,6 +108,8 @@ export interface Connector {
   offered(at: TargetAddress, context: CallContext): Promise<readonly string[]>;
   /** NQNs of this driver's prefix that are connected now, in any state. */
   connected(context: CallContext): Promise<readonly string[]>;
+  /** Those of them that have a path which is live. Each path is read once, however many there are. */
+  live(context: CallContext): Promise<ReadonlySet<string>>;
 }
 
 /** One line of /proc/self/mountinfo. */
@@ -274,6 +276,13 @@ export interface DeviceHolder {
 export interface BlockDevices {
   /** Sets the kernel's read-only flag of the device (BLKROSET). */
   setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void>;
+  /**
+   * Has the kernel read the device anew: what it once read of it stays in its memory for as long as anybody, such as a
+   * map, has the device open. Throws `unavailable` when that cannot be done.
+   */
+  forgetReads(device: ProvenDevice, context: CallContext): Promise<void>;
+  /** Whether the kernel refuses writes to the device; undefined where it does not say. Starts no process. */
+  isReadOnly(device: ProvenDevice): Promise<boolean | undefined>;
   /**
    * Who has the device open: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
    * when provably nobody. A mount is not seen here.

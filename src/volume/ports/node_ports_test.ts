@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { DeviceMaps } from "./device_maps.ts";
 import type { BlockDevices, Filesystems, FoundDevice, Mounts, ProvenDevice } from "./node_ports.ts";
 
 /** Whether what is only found is refused where a proven device is wanted: by the compiler. */
@@ -11,6 +12,10 @@ const provenOnly: {
     { [Name in Exclude<keyof Filesystems, "stats">]: Refuses<Filesystems[Name]> }
   >;
   readonly mounts: Readonly<{ [Name in Exclude<keyof Mounts, "table" | "unmount">]: Refuses<Mounts[Name]> }>;
+  /** What is put below a map. */
+  readonly maps: Readonly<
+    { [Name in "make" | "reload"]: Refuses<(below: Parameters<DeviceMaps[Name]>[1]) => void> }
+  >;
   readonly devices: Readonly<
     {
       [Name in Exclude<keyof BlockDevices, "holder" | "isUnclaimed" | "hold" | "layers">]: Refuses<
@@ -29,7 +34,8 @@ const provenOnly: {
     grow: true,
   },
   mounts: { mountDevice: true, bindFolder: true, bindDevice: true },
-  devices: { setReadOnly: true },
+  maps: { make: true, reload: true },
+  devices: { setReadOnly: true, isReadOnly: true, forgetReads: true },
 };
 
 /** Never called: nobody but the proof makes a proven device, says the compiler. */

@@ -19,6 +19,8 @@ export interface FenceInput {
   readonly connections: readonly Connection[];
   /** Whom this node's questions are answered as; undefined where the connector has no such names. */
   readonly host: HostIdentity | undefined;
+  /** Whether writes wait in a map for a connection that the kernel has given up. @default {false} */
+  readonly queued?: boolean;
   readonly reads: readonly OfferedRead[];
   /** The NQN under which the controller publishes the volume now, where a call has said so. */
   readonly publishedNqn?: string;
@@ -67,7 +69,8 @@ const askLastsMs = 300_000;
  */
 export function judgeFence(input: FenceInput): FenceResult {
   const { connections, volumeId, nqn } = input;
-  if (connections.length === 0) return { state: "gone" };
+  const queued = input.queued === true && connections.length === 0;
+  if (connections.length === 0 && !queued) return { state: "gone" };
   if (connections.some((path) => path.state === "live")) return { state: "live" };
   const foreign = connections.find((path) => !isOfHost(path, input.host));
   if (foreign !== undefined) {
@@ -78,7 +81,9 @@ export function judgeFence(input: FenceInput): FenceResult {
   if (input.publishedNqn !== undefined && isLater(input.publishedNqn, nqn, volumeId)) {
     return { state: "fenced", why: `it is published in a later epoch: nqn=${input.publishedNqn}` };
   }
-  const answers = input.reads.filter((read) => read.offered !== undefined && leadsTo(read, connections));
+  const answers = input.reads.filter((read) =>
+    read.offered !== undefined && (queued || leadsTo(read, connections))
+  );
   if (answers.length === 0) return undecided("its target does not answer");
   const successor = answers.flatMap((read) => read.offered!).find((other) => isLater(other, nqn, volumeId));
   if (successor !== undefined) {

@@ -53,6 +53,11 @@ const almost: FenceMemory = {
 };
 
 const fenced: readonly [string, Partial<FenceInput>][] = [
+  ["a later epoch of what waits in a map, though the kernel has given the connection up", {
+    connections: [],
+    queued: true,
+    reads: [read([later])],
+  }],
   ["a later epoch", { reads: [read([other, later])] }],
   ["a later epoch, while another address is silent", {
     connections: [path(), path({ address: "10.0.0.2" })],
@@ -92,6 +97,12 @@ for (const [name, change] of fenced) {
 
 /** Everything here would be fenced if only one thing were not as it is. */
 const spared: readonly [string, Partial<FenceInput>][] = [
+  ["what waits in a map and is offered again", { connections: [], queued: true, reads: [read([own])] }],
+  ["what waits in a map for a router that does not answer", {
+    connections: [],
+    queued: true,
+    reads: [read(undefined)],
+  }],
   ["what its target offers, however long it was missed", { memory: almost, reads: [read([own])] }],
   ["what its target offers beside a later epoch", { memory: almost, reads: [read([later, own])] }],
   ["what one of several addresses offers", {

@@ -16,6 +16,8 @@ export interface NodeReading {
   /** The paths to its subsystem, in any state. */
   readonly connections: readonly Connection[];
   readonly device: FoundDevice | undefined;
+  /** Whether a map lets writes wait while there is no device. @default {false} */
+  readonly waits?: boolean;
   /** In what the device differs from the volume, for people; undefined when it is proven. */
   readonly mismatch: string | undefined;
   /** What is mounted at the staging path and can be seen there; always undefined for a block volume. */
@@ -62,7 +64,13 @@ function connectionProblems({ stagingState, connections }: NodeReading): HealthP
   return [problem("DEGRADED", "PathLost", message)];
 }
 
-function deviceProblems({ stagingState, connections, device, mismatch }: NodeReading): HealthProblem[] {
+function deviceProblems(
+  { stagingState, connections, device, waits, mismatch }: NodeReading,
+): HealthProblem[] {
+  if (device === undefined && waits === true) {
+    const message = `the volume's device is away, and what is written waits for it: nqn=${stagingState.nqn}`;
+    return [problem("INACCESSIBLE", "DeviceWaiting", message)];
+  }
   if (device === undefined) {
     // Without a connection there can be none, and that is told already.
     if (connections.length === 0) return [];

@@ -102,6 +102,8 @@ const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
   ["a path in a state of another name", { connections: [path("10.0.0.1", "other", "dead")] }, [
     "INACCESSIBLE ConnectionLost",
   ]],
+  ["a device that is waited for", { device: undefined, waits: true }, ["INACCESSIBLE DeviceWaiting"]],
+  ["a map that does not wait", { waits: true }, []],
   ["live without a device", { device: undefined }, ["INACCESSIBLE DeviceMissing"]],
   ["a device without size", { device: { ...device, sizeBytes: 0n } }, ["INACCESSIBLE DeviceEmpty"]],
   ["LVM of the node on it", { layers: ["/dev/dm-0 (vg-root, LVM)"] }, ["DEGRADED UsedByNode"]],

@@ -3,6 +3,7 @@
 import { nodeFlags } from "../../../src/cli/config/flag_tables.ts";
 import { readNodeFlags } from "../../../src/cli/node_flags.ts";
 import { type NodeParts, openNodeDeps } from "../../../src/cli/serve/node.ts";
+import { DeviceMapper } from "../../../src/device_mapper/device_mapper.ts";
 import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
 import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
 import type { CallContext } from "../../../src/volume/ports/system.ts";
@@ -30,7 +31,8 @@ export class GuestNode extends RealNode {
     { addresses = ["127.0.0.1"], ...options }: GuestNodeOptions = {},
     nvmet?: NvmetTarget,
   ) {
-    super(folder, nodeId, { ...options, connector: kernelConnector });
+    const maps = ({ processes, files }: NodeParts) => new DeviceMapper(processes, files);
+    super(folder, nodeId, { ...options, connector: kernelConnector, maps });
     this.nvmet = nvmet ?? new NvmetTarget(addresses);
   }
 
@@ -240,9 +242,9 @@ export class NodeTests {
     this.#tests.push({ name, use, options });
   }
 
-  /** Runs them one after the other; a failure does not end that. */
-  async run(): Promise<void> {
-    for (const { name, use, options } of this.#tests) {
+  /** Runs those with such a name, one after the other; a failure does not end that. */
+  async run(only = /(?:)/): Promise<void> {
+    for (const { name, use, options } of this.#tests.filter((each) => only.test(each.name))) {
       await insideTest(name, () => runOnNode(use, options));
     }
   }
@@ -271,6 +273,8 @@ async function cleanUp(node: GuestNode): Promise<readonly string[]> {
   const states = [...Deno.readDirSync(node.state)].some(({ name }) => name === "volumes")
     ? [...Deno.readDirSync(`${node.state}/volumes`)].map(({ name }) => name)
     : [];
+  // Nobody could unmount what waits for a device that is disconnected.
+  await shell("for map in /dev/mapper/rds-csi-*; do dmsetup message $map 0 fail_if_no_path; done");
   for (const nqn of nqns) await shell(`nvme disconnect -n ${nqn}`);
   for (const mountPoint of mounts) await shell(`umount -l ${mountPoint}`);
   await node.nvmet.close();

@@ -16,30 +16,50 @@ const volumeBytes = 64 << 20;
 const nodeFlags = ["--fence-interval", "1s", "--fence-settle-time", `${settleMs}ms`];
 
 /** That a node which was not asked cannot write any more, whatever befell it. */
-export const suite: Suite = {
-  what: "two nodes and a router: what is taken from one node takes none of its writes any more",
-  limitMinutes: isLong ? 40 : 12,
-  alone: true,
-  needsBinary: true,
-  run: async (bench) => {
-    const seed = bench.seed();
-    const field = await makeField(bench, {
-      nodes: ["a", "b"],
-      nodeFlags,
-      controllerFlags: ["--router-profile", await listProfile(bench.folder)],
-    });
-    try {
-      await migration(bench, field);
-      await rounds(bench, field, new SeededRandom(seed));
-      await bench.test("the driver broke no rule of the router's", async () => {
-        assert.deepEqual(await field.router.violations(), []);
-        return "no violation";
+export const suite = fencingSuite(
+  "two nodes and a router: what is taken from one node takes none of its writes any more",
+);
+
+/** The same of nodes whose writers wait in a map of theirs for what is gone. */
+export const layerSuite = fencingSuite(
+  "two nodes with a device layer and a router: what waits on a node that is fenced is never written",
+  ["--device-layer", "multipath"],
+);
+
+function fencingSuite(what: string, moreNodeFlags: readonly string[] = []): Suite {
+  return {
+    what,
+    limitMinutes: isLong ? 40 : 12,
+    alone: true,
+    needsBinary: true,
+    run: async (bench) => {
+      const seed = bench.seed();
+      const field = await makeField(bench, {
+        nodes: ["a", "b"],
+        nodeFlags: [...nodeFlags, ...moreNodeFlags],
+        controllerFlags: ["--router-profile", await listProfile(bench.folder)],
       });
-    } finally {
-      await field.controller.stop();
-    }
-  },
-};
+      try {
+        await migration(bench, field);
+        await rounds(bench, field, new SeededRandom(seed));
+        if (moreNodeFlags.length > 0) {
+          await bench.test("the volumes that they have are used by maps", async () => {
+            const found = await Promise.all(field.nodes.map(({ guest }) => guest.sh("dmsetup table")));
+            const tables = found.join("\n").split("\n").filter((line) => line.includes(" multipath "));
+            assert.ok(tables.length > 0 && tables.every((line) => line.startsWith("rds-csi-")), found.join());
+            return tables.join("; ");
+          });
+        }
+        await bench.test("the driver broke no rule of the router's", async () => {
+          assert.deepEqual(await field.router.violations(), []);
+          return "no violation";
+        });
+      } finally {
+        await field.controller.stop();
+      }
+    },
+  };
+}
 
 /** Two nodes that have a volume at once, of which one leaves. */
 async function migration(bench: Bench, field: Field): Promise<void> {

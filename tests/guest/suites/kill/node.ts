@@ -38,6 +38,7 @@ export function freshNode(statePath: string): FreshNode {
     topology: {},
     fenceIntervalMs: 30_000,
     fenceSettleMs: 120_000,
+    deviceLayer: "none",
   } as const;
   const deps = openNodeDeps(config, systemNodeParts(systemClock, { warn() {} }));
   return { deps, service: new NodeService(deps) };

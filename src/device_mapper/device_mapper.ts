@@ -1,0 +1,177 @@
+import type { KernelFiles } from "../host/kernel_files.ts";
+import { complaint, type Processes } from "../host/processes.ts";
+import type { ToolResult } from "../host/spawn.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { isOwnMapUuid } from "../volume/model/device_layer.ts";
+import type { DeviceMap, DeviceMaps, MapIdentity, MapTable } from "../volume/ports/device_maps.ts";
+import type { ProvenDevice } from "../volume/ports/node_ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import { mapDevices, mapNameOf, readMap } from "./maps_in_sys.ts";
+import { formatTable, isTable, parseTable } from "./table.ts";
+
+/** A map is changed in milliseconds; what takes longer waits for a device that is gone. */
+const changeMs = 20_000;
+
+/** Maps of dm-multipath, by dmsetup(8) and /sys. */
+export class DeviceMapper implements DeviceMaps {
+  readonly #processes: Processes;
+  readonly #files: KernelFiles;
+  /** Whether the kernel was seen to have the target: it is not unloaded while there are maps, and else loaded again. */
+  #hasTarget = false;
+  /** Where a map was seen last, by its name, so that not all devices are asked each time. */
+  readonly #seen = new Map<string, string>();
+
+  constructor(processes: Processes, files: KernelFiles) {
+    this.#processes = processes;
+    this.#files = files;
+  }
+
+  async obstacle(context: CallContext): Promise<string | undefined> {
+    if (this.#hasTarget) return undefined;
+    // The kernel loads the target's module for that, if it has one.
+    try {
+      const result = await this.#run(["target-version", "multipath"], "multipath", context);
+      this.#hasTarget = result.code === 0;
+      return this.#hasTarget ? undefined : `the kernel has no dm-multipath: ${complaint(result)}`;
+    } catch (error) {
+      if (VolumeError.is(error, "precondition")) return error.message; // There is no dmsetup.
+      throw error;
+    }
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async find(name: string): Promise<DeviceMap | undefined> {
+    return this.#find(name);
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async list(): Promise<readonly DeviceMap[]> {
+    return mapDevices(this.#files).flatMap((device) => {
+      const map = readMap(this.#files, device);
+      return map !== undefined && isOwnMapUuid(map.uuid) ? [map] : [];
+    });
+  }
+
+  async table({ name }: DeviceMap, context: CallContext): Promise<MapTable> {
+    const table = await this.#done(["table", name], name, "read the map", context);
+    const status = await this.#done(["status", name], name, "read the map", context);
+    const parsed = parseTable(table.stdout, status.stdout);
+    if (parsed !== undefined) return parsed;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot read the map as its table is none of this driver's: map=${name} table=${table.stdout.trim()}`,
+    );
+  }
+
+  async make(identity: MapIdentity, below: ProvenDevice, context: CallContext): Promise<DeviceMap> {
+    const { name, uuid } = identity;
+    const there = this.#find(name);
+    if (there !== undefined) {
+      this.#assertSame(there, identity);
+      return await this.reload(there, below, below.sizeBytes, context);
+    }
+    const table = formatTable(below.sizeBytes, below.deviceNumber);
+    await this.#done(["create", name, "--uuid", uuid, "--table", table], name, "make the map", context);
+    return await this.#readBack(identity, below, below.sizeBytes, context);
+  }
+
+  async reload(
+    map: DeviceMap,
+    below: ProvenDevice,
+    sizeBytes: bigint,
+    context: CallContext,
+  ): Promise<DeviceMap> {
+    const { name } = map;
+    const table = formatTable(sizeBytes, below.deviceNumber);
+    this.#assertSame(this.#find(name), map);
+    await this.#done(["load", name, "--table", table], name, "reload the map", context);
+    // Suspends, takes the table, and resumes, in one call of the kernel's: no end of this process leaves it suspended.
+    await this.#done(["resume", "--noflush", "--nolockfs", name], name, "reload the map", context);
+    return await this.#readBack(map, below, sizeBytes, context);
+  }
+
+  async failPath({ name, below: [path] }: DeviceMap, context: CallContext): Promise<void> {
+    if (path === undefined || path === "gone") return;
+    await this.#done(["message", name, "0", "fail_path", path], name, "fail the path of the map", context);
+  }
+
+  async endQueueing(map: DeviceMap, context: CallContext): Promise<void> {
+    const { name } = map;
+    const there = this.#find(name);
+    if (there?.uuid !== map.uuid || there.sizeBytes === 0n) return;
+    await this.#done(["message", name, "0", "fail_if_no_path"], name, "end the queueing of the map", context);
+    if (!(await this.table(map, context)).queues) return;
+    throw new VolumeError("unavailable", `Cannot end the queueing of the map: map=${name}`);
+  }
+
+  async remove(map: DeviceMap, context: CallContext): Promise<void> {
+    const { name, uuid } = map;
+    if (this.#find(name)?.uuid !== uuid) return;
+    const result = await this.#run(["remove", name], name, context);
+    if (this.#find(name)?.uuid !== uuid) return;
+    throw new VolumeError(
+      /busy/.test(result.stderr) ? "in-use" : "unavailable",
+      `Cannot remove the map of the volume: map=${name}: ${complaint(result)}`,
+    );
+  }
+
+  #find(name: string): DeviceMap | undefined {
+    const isIt = (device: string) => mapNameOf(this.#files, device) === name;
+    const known = this.#seen.get(name);
+    const device = known !== undefined && isIt(known) ? known : mapDevices(this.#files).find(isIt);
+    if (device === undefined) {
+      this.#seen.delete(name);
+      return undefined;
+    }
+    this.#seen.set(name, device);
+    return readMap(this.#files, device);
+  }
+
+  #assertSame(there: DeviceMap | undefined, { name, uuid }: MapIdentity): void {
+    if (there?.uuid === uuid) return;
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the map as it is not the volume's: map=${name} expected uuid=${uuid} ` +
+        `found ${there?.uuid ?? "no map"}`,
+    );
+  }
+
+  /** Done is what the kernel shows. */
+  async #readBack(
+    identity: MapIdentity,
+    { deviceNumber }: ProvenDevice,
+    sizeBytes: bigint,
+    context: CallContext,
+  ): Promise<DeviceMap> {
+    const map = this.#find(identity.name);
+    this.#assertSame(map, identity);
+    const { stdout } = await this.#done(["table", identity.name], identity.name, "read the map", context);
+    const isRight = isTable(stdout, sizeBytes, deviceNumber) && !map!.suspended &&
+      map!.below.join() === deviceNumber;
+    if (isRight) return map!;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot use the map as it is not as it was made: map=${identity.name} wanted=${
+        formatTable(sizeBytes, deviceNumber)
+      } found=${stdout.trim()} ` +
+        `below=${map!.below.join()} suspended=${map!.suspended}`,
+    );
+  }
+
+  async #done(
+    args: readonly string[],
+    name: string,
+    what: string,
+    context: CallContext,
+  ): Promise<ToolResult> {
+    const result = await this.#run(args, name, context);
+    if (result.code === 0) return result;
+    throw new VolumeError("unavailable", `Cannot ${what}: map=${name}: ${complaint(result)}`);
+  }
+
+  #run(args: readonly string[], name: string, context: CallContext): Promise<ToolResult> {
+    // One that hangs on a map keeps no other command from it.
+    const subject = `${name} to ${args[0]}`;
+    return this.#processes.run("dmsetup", { args, subject, signal: context.signal, timeoutMs: changeMs });
+  }
+}

@@ -1,0 +1,119 @@
+import { VolumeError } from "../../volume/errors.ts";
+import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import type { DeviceMap } from "../../volume/ports/device_maps.ts";
+import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { prove } from "../connections/device.ts";
+import type { NodeDeps } from "../deps.ts";
+import { isOn, mapIdentity, onMap } from "./maps.ts";
+
+/**
+ * Puts a volume's map onto its proven namespace: makes it, or reloads one that is on another device. Answers the map,
+ * proven. What waits in the map goes on there.
+ *
+ * @param options `hasFailed` says that I/O on it has failed before, so that the map has to be told to try again
+ * @throws {VolumeError} identity-mismatch when the namespace does not hold the volume's file system, or is smaller than
+ * the map; the map is left as it is then
+ */
+export async function attachPath(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  below: ProvenDevice,
+  context: CallContext,
+  { hasFailed = false }: { readonly hasFailed?: boolean } = {},
+): Promise<ProvenDevice> {
+  const maps = deps.maps!;
+  const identity = mapIdentity(deps, stagingState.nqn)!;
+  const there = await maps.find(identity.name);
+  const isReady = there?.uuid === identity.uuid && isOn(there, below) && !hasFailed;
+  const map = isReady ? there : await moveOrMake(deps, stagingState, below, there, context);
+  return await proveOnMap(deps, map, below, context);
+}
+
+async function moveOrMake(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  below: ProvenDevice,
+  there: DeviceMap | undefined,
+  context: CallContext,
+): Promise<DeviceMap> {
+  const maps = deps.maps!;
+  const identity = mapIdentity(deps, stagingState.nqn)!;
+  if (there === undefined || there.sizeBytes === 0n) return await maps.make(identity, below, context);
+  await assertSameContent(deps, stagingState, there, below, context);
+  return await maps.reload({ ...there, ...identity }, below, there.sizeBytes, context);
+}
+
+/**
+ * Grows a volume's map to its proven namespace. Answers the map, proven; the namespace itself where there is no map.
+ */
+export async function growMap(
+  deps: NodeDeps,
+  map: DeviceMap | undefined,
+  below: ProvenDevice,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  if (map === undefined) return below;
+  const grown = map.sizeBytes < below.sizeBytes && isOn(map, below)
+    ? await deps.maps!.reload(map, below, below.sizeBytes, context)
+    : map;
+  return await proveOnMap(deps, grown, below, context);
+}
+
+/** @throws {VolumeError} unavailable when the map is not on the proven namespace */
+async function proveOnMap(
+  deps: NodeDeps,
+  map: DeviceMap,
+  below: ProvenDevice,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  if (!isOn(map, below)) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot use the volume as its map is not on its device: map=${map.name} below=${map.below.join()} ` +
+        `device=${below.deviceNumber}`,
+    );
+  }
+  const { nqn, uniqueId } = below;
+  return await prove(deps, onMap(map, below), { nqn, uniqueId, sizeBytes: map.sizeBytes }, context);
+}
+
+/**
+ * What a map waits with may only go to the volume itself: NQN, epoch and number are proven, and here its size and what
+ * lies on it. An unfinished file system has nothing to go by.
+ */
+async function assertSameContent(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  map: DeviceMap,
+  below: ProvenDevice,
+  context: CallContext,
+): Promise<void> {
+  const { volumeId, kind, everMounted, filesystemUuid } = stagingState;
+  if (!wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(below) === true) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot use the device because it takes no writes: device=${below.path} volume=${volumeId}`,
+    );
+  }
+  if (below.sizeBytes < map.sizeBytes) {
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the device as it is not the volume: device=${below.path} volume=${volumeId} ` +
+        `expected size>=${map.sizeBytes} found size=${below.sizeBytes}`,
+    );
+  }
+  if (kind === "block" || !everMounted) return;
+  // The map has kept the device open since before there was a file system on it.
+  await deps.devices.forgetReads(below, context);
+  const { signature } = await deps.filesystems.probe(below, context);
+  const isSame = signature.state === "found" && signature.type === kind &&
+    (filesystemUuid === undefined || signature.uuid === filesystemUuid);
+  if (isSame) return;
+  const found = signature.state === "found" ? `${signature.type} ${signature.uuid ?? ""}` : signature.state;
+  throw new VolumeError(
+    signature.state === "unknown" ? "unavailable" : "identity-mismatch",
+    `Cannot use the device as it is not the volume: device=${below.path} volume=${volumeId} ` +
+      `expected file system=${kind} ${filesystemUuid ?? ""} found ${found}`,
+  );
+}

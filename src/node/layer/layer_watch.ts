@@ -1,0 +1,316 @@
+import { Semaphore } from "../../async/semaphore.ts";
+import { withDeadline } from "../../async/deadline.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { nqnOfMapUuid } from "../../volume/model/device_layer.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { LayerSettings, StagingState } from "../../volume/model/staging_state.ts";
+import type { DeviceMap } from "../../volume/ports/device_maps.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { NodeDeps, VolumeLock } from "../deps.ts";
+import { StagingStore } from "../stage/staging_store.ts";
+import { disconnectUnused } from "../connections/teardown.ts";
+import type { Fencing } from "../fencing/fencing.ts";
+import type { OfferedReads } from "../fencing/offered_reads.ts";
+import { findMap } from "./maps.ts";
+import { type Restored, restorePath, type WaitingMap } from "./restore_path.ts";
+
+/** From the end of a look to the beginning of the next: what waits for a router goes on within seconds. */
+const intervalMs = 1_000;
+/** Longest from one attempt to bring a device back to the next, in milliseconds. */
+const maxPauseMs = 3_000;
+/** How long one volume may take in one look. */
+const volumeMs = 60_000;
+/** How many volumes are attended to at once. */
+const maxAtOnce = 8;
+/** As the initiator's default. */
+const defaultCtrlLossTmo = 1800;
+
+/** Options of {@linkcode LayerWatch}. */
+export interface LayerWatchOptions {
+  readonly deps: NodeDeps;
+  readonly fencing: Fencing;
+  /** The locks of the calls that change volumes. */
+  readonly lock: VolumeLock;
+}
+
+/** What is known of a map in trouble, from one look to the next. */
+interface Trouble {
+  /** When it was seen first, by the clock that nobody sets. */
+  readonly sinceMs: number;
+  /** When it was attended to last, by the same clock; undefined when it was not yet. */
+  attendedMs?: number;
+  /** What was said of it last. */
+  said?: string;
+}
+
+/**
+ * Looks every second at the maps of this driver, and puts each whose device is gone onto the one that came back. While all
+ * is well it reads /sys only. What waits too long is given up: see `ctrlLossTmo`.
+ *
+ * A volume's lock keeps nobody from that: the call that holds it may wait for the very device.
+ */
+export class LayerWatch {
+  readonly #options: LayerWatchOptions;
+  readonly #store: StagingStore;
+  readonly #stop = new AbortController();
+  readonly #working = new Set<string>();
+  readonly #troubles = new Map<string, Trouble>();
+  /** What the maps had done at the last look, by UUID. */
+  readonly #progress = new Map<string, string>();
+  /** UUIDs of maps whose state file names the device that they are on. */
+  readonly #settled = new Set<string>();
+  /** UUIDs of maps whose path was made to fail when its connection was not live: it has to be loaded again. */
+  readonly #wasAway = new Set<string>();
+  /** UUIDs of maps that no state file knows of: it is written before the map is made. */
+  readonly #unknown = new Set<string>();
+  /** UUIDs of maps that do not queue any more. */
+  readonly #ended = new Set<string>();
+  readonly #atOnce = new Semaphore(maxAtOnce);
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: LayerWatchOptions) {
+    this.#options = options;
+    this.#store = new StagingStore(options.deps);
+  }
+
+  /** Begins to look, and returns at once. */
+  start(): void {
+    if (this.#options.deps.maps !== undefined) this.#running = this.#run();
+  }
+
+  /** Resolves when no look runs any more. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new VolumeError("cancelled", "The driver stops"));
+    await this.#running;
+  }
+
+  /** One look at all maps. It never fails: what it cannot do is noted and tried at the next look. */
+  async check(): Promise<void> {
+    const all = await this.#options.deps.maps!.list();
+    this.#forgetOthers(new Set(all.map(({ uuid }) => uuid)));
+    if (all.length === 0) return;
+    const { deps, fencing } = this.#options;
+    const whole = { requestId: "layer", signal: this.#stop.signal, deadlineMs: Infinity };
+    const [live, reads] = [await deps.connector.live(whole), fencing.newReads()];
+    await Promise.all(all.map((map) => this.#checkOne(map, live, reads)));
+  }
+
+  /** A volume that hangs delays no other: the next look begins without it. */
+  async #run(): Promise<void> {
+    const { deps } = this.#options;
+    const { signal } = this.#stop;
+    const looks = new Set<Promise<void>>();
+    while (!signal.aborted) {
+      const look: Promise<void> = this.check()
+        .catch((error) => deps.notes?.warn("cannot look at maps", { reason: textOf(error) }))
+        .finally(() => looks.delete(look));
+      looks.add(look);
+      await deps.clock.sleep(intervalMs, signal).catch(() => {
+        // It was told to stop.
+      });
+    }
+    await Promise.all(looks);
+  }
+
+  async #checkOne(map: DeviceMap, live: ReadonlySet<string>, reads: OfferedReads): Promise<void> {
+    const { uuid } = map;
+    if (this.#working.has(uuid)) return;
+    const isStalled = this.#isStalled(map);
+    const isLive = live.has(this.#names(map).nqn);
+    if (!isLive) this.#wasAway.add(uuid);
+    const isWell = map.below.length === 1 && map.below[0] !== "gone" && !map.suspended && !isStalled &&
+      !this.#wasAway.has(uuid);
+    if (isWell && this.#settled.has(uuid)) {
+      this.#recovered(map);
+      return;
+    }
+    if (this.#unknown.has(uuid) || (!isWell && (this.#ended.has(uuid) || this.#isTooSoon(uuid)))) return;
+    this.#working.add(uuid);
+    this.#settled.delete(uuid);
+    this.#ended.delete(uuid);
+    const { deps } = this.#options;
+    const { clock } = deps;
+    const whole = { requestId: `layer-${map.name}`, signal: this.#stop.signal, deadlineMs: Infinity };
+    try {
+      await withDeadline(clock, whole, volumeMs, `look at the map ${map.name}`, async (context) => {
+        const seen = { isLive, isStalled: isStalled || this.#wasAway.has(uuid) };
+        await this.#atOnce.run(context, clock, () => this.#attend(map, seen, reads, context));
+      });
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      this.#say(map, textOf(error));
+    } finally {
+      this.#working.delete(uuid);
+    }
+  }
+
+  /** Whether I/O waits in it and none has ended since the last look: its path may have failed. */
+  #isStalled({ uuid, pending, completed }: DeviceMap): boolean {
+    const before = this.#progress.get(uuid);
+    const now = pending === 0 ? "" : String(completed);
+    this.#progress.set(uuid, now);
+    return now !== "" && before === now;
+  }
+
+  async #attend(
+    map: DeviceMap,
+    { isLive, isStalled }: { readonly isLive: boolean; readonly isStalled: boolean },
+    reads: OfferedReads,
+    context: CallContext,
+  ): Promise<void> {
+    const { deps } = this.#options;
+    const stagingState = await this.#stateOf(map);
+    if (stagingState === undefined) {
+      this.#unknown.add(map.uuid);
+      deps.notes?.warn("a map that no state file knows of is left as it is", this.#names(map));
+      return;
+    }
+    // The kernel would send what is written after a reconnect before it has looked which namespace is there.
+    if (!isLive && !this.#troubles.has(map.uuid)) await deps.maps!.failPath(map, context);
+    const restored = await this.#tryRestore({ map, isStalled, stagingState, reads }, context);
+    if (restored.state === "ready") {
+      if (await this.#adopt(stagingState, restored.uniqueId)) this.#settled.add(map.uuid);
+      this.#wasAway.delete(map.uuid);
+      if (!restored.isRestored) return this.#recovered(map);
+      // Only the next look shows whether anything goes on there.
+      this.#say(map, "its device is there, and what was begun is tried again");
+    } else this.#say(map, restored.why);
+    if (restored.state === "ended") this.#waitsNoMore(map.uuid);
+    else if (this.#isOverdue(map, stagingState.layer!)) await this.#giveUp(map, context);
+  }
+
+  async #giveUp(map: DeviceMap, context: CallContext): Promise<void> {
+    const { deps } = this.#options;
+    deps.notes?.warn("giving up a volume that has waited for longer than its ctrlLossTmo", this.#names(map));
+    await deps.maps!.endQueueing(map, context);
+    deps.events.occurred({ kind: "wait-given-up" });
+    this.#waitsNoMore(map.uuid);
+  }
+
+  /** What is written to it fails from now on. */
+  #waitsNoMore(uuid: string): void {
+    this.#ended.add(uuid);
+    this.#reportWaiting(uuid, false);
+  }
+
+  /** What is refused waits as what is away does: for a person, until `ctrlLossTmo` is over. */
+  async #tryRestore(waiting: WaitingMap, context: CallContext): Promise<Restored> {
+    try {
+      return await this.#restore(waiting, context);
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (!VolumeError.is(error)) throw error;
+      const isNew = this.#say(waiting.map, error.message);
+      const isMismatch = VolumeError.is(error, "identity-mismatch");
+      if (isNew && isMismatch) this.#options.deps.events.occurred({ kind: "identity-mismatch" });
+      return { state: "waiting", why: error.message };
+    }
+  }
+
+  /** An unstage may have come in between: then the connection that was made anew is nobody's. */
+  async #restore(waiting: WaitingMap, context: CallContext): Promise<Restored> {
+    const { deps, lock } = this.#options;
+    const { volumeId, stagingPath, nqn } = waiting.stagingState;
+    try {
+      return await restorePath(deps, waiting, context);
+    } finally {
+      if (await findMap(deps, nqn) === undefined) {
+        const release = lock.tryTake([volumeId, stagingPath]);
+        if (release !== undefined) {
+          try {
+            if (await this.#store.findUndamaged(volumeId) === undefined) {
+              await disconnectUnused(deps, nqn, context);
+            }
+          } finally {
+            release();
+          }
+        }
+      }
+    }
+  }
+
+  async #stateOf({ uuid }: DeviceMap): Promise<StagingState | undefined> {
+    const { nqnPrefix } = this.#options.deps.settings;
+    const nqn = nqnOfMapUuid(uuid, nqnPrefix);
+    const name = parseExportNqn(nqn, nqnPrefix);
+    const state = name && await this.#store.findUndamaged(name.volumeId);
+    return state?.nqn === nqn && state.layer !== undefined ? state : undefined;
+  }
+
+  /** Notes the device that took another one's place; false while a call has the lock. */
+  async #adopt({ volumeId, stagingPath, nqn }: StagingState, uniqueId: string): Promise<boolean> {
+    const release = this.#options.lock.tryTake([volumeId, stagingPath]);
+    if (release === undefined) return false;
+    try {
+      const state = await this.#store.findUndamaged(volumeId);
+      if (state?.nqn !== nqn || state.device === undefined || state.device.uniqueId === uniqueId) return true;
+      await this.#store.write({ ...state, device: { ...state.device, uniqueId } });
+      return true;
+    } finally {
+      release();
+    }
+  }
+
+  #forgetOthers(uuids: ReadonlySet<string>): void {
+    for (const uuid of this.#troubles.keys()) if (!uuids.has(uuid)) this.#reportWaiting(uuid, false);
+    for (
+      const kept of [this.#troubles, this.#progress, this.#settled, this.#wasAway, this.#unknown, this.#ended]
+    ) {
+      for (const uuid of kept.keys()) if (!uuids.has(uuid)) kept.delete(uuid);
+    }
+  }
+
+  /** A router that is away for long is asked less often than one that has just gone. */
+  #isTooSoon(uuid: string): boolean {
+    const trouble = this.#troubles.get(uuid);
+    if (trouble === undefined) return false;
+    const nowMs = this.#options.deps.clock.monotonicMs();
+    if (trouble.attendedMs !== undefined) {
+      const pauseMs = Math.min(maxPauseMs, (trouble.attendedMs - trouble.sinceMs) / 20);
+      if (nowMs - trouble.attendedMs < pauseMs) return true;
+    }
+    trouble.attendedMs = nowMs;
+    return false;
+  }
+
+  #isOverdue({ uuid }: DeviceMap, { ctrlLossTmo = defaultCtrlLossTmo }: LayerSettings): boolean {
+    const sinceMs = this.#troubles.get(uuid)?.sinceMs ?? Infinity;
+    return ctrlLossTmo >= 0 && this.#options.deps.clock.monotonicMs() - sinceMs >= ctrlLossTmo * 1000;
+  }
+
+  /** One line a change, not one a look; answers whether it is one. */
+  #say(map: DeviceMap, why: string): boolean {
+    const { notes, clock } = this.#options.deps;
+    const known = this.#troubles.get(map.uuid);
+    const trouble: Trouble = known ?? { sinceMs: clock.monotonicMs() };
+    this.#troubles.set(map.uuid, trouble);
+    if (known === undefined) this.#reportWaiting(map.uuid, true);
+    if (trouble.said === why) return false;
+    trouble.said = why;
+    notes?.warn("what is written to a volume waits", { ...this.#names(map), why });
+    return true;
+  }
+
+  #recovered(map: DeviceMap): void {
+    const trouble = this.#troubles.get(map.uuid);
+    if (trouble === undefined) return;
+    this.#troubles.delete(map.uuid);
+    this.#reportWaiting(map.uuid, false);
+    const waitedMs = Math.round(this.#options.deps.clock.monotonicMs() - trouble.sinceMs);
+    this.#options.deps.notes?.info("what is written to a volume goes on", { ...this.#names(map), waitedMs });
+  }
+
+  #reportWaiting(uuid: string, waits: boolean): void {
+    const { events, settings: { nqnPrefix } } = this.#options.deps;
+    const name = parseExportNqn(nqnOfMapUuid(uuid, nqnPrefix), nqnPrefix);
+    if (name !== undefined) events.occurred({ kind: "waiting", volumeId: name.volumeId, waits });
+  }
+
+  #names({ name, uuid }: DeviceMap): { readonly map: string; readonly nqn: string } {
+    return { map: name, nqn: nqnOfMapUuid(uuid, this.#options.deps.settings.nqnPrefix) };
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

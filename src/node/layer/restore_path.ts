@@ -1,0 +1,95 @@
+import { poll } from "../../async/poll.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { DeviceMap } from "../../volume/ports/device_maps.ts";
+import type { FoundDevice } from "../../volume/ports/node_ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { prove } from "../connections/device.ts";
+import type { OfferedReads } from "../fencing/offered_reads.ts";
+import type { NodeDeps } from "../deps.ts";
+import { attachPath } from "./attach_path.ts";
+import { isOn } from "./maps.ts";
+
+/** How long the kernel may take to show a device that it was told to look for, in milliseconds. */
+const scanMs = 2_000;
+
+/** What became of a map that waits. */
+export type Restored =
+  /** It is on the volume's device, of that unique id; `isRestored` says that it was put there just now. */
+  | { readonly state: "ready"; readonly uniqueId: string; readonly isRestored: boolean }
+  /** Its device is away. */
+  | { readonly state: "waiting"; readonly why: string }
+  /** Its queueing was ended: what uses it has failed, and only a new stage helps. */
+  | { readonly state: "ended"; readonly why: string };
+
+const ended: Restored = { state: "ended", why: "its queueing was ended" };
+
+/** A map that waits, or may. */
+export interface WaitingMap {
+  readonly map: DeviceMap;
+  /** Whether what was begun has not ended for long, so that its path may have failed. */
+  readonly isStalled: boolean;
+  readonly stagingState: StagingState;
+  /** What targets offer, read once for all volumes. */
+  readonly reads: OfferedReads;
+}
+
+/**
+ * Puts a waiting map onto the volume's device if that is back; makes the connection anew where the kernel has given it up
+ * and the router offers the volume under the same NQN, and has the kernel look for a device that it has dropped. A map
+ * that does not queue is left as it is.
+ *
+ * @throws {VolumeError} identity-mismatch when what came back is not the volume: the map goes on waiting
+ */
+export async function restorePath(
+  deps: NodeDeps,
+  waiting: WaitingMap,
+  context: CallContext,
+): Promise<Restored> {
+  const { map, isStalled, stagingState } = waiting;
+  const maps = deps.maps!;
+  if (map.sizeBytes === 0n) return stillAway("it has no table: a stage was interrupted");
+  const found = await bringBack(deps, waiting, context);
+  if ("state" in found) return found;
+  const { nqn, sizeBytes } = stagingState;
+  const below = await prove(deps, found, { nqn, sizeBytes }, context);
+  const { uniqueId } = below;
+  if (isOn(map, below) && !isStalled) return { state: "ready", uniqueId, isRestored: false };
+  const { queues, failed } = await maps.table(map, context);
+  if (!queues) return ended;
+  const isRestored = failed || !isOn(map, below);
+  if (isRestored) await attachPath(deps, stagingState, below, context, { hasFailed: true });
+  return { state: "ready", uniqueId, isRestored };
+}
+
+/** The device of a live connection, or what becomes of the map without one. */
+async function bringBack(
+  deps: NodeDeps,
+  { map, stagingState, reads }: WaitingMap,
+  context: CallContext,
+): Promise<FoundDevice | Restored> {
+  const { connector } = deps;
+  const { nqn, addresses, port, sizeBytes, digests, layer } = stagingState;
+  const paths = await connector.connections(nqn, context);
+  if (paths.length === 0) {
+    const answers = await reads.readAll(addresses.map((address) => ({ address, port })));
+    if (!answers.some(({ offered }) => offered?.includes(nqn))) {
+      return stillAway("its router does not offer it");
+    }
+    // It was fenced, or given up.
+    if (!(await deps.maps!.table(map, context)).queues) return ended;
+    await connector.connect({ nqn, addresses, port, sizeBytes, digests, ...layer }, context);
+    deps.events.occurred({ kind: "connected", outcome: "ok" });
+  } else if (!paths.some(({ state }) => state === "live")) {
+    return stillAway(`no path to it is live: ${paths.map(({ stateName }) => stateName).join(", ")}`);
+  }
+  const found = await connector.find(nqn, context);
+  if (found !== undefined) return found;
+  await connector.rescan(nqn, context);
+  const deadlineMs = deps.clock.now() + scanMs;
+  const scanned = await poll(deps.clock, { ...context, deadlineMs }, () => connector.find(nqn, context));
+  return scanned ?? stillAway("its router does not show its device");
+}
+
+function stillAway(why: string): Restored {
+  return { state: "waiting", why };
+}

@@ -1,0 +1,371 @@
+// Volumes whose device has a map: staged, published, grown and taken down by way of it, and proven down to the NQN.
+import assert from "node:assert/strict";
+import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
+import {
+  block,
+  breakEachStep,
+  call,
+  ext4,
+  FakeNode,
+  injected,
+  nqn,
+  sizeBytes,
+  stagingPath,
+  targetPath,
+  volumeId,
+} from "../../../tests/fakes/node_deps.ts";
+
+const name = "rds-csi-pvc-1";
+const layered = { volumeContext: { deviceLayer: "multipath" } };
+
+/** What the router's reboot makes of the volume: another device of the same export. */
+function renew(node: FakeNode, change: Partial<FakeNode["device"]> = {}): void {
+  Object.assign(node.device, {
+    path: "/dev/loop9",
+    deviceNumber: "7:9",
+    uniqueId: "b".repeat(32),
+    ...change,
+  });
+  node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: node.device.deviceNumber });
+  node.showDevices();
+}
+
+async function stagedNode(change: Partial<FakeNode["device"]> = {}): Promise<FakeNode> {
+  const node = new FakeNode();
+  Object.assign(node.device, { uniqueId: "a".repeat(32), ...change });
+  await node.stage(layered);
+  return node;
+}
+
+function nothingLeft(node: FakeNode): void {
+  assert.deepEqual(node.table, []);
+  assert.equal(node.mapper.maps.size, 0);
+  assert.equal(node.device.connected, false);
+}
+
+Deno.test("stage() makes the map before the file system, mounts the map, and says so in the state file", async () => {
+  const node = await stagedNode();
+  const steps = node.operations.filter((step) => /^(?:connect|dmsetup|format|mountDevice)/.test(step));
+  assert.deepEqual(steps, ["connect", "dmsetup create", "format", "mountDevice"]);
+  assert.equal(node.table[0]!.deviceNumber, "253:0");
+  assert.equal(node.stagingState!.device!.deviceNumber, "253:0");
+  assert.equal(node.stagingState!.device!.uniqueId, "a".repeat(32));
+  assert.deepEqual(node.stagingState!.layer, { reconnectDelay: 2, fastIoFailTmo: 1 });
+});
+
+Deno.test("stage() keeps in the state file what the connection was made with", async () => {
+  const node = new FakeNode();
+  await node.stage({
+    volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600", reconnectDelay: "3", fastIoFailTmo: "2" },
+  });
+  assert.deepEqual(node.stagingState!.layer, { ctrlLossTmo: 600, reconnectDelay: 3, fastIoFailTmo: 2 });
+});
+
+Deno.test("a volume with a map is published, unpublished and unstaged, and nothing is left", async () => {
+  for (const capability of [ext4, block]) {
+    const node = new FakeNode();
+    await node.stage({ ...layered, capability });
+    await node.publish({ capability });
+    assert.equal(node.table.some(({ mountPoint }) => mountPoint === targetPath), true);
+    await node.unpublish();
+    await node.unstage();
+    nothingLeft(node);
+    const steps = node.operations.filter((step) => /^(?:unmount|dmsetup|disconnect)/.test(step));
+    assert.deepEqual(steps.slice(-2), ["dmsetup remove", "disconnect"]);
+    assert.ok(steps.lastIndexOf("unmount") < steps.indexOf("dmsetup remove"));
+  }
+});
+
+Deno.test("stage() goes on without a map for auto where the kernel has none, and refuses for multipath", async () => {
+  const node = new FakeNode();
+  node.mapper.hasMultipath = false;
+  await rejectsWith(node.stage(layered), "precondition", /no dm-multipath/);
+  assert.equal(node.stagingState, undefined);
+  await node.stage({ volumeContext: { deviceLayer: "auto" } });
+  assert.equal(node.stagingState!.layer, undefined);
+  assert.equal(node.table[0]!.deviceNumber, "7:3");
+});
+
+Deno.test("a volume that was staged without a map stays so until it was unstaged", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.stage(layered);
+  assert.equal(node.mapper.maps.size, 0);
+  assert.equal(node.stagingState!.layer, undefined);
+  await node.publish();
+  await node.unpublish();
+  await node.unstage();
+  await node.stage(layered, { mayFormat: "false" });
+  assert.equal(node.table[0]!.deviceNumber, "253:0");
+});
+
+Deno.test("a volume that is staged without a map stays usable on a node that has to make maps by now and cannot", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.mapper.hasMultipath = false;
+  await node.stage(layered);
+  await node.publish();
+  await node.unpublish();
+  await node.unstage();
+  await rejectsWith(node.stage(layered), "precondition", /no dm-multipath/);
+});
+
+Deno.test("a volume that was staged with a map keeps it when its StorageClass says none", async () => {
+  const node = await stagedNode();
+  await node.stage({ volumeContext: { deviceLayer: "none" } });
+  assert.equal(node.table[0]!.deviceNumber, "253:0");
+  await node.unstage();
+  nothingLeft(node);
+});
+
+Deno.test("after a reboot of the node the map is made anew", async () => {
+  const node = await stagedNode();
+  node.table = [];
+  node.device.connected = false;
+  node.mapper.maps.clear();
+  node.showDevices();
+  await node.stage(layered, { mayFormat: "false" });
+  assert.equal(node.table[0]!.deviceNumber, "253:1");
+});
+
+Deno.test("publish() is unavailable while the map waits for its device, and refuses another one below it", async () => {
+  const node = await stagedNode();
+  renew(node);
+  await rejectsWith(node.publish(), "unavailable", /away, and what is written waits/);
+  assert.equal(node.table.length, 1);
+});
+
+Deno.test("stage() puts the map onto a device that came back, under a mount that stays", async () => {
+  const node = await stagedNode({ filesystemUuid: "u-1" });
+  await node.unstage();
+  await node.stage(layered, { mayFormat: "false" });
+  await node.publish();
+  const number = node.table[0]!.deviceNumber;
+  renew(node);
+  assert.equal(node.mapper.write(name), "waits");
+  await node.stage(layered, { mayFormat: "false" });
+  assert.equal(node.mapper.write(name), "done");
+  assert.equal(node.table[0]!.deviceNumber, number);
+  assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
+  await node.publish();
+});
+
+Deno.test("stage() leaves the map waiting when what came back holds another file system", async () => {
+  for (const change of [{ filesystemUuid: "u-2" }, { content: "xfs" }, { content: "blank" }] as const) {
+    const node = await stagedNode({ filesystemUuid: "u-1" });
+    await node.unstage();
+    await node.stage(layered, { mayFormat: "false" });
+    renew(node, change);
+    await rejectsWith(
+      node.stage(layered, { mayFormat: "false" }),
+      "identity-mismatch",
+      /expected file system=ext4 u-1/,
+    );
+    assert.equal(node.mapper.write(name), "waits");
+    assert.deepEqual(node.mapper.maps.get(name)!.table!.path, "7:3");
+  }
+});
+
+Deno.test("stage() leaves the map waiting when what came back is smaller, or another namespace", async () => {
+  for (const change of [{ sizeBytes: sizeBytes / 2n }, { nsid: 2 }]) {
+    const node = await stagedNode();
+    renew(node, change);
+    await rejectsWith(node.stage(layered, { mayFormat: "false" }), "identity-mismatch");
+    assert.equal(node.mapper.write(name), "waits");
+  }
+});
+
+Deno.test("unstage() removes no map that a process holds open, and names the process", async () => {
+  const node = await stagedNode();
+  node.after = (step) => {
+    if (step !== "unmount") return;
+    node.holder = { certain: true, description: "process 7 (dd)" };
+    node.held.add("253:0");
+  };
+  await rejectsWith(node.unstage(), "in-use", /holder=process 7 \(dd\)/);
+  assert.equal(node.device.connected, true);
+  node.held.clear();
+  node.holder = undefined;
+  node.after = () => {};
+  await node.unstage();
+  nothingLeft(node);
+});
+
+Deno.test("unstage() is unavailable while a mounted volume waits for its device, and goes through afterwards", async () => {
+  const node = await stagedNode();
+  renew(node);
+  await rejectsWith(node.unstage(), "unavailable", /waits for its device/);
+  assert.equal(node.table.length, 1);
+  await node.stage(layered, { mayFormat: "false" });
+  await node.unstage();
+  nothingLeft(node);
+});
+
+Deno.test("unstage() of a block volume that nobody has ends the waiting and goes through", async () => {
+  const node = new FakeNode();
+  await node.stage({ ...layered, capability: block });
+  node.device.connected = false;
+  node.showDevices();
+  await node.unstage();
+  nothingLeft(node);
+});
+
+Deno.test("a stage that fails leaves a map that waits, also when it connected anew for that", async () => {
+  const node = new FakeNode();
+  await node.stage({ ...layered, capability: block });
+  await node.publish({ capability: block });
+  node.device.connected = false;
+  node.showDevices();
+  node.before = (step) => {
+    if (step.startsWith("dmsetup")) throw injected;
+  };
+  renew(node, { connected: false });
+  await assert.rejects(node.stage({ ...layered, capability: block }));
+  node.before = () => {};
+  assert.equal(node.mapper.write(name), "waits");
+  assert.equal(node.device.connected, true);
+});
+
+Deno.test("a stage that fails removes the map that it made on a connection of before", async () => {
+  const node = new FakeNode();
+  node.device.connected = true;
+  node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: node.device.deviceNumber });
+  node.showDevices();
+  node.before = (step) => {
+    if (step === "format") throw injected;
+  };
+  await assert.rejects(node.stage(layered), (error) => error === injected);
+  assert.equal(node.mapper.maps.size, 0);
+  assert.equal(node.device.connected, true);
+});
+
+Deno.test("a fence ends the waiting before it cuts the volume off, also where the kernel has done that already", async () => {
+  for (const connected of [true, false]) {
+    const node = await stagedNode();
+    node.device.connected = connected;
+    node.showDevices();
+    node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
+    node.offered = () => [nqn.replace("1-0a0b0c0d", "2-0a0b0c0d")];
+    await node.unstage();
+    nothingLeft(node);
+    const steps = node.operations.filter((step) => /^(?:unmount|dmsetup m|forceDisconnect)/.test(step));
+    assert.deepEqual(steps, ["dmsetup message", "forceDisconnect", "unmount"]);
+  }
+});
+
+Deno.test("expand() grows the map with its device", async () => {
+  const node = await stagedNode();
+  await node.publish();
+  node.device.sizeBytes = sizeBytes * 2n;
+  const range = { requiredBytes: sizeBytes * 2n, limitBytes: 0n };
+  assert.equal(
+    await node.service.expand({ volumeId, volumePath: targetPath, range }, call()),
+    sizeBytes * 2n,
+  );
+  assert.equal((await node.deps.maps!.find(name))!.sizeBytes, sizeBytes * 2n);
+  assert.equal(node.mapper.write(name), "done");
+});
+
+Deno.test("a map of the volume's name with another UUID is left alone", async () => {
+  const node = new FakeNode();
+  node.mapper.maps.set(name, { minor: 5, uuid: "LVM-x" });
+  node.showDevices();
+  await rejectsWith(
+    node.stage(layered),
+    "identity-mismatch",
+    /expected uuid=RDSCSI-pvc-1:1-0a0b0c0d found LVM-x/,
+  );
+  assert.equal(node.mapper.maps.get(name)!.uuid, "LVM-x");
+  assert.equal(node.device.connected, false);
+});
+
+Deno.test("a map is taken down whose state file and connection are gone, by an unstage or a stage of a later epoch", async () => {
+  for (const next of ["unstage", "stage"] as const) {
+    const node = new FakeNode();
+    await node.stage({ ...layered, capability: block });
+    node.paths.nodes.delete(`/state/volumes/${volumeId}.json`);
+    node.device.connected = false;
+    node.showDevices();
+    if (next === "unstage") {
+      await node.unstage();
+      nothingLeft(node);
+      continue;
+    }
+    const later = nqn.replace("1-0a0b0c0d", "2-0a0b0c0d");
+    node.devices.set(later, node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4" }));
+    await node.stage({ ...layered, capability: block }, { nqn: later, epoch: "2-0a0b0c0d" });
+    assert.equal(node.mapper.maps.get(name)!.uuid, "RDSCSI-pvc-1:2-0a0b0c0d");
+  }
+});
+
+Deno.test("a volume keeps its map when its StorageClass says none by now and the kernel has given the connection up", async () => {
+  const node = new FakeNode();
+  await node.stage({ ...layered, capability: block });
+  await node.publish({ capability: block });
+  node.device.connected = false;
+  node.showDevices();
+  await node.stage({ capability: block, volumeContext: { deviceLayer: "none" } });
+  assert.equal(node.mapper.write(name), "done");
+  assert.notEqual(node.stagingState!.layer, undefined);
+});
+
+Deno.test("a stage that fails at any step is undone, map and connection", async () => {
+  await breakEachStep(
+    () => Promise.resolve(new FakeNode()),
+    (node) => node.stage(layered),
+    async (node, step) => {
+      if (node.stagingState?.mkfs === "none" || node.stagingState === undefined) nothingLeft(node);
+      await node.stage(layered);
+      assert.equal(node.table[0]!.deviceNumber.split(":")[0], "253", step);
+      assert.equal(node.mapper.write(name), "done", step);
+    },
+  );
+});
+
+Deno.test("a stage that is killed at any step is finished by the next one, or taken down by an unstage", async () => {
+  for (const next of ["stage", "unstage"] as const) {
+    await breakEachStep(
+      () => Promise.resolve(new FakeNode()),
+      (node) => node.stage(layered),
+      async (node, step) => {
+        node.held.clear(); // The process that held it is gone.
+        if (next === "unstage") {
+          await node.unstage();
+          nothingLeft(node);
+          return;
+        }
+        await node.stage(layered);
+        assert.equal(node.mapper.write(name), "done", step);
+        assert.equal(node.table[0]!.mountPoint, stagingPath);
+      },
+      "crashes",
+    );
+  }
+});
+
+Deno.test("an unstage that is killed at any step is finished by the next one", async () => {
+  await breakEachStep(() => stagedNode(), (node) => node.unstage(), async (node) => {
+    await node.unstage();
+    nothingLeft(node);
+  }, "crashes");
+});
+
+Deno.test("health tells of a volume under a new identity that nobody has proven yet", async () => {
+  const node = await stagedNode();
+  renew(node);
+  node.mapper.maps.get(name)!.table = { ...node.mapper.maps.get(name)!.table!, path: "7:9" };
+  node.mapper.show();
+  const { problems } = await node.service.volumeHealth(volumeId, call());
+  assert.deepEqual(problems.map(({ reason }) => reason), ["DeviceMismatch"]);
+  assert.match(problems[0]!.message, /gave it a new identity/);
+});
+
+Deno.test("health says of a volume whose map waits that its device is missing, and nothing once it is back", async () => {
+  const node = await stagedNode();
+  await node.publish();
+  assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
+  renew(node);
+  const { problems } = await node.service.volumeHealth(volumeId, call());
+  assert.deepEqual(problems.map(({ reason }) => reason), ["DeviceWaiting"]);
+  assert.match(problems[0]!.message, new RegExp(`waits.*nqn=${nqn}`));
+});

@@ -1,0 +1,33 @@
+import type { GuestOptions } from "../kit/guest.ts";
+import type { Suite } from "../kit/suite.ts";
+
+const tests = new URL("device_layer_inside.ts", import.meta.url);
+
+/**
+ * That volumes with a device layer outlast a router's reboot on one kind of node; with GUEST_ONLY, a regular expression,
+ * some tests of all.
+ */
+function layerSuite(where: string, groups: readonly string[], options: GuestOptions): Suite {
+  return {
+    what:
+      `writers behind a device layer outlast a router's reboot, and fenced ones never write again: ${where}`,
+    limitMinutes: 15,
+    run: async (bench) => {
+      const guest = await bench.guest({ memoryMiB: 2048, ...options });
+      await bench.inside(guest, tests, [Deno.env.get("GUEST_ONLY") ?? "", ...groups], 800);
+    },
+  };
+}
+
+/** Kernels that give a connection up at the first refusal. */
+export const suite = layerSuite("newer kernels", ["reboots", "refusals", "absences"], {
+  kernel: "backports",
+});
+
+/** Kernels that go on asking. */
+export const stableSuite = layerSuite("older kernels", ["reboots", "refusals", "absences"], {
+  kernel: "stable",
+});
+
+/** Nodes whose kernel does not join the paths to a volume by itself. */
+export const singlePathSuite = layerSuite("without native multipath", ["reboots"], { multipath: false });

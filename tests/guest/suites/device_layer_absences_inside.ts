@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { type GuestNode, GuestVolume, NodeTests, sh, until } from "../kit/node.ts";
+import { ext4 } from "../../node/harness.ts";
+import { runsOf, wrappedTool } from "../../node/wrapped_tool.ts";
+import { VolumeError } from "../../../src/volume/errors.ts";
+import {
+  checked,
+  endAnyhow,
+  goesOn,
+  goesOnMs,
+  inUse,
+  layered,
+  reboot,
+  sizes,
+  takeDown,
+  watched,
+  writerOn,
+} from "./device_layer_kit.ts";
+
+/** A router that is away while a tool works on a volume, again and again, and for long. */
+export const absenceTests = new NodeTests();
+
+/** The tools that wait while there is a file of that name, so that all they do is done while the router is away. */
+const held = ["mkfs.ext4", "e2fsck", "umount"] as const;
+type Held = typeof held[number];
+
+const absentMs = 4_000;
+const rounds = 10;
+/** Ten reboots take longer than other tests, in milliseconds. */
+const roundsMs = 180_000;
+
+interface Part {
+  readonly prepare?: (node: GuestNode, volume: GuestVolume) => Promise<unknown>;
+  readonly act: (node: GuestNode, volume: GuestVolume) => Promise<unknown>;
+}
+
+async function stageAndWrite(node: GuestNode, volume: GuestVolume): Promise<void> {
+  await node.stage(volume, layered);
+  await node.publish(volume);
+  // It lies in the kernel's memory, and goes to the disk while the file system is unmounted.
+  await sh(`seq 1 100000 > ${node.target(volume.id)}/numbers`);
+  await node.unpublish(volume);
+}
+
+const stage: Part["act"] = (node, volume) => node.stage(volume, layered);
+const unstage: Part["act"] = (node, volume) => node.unstage(volume);
+
+const parts: Readonly<Record<Held, Part>> = {
+  "mkfs.ext4": { act: stage },
+  "e2fsck": {
+    prepare: async (node, volume) => {
+      await stageAndWrite(node, volume);
+      await node.unstage(volume);
+    },
+    act: stage,
+  },
+  "umount": { prepare: stageAndWrite, act: unstage },
+};
+
+for (const tool of held) {
+  const { prepare, act } = parts[tool];
+  absenceTests.add(
+    `a reboot of the router in the middle of ${tool} costs a pause`,
+    (node) =>
+      watched(node, async () => {
+        const volume = new GuestVolume(node, "pvc-1", sizes.ext4);
+        await prepare?.(node, volume);
+        const hold = `${node.folder}/hold`;
+        await Deno.writeTextFile(hold, "");
+        const before = runsOf(node.folder, tool);
+        const first = act(node, volume).then(() => "by the same call", (error) => {
+          assert.ok(VolumeError.is(error), String(error));
+          return `by a later call: ${error.message}`;
+        });
+        await until(`${tool} runs`, () => runsOf(node.folder, tool) > before);
+        volume.withdraw();
+        await Deno.remove(hold);
+        await new Promise((resolve) => setTimeout(resolve, absentMs));
+        volume.export();
+        const outcome = await first;
+        await untilDone(() => act(node, volume));
+        if (act === stage) {
+          await node.publish(volume);
+          await node.unpublish(volume);
+          await untilDone(() => node.unstage(volume));
+        }
+        assert.equal(await sh("dmsetup ls"), "No devices found");
+        await checked(volume, "ext4");
+        if (prepare === undefined) return `done ${outcome}; clean`;
+        const numbers = await sh(`debugfs -R 'cat numbers' ${volume.image} 2>/dev/null | md5sum`);
+        assert.equal(numbers, await sh("seq 1 100000 | md5sum"));
+        return `done ${outcome}; all that was written is there; clean`;
+      }),
+    (folder) => ({
+      toolPaths: wrappedTool(
+        folder,
+        tool,
+        `while [ -e ${folder}/hold ]; do sleep 0.05; done; exec "$tool" "$@"`,
+      ),
+    }),
+  );
+}
+
+/** Calls again, as the kubelet does. */
+async function untilDone(act: () => Promise<unknown>): Promise<void> {
+  await until("the call goes through", () =>
+    act().then(() => true, (error) => {
+      assert.ok(VolumeError.is(error), String(error));
+      return false;
+    }), 30_000);
+}
+
+absenceTests.add("ten reboots in a row cost ten pauses", (node) =>
+  watched(node, async () => {
+    const volume = await inUse(node, ext4);
+    const writer = writerOn(node);
+    const tookMs: number[] = [];
+    try {
+      await writer.begins();
+      for (let round = 0; round < rounds; round++) {
+        if (round % 2 === 0) await reboot(volume, 1_000);
+        else {
+          volume.withdraw();
+          await new Promise((resolve) => setTimeout(resolve, 1_000));
+          volume.exportAgain();
+        }
+        tookMs.push(await goesOn(writer));
+      }
+      const said = await takeDown(node, volume, writer);
+      await checked(volume, "ext4");
+      return `went on ${tookMs.join(", ")} ms after the router; ${said}; clean`;
+    } finally {
+      await endAnyhow(volume, writer);
+    }
+  }, roundsMs));
+
+absenceTests.add(
+  "a router that is away for longer than the kernel tries to connect is connected again",
+  (node) =>
+    watched(node, async () => {
+      const volume = await inUse(node, ext4);
+      const writer = writerOn(node);
+      try {
+        await writer.begins();
+        // The kernel's own patience, of an hour as well as of seconds, ends while the node service waits.
+        await sh("for attribute in /sys/class/nvme/nvme*/ctrl_loss_tmo; do echo 4 > $attribute; done");
+        volume.withdraw();
+        const goneMs = await until(
+          "the kernel gives up",
+          async () => (await node.states(volume)).length === 0,
+        );
+        await new Promise((resolve) => setTimeout(resolve, 15_000));
+        assert.ok((await node.problems(volume)).includes("DeviceWaiting"));
+        volume.export();
+        const tookMs = await goesOn(writer);
+        assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
+        const said = await takeDown(node, volume, writer);
+        await checked(volume, "ext4");
+        return `given up after ${goneMs} ms, went on ${tookMs} ms after the router; ${said}; clean`;
+      } finally {
+        await endAnyhow(volume, writer);
+      }
+    }),
+);

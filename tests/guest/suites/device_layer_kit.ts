@@ -1,0 +1,119 @@
+// A volume with a device layer in use, and the watches that look after it.
+import assert from "node:assert/strict";
+import { VolumeLocks } from "../../../src/csi/server/call.ts";
+import { systemRandom } from "../../../src/host/random.ts";
+import { FenceWatch } from "../../../src/node/fencing/fence_watch.ts";
+import { LayerWatch } from "../../../src/node/layer/layer_watch.ts";
+import { type GuestNode, GuestVolume, sh, until } from "../kit/node.ts";
+import type { Capability } from "../../../src/volume/model/capabilities.ts";
+import { Writer } from "./kernel_export_inside.ts";
+
+export const sizes = { ext4: 64n << 20n, xfs: 320n << 20n };
+
+/**
+ * What writes wait for at most once the router answers, in milliseconds: 5 s are meant, of which 2 are the kernel's pause
+ * before it connects again; in an emulated guest on a busy machine, the dozen processes of a repair take seconds.
+ */
+export const goesOnMs = 10_000;
+
+/** What waits for ever must not keep the other tests from running, in milliseconds. */
+const testMs = 75_000;
+
+/** The parameters of a StorageClass with a device layer. */
+export const layered = {
+  volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600", reconnectDelay: "2" },
+};
+
+/** What is shown of a test that fails. */
+function say(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
+  const line = `${Math.round(performance.now())} ms: ${message} ${JSON.stringify(fields)}\n`;
+  Deno.stderr.writeSync(new TextEncoder().encode(line));
+}
+
+/** Runs something while the node service's watches look at its volumes. */
+export async function watched<T>(node: GuestNode, use: () => Promise<T>, limitMs = testMs): Promise<T> {
+  const locks = new VolumeLocks();
+  const lock = { tryTake: (keys: readonly string[]) => locks.tryTake(keys, "watch") };
+  const { fencing } = node.service;
+  const deps = { ...node.deps, notes: { info: say, warn: say } };
+  const watches = [
+    new LayerWatch({ deps, fencing, lock }),
+    new FenceWatch({ deps, fencing, lock, random: systemRandom, intervalMs: 2_000 }),
+  ];
+  for (const watch of watches) watch.start();
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`not done within ${limitMs} ms`)), limitMs);
+  const used = use();
+  used.catch(() => {
+    // It is late, and whoever waits for it was told so.
+  });
+  try {
+    return await Promise.race([used, late]);
+  } finally {
+    clearTimeout(timer);
+    await Promise.all(watches.map((watch) => watch.stop()));
+  }
+}
+
+/** Stages and publishes a volume with a device layer. */
+export async function inUse(
+  node: GuestNode,
+  capability: Capability,
+  id = "pvc-1",
+): Promise<GuestVolume> {
+  const kind = capability.access === "mount" ? capability.filesystem as keyof typeof sizes : "ext4";
+  const volume = new GuestVolume(node, id, sizes[kind]);
+  await node.stage(volume, { ...layered, capability });
+  await node.publish(volume, { capability });
+  assert.match(await sh(`dmsetup table rds-csi-${id}`), / queue_if_no_path .*queue_mode bio /);
+  return volume;
+}
+
+/** What writes a line and syncs it, again and again. */
+export function writerOn(node: GuestNode, id = "pvc-1"): Writer {
+  return new Writer(`${node.target(id)}/log`);
+}
+
+/** Ends a writer that may wait for a device which does not come back. */
+export async function endAnyhow(volume: GuestVolume, writer: Writer): Promise<void> {
+  const killed = writer.kill();
+  const late = new Promise<"late">((resolve) => Deno.unrefTimer(setTimeout(() => resolve("late"), 2_000)));
+  if (await Promise.race([killed, late]) !== "late") return;
+  await sh(`dmsetup message rds-csi-${volume.id} 0 fail_if_no_path; nvme disconnect -n ${volume.nqn}`);
+  await killed;
+}
+
+/** How long after now the writer's next two acknowledged writes come, in milliseconds. */
+export async function goesOn(writer: Writer, limitMs = 30_000): Promise<number> {
+  const before = writer.acknowledged;
+  return await until("the writer goes on", () => writer.acknowledged > before + 1, limitMs);
+}
+
+/** The router is away for so long; then it offers an image again, under another identity. */
+export async function reboot(volume: GuestVolume, awayMs: number, image = volume.image): Promise<void> {
+  volume.withdraw();
+  await new Promise((resolve) => setTimeout(resolve, awayMs));
+  volume.nvmet.serve(volume.nqn, image);
+  say("the router is back");
+}
+
+/** Ends the use of a volume; answers how many lines are on it, all in order. */
+export async function takeDown(
+  node: GuestNode,
+  volume: GuestVolume,
+  writer: Writer,
+): Promise<string> {
+  const acknowledged = writer.acknowledged;
+  const lines = await writer.stop();
+  assert.ok(lines >= acknowledged, `acknowledged=${acknowledged} there=${lines}`);
+  await node.unpublish(volume);
+  await node.unstage(volume);
+  assert.equal(await sh("dmsetup ls"), "No devices found");
+  return `${acknowledged} acknowledged, ${lines} there`;
+}
+
+/** Whether a file system is whole. */
+export async function checked(volume: GuestVolume, filesystem: string): Promise<void> {
+  volume.withdraw();
+  await sh(filesystem === "ext4" ? `e2fsck -fn ${volume.image}` : `xfs_repair -n ${volume.image}`);
+}

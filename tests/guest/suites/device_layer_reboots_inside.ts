@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { NodeTests, sh, until } from "../kit/node.ts";
+import { block, ext4, xfs } from "../../node/harness.ts";
+import {
+  checked,
+  endAnyhow,
+  goesOn,
+  goesOnMs,
+  inUse,
+  reboot,
+  sizes,
+  takeDown,
+  watched,
+  writerOn,
+} from "./device_layer_kit.ts";
+
+/** A router that reboots under volumes in use. */
+export const layerRebootTests = new NodeTests();
+
+for (const capability of [ext4, xfs]) {
+  const { filesystem } = capability as { filesystem: "ext4" | "xfs" };
+  const rounds = filesystem === "ext4" ? 3 : 1;
+  layerRebootTests.add(
+    `${filesystem}: a writer waits while the router reboots and gives new identities, and loses nothing`,
+    (node) =>
+      watched(node, async () => {
+        const volume = await inUse(node, capability);
+        const writer = writerOn(node);
+        const tookMs: number[] = [];
+        try {
+          await writer.begins();
+          for (let round = 0; round < rounds; round++) {
+            await reboot(volume, 4_000);
+            tookMs.push(await goesOn(writer));
+          }
+          assert.ok(Math.max(...tookMs) <= goesOnMs, `went on after ${tookMs} ms`);
+          await until("it is healthy", async () => (await node.problems(volume)).length === 0);
+          const said = await takeDown(node, volume, writer);
+          await checked(volume, filesystem);
+          return `${Deno.osRelease()}: went on ${tookMs.join(", ")} ms after the router; ${said}; clean`;
+        } finally {
+          await endAnyhow(volume, writer);
+        }
+      }),
+  );
+}
+
+layerRebootTests.add(
+  "ext4: a writer waits for a router that keeps its identities",
+  (node) =>
+    watched(node, async () => {
+      const volume = await inUse(node, ext4);
+      const writer = writerOn(node);
+      try {
+        await writer.begins();
+        volume.withdraw();
+        await new Promise((resolve) => setTimeout(resolve, 4_000));
+        volume.exportAgain();
+        const tookMs = await goesOn(writer);
+        assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
+        const said = await takeDown(node, volume, writer);
+        await checked(volume, "ext4");
+        return `went on ${tookMs} ms after the router; ${said}; clean`;
+      } finally {
+        await endAnyhow(volume, writer);
+      }
+    }),
+);
+
+layerRebootTests.add(
+  "a raw block volume in use goes on under the same device",
+  (node) =>
+    watched(node, async () => {
+      const volume = await inUse(node, block);
+      const target = node.target("pvc-1");
+      const write = (text: string) =>
+        sh(`echo ${text} | dd of=${target} bs=4k oflag=direct conv=sync,notrunc status=none`);
+      await write("before");
+      const number = await sh(`stat -c %t:%T ${target}`);
+      await reboot(volume, 3_000);
+      const began = performance.now();
+      await write("after");
+      const tookMs = Math.round(performance.now() - began);
+      assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
+      assert.equal(await sh(`stat -c %t:%T ${target}`), number);
+      assert.equal(await sh(`head -c 5 ${volume.image}`), "after");
+      await node.unpublish(volume);
+      await node.unstage(volume);
+      return `went on ${tookMs} ms after the router`;
+    }),
+);
+
+layerRebootTests.add(
+  "a volume grows in use, and goes on growing after a reboot",
+  (node) =>
+    watched(node, async () => {
+      const volume = await inUse(node, ext4);
+      const path = node.target("pvc-1");
+      assert.equal(await node.grow(volume, sizes.ext4 * 2n, path), sizes.ext4 * 2n);
+      await reboot(volume, 1_000);
+      await until("it is back", async () => (await node.problems(volume)).length === 0);
+      assert.equal(await node.grow(volume, sizes.ext4 * 4n, path), sizes.ext4 * 4n);
+      const mib = Number(await sh(`stat -f -c '%b * %S / 1048576' ${path} | sed 's/.*/echo $((&))/' | sh`));
+      assert.ok(mib > 220, `${mib} MiB`);
+      await node.unpublish(volume);
+      await node.unstage(volume);
+      await checked(volume, "ext4");
+      return `${mib} MiB at last, clean`;
+    }),
+);
