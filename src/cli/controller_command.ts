@@ -3,11 +3,13 @@ import type { ClusterConfig } from "./config/cluster.ts";
 import type { ControllerDeps } from "../controller/deps.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { backendClusterHash, VolumeIdPrefix } from "../volume/model/ids.ts";
-import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { type CommandIo, commandLog } from "./io.ts";
 import { viewOfRouter } from "./serve/router_cluster.ts";
 import { openRouter } from "./serve/router.ts";
 import { runLimited } from "../async/deadline.ts";
+import { systemClock } from "../host/clock.ts";
+import { systemRandom } from "../host/random.ts";
 import { controllerDeps } from "./serve/controller_deps.ts";
 
 /** A command that does once what a controller could do. */
@@ -33,17 +35,16 @@ export interface ControllerRun {
  */
 export async function withController<T>(
   { name, config, timeoutMs, cluster: found, isOfSeveral = false }: ControllerRun,
-  { clock, random }: { readonly clock: Clock; readonly random: Random },
   io: CommandIo,
   work: (deps: ControllerDeps, context: CallContext) => Promise<T>,
 ): Promise<T> {
   const log = commandLog(`rds-csi ${name}`, io);
   const { allowUnfenced } = config.settings;
-  const adapters = { clock, random, log, readText: Deno.readTextFile };
+  const adapters = { clock: systemClock, random: systemRandom, log, readText: Deno.readTextFile };
   const router = await openRouter(config.router, adapters, { allowUnfenced });
-  const cluster = found && await openCluster(found, { clock, random }, log);
+  const cluster = found && await openCluster(found, log);
   try {
-    return await runLimited(clock, { name, timeoutMs, signal: io.signal }, async (context) => {
+    return await runLimited(systemClock, { name, timeoutMs, signal: io.signal }, async (context) => {
       const known = config.settings.cluster !== "" || cluster === undefined
         ? config.settings.cluster
         : backendClusterHash(await cluster.uid(context.signal), config.prefix);
@@ -67,10 +68,10 @@ export async function withController<T>(
 /** The cluster's client is loaded only where there is a cluster. */
 async function openCluster(
   { address, driverName }: NonNullable<ControllerRun["cluster"]>,
-  { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
 ) {
   const { Cluster } = await import("../kubernetes/cluster.ts");
   const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
-  return new Cluster({ address, driverName, clock, random, warn, report: () => {} });
+  const machine = { clock: systemClock, random: systemRandom };
+  return new Cluster({ address, driverName, ...machine, warn, report: () => {} });
 }

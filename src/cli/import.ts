@@ -2,8 +2,6 @@ import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import { loadRoutersParser, readOneBackend } from "./config/backends.ts";
 import { type Import, type ImportRequest, importVolume } from "../controller/import/import.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
-import { systemClock } from "../host/clock.ts";
-import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
@@ -43,7 +41,6 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
   );
   const done = await withController(
     { name: "import", config, timeoutMs },
-    { clock: systemClock, random: systemRandom },
     io,
     (deps, context) => importVolume(deps, request, context),
   );

@@ -48,6 +48,12 @@ export function commandLog(name: string, io: Pick<CommandIo, "err">): Logger {
   return reported({});
 }
 
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
+}
+
 /** Exit codes that mean something: done, failed, not understood, or about something that is not here. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unknown: 3 } as const;
 

@@ -1,8 +1,6 @@
 import { readVolumeCommand } from "./config/config.ts";
 import { loadRoutersParser } from "./config/backends.ts";
 import { releaseVolume } from "../controller/attachments/release.ts";
-import { systemClock } from "../host/clock.ts";
-import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
 
@@ -29,11 +27,9 @@ const timeoutMs = 420_000;
 export async function releaseCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const parser = await loadRoutersParser(args);
   const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
-  const adapters = { clock: systemClock, random: systemRandom };
   const run = { name: "release", config, timeoutMs };
   const { already, nqn, nodes } = await withController(
     run,
-    adapters,
     io,
     (deps, context) => releaseVolume(deps, id, context),
   );

@@ -6,7 +6,7 @@ import type { PoolOptions } from "../simulator/model/router.ts";
 import { type Profile, profiles } from "../simulator/profile.ts";
 import { type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
 import type { User } from "../simulator/ssh/users.ts";
-import { type CommandIo, exitCodes } from "./io.ts";
+import { aborted, type CommandIo, exitCodes } from "./io.ts";
 
 const loopback = "127.0.0.1";
 
@@ -237,11 +237,4 @@ function readFile(values: FlagValues, flag: string, path: string): string | unde
     values.problem(flag, path, `a file that can be read (${error instanceof Error ? error.message : error})`);
     return undefined;
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -3,8 +3,6 @@ import { loadRoutersParser, readBackendOf } from "./config/backends.ts";
 import { routerFlags } from "./config/flag_tables.ts";
 import { withdrawVolume } from "../controller/attachments/unpublish.ts";
 import { type FlagTable, readFlags } from "./flags.ts";
-import { systemClock } from "../host/clock.ts";
-import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
 
@@ -48,14 +46,8 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
   flags.assertNoProblems();
   if (found === undefined) throw new TypeError("Cannot go on without a router");
   const { config, id } = found;
-  const adapters = { clock: systemClock, random: systemRandom };
   const run = { name: "withdraw", config, timeoutMs };
-  const nodes = await withController(
-    run,
-    adapters,
-    io,
-    (deps, context) => withdrawVolume(deps, id, context),
-  );
+  const nodes = await withController(run, io, (deps, context) => withdrawVolume(deps, id, context));
   const held = nodes.length === 0 ? "no node had it" : `it was taken from ${nodes.join(", ")}`;
   io.out(`The volume ${handle} is exported to nobody: ${held}.`);
   return exitCodes.ok;

@@ -11,7 +11,6 @@ import type { RoutersParser } from "../config/router_keys.ts";
 import { adoptVolume } from "../../controller/legacy/adopt.ts";
 import { type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
-import { systemRandom } from "../../host/random.ts";
 import type { ClusterVolume } from "../../volume/ports/cluster_view.ts";
 import { claimOf } from "../../volume/rules/legacy_migration.ts";
 import { adoptFromCluster, isFromCluster, lostClusterFlags } from "./lost_cluster.ts";
@@ -92,11 +91,9 @@ export async function adoptCommand(args: readonly string[], io: CommandIo): Prom
     epochCounter: 0,
   }));
   const claim = claimOf(volume, attachments, systemClock.now());
-  const adapters = { clock: systemClock, random: systemRandom };
   const id = volume.volumeId;
   const isNew = await withController(
     { name: "adopt", config, timeoutMs },
-    adapters,
     io,
     (deps, context) => adoptVolume(deps, id, claim, context),
   );

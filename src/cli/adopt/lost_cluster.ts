@@ -4,8 +4,6 @@ import { routerFlags, serveFlags } from "../config/flag_tables.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
 import { readInventory } from "../../controller/inventory.ts";
 import { FlagError, type FlagTable, readFlags } from "../flags.ts";
-import { systemClock } from "../../host/clock.ts";
-import { systemRandom } from "../../host/random.ts";
 import {
   type AccessMode,
   parseRecordedCapabilities,
@@ -55,7 +53,6 @@ export async function adoptFromCluster(
   if (config === undefined) throw new TypeError("Cannot go on without a router");
   const found = await withController(
     { name: "adopt", config, timeoutMs },
-    { clock: systemClock, random: systemRandom },
     io,
     async (deps, context) => (await readInventory(deps, context)).volumes,
   );

@@ -3,7 +3,6 @@ import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import { loadRoutersParser } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
-import { systemRandom } from "../../host/random.ts";
 import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, isDue } from "../../volume/rules/audit_finding.ts";
 import { describeUnsoundPool } from "../../volume/rules/array_state.ts";
@@ -43,23 +42,19 @@ const timeoutMs = 600_000;
 /** `rds-csi audit`: what has no owner. */
 export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const options = readAuditOptions(args, io.env, Deno.readTextFileSync, await loadRoutersParser(args));
-  const adapters = { clock: systemClock, random: systemRandom };
-  if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, adapters, io);
+  if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, io);
   const codes: number[] = [];
   for (const config of options.configs) {
     if (!options.json) io.out(`router ${config.settings.backend}:`);
-    codes.push(await auditOneOfSeveral(config, options, adapters, io));
+    codes.push(await auditOneOfSeveral(config, options, io));
   }
   return Math.max(...codes);
 }
-
-type Adapters = Parameters<typeof withController>[1];
 
 /** Prints a line of JSON a router. One that is away keeps none of the others from being looked at. */
 async function auditOneOfSeveral(
   config: ControllerConfig,
   options: AuditCommandOptions,
-  adapters: Adapters,
   io: CommandIo,
 ): Promise<number> {
   const { settings: { backend }, prefix } = config;
@@ -70,7 +65,7 @@ async function auditOneOfSeveral(
   const asJson = (line: string) => JSON.stringify({ router: backend, ...JSON.parse(line) });
   const own = options.json ? { ...io, out: (line: string) => io.out(asJson(line)) } : io;
   try {
-    return await auditOne(config, { ...options, chosen }, adapters, own);
+    return await auditOne(config, { ...options, chosen }, own);
   } catch (error) {
     if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
     io.err(`rds-csi audit: router ${backend}: ${error.message}`);
@@ -81,7 +76,6 @@ async function auditOneOfSeveral(
 async function auditOne(
   config: ControllerConfig,
   options: AuditCommandOptions,
-  adapters: Adapters,
   io: CommandIo,
 ): Promise<number> {
   const { cluster, areOfSeveral: isOfSeveral } = options;
@@ -89,12 +83,7 @@ async function auditOne(
   const reporting = { io, clock: systemClock, quiet: options.json };
   return await withProgress("audit", reporting, async (progress) => {
     progress(`looking at the router at ${config.router.address}, and at the cluster where there is one`);
-    return await withController(
-      run,
-      adapters,
-      io,
-      (deps, context) => runAudit(deps, options, io, context),
-    );
+    return await withController(run, io, (deps, context) => runAudit(deps, options, io, context));
   });
 }
 

@@ -15,7 +15,7 @@ import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { Controller } from "./controller.ts";
 import { FirstAnswer } from "./first_answer.ts";
-import { type CommandIo, exitCodes } from "../io.ts";
+import { aborted, type CommandIo, exitCodes } from "../io.ts";
 import type { OpenNode } from "./node.ts";
 import type { RegistrationKeeper } from "../../csi/server/registration_keeper.ts";
 import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
@@ -310,9 +310,4 @@ function isWaiting({ controller }: Roles): boolean {
 function needsNoNetwork(config: ServeConfig): boolean {
   const { node, registration } = config;
   return !servesController(config) && node?.connector === "loop" && registration === undefined;
-}
-
-function aborted(signal: AbortSignal): Promise<undefined> {
-  if (signal.aborted) return Promise.resolve(undefined);
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 }
