@@ -22,6 +22,7 @@ export class Writer {
   readonly #child: Deno.ChildProcess;
   readonly #path: string;
   readonly #synced = Deno.makeTempFileSync();
+  #acknowledged = 0;
 
   constructor(path: string) {
     this.#path = path;
@@ -31,9 +32,9 @@ export class Writer {
     this.#child = new Deno.Command("/usr/bin/sh", { args }).spawn();
   }
 
-  /** The last line whose sync went through. */
+  /** The last line whose sync went through. The file that says so is empty for a moment while it is written. */
   get acknowledged(): number {
-    return Number(Deno.readTextFileSync(this.#synced));
+    return this.#acknowledged = Math.max(this.#acknowledged, Number(Deno.readTextFileSync(this.#synced)));
   }
 
   get count(): number {
