@@ -15,6 +15,8 @@ export interface RouterBehaviours {
   readonly maxSessions: number;
   /** Longest exec request that is taken, in bytes; a longer one is refused. */
   readonly maxCommand: number;
+  /** Whether `where x="…"` tells capitals from small letters. */
+  readonly textMatch: "exact" | "ignore-case";
   /** When the size of an exported disk follows a resize. */
   readonly grow: "live" | "after-toggle" | "never";
   /**
@@ -56,6 +58,7 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   maxPut: Infinity,
   maxSessions: 20,
   maxCommand: Infinity,
+  textMatch: "exact",
   // Upstream's target of Linux 5.6, which is what a router shows: it looks at a file's size when it opens it.
   grow: "after-toggle",
   identity: "new-per-export",
@@ -87,6 +90,7 @@ export const answerReaders: Readers<RouterBehaviours> = {
   maxPut: limit,
   maxSessions: limit,
   maxCommand: limit,
+  textMatch: oneOf("exact", "ignore-case"),
   grow: oneOf("live", "after-toggle", "never"),
   identity: oneOf("kept", "new-per-export"),
   bootIdentity: oneOf("kept", "new"),

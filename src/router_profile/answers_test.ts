@@ -6,12 +6,14 @@ const parse = (settings: Record<string, unknown>) => parseSettings(answerReaders
 Deno.test("parseSettings() reads words, limits and durations as people write them", () => {
   assert.deepEqual(
     parse({
+      textMatch: "ignore case",
       grow: "after toggle",
       maxPut: "4096",
       maxSlot: "unlimited",
       unexport: "lingers 5000",
     }),
     {
+      textMatch: "ignore-case",
       maxPut: 4096,
       maxSlot: Infinity,
       unexport: 5000,

@@ -88,7 +88,6 @@ const retired: ReadonlySet<string> = new Set([
   "oddSize",
   "otherSize",
   "parentDirectory",
-  "textMatch",
   "unknownProperty",
 ]);
 

@@ -12,8 +12,6 @@ import {
 export interface Behaviours extends RouterBehaviours {
   /** Whether sessions take turns between the statements of a line, and between a `[find]` and its verb. */
   readonly interleave: boolean;
-  /** Whether `where x="…"` tells capitals from small letters. */
-  readonly textMatch: "exact" | "ignore-case";
   /** What `set`, `remove`, `enable` and `disable` do with a `[find]` that found nothing. */
   readonly emptyFind: "silent" | "item-id-error" | "no-such-item";
   /** What `/disk add` does with a slot that is taken: refuse, or choose another one in silence. */
@@ -46,7 +44,6 @@ export interface Behaviours extends RouterBehaviours {
 export const defaultBehaviours: Behaviours = {
   ...defaultRouterBehaviours,
   interleave: false,
-  textMatch: "exact",
   emptyFind: "silent",
   duplicateSlot: "refused",
   exitOnError: 0,
@@ -65,7 +62,6 @@ export const defaultBehaviours: Behaviours = {
 const readers: Readers<Behaviours> = {
   ...answerReaders,
   interleave: yesNo,
-  textMatch: oneOf("exact", "ignore-case"),
   emptyFind: oneOf("silent", "item-id-error", "no-such-item"),
   duplicateSlot: oneOf("refused", "renamed"),
   exitOnError: (text) => text === "0" ? 0 : text === "1" ? 1 : undefined,

@@ -14,6 +14,7 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   maxPut: [1024, 4096, 16_384, Infinity],
   maxSessions: [2, 3, 20, Infinity],
   maxCommand: [1024, 2048, 4096, 8192, 16_384, Infinity],
+  textMatch: ["exact", "ignore-case"],
   grow: ["live", "after-toggle", "never"],
   identity: ["kept", "new-per-export"],
   bootIdentity: ["kept", "new"],

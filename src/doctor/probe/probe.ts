@@ -18,7 +18,7 @@ import {
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import { ScratchNames } from "./names.ts";
-import { askVocabulary } from "./vocabulary.ts";
+import { askTextMatch, askVocabulary } from "./vocabulary.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
 import { askAllowHost, askGrow, askIdentity, askUnexport } from "./exports.ts";
@@ -86,6 +86,7 @@ type Ask<Answer> = (probe: Probe) => Promise<Answer>;
 const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviours[Name]> } = {
   maxCommand: askMaxCommand,
   maxPut: askMaxPut,
+  textMatch: askTextMatch,
   maxSlot: askMaxSlot,
   maxComment: askMaxComment,
   maxNqn: askMaxNqn,

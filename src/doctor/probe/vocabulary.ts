@@ -4,8 +4,9 @@ import { isAtLeast, storagePackage } from "../../routeros/console/router_info.ts
 import { canCopy } from "./copies.ts";
 import type { ProbeSession } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
-import { NoAnswer } from "./question.ts";
-import { readItems } from "./scratch.ts";
+import { NoAnswer, type Probe } from "./question.ts";
+import { frameNumber, readItems, withDisk } from "./scratch.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 
 /** Finds out which words the router's grammar has, by using them. */
 export async function askVocabulary(
@@ -45,4 +46,17 @@ async function copies(line: ProbeSession, names: ScratchNames): Promise<boolean>
     if (error instanceof NoAnswer) return false;
     throw error;
   }
+}
+
+/** Whether a comment is matched exactly: compare-and-set rests on it. */
+export async function askTextMatch(probe: Probe): Promise<RouterBehaviours["textMatch"]> {
+  const [comment, otherCase] = ["Probe", "pROBE"];
+  return await withDisk(probe, "case", async ({ slot }) => {
+    const count = async (wanted: string) => {
+      const query = ros`:len [/disk find where slot=${slot} and comment=${wanted}]`;
+      return frameNumber((await probe.line.run([], [query])).frames[0]);
+    };
+    if (await count(comment) !== 1) throw new NoAnswer("a disk is not found by its own comment");
+    return await count(otherCase) === 0 ? "exact" : "ignore-case";
+  }, { more: ros`nvme-tcp-export=${false} comment=${comment}` });
 }
