@@ -11,7 +11,15 @@ import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import { plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
-import { bench, diskRow, filePrefix, path, poolRow, pools, volume } from "./store_test_support.ts";
+import {
+  bench,
+  diskRow,
+  filePrefix,
+  path,
+  poolRow,
+  pools,
+  volume,
+} from "../../../tests/support/routeros_store.ts";
 import type { RouterVolumeStore } from "./volume_store.ts";
 
 type Use = (store: RouterVolumeStore, context: CallContext) => Promise<unknown>;

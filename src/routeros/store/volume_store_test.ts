@@ -4,7 +4,16 @@ import { ended, printFrames, queriesOf } from "../../../tests/fakes/ssh_transpor
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import { Session } from "../ssh/session.ts";
 import { RouterVolumeStore } from "./volume_store.ts";
-import { bench, diskRow, filePrefix, fileRow, path, poolRow, pools, volume } from "./store_test_support.ts";
+import {
+  bench,
+  diskRow,
+  filePrefix,
+  fileRow,
+  path,
+  poolRow,
+  pools,
+  volume,
+} from "../../../tests/support/routeros_store.ts";
 
 const wanted = { id: "s1", filePrefix, folder: "/pool/csi" };
 const snapshot = "/pool/csi/snap-1.s0.x.n.1a2b3c4d.img";

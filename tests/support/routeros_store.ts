@@ -1,11 +1,11 @@
 // A router that answers from a model, and a store that talks to it, for the tests of the store.
-import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
-import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { answering, type FakeRouter, FakeSshTransport } from "../../../tests/fakes/ssh_transport.ts";
-import type { Pool, StoredVolume } from "../../volume/model/inventory.ts";
-import { Session } from "../ssh/session.ts";
-import { RouterVolumeStore, type RouterVolumeStoreOptions } from "./volume_store.ts";
+import { FakeClock } from "../fakes/clock.ts";
+import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { answering, type FakeRouter, FakeSshTransport } from "../fakes/ssh_transport.ts";
+import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
+import { Session } from "../../src/routeros/ssh/session.ts";
+import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../src/routeros/store/volume_store.ts";
 
 /** What the paths of the volume `s1` hold. */
 export const filePrefix = "s1.1a2b3c4d";
