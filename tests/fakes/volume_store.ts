@@ -130,7 +130,9 @@ export class FakeVolumeStore implements VolumeStore {
 
   /** Changes a disk behind everybody's back. */
   edit(id: string, change: Partial<StoredVolume>): void {
-    this.disks.set(id, { ...this.#disk(id), ...change });
+    const disk = this.disks.get(id);
+    if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
+    this.disks.set(id, { ...disk, ...change });
   }
 
   /** Everything that a changing call could have touched, to be compared. */
@@ -183,6 +185,12 @@ export class FakeVolumeStore implements VolumeStore {
       source: this.#shown().find((disk) => "id" in source && disk.id === source.id),
       files: this.tree.about(wanted, "part" in source ? source.part : undefined),
     };
+  }
+
+  async madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView> {
+    await this.#read("madeFrom", part, context);
+    const volumes = this.#shown().filter((one) => one.comment.includes(source));
+    return { ...this.#readFilesNow(part), volumes };
   }
 
   async state(context: CallContext): Promise<RouterState> {
@@ -475,11 +483,8 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   #state(): RouterState {
-    return {
-      pools: [...this.pools],
-      upMs: this.#clock.now() - this.#bootedAtMs,
-      ...this.unfenced ? { unfenced: true } : {},
-    };
+    const upMs = this.#clock.now() - this.#bootedAtMs;
+    return { pools: [...this.pools], upMs, ...this.unfenced ? { unfenced: true } : {} };
   }
 
   #shown(): StoredVolume[] {
@@ -488,13 +493,6 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   #foreign(id: string): { id: string; kind: string } | undefined {
-    const kind = this.hardware.get(id);
-    return kind === undefined ? undefined : { id, kind };
-  }
-
-  #disk(id: string): StoredVolume {
-    const disk = this.disks.get(id);
-    if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
-    return disk;
+    return this.hardware.has(id) ? { id, kind: this.hardware.get(id)! } : undefined;
   }
 }

@@ -118,6 +118,11 @@ export interface VolumeStore {
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
   /** Looks at one volume, and at what it is made from or what is made from it: at no other disk. One command. */
   sourceView(wanted: Wanted, source: SourceQuery, context: CallContext): Promise<SourceView>;
+  /**
+   * Looks at what was made from a source: the file-backed disks whose comment holds the text of it, see `formatSource()`, and
+   * the files whose path holds `part`. One command, unless the router's output limit forces more.
+   */
+  madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView>;
   /** Reads the mounted pools and the uptime alone. One command. */
   state(context: CallContext): Promise<RouterState>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
