@@ -46,7 +46,7 @@ const mishaps: readonly Mishap[] = [
   { late: true, unreadable: true },
 ];
 /** What comes late of these harms nobody but by being there. */
-const additions: readonly StoreMethod[] = ["add", "addSubvolume"];
+const additions: readonly StoreMethod[] = ["add", "addAlone", "addSubvolume"];
 const changes: readonly StoreMethod[] = ["change", "remove", "removeImage", "renameFile"];
 /** The longest time for which a router may hold a command back, in milliseconds. */
 const latestMs = 500_000;
@@ -95,7 +95,8 @@ class History {
 
   constructor(seed: number, subvolumes: boolean) {
     this.random = new SeededRandom(seed);
-    this.controller = testController({ copyReturns: "when-done" }, seed + 1000);
+    // Every other one knows how full its pool is, and reads no more than it needs.
+    this.controller = testController({ copyReturns: "when-done" }, seed + 1000, undefined, seed % 2 === 0);
     const { store } = this.controller;
     store.lingerMs = 10_000;
     if (!subvolumes) withoutSubvolumes(store);

@@ -38,6 +38,12 @@ const lookups: readonly (readonly [name: string, command: string])[] = [
     "print by slot, part of the path or pool",
     jsonCommand(`/disk print detail as-value where slot="x" or file-path~"${slot}[.]im" or mounted`),
   ],
+  [
+    "print by one slot or another, part of the path or pool",
+    jsonCommand(
+      `/disk print detail as-value where slot="x" or file-path~"seed-x[.]im" or mounted or slot="${slot}"`,
+    ),
+  ],
   ["find by label", `:put [:len [/disk find where type="file" and fs-label="storage-pool-fs"]]`],
   ["set by find", `/disk set [find where slot="${slot}"] comment="x"`],
   ["find a file", `:put [:len [/file find where name="${image}"]]`],

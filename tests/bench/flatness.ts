@@ -23,6 +23,10 @@ const rpcs = [
   "ControllerPublishVolume",
   "ControllerExpandVolume",
   "ControllerUnpublishVolume",
+  "CreateSnapshot",
+  "CreateVolume (restored)",
+  "DeleteSnapshot",
+  "DeleteVolume (restored)",
   "DeleteVolume",
 ];
 

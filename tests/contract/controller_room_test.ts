@@ -4,7 +4,16 @@ import { status } from "@grpc/grpc-js";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
-import { cost, create, createRequest, gibibyte, rejectsWith } from "../support/controller_calls.ts";
+import {
+  cloneOf,
+  cost,
+  create,
+  createRequest,
+  gibibyte,
+  publishRequest,
+  rejectsWith,
+  snapshot,
+} from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 /** A clock that can be put forward. */
@@ -64,6 +73,147 @@ Deno.test("creating, creating again, expanding and asking for capacity read as m
   for (const call of ["create", "again", "expand", "capacity"] as const) {
     assert.ok(many[call] <= 1.3 * few[call], `${call}: ${few[call]} and ${many[call]} bytes`);
   }
+});
+
+Deno.test("making a snapshot, again, deleting it, restoring and cloning read as much among 2,000 disks as among 100, in as many commands", async () => {
+  const costsAmong = async (seedDisks: number) => {
+    await using stack = await startStack({ simulator: { seedDisks, pools: [{ name: "storage-pool" }] } });
+    const { controller } = stack.clients;
+    const volumeId = await create(stack, "pvc-source");
+    await controller.call("ControllerPublishVolume", publishRequest(volumeId));
+    const { snapshotId } = await snapshot(stack, "snap-kept", volumeId);
+    let id = "";
+    const calls: Record<string, readonly [commands: number, work: () => Promise<unknown>]> = {
+      snapshot: [2, async () => id = (await snapshot(stack, "snap", volumeId)).snapshotId],
+      "snapshot again": [1, () => snapshot(stack, "snap", volumeId)],
+      // Making it and reading it back do not go into one command.
+      restore: [3, () => cloneOf(stack, "pvc-restored", { snapshotId })],
+      "restore again": [1, () => cloneOf(stack, "pvc-restored", { snapshotId })],
+      clone: [2, () => cloneOf(stack, "pvc-clone", { volumeId })],
+      "clone again": [1, () => cloneOf(stack, "pvc-clone", { volumeId })],
+      "snapshot deleted": [2, () => controller.call("DeleteSnapshot", { snapshotId: id })],
+    };
+    const bytes = new Map<string, number>();
+    for (const [call, [commands, work]] of Object.entries(calls)) {
+      const before = stack.simulator.journal.counts.bytes;
+      assert.equal(await cost(stack, work), commands, call);
+      bytes.set(call, stack.simulator.journal.counts.bytes - before);
+    }
+    return bytes;
+  };
+  const [few, many] = [await costsAmong(100), await costsAmong(2000)];
+  for (const [call, bytes] of few) {
+    assert.ok(many.get(call)! <= 1.3 * bytes, `${call}: ${bytes} and ${many.get(call)} bytes`);
+  }
+});
+
+Deno.test("a router that keeps a subvolume with snapshots is asked for what was made from it, and for no other disk", async () => {
+  const costsAmong = async (seedDisks: number) => {
+    const behaviours = { subvolumeParent: "held" } as const;
+    await using stack = await startStack({
+      simulator: { seedDisks, pools: [{ name: "storage-pool" }], behaviours },
+      reported: behaviours,
+    });
+    const { controller } = stack.clients;
+    const volumeId = await create(stack, "pvc-source");
+    const { snapshotId } = await snapshot(stack, "snap", volumeId);
+    const restored = await cloneOf(stack, "pvc-restored", { snapshotId });
+    const refused = async () => {
+      const snapshotDeleted = controller.call("DeleteSnapshot", { snapshotId });
+      await rejectsWith(status.FAILED_PRECONDITION, snapshotDeleted, new RegExp(`dependents=${restored};`));
+      const deleted = controller.call("DeleteVolume", { volumeId });
+      await rejectsWith(status.FAILED_PRECONDITION, deleted, new RegExp(`dependents=${snapshotId};`));
+    };
+    const bytes = [await bytesFor(stack, refused)];
+    await controller.call("DeleteVolume", { volumeId: restored });
+    bytes.push(await bytesFor(stack, () => controller.call("DeleteSnapshot", { snapshotId })));
+    bytes.push(await bytesFor(stack, () => controller.call("DeleteVolume", { volumeId })));
+    return bytes;
+  };
+  const [few, many] = [await costsAmong(100), await costsAmong(2000)];
+  few.forEach((bytes, index) =>
+    assert.ok(many[index]! <= 1.3 * bytes, `${index}: ${bytes} and ${many[index]}`)
+  );
+});
+
+Deno.test("snapshots, restored volumes and clones are never promised beyond the pool, by whichever read they are decided", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  const volumeId = await create(stack, "pvc-source", sized(20n));
+  const { snapshotId } = await snapshot(stack, "snap-1", volumeId);
+  await cloneOf(stack, "pvc-restored", { snapshotId });
+  await cloneOf(stack, "pvc-clone", { volumeId });
+  await create(stack, "pvc-2");
+  const needed = /needed=21474836480 available=20401094656/;
+  await rejectsWith(status.RESOURCE_EXHAUSTED, snapshot(stack, "snap-2", volumeId), needed);
+  await rejectsWith(status.RESOURCE_EXHAUSTED, cloneOf(stack, "pvc-3", { volumeId }), needed);
+  await rejectsWith(status.RESOURCE_EXHAUSTED, cloneOf(stack, "pvc-3", { snapshotId }), needed);
+  const { volume } = await stack.clients.controller.call("ControllerGetVolume", { volumeId });
+  assert.equal(volume!.capacityBytes, String(20n * gibibyte));
+});
+
+Deno.test("within 60 s what a person adds can be promised once more to a snapshot or a clone, and not when it is known", async () => {
+  const clock = movable();
+  await using stack = await startStack({ simulator: { pools }, clock });
+  const volumeId = await create(stack, "pvc-source", sized(10n));
+  await byHand(stack, `${bigDisk}${75n * gibibyte}`);
+  // The limit that docs/reference/limits.md tells of: 10 GiB were known.
+  const { snapshotId } = await snapshot(stack, "snap-1", volumeId);
+  await cloneOf(stack, "pvc-restored", { snapshotId });
+  clock.ahead(60_001);
+  const refused = [
+    snapshot(stack, "snap-2", volumeId),
+    cloneOf(stack, "pvc-2", { volumeId }),
+    cloneOf(stack, "pvc-3", { snapshotId }),
+  ];
+  for (const call of refused) await rejectsWith(status.RESOURCE_EXHAUSTED, call, /available=0/);
+});
+
+Deno.test("within ample room, too, a snapshot or a clone is made only while no volume has the label of the pool", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  const volumeId = await create(stack, "pvc-source");
+  const { snapshotId } = await snapshot(stack, "snap-1", volumeId);
+  const other = await create(stack, "pvc-other");
+  const label = async (fsLabel: string) => {
+    const url = `${stack.simulator.controlUrl}/disks/${other}`;
+    const answer = await fetch(url, { method: "POST", body: JSON.stringify({ "fs-label": fsLabel }) });
+    assert.ok(answer.ok, await answer.text());
+  };
+  await label("storage-pool-fs");
+  const before = stack.simulator.model.subvolumes.list();
+  await rejectsWith(status.UNAVAILABLE, snapshot(stack, "snap-2", volumeId), /a volume has this fs-label/);
+  await rejectsWith(status.UNAVAILABLE, cloneOf(stack, "pvc-2", { volumeId }));
+  await rejectsWith(status.UNAVAILABLE, cloneOf(stack, "pvc-3", { snapshotId }));
+  assert.deepEqual(stack.simulator.model.subvolumes.list(), before);
+  await label("");
+  await snapshot(stack, "snap-2", volumeId);
+  await cloneOf(stack, "pvc-2", { volumeId });
+  await cloneOf(stack, "pvc-3", { snapshotId });
+});
+
+Deno.test("within ample room, too, nothing is made of a source that is gone, nor on what is somebody else's", async () => {
+  await using stack = await startStack({ simulator: { pools } });
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-source");
+  const { snapshotId } = await snapshot(stack, "snap-1", volumeId);
+  const clone = await cloneOf(stack, "pvc-clone", { volumeId });
+  const path = stack.simulator.model.disks.findBySlot(clone)!.filePath;
+  await controller.call("DeleteVolume", { volumeId: clone });
+  const folder = path.slice("/storage-pool/".length, path.lastIndexOf("/"));
+  await byHand(stack, `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="${folder}"`);
+  await byHand(stack, `/disk add type=file slot="taken" file-path="${path}" file-size=1073741824`);
+  for (const source of [{ volumeId }, { snapshotId }]) {
+    await rejectsWith(status.FAILED_PRECONDITION, cloneOf(stack, "pvc-clone", source), /taken/);
+  }
+  await byHand(stack, `/disk remove "taken"`);
+  for (const source of [{ volumeId }, { snapshotId }]) {
+    const call = cloneOf(stack, "pvc-clone", source);
+    await rejectsWith(status.FAILED_PRECONDITION, call, /its image is there without a disk/);
+  }
+  await controller.call("DeleteVolume", { volumeId });
+  await controller.call("DeleteSnapshot", { snapshotId });
+  await rejectsWith(status.NOT_FOUND, snapshot(stack, "snap-2", volumeId), /there is none/);
+  await rejectsWith(status.NOT_FOUND, cloneOf(stack, "pvc-2", { volumeId }), /there is none/);
+  await rejectsWith(status.NOT_FOUND, cloneOf(stack, "pvc-2", { snapshotId }), /there is none/);
 });
 
 Deno.test("where less than a tenth of the pool would be left an exact read decides, and nothing is read twice", async () => {

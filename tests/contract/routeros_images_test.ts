@@ -75,7 +75,7 @@ contractTest(
     await addInner(bench);
     cost();
     await addSnapshot(bench);
-    assert.deepEqual(cost(), { execs: 1, statements: 4 });
+    assert.deepEqual(cost(), { execs: 1, statements: 3 });
     assert.deepEqual(await store.subvolume(innerPlace(slot).subvolume, call()), {
       readOnly: false,
       parentName: "",

@@ -135,6 +135,47 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const shared = await store.addUnseen(slot, unseen(), call());
     assert.deepEqual([shared?.after.volume, shared?.refusal], [undefined, undefined], "its image is used");
   },
+  "shows a volume with what it is made from, and neither other disks nor other snapshots": async (bench) => {
+    const { store, call, folder } = bench;
+    const { volume, location, frozen } = await addSnapshot(bench);
+    await add(bench, inner(bench, "pvc-2"));
+    const other = { ...frozen, path: frozen.path.replace("snap-0", "snap-1") };
+    const made = await store.addSubvolume(other, snapshotPart.replace("snap-0", "snap-1"), call());
+    assert.equal(made.after.files.length, 2);
+    const wanted = { id: "pvc-3", filePrefix: "pvc-3.0a0b0c0d", folder };
+    const fromVolume = await store.sourceView(wanted, { id: "pvc-1" }, call());
+    assert.deepEqual([fromVolume.volume, fromVolume.source?.id, fromVolume.sharers], [
+      undefined,
+      "pvc-1",
+      [],
+    ]);
+    assert.deepEqual(fromVolume.files.map(({ path }) => path), [folder]);
+    const fromSnapshot = await store.sourceView(wanted, { part: snapshotPart }, call());
+    assert.deepEqual([fromSnapshot.volume, fromSnapshot.source], [undefined, undefined]);
+    assert.deepEqual(fromSnapshot.files.map(({ path }) => path).toSorted(), [
+      folder,
+      `${folder}${snapshotName}`,
+      location.path,
+    ]);
+    const { files, volume: own } = await store.sourceView(
+      { id: "pvc-1", filePrefix, folder: "" },
+      { part: snapshotPart },
+      call(),
+    );
+    assert.deepEqual([own?.imagePath, files.length], [volume.location.path, 4]);
+  },
+  "shows what was made from a source, and the files of another text": async (bench) => {
+    const { store, call } = bench;
+    const { location } = await addSnapshot(bench);
+    await add(bench, { ...inner(bench, "pvc-2"), comment: "{rds1 s=v:pvc-1 x=0}" });
+    await add(bench, { ...inner(bench, "pvc-3"), comment: "{rds1 s=v-pvc-1 x=0}" });
+    const made = await store.madeFrom("v:pvc-1", snapshotPart, call());
+    assert.deepEqual(made.volumes.map(({ id }) => id), ["pvc-2"]);
+    assert.deepEqual(made.pools, (await store.state(call())).pools);
+    assert.ok(made.files.some(({ path }) => path === location.path) && made.files.length === 2);
+    const none = await store.madeFrom("s:pvc-1", "/snap-1", call());
+    assert.deepEqual([none.volumes, none.files], [[], []]);
+  },
   "changes and removes nothing whose comment is another, and no image in use": async (bench) => {
     const { store, call } = bench;
     await addPlain(bench);

@@ -61,11 +61,12 @@ export interface TestController {
   readonly events: ControllerEvent[];
 }
 
-/** Makes one. */
+/** Makes one. @param isOnly whether no other controller promises room at the same time */
 export function testController(
   settings: Partial<ControllerSettings> = {},
   seed = 1,
   clusterView?: ClusterView,
+  isOnly = false,
 ): TestController {
   const clock = new FakeClock();
   const store = new FakeVolumeStore(clock);
@@ -95,7 +96,7 @@ export function testController(
     detachedNodes: unknownDetachedNodes,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
-    promised: new PromisedRoom(clock, { ...testSettings, ...settings }, false),
+    promised: new PromisedRoom(clock, { ...testSettings, ...settings }, isOnly),
     copies: new ImageCopies(clock),
     clusterView,
   };

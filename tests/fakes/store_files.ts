@@ -1,6 +1,12 @@
 import { parentFolder, poolOf } from "../../src/volume/model/ids.ts";
 import { withinPool } from "../../src/volume/model/layout.ts";
-import type { ImageLocation, Pool, StoredFile, SubvolumeRef } from "../../src/volume/model/inventory.ts";
+import type {
+  ImageLocation,
+  Pool,
+  StoredFile,
+  SubvolumeRef,
+  Wanted,
+} from "../../src/volume/model/inventory.ts";
 import type { NewSubvolume } from "../../src/volume/ports/store.ts";
 
 /** A Btrfs subvolume. Its files are among all others, below its folder. */
@@ -38,6 +44,13 @@ export class FakeFiles {
   /** What is shown and has the text in its path. */
   holding(part: string): StoredFile[] {
     return this.shown().filter((file) => file.path.includes(part));
+  }
+
+  /** What is shown of a volume, with the folder that it goes into and what else has the text in its path. */
+  about(wanted: Wanted | undefined, part: string | undefined): StoredFile[] {
+    const isWanted = (path: string) =>
+      wanted !== undefined && (path.includes(wanted.filePrefix) || path === wanted.folder);
+    return this.shown().filter(({ path }) => isWanted(path) || part !== undefined && path.includes(part));
   }
 
   isMounted(path: string): boolean {
@@ -82,7 +95,9 @@ export class FakeFiles {
   addSubvolume(subvolume: NewSubvolume): string | undefined {
     const { label, path, parent, readOnly } = subvolume;
     const folder = this.folderOf(subvolume);
-    if (!this.pools.some((pool) => pool.subvolumeLabel === label)) return "failure: no such file system";
+    const pool = this.pools.find((pool) => pool.subvolumeLabel === label);
+    if (pool === undefined) return "failure: no such file system";
+    if (pool.labelTakenBy !== undefined) return "failure: a volume has this fs-label";
     if (this.files.has(folder)) return "failure: already have such subvolume";
     if (!this.hasFolderFor(folder)) return "failure: no such directory";
     const source = parent === undefined ? undefined : this.find(parent);

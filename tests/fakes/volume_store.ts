@@ -8,6 +8,8 @@ import type {
   Inventory,
   Pool,
   RouterState,
+  SourceQuery,
+  SourceView,
   StoredFile,
   StoredVolume,
   SubvolumeRef,
@@ -29,13 +31,8 @@ import type {
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
 import type { Mishap, StoreMethod } from "./mishap.ts";
+import { LingeringExports } from "./lingering.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
-
-interface Reach {
-  readonly imagePath: string;
-  readonly nqn: string;
-  readonly untilMs: number;
-}
 
 /** Whether a mutation took effect, or what the router said instead. */
 type Effect = (half: boolean) => string | undefined;
@@ -72,7 +69,7 @@ export class FakeVolumeStore implements VolumeStore {
   readonly #clock: FakeClock;
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
   #late: Effect[] = [];
-  #lingering: Reach[] = [];
+  readonly #lingering = new LingeringExports();
   /** Copies in which the source changed, or that were not finished. */
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
@@ -133,7 +130,9 @@ export class FakeVolumeStore implements VolumeStore {
 
   /** Changes a disk behind everybody's back. */
   edit(id: string, change: Partial<StoredVolume>): void {
-    this.disks.set(id, { ...this.#disk(id), ...change });
+    const disk = this.disks.get(id);
+    if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
+    this.disks.set(id, { ...disk, ...change });
   }
 
   /** Everything that a changing call could have touched, to be compared. */
@@ -149,7 +148,7 @@ export class FakeVolumeStore implements VolumeStore {
   /** Restarts the router: uptime begins anew and nothing lingers. */
   reboot(): void {
     this.#bootedAtMs = this.#clock.now();
-    this.#lingering = [];
+    this.#lingering.clear();
   }
 
   /** Runs the commands that were held back. */
@@ -159,29 +158,39 @@ export class FakeVolumeStore implements VolumeStore {
 
   /** NQNs under which somebody can write to an image right now. */
   reachable(imagePath: string): readonly string[] {
-    const now = this.#clock.now();
     const exported = [...this.disks.values()].filter((disk) => disk.exported && disk.imagePath === imagePath);
-    const lingering = this.#lingering.filter((reach) => reach.imagePath === imagePath && reach.untilMs > now);
-    return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering.map((reach) => reach.nqn)])];
+    const lingering = this.#lingering.nqnsOf(imagePath, this.#clock.now());
+    return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering])];
   }
 
   async view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView> {
     await this.#read("view", id, context);
-    const view = this.#check(id, filePrefix);
-    const own = this.tree.shown().filter(({ path }) => path === folder);
-    return { ...view, files: [...own, ...view.files] };
+    const files = this.tree.about({ id, filePrefix, folder: folder ?? "" }, undefined);
+    return { ...this.#check(id, filePrefix), files };
   }
 
   async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
     await this.#read("createView", wanted?.id ?? "", context);
-    const isShown = ({ path }: StoredFile) =>
-      path.includes(anySnapshot) ||
-      wanted !== undefined && (path.includes(wanted.filePrefix) || path === wanted.folder);
     return {
       ...this.#list(),
       foreign: wanted === undefined ? undefined : this.#foreign(wanted.id),
-      files: this.tree.shown().filter(isShown),
+      files: this.tree.about(wanted, anySnapshot),
     };
+  }
+
+  async sourceView(wanted: Wanted, source: SourceQuery, context: CallContext): Promise<SourceView> {
+    await this.#read("sourceView", wanted.id, context);
+    return {
+      ...this.#check(wanted.id, wanted.filePrefix),
+      source: this.#shown().find((disk) => "id" in source && disk.id === source.id),
+      files: this.tree.about(wanted, "part" in source ? source.part : undefined),
+    };
+  }
+
+  async madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView> {
+    await this.#read("madeFrom", part, context);
+    const volumes = this.#shown().filter((one) => one.comment.includes(source));
+    return { ...this.#readFilesNow(part), volumes };
   }
 
   async state(context: CallContext): Promise<RouterState> {
@@ -280,7 +289,7 @@ export class FakeVolumeStore implements VolumeStore {
     subvolume: NewSubvolume,
     part: string,
     context: CallContext,
-  ): Promise<MutationOutcome<FileView>> {
+  ): Promise<MutationOutcome<Pick<FileView, "files">>> {
     const effect = () => this.tree.holding(part).length > 0 ? undefined : this.#addSubvolume(subvolume);
     const refusal = await this.#mutate("addSubvolume", part, context, effect);
     return { after: this.#readFilesNow(part), refusal };
@@ -449,8 +458,7 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   #linger(disk: StoredVolume): void {
-    const untilMs = this.#clock.now() + this.lingerMs;
-    this.#lingering.push({ imagePath: disk.imagePath, nqn: disk.exportNqn, untilMs });
+    this.#lingering.add(disk, this.#clock.now() + this.lingerMs);
   }
 
   #check(id: string, filePrefix: string | undefined): VolumeView {
@@ -475,11 +483,8 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   #state(): RouterState {
-    return {
-      pools: [...this.pools],
-      upMs: this.#clock.now() - this.#bootedAtMs,
-      ...this.unfenced ? { unfenced: true } : {},
-    };
+    const upMs = this.#clock.now() - this.#bootedAtMs;
+    return { pools: [...this.pools], upMs, ...this.unfenced ? { unfenced: true } : {} };
   }
 
   #shown(): StoredVolume[] {
@@ -488,13 +493,6 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   #foreign(id: string): { id: string; kind: string } | undefined {
-    const kind = this.hardware.get(id);
-    return kind === undefined ? undefined : { id, kind };
-  }
-
-  #disk(id: string): StoredVolume {
-    const disk = this.disks.get(id);
-    if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
-    return disk;
+    return this.hardware.has(id) ? { id, kind: this.hardware.get(id)! } : undefined;
   }
 }

@@ -10,7 +10,7 @@ import {
   removeImageStatement,
   removeStatements,
   renameStatement,
-  subvolumeStatement,
+  subvolumeStatements,
   wholeCloneStatement,
 } from "../../src/routeros/store/mutations.ts";
 import {
@@ -120,7 +120,7 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
   ) => [removeImageStatement(subvolumeLocation(`/p/f${folder}`, label!))],
   snapshot: ([folder, label, parent, part]) => {
     const subvolume = { label: label!, path: `f${folder}`, parent: { label: label!, path: `p${parent}` } };
-    return [subvolumeStatement({ ...subvolume, readOnly: true }, part!)];
+    return subvolumeStatements({ ...subvolume, readOnly: true }, part!);
   },
   copy: ([from, to]) => [copyStatement(`/p/${from}`, `/p/${to}`)],
   rename: ([from, to, id, comment]) => [

@@ -62,6 +62,14 @@ const reads: Readonly<
     const part = (whole: Seen) => ({ ...whole, volumes: whole.volumes.filter((one) => one.id === id) });
     return { seen: { ...rest, volumes: volume === undefined ? [] : [volume] }, part };
   },
+  "sourceView()": async (store) => {
+    const wanted = { id: "pvc-9", filePrefix: "pvc-9.", folder: "" };
+    const { volume, sharers, foreign, source, ...rest } = await store.sourceView(wanted, { id }, call());
+    assert.deepEqual([volume, sharers, foreign], [undefined, [], undefined]);
+    const seen = { ...rest, volumes: source === undefined ? [] : [source] };
+    const own = (whole: Seen) => whole.volumes.filter((one) => one.id === id);
+    return { seen, part: (whole) => ({ ...whole, volumes: own(whole), files: [] }) };
+  },
   "createView()": async (store) => {
     const { foreign, ...seen } = await store.createView({ id, filePrefix, folder: "" }, call());
     assert.equal(foreign, undefined);
@@ -201,7 +209,7 @@ const subvolume = { label: "storage-pool-fs", path: "metal-csi/snap-1.x", readOn
 
 /** Changes of files, what their paths hold, and what each shows afterwards. */
 const fileChanges: Readonly<
-  Record<string, readonly [part: string, change: (store: VolumeStore) => Promise<FileView>]>
+  Record<string, readonly [part: string, change: (store: VolumeStore) => Promise<Pick<FileView, "files">>]>
 > = {
   "removeImage()": [
     filePrefix,

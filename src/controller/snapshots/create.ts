@@ -11,7 +11,14 @@ import {
 } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { CreateView, FileView, ImageLocation, SubvolumeRef } from "../../volume/model/inventory.ts";
+import type {
+  FileView,
+  ImageLocation,
+  RouterState,
+  SubvolumeRef,
+  VolumeView,
+  Wanted,
+} from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import {
   assertSameSource,
@@ -39,8 +46,8 @@ export interface SnapshotRequest {
 }
 
 /**
- * Makes a snapshot, or finds the one that an earlier try made. On a Btrfs pool it is a read-only subvolume: three
- * commands, one when it exists. Elsewhere it is a copy, and not ready until that is whole.
+ * Makes a snapshot, or finds the one that an earlier try made. On a Btrfs pool it is a read-only subvolume: two commands
+ * while there is ample room, else three; one when it exists. Elsewhere it is a copy, and not ready until that is whole.
  *
  * @throws {VolumeError} exists-incompatible, not-found, exhausted, unavailable; precondition when this pool or this
  * router cannot make one now
@@ -55,27 +62,82 @@ export async function createSnapshot(
   return await reportingRefusal(deps, refusal, () => findOrMake(call, request));
 }
 
+/** What a call looks at: the volume, and all that there is of the snapshot. */
+type SnapshotView = Omit<VolumeView, "sharers">;
+
 async function findOrMake(call: ControllerCall, request: SnapshotRequest): Promise<StoredSnapshot> {
+  const make = async () =>
+    await findOrMakeWithinAmpleRoom(call, request) ?? await findOrMakeByExactRead(call, request);
+  return await call.promised.afterFirst(make);
+}
+
+/** Reads no other disk and no other snapshot; undefined when only an exact read can tell whether there is room. */
+async function findOrMakeWithinAmpleRoom(
+  call: ControllerCall,
+  request: SnapshotRequest,
+): Promise<StoredSnapshot | undefined> {
+  const { promised, settings, store } = call;
+  if (!promised.expects(0n)) return undefined;
+  const part = snapshotPart(snapshotIdFor(request.name, settings.cluster));
+  const view = await store.sourceView(wantedOf(call, request), { part }, call.context);
+  const { existing, purpose } = await findMade(call, view, request);
+  if (existing !== undefined) return existing;
+  return await orGiveUpCopy(call, purpose, async () => {
+    const source = findVolume(call, view, request.source);
+    const { sizeBytes } = source;
+    const pool = getPool(view, source.location.path);
+    if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
+    return await promised.during(pool.mountPoint, sizeBytes, async () => {
+      const made = await makeSnapshot(call, view, source, purpose);
+      // Calls that began meanwhile may have read everything before it was there; its volume may have been grown.
+      const isCounted = !made.ready || made.sizeBytes <= sizeBytes && promised.isAmple(pool);
+      return isCounted ? made : await assertStillRoom(call, made);
+    });
+  });
+}
+
+async function findOrMakeByExactRead(
+  call: ControllerCall,
+  request: SnapshotRequest,
+): Promise<StoredSnapshot> {
+  const { promised, settings, store } = call;
+  const all = await promised.learnFrom(() => store.createView(wantedOf(call, request), call.context));
+  const view = { ...all, volume: all.volumes.find(({ id }) => id === request.source) };
+  const { existing, purpose } = await findMade(call, view, request);
+  if (existing !== undefined) return existing;
+  const made = await orGiveUpCopy(call, purpose, async () => {
+    const source = findVolume(call, view, request.source);
+    const { location, sizeBytes } = source;
+    assertRoom(all, location.path, sizeBytes, settings.overcommit, purpose.unfinished);
+    const make = () => makeSnapshot(call, view, source, purpose);
+    return await promised.during(poolOf(location.path), sizeBytes, make);
+  });
+  return made.ready ? await assertStillRoom(call, made) : made;
+}
+
+function wantedOf(deps: ControllerDeps, { source }: SnapshotRequest): Wanted {
+  return { id: source, filePrefix: ownFilePrefix(deps, source), folder: "" };
+}
+
+/** The whole snapshot that an earlier try made, if there is one, and what another one would be made for. */
+async function findMade(
+  call: ControllerCall,
+  view: SnapshotView,
+  request: SnapshotRequest,
+): Promise<{ readonly existing: StoredSnapshot | undefined; readonly purpose: CopyPurpose }> {
   const { cluster, basePaths } = call.settings;
   const id = snapshotIdFor(request.name, cluster);
-  const view = await call.store.createView(
-    { id: request.source, filePrefix: ownFilePrefix(call, request.source), folder: "" },
-    call.context,
-  );
   const existing = ownSnapshots(parseSnapshots(view.files), cluster, basePaths).find((one) => one.id === id);
   if (existing !== undefined) {
     assertSameSource(existing, request.source);
     assertStays(call, existing);
   }
   const unfinished = unfinishedSnapshots(view.files, id, cluster, basePaths);
-  if (existing?.ready) {
-    await giveUpCopies(call, id, unfinished);
-    return existing;
-  }
   const from = { kind: "volume", id: request.source } as const;
   const purpose = { key: id, object: "snapshot", from, unfinished } as const;
-  const made = await orGiveUpCopy(call, purpose, () => makeSnapshot(call, view, purpose));
-  return made.ready ? await assertStillRoom(call, made) : made;
+  if (!existing?.ready) return { existing: undefined, purpose };
+  await giveUpCopies(call, id, unfinished);
+  return { existing, purpose };
 }
 
 /** @throws {VolumeError} busy while a removal that was sent earlier, also by another controller, may still come */
@@ -98,10 +160,10 @@ function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: Stor
 
 async function makeSnapshot(
   call: ControllerCall,
-  view: CreateView,
+  state: RouterState,
+  source: FoundVolume,
   purpose: CopyPurpose,
 ): Promise<StoredSnapshot> {
-  const source = findVolume(call, view, purpose.from.id);
   const name: SnapshotName = {
     id: purpose.key,
     source: purpose.from.id,
@@ -109,19 +171,15 @@ async function makeSnapshot(
     blank: source.blank,
     cluster: call.settings.cluster,
   };
-  const base = folderOf(source.volume, call.settings.cluster);
-  assertRoom(view, base, source.sizeBytes, call.settings.overcommit, purpose.unfinished);
-  const make = () =>
-    source.location.subvolume === undefined
-      ? copySnapshot(call, view, source, name, purpose)
-      : freezeSubvolume(call, view, source, name);
-  return await call.promised.during(poolOf(base), source.sizeBytes, make);
+  return source.location.subvolume === undefined
+    ? await copySnapshot(call, state, source, name, purpose)
+    : await freezeSubvolume(call, state, source, name);
 }
 
-function findVolume(deps: ControllerDeps, view: CreateView, id: string): FoundVolume {
+function findVolume(deps: ControllerDeps, view: SnapshotView, id: string): FoundVolume {
   const { cluster, basePaths, settleMs } = deps.settings;
   assertNotForeign(view.foreign, "snapshot");
-  const stored = view.volumes.find((volume) => volume.id === id);
+  const { volume: stored } = view;
   if (stored === undefined) {
     assertGone(id, ownFilePrefix(deps, id), view, basePaths, settleMs);
     throw notFound("snapshot", id);
@@ -139,11 +197,11 @@ function findVolume(deps: ControllerDeps, view: CreateView, id: string): FoundVo
 /** The router makes it of one moment, also while the volume is written to: what a power cut would have left. */
 async function freezeSubvolume(
   call: ControllerCall,
-  view: CreateView,
+  state: RouterState,
   source: FoundVolume,
   name: SnapshotName,
 ): Promise<StoredSnapshot> {
-  assertOwnLabel(getPool(view, source.volume.stored.imagePath));
+  assertOwnLabel(getPool(state, source.volume.stored.imagePath));
   const parent = source.location.subvolume!;
   const base = folderOf(source.volume, call.settings.cluster);
   const location = subvolumeLocation(`${base}/${formatSnapshotName(name)}`, parent.label);
@@ -162,7 +220,7 @@ async function assertMade(
   call: ControllerCall,
   name: SnapshotName,
   location: ImageLocation,
-  outcome: MutationOutcome<FileView>,
+  outcome: MutationOutcome<Pick<FileView, "files">>,
 ): Promise<StoredSnapshot> {
   const { after, refusal } = outcome;
   const all = parseSnapshots(after.files).filter((one) => one.cluster === name.cluster && one.ready);
@@ -198,14 +256,14 @@ function notMade(
 
 async function copySnapshot(
   call: ControllerCall,
-  view: CreateView,
+  state: RouterState,
   source: FoundVolume,
   name: SnapshotName,
   purpose: CopyPurpose,
 ): Promise<StoredSnapshot> {
   const base = folderOf(source.volume, call.settings.cluster);
   const location = plainLocation(`${base}/${formatSnapshotName(name)}.img`);
-  const copy = await copyImage(call, { ...purpose, source, target: location, state: view });
+  const copy = await copyImage(call, { ...purpose, source, target: location, state });
   const { target, finished } = copy;
   if (finished === undefined) return pendingSnapshot(target.path, source.sizeBytes);
   const part = partIn(base, name);
@@ -230,7 +288,7 @@ function pendingSnapshot(imagePath: string, sizeBytes: bigint): StoredSnapshot {
 
 /** A volume or another snapshot may have taken the room at the same time. */
 async function assertStillRoom(call: ControllerCall, made: StoredSnapshot): Promise<StoredSnapshot> {
-  const view = await call.store.createView(undefined, call.context);
+  const view = await call.promised.learnFrom(() => call.store.createView(undefined, call.context));
   const over = overPromisedBytes(getPool(view, made.imagePath), view, call.settings.overcommit);
   if (over === 0n) return made;
   const { after } = await removeSnapshotImage(call, made.id, locationOf(made.imagePath, view.pools));

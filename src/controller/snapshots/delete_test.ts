@@ -164,10 +164,12 @@ Deno.test("a router that keeps a subvolume with snapshots has them deleted in or
   await createVolume(deps, aCreate("d", { source: { kind: "volume", id: "pvc-1" } }), context);
   const [restored, cloned] = [volumeIdFor("c"), volumeIdFor("d")];
   const all = store.snapshot();
+  store.takeCount();
   await assert.rejects(
     deleteSnapshot(deps, id, context),
     refusal("precondition", new RegExp(`snapshot=${id} dependents=${restored}; delete those first`)),
   );
+  assert.deepEqual(store.calls.map(({ method }) => method), ["files", "madeFrom"]);
   await assert.rejects(
     deleteVolume(deps, "pvc-1", context),
     refusal("precondition", new RegExp(`volume=pvc-1 dependents=${id}, ${cloned}; delete those first`)),

@@ -8,6 +8,7 @@ import {
   ownSnapshots,
   parseSnapshots,
   snapshotPart,
+  sourcePart,
   type StoredSnapshot,
 } from "../../volume/model/snapshots.ts";
 import type { ControllerDeps } from "../deps.ts";
@@ -46,7 +47,7 @@ export async function listSnapshots(
   const part = filter.id !== ""
     ? snapshotPart(filter.id)
     : filter.source !== ""
-    ? `.${filter.source}.`
+    ? sourcePart(filter.source)
     : anySnapshot;
   const view = await deps.store.files(part, context);
   assertAbsenceProven(view, basePaths, settleMs);

@@ -109,7 +109,7 @@ function assertAdded(
     const parent = plan.subvolume?.parent?.path.split("/").at(-1);
     const hint = parent === undefined
       ? ""
-      : ` (no other subvolume may be called ${parent}, nor its volume change meanwhile)`;
+      : ` (no other subvolume may be called ${parent}, no volume have its label, nor its volume change meanwhile)`;
     const reason = whyNotDone(refusal, hint);
     throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
   }

@@ -1,5 +1,5 @@
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
-import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
+import { getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import {
@@ -10,7 +10,7 @@ import {
   unfinishedCopies,
 } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import type { CreateView, ImageLocation, RouterState, StoredFile } from "../../volume/model/inventory.ts";
+import type { ImageLocation, RouterState, SourceView, StoredFile } from "../../volume/model/inventory.ts";
 import type { DiskGuard, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
@@ -39,7 +39,8 @@ export function blankGuard({ blank, volume }: FoundSource): { readonly guard?: D
 /** A volume as a source. */
 export type FoundVolume = FoundSource & { readonly volume: OwnedVolume };
 
-type CloneRequest = CreateRequest & { readonly source: SourceRef };
+/** A CreateVolume from a source. */
+export type CloneRequest = CreateRequest & { readonly source: SourceRef };
 
 /** A volume to be added, and the size that it is to have in the end. */
 export interface PlannedVolume {
@@ -47,40 +48,60 @@ export interface PlannedVolume {
   readonly sizeBytes: bigint;
 }
 
+/** A source that is there, and what is to be made from it. */
+export interface CloneSource {
+  readonly found: FoundSource;
+  /** The size that the volume is to have in the end. */
+  readonly sizeBytes: bigint;
+  readonly purpose: CopyPurpose;
+}
+
 /**
- * Plans a volume with the data of a volume or a snapshot, as small as the source at first. On a Btrfs pool it is a snapshot
- * of the source's subvolume, made with the disk in one command; else a copy, for which this waits as long as the call
- * lasts.
+ * Finds what a volume is to be made from, and the size that it is to have.
  *
- * @throws {VolumeError} not-found when there is no source, precondition when it cannot be copied, out-of-range, exhausted,
- * unavailable while the copy goes on
+ * @throws {VolumeError} not-found when there is no source, precondition when it cannot be copied, out-of-range, unavailable
+ */
+export async function findCloneSource(
+  call: ControllerCall,
+  view: SourceView,
+  plan: VolumePlan,
+  request: CloneRequest,
+): Promise<CloneSource> {
+  const unfinished = unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths);
+  const purpose = { key: plan.id, object: "volume", from: request.source, unfinished } as const;
+  return await orGiveUpCopy(call, purpose, async () => {
+    assertAdopts(call, plan.id);
+    const found = await findSource(call, view, request.source);
+    const sizeBytes = chooseCloneSize(request.range, found.sizeBytes);
+    if (sizeBytes > found.sizeBytes) assertGrows(call, "create", { id: plan.id, exported: false });
+    return { found, sizeBytes, purpose };
+  });
+}
+
+/**
+ * Plans a volume with the data of a volume or a snapshot, as small as the source at first, for which there is room. On a
+ * Btrfs pool it is a snapshot of the source's subvolume, made with the disk in one command; else a copy, for which this waits
+ * as long as the call lasts.
+ *
+ * @throws {VolumeError} precondition when it cannot be copied, exhausted, unavailable while the copy goes on
  */
 export async function planClone(
   call: ControllerCall,
-  view: CreateView,
+  view: SourceView,
   plan: VolumePlan,
-  request: CloneRequest,
+  source: CloneSource,
 ): Promise<PlannedVolume> {
-  const unfinished = unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths);
-  const purpose = { key: plan.id, object: "volume", from: request.source, unfinished } as const;
-  const work = () => planFrom(call, view, plan, request, purpose);
-  return await orGiveUpCopy(call, purpose, work);
+  return await orGiveUpCopy(call, source.purpose, () => planFrom(call, view, plan, source));
 }
 
 async function planFrom(
   call: ControllerCall,
-  view: CreateView,
+  view: SourceView,
   plan: VolumePlan,
-  request: CloneRequest,
-  purpose: CopyPurpose,
+  { found: source, sizeBytes, purpose }: CloneSource,
 ): Promise<PlannedVolume> {
-  assertAdopts(call, plan.id);
-  const source = await findSource(call, view, request.source);
-  const sizeBytes = chooseCloneSize(request.range, source.sizeBytes);
   const pool = getPool(view, plan.basePath);
   const location = imageLocationFor(plan.basePath, plan.filePrefix, pool, call.settings.subvolumeNames);
-  if (sizeBytes > source.sizeBytes) assertGrows(call, "create", { id: plan.id, exported: false });
-  assertRoom(view, plan.basePath, sizeBytes, call.settings.overcommit, purpose.unfinished);
   const folder = missingFolder(view, plan.basePath, pool, call.settings.subvolumeNames);
   const base = {
     id: plan.id,
@@ -177,7 +198,7 @@ export function sourceOf(
  */
 async function withoutNeverUsed(
   call: ControllerCall,
-  { files }: CreateView,
+  { files }: SourceView,
   { filePrefix }: VolumePlan,
   location: ImageLocation,
 ): Promise<readonly StoredFile[]> {
@@ -221,13 +242,12 @@ export async function discardUnmarked(
  * @throws {VolumeError} not-found when the source is provably not there; precondition when it is not this cluster's;
  * unavailable while it is being copied, or when its absence proves nothing
  */
-async function findSource(call: ControllerCall, view: CreateView, source: SourceRef): Promise<FoundSource> {
+async function findSource(call: ControllerCall, view: SourceView, source: SourceRef): Promise<FoundSource> {
   const { cluster, basePaths, settleMs } = call.settings;
   if (source.kind === "volume") {
-    const shown = view.volumes.find((volume) => volume.id === source.id);
-    const volume = shown === undefined
+    const volume = view.source === undefined
       ? (await loadForChange(call, source.id, "clone")).volume
-      : assertOwned(shown, cluster, "clone");
+      : assertOwned(view.source, cluster, "clone");
     if (volume === undefined) throw notFound("clone", source.id);
     return sourceOf(call, volume, view, "clone");
   }

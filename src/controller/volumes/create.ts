@@ -20,17 +20,18 @@ import {
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
 import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
-import { planClone, type PlannedVolume } from "./clone.ts";
+import { type CloneRequest, findCloneSource, planClone, type PlannedVolume } from "./clone.ts";
 import { giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownFilePrefix } from "../load.ts";
+import { snapshotPart } from "../../volume/model/snapshots.ts";
 import { outdateInDoubt, remembered } from "../change.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Creates a volume, or finds the one that an earlier try made. One command while there is ample room, else two, and one
- * more each where room is scarce, for a copy and for a clone that has to grow; one when it exists.
+ * Creates a volume, or finds the one that an earlier try made. One command while there is ample room, else two; two or three
+ * from a source; one more each where room is scarce, for a copy and for a clone that has to grow; one when it exists.
  *
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
  */
@@ -46,10 +47,13 @@ export async function createVolume(
 
 async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
   const plan = planVolume(request, call.settings.cluster, call.random);
+  const { source } = request;
   const make = async () =>
-    await createWithinAmpleRoom(call, plan, request) ?? await createByExactRead(call, plan, request);
-  // A copy may take hours.
-  return request.source === undefined ? await call.promised.afterFirst(make) : await make();
+    await (source === undefined
+      ? createWithinAmpleRoom(call, plan, request)
+      : cloneWithinAmpleRoom(call, plan, { ...request, source })) ??
+      await createByExactRead(call, plan, request);
+  return await call.promised.afterFirst(make);
 }
 
 /** Reads no other disk; undefined when only an exact read can tell whether there is room. */
@@ -59,7 +63,6 @@ async function createWithinAmpleRoom(
   request: CreateRequest,
 ): Promise<OwnedVolume | undefined> {
   const { promised, settings, store } = call;
-  if (request.source !== undefined) return undefined;
   if (!promised.expects(chooseSize(request.range), poolOf(plan.basePath))) return undefined;
   const made = await createUnseen(call, plan, request);
   if (made !== undefined) return made;
@@ -72,6 +75,34 @@ async function createWithinAmpleRoom(
   if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
   const add = () => addVolume(call, volume, "alone");
   return await promised.during(pool.mountPoint, sizeBytes, async () => await keepAdded(call, await add()));
+}
+
+/** The same for one that is made from a source: reads that, too. */
+async function cloneWithinAmpleRoom(
+  call: ControllerCall,
+  plan: VolumePlan,
+  request: CloneRequest,
+): Promise<OwnedVolume | undefined> {
+  const { promised, settings, store } = call;
+  const { id, filePrefix, basePath } = plan;
+  const { source, range } = request;
+  if (!promised.expects(range.requiredBytes, poolOf(basePath))) return undefined;
+  const from = source.kind === "volume" ? { id: source.id } : { part: snapshotPart(source.id) };
+  const view = await store.sourceView({ id, filePrefix, folder: basePath }, from, call.context);
+  const created = findCreated(view, plan, request);
+  if (created !== undefined) {
+    if (isUnfinishedClone(created, range)) return undefined;
+    await keepCreated(call, created, view, plan);
+    return created;
+  }
+  assertAbsenceProven(view, [basePath], settings.settleMs);
+  const found = await findCloneSource(call, view, plan, request);
+  const pool = getPool(view, basePath);
+  if (found.sizeBytes > pool.freeBytes || !promised.isAmple(pool, found.sizeBytes)) return undefined;
+  const planned = await planClone(call, view, plan, found);
+  return await promised.during(pool.mountPoint, planned.sizeBytes, async () => {
+    return await finishAdded(call, await addVolume(call, planned.volume, "alone"), planned.sizeBytes);
+  });
 }
 
 /**
@@ -132,17 +163,31 @@ async function createByExactRead(
   const created = findCreated(slotOf(view, plan), plan, request);
   if (created !== undefined) return await finishCreated(call, created, view, plan, request);
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
-  if (request.source === undefined) {
-    assertNoImage(view, plan);
-    assertRoom(view, plan.basePath, chooseSize(request.range), settings.overcommit);
-  }
-  const planned = request.source === undefined
-    ? planBlank(call, view, plan, request)
-    : await planClone(call, view, plan, { ...request, source: request.source });
+  const planned = await planExactly(call, view, plan, request);
   return await promised.during(poolOf(plan.basePath), planned.sizeBytes, async () => {
     const added = await addVolume(call, planned.volume, "with-all");
-    return await finishAdded(call, added, view, planned.sizeBytes);
+    return await finishAdded(call, added, planned.sizeBytes, view);
   });
+}
+
+/** @throws {VolumeError} exhausted when there is no room for it */
+async function planExactly(
+  call: ControllerCall,
+  view: CreateView,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<PlannedVolume> {
+  const { overcommit } = call.settings;
+  const { source } = request;
+  if (source === undefined) {
+    assertNoImage(view, plan);
+    assertRoom(view, plan.basePath, chooseSize(request.range), overcommit);
+    return planBlank(call, view, plan, request);
+  }
+  const shown = { ...slotOf(view, plan), source: view.volumes.find(({ id }) => id === source.id) };
+  const found = await findCloneSource(call, shown, plan, { ...request, source });
+  assertRoom(view, plan.basePath, found.sizeBytes, overcommit, found.purpose.unfinished);
+  return await planClone(call, shown, plan, found);
 }
 
 /** A blank volume, wherever there is room for it. */
@@ -223,11 +268,11 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
 async function finishAdded(
   call: ControllerCall,
   added: AddedVolume,
-  before: CreateView,
   sizeBytes: bigint,
+  before?: CreateView,
 ): Promise<OwnedVolume> {
   const { volume, after } = added;
-  await assertStillRoom(call, before, added, sizeBytes);
+  await assertStillRoom(call, added, sizeBytes, before);
   try {
     return await grownTo(call, volume, sizeBytes);
   } catch (error) {
@@ -261,20 +306,21 @@ async function takeBack(
 
 /**
  * What was read back has every disk and no snapshot: where one of each volume, made meanwhile, would no longer fit,
- * everything is looked at again.
+ * everything is looked at again. Where nothing else was read, neither before nor after, that is so unless there is ample room.
  *
  * @param sizeBytes what the volume will have when it is done
  */
 async function assertStillRoom(
   call: ControllerCall,
-  before: CreateView,
   added: AddedVolume,
   sizeBytes: bigint,
+  before: CreateView | undefined,
 ): Promise<void> {
   const { volume, after, all } = added;
   const pool = getPool(after, volume.stored.imagePath);
   const growth = sizeBytes > volume.stored.sizeBytes ? sizeBytes - volume.stored.sizeBytes : 0n;
-  if (all !== undefined) {
+  if (before === undefined && volume.stored.sizeBytes <= sizeBytes && call.promised.isAmple(pool)) return;
+  if (all !== undefined && before !== undefined) {
     const known = { volumes: all, files: before.files };
     const oneOfEach = growth + diskBytes(pool, known);
     if (overPromisedBytes(pool, known, call.settings.overcommit, oneOfEach) === 0n) return;

@@ -1,8 +1,14 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { CreateView } from "../../volume/model/inventory.ts";
-import { ownSnapshots, parseSnapshots, type StoredSnapshot } from "../../volume/model/snapshots.ts";
+import type { Inventory } from "../../volume/model/inventory.ts";
+import {
+  ownSnapshots,
+  parseSnapshots,
+  snapshotPart,
+  sourcePart,
+  type StoredSnapshot,
+} from "../../volume/model/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -14,13 +20,14 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  */
 export async function assertNoSnapshotsHold(call: ControllerCall, { stored }: OwnedVolume): Promise<void> {
   if (call.settings.subvolumeParent === "free") return;
-  const view = await call.store.createView(undefined, call.context);
+  const source = { kind: "volume", id: stored.id } as const;
+  const view = await call.store.madeFrom(formatSource(source), sourcePart(stored.id), call.context);
   const { cluster, basePaths } = call.settings;
   const snapshots = ownSnapshots(parseSnapshots(view.files), cluster, basePaths)
     .filter((snapshot) => snapshot.source === stored.id && snapshot.imagePath.endsWith("/disk.img"));
   const dependents = [
     ...snapshots.map((snapshot) => snapshot.id),
-    ...clonesOf(call, view, { kind: "volume", id: stored.id }),
+    ...clonesOf(call, view, source),
   ];
   refuseWith("volume", stored.id, dependents);
 }
@@ -35,11 +42,12 @@ export async function assertNoClonesHold(
   snapshot: Pick<StoredSnapshot, "id">,
 ): Promise<void> {
   if (call.settings.subvolumeParent === "free") return;
-  const view = await call.store.createView(undefined, call.context);
-  refuseWith("snapshot", snapshot.id, clonesOf(call, view, { kind: "snapshot", id: snapshot.id }));
+  const source = { kind: "snapshot", id: snapshot.id } as const;
+  const view = await call.store.madeFrom(formatSource(source), snapshotPart(snapshot.id), call.context);
+  refuseWith("snapshot", snapshot.id, clonesOf(call, view, source));
 }
 
-function clonesOf(deps: ControllerDeps, view: CreateView, source: SourceRef): string[] {
+function clonesOf(deps: ControllerDeps, view: Inventory, source: SourceRef): string[] {
   return view.volumes.filter((stored) => {
     const ownership = judgeOwnership(stored, deps.settings.cluster);
     return ownership.state === "owned" && stored.imagePath.endsWith("/disk.img") &&

@@ -74,6 +74,8 @@ export class PromisedRoom {
       return await this.#learn(read);
     } finally {
       this.#first?.resolve();
+      // What it does with it may take hours, as copying does.
+      this.#first = undefined;
     }
   }
 
@@ -93,7 +95,7 @@ export class PromisedRoom {
       return await work();
     } finally {
       first.resolve();
-      this.#first = undefined;
+      if (this.#first === first) this.#first = undefined;
     }
   }
 

@@ -88,6 +88,30 @@ Deno.test("afterFirst() lets one call read for all, and the others go on when it
   assert.equal(await next, "next");
 });
 
+Deno.test("afterFirst() has another call read for all once the first has read, however long that goes on", async () => {
+  const { room, learn, clock } = await read(0n);
+  await clock.advance(maxAgeMs + 1);
+  const copied = Promise.withResolvers<void>();
+  const copying = room.afterFirst(async () => {
+    await learn();
+    await copied.promise;
+  });
+  await clock.advance(maxAgeMs + 1);
+  const order: string[] = [];
+  const second = room.afterFirst(async () => {
+    await clock.sleep(10, new AbortController().signal);
+    order.push("second");
+    await learn();
+  });
+  const third = room.afterFirst(() => Promise.resolve(order.push("third")));
+  copied.resolve();
+  await copying;
+  const fourth = room.afterFirst(() => Promise.resolve(order.push("fourth")));
+  await clock.advance(10);
+  await Promise.all([second, third, fourth]);
+  assert.deepEqual(order, ["second", "third", "fourth"]);
+});
+
 Deno.test("forget() leaves no sum, not even of a read that is under way", async () => {
   const { room, pool, store, learn, clock } = await read(0n);
   await room.learnFrom(async () => {

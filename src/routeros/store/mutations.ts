@@ -205,10 +205,14 @@ function removeFile(path: string): Fragment {
   return ros`/file remove [find where name=${fileName(path)}]`;
 }
 
-/** Makes a subvolume if no path holds the text. */
-export function subvolumeStatement(subvolume: NewSubvolume, part: string): Fragment {
+/**
+ * Makes a subvolume if no path holds the text, and refuses while a volume has its label: where one command has no room for
+ * both, that is asked right before.
+ */
+export function subvolumeStatements(subvolume: NewSubvolume, part: string): Fragment[] {
   const isFree = none(ros`/file find where name~${holding(part)}`);
-  return onlyIf([isFree, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
+  const make = onlyIf([isFree, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
+  return [onlyIf([inVolumes(subvolume.label)], ros`:error ${sharedLabel}`), make];
 }
 
 /** @param hasRoom whether the router can be asked about the label in the same command, which it is once a folder is there */
@@ -240,8 +244,11 @@ function makeSubvolume({ label, path, parent, readOnly }: NewSubvolume): Fragmen
  * that, and nobody knows which of the two the router would take.
  */
 function withOwnLabel(label: string, statement: Fragment): Fragment {
-  const inVolumes = ros`[:len [/disk find where type=${"file"} and fs-label=${label}]]>0`;
-  return unless(inVolumes, sharedLabel, statement);
+  return unless(inVolumes(label), sharedLabel, statement);
+}
+
+function inVolumes(label: string): Fragment {
+  return ros`[:len [/disk find where type=${"file"} and fs-label=${label}]]>0`;
 }
 
 /** The same as a condition, where the error's text has no room: what was not made is seen when it is read back. */

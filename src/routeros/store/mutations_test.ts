@@ -10,7 +10,7 @@ import {
   removeImageStatement,
   removeStatements,
   renameStatement,
-  subvolumeStatement,
+  subvolumeStatements,
 } from "./mutations.ts";
 import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./queries.ts";
 
@@ -184,17 +184,17 @@ Deno.test("removeImageStatement() lets the router look for users of the image fi
   );
 });
 
-Deno.test("subvolumeStatement() makes one if no path holds the text, one parent has that name, and its guard holds", () => {
+Deno.test("subvolumeStatements() make one if no volume has the label, no path holds the text, one parent has that name, and its guard holds", () => {
   const parent = { label: "pool-fs", path: "csi/v1" };
   const guard = { id: "v1", comment: "old" };
   const subvolume = { label: "pool-fs", path: "csi/snap-1.x", parent, readOnly: true, guard };
-  assert.equal(
-    subvolumeStatement(subvolume, "/snap-1.").text,
+  assert.deepEqual(subvolumeStatements(subvolume, "/snap-1.").map(({ text }) => text), [
+    `:if ([:len [/disk find where type="file" and fs-label="pool-fs"]]>0) do={:error "a volume has this fs-label"}`,
     `:if (([:len [/file find where name~"/snap-1[.]"]]=0) and ` +
-      `([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="v1"]]=1) and ` +
-      `([:len [/disk find where slot="v1" and comment="old"]]=1)) do={` +
-      `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/snap-1.x" parent="v1" read-only="yes"}`,
-  );
+    `([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="v1"]]=1) and ` +
+    `([:len [/disk find where slot="v1" and comment="old"]]=1)) do={` +
+    `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/snap-1.x" parent="v1" read-only="yes"}`,
+  ]);
 });
 
 Deno.test("renameStatement() renames to a free path only, and without a guard regardless of disks", () => {

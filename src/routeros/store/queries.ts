@@ -1,5 +1,5 @@
 import { anySnapshot } from "../../volume/model/snapshots.ts";
-import type { SubvolumeRef, Wanted } from "../../volume/model/inventory.ts";
+import type { SourceQuery, SubvolumeRef, Wanted } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, ros } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";
 
@@ -10,12 +10,13 @@ const diskKeys =
 /** The same, with the key that RouterOS before 7.21 does not know, and may refuse. */
 const diskKeysWithNqn = ros`${diskKeys},nvme-tcp-server-nqn`;
 
-/** The disk in a slot, every disk whose image path holds the stem, and the mounted pools. */
-export function disksQuery(slot: string, filePrefix?: string): Fragment {
+/** The disk in a slot, every disk whose image path holds the stem, the mounted pools, and the disk in another slot. */
+export function disksQuery(slot: string, filePrefix?: string, other?: string): Fragment {
   const terms = [
     ros`slot=${slot}`,
     ...filePrefix === undefined ? [] : [ros`file-path~${holding(filePrefix)}`],
     ros`mounted`,
+    ...other === undefined ? [] : [ros`slot=${other}`],
   ];
   return ros`/disk print detail as-value where ${joined(terms, " or ")}`;
 }
@@ -39,6 +40,11 @@ export const uncleanArraysQuery: Fragment =
 
 /** The same disks with all their keys: a shorter question, and a longer answer. */
 export const allDisksInFullQuery: Fragment = ros`/disk print detail as-value where type=${"file"} or mounted`;
+
+/** The disks whose comment holds the text, and the mounted pools. */
+export function commentedDisksQuery(text: string): Fragment {
+  return ros`/disk print detail as-value where comment~${holding(text)} or mounted`;
+}
 
 /** The file-backed disks whose slot matches a regular expression. */
 export function someDisksQuery(supportsNqn: boolean, slotPattern: string): Fragment {
@@ -97,6 +103,13 @@ export function viewQueries(id: string, filePrefix: string | undefined, folder =
   const disks = disksQuery(id, filePrefix);
   if (filePrefix === undefined) return [disks, resourceQuery];
   return [disks, filesWhere(wantedTerms({ filePrefix, folder })), resourceQuery];
+}
+
+/** The frames of a look at a volume and a source: disks, files, the router's own row. */
+export function sourceViewQueries(wanted: Wanted, source: SourceQuery): Fragment[] {
+  const { id, part } = { id: undefined, part: undefined, ...source };
+  const files = [...wantedTerms(wanted), ...part === undefined ? [] : [ros`name~${holding(part)}`]];
+  return [disksQuery(wanted.id, wanted.filePrefix, id), filesWhere(files), resourceQuery];
 }
 
 /** The frames of a create's view: disks, files, the router's own row. */

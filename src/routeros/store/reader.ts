@@ -7,6 +7,8 @@ import type {
   Inventory,
   Pool,
   RouterState,
+  SourceQuery,
+  SourceView,
   StoredFile,
   StoredVolume,
   SubvolumeRef,
@@ -33,15 +35,18 @@ import type { RouterObserver } from "../ssh/observer.ts";
 import { listDisksInParts, listFilesInParts } from "./paged_lists.ts";
 import {
   allDisksQuery,
+  commentedDisksQuery,
   createBaseQueries,
   createQueries,
   divideIntoQuestions,
+  filesQuery,
   fileViewQueries,
   namedFilesViewQueries,
   poolsQuery,
   resourceQuery,
   someDisksQuery,
   someFilesQuery,
+  sourceViewQueries,
   subvolumeQuery,
   uncleanArraysQuery,
   viewQueries,
@@ -123,6 +128,32 @@ export class RouterReader {
     const { volumes, others, state } = this.#disksOf(answer);
     const foreign = others.find((disk) => disk.id === wanted?.id);
     return this.#reported({ ...state, volumes, foreign, files: createFilesOf(wanted, answer.frames[1]!) });
+  }
+
+  /** See `VolumeStore.sourceView()`. */
+  async sourceView(wanted: Wanted, source: SourceQuery, context: CallContext): Promise<SourceView> {
+    const { id, filePrefix, folder } = wanted;
+    const queries = sourceViewQueries(wanted, source);
+    const answer = await this.exchange.ask({ kind: "view", key: id, queries, context });
+    this.#reads.set(context, answer.connection);
+    const isOwn = (path: string) => path.includes(filePrefix) || path === folder;
+    const isShown = (path: string) => isOwn(path) || "part" in source && path.includes(source.part);
+    return {
+      ...this.viewOf(id, filePrefix, answer),
+      source: this.#disksOf(answer).volumes.find((volume) => "id" in source && volume.id === source.id),
+      files: parseFiles(answer.frames[1]!, isShown),
+    };
+  }
+
+  /** See `VolumeStore.madeFrom()`. */
+  async madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView> {
+    const queries = [commentedDisksQuery(source), filesQuery(part), resourceQuery];
+    const answer = await this.exchange.ask({ kind: "made-from", key: part, queries, context }, "return");
+    if (answer === "cut") return { ...await this.inventory(context), ...await this.files(part, context) };
+    this.#reads.set(context, answer.connection);
+    const { volumes, state } = this.#disksOf(answer);
+    const isMade = ({ comment }: StoredVolume) => comment.includes(source);
+    return { ...state, volumes: volumes.filter(isMade), files: filesHolding(part, answer.frames[1]!) };
   }
 
   /** See `VolumeStore.inventory()`. */
@@ -375,7 +406,7 @@ export class RouterReader {
 }
 
 /** The files of a frame whose path holds the text. */
-function filesHolding(part: string, frame: string): StoredFile[] {
+export function filesHolding(part: string, frame: string): StoredFile[] {
   return parseFiles(frame, (path) => path.includes(part));
 }
 

@@ -7,7 +7,7 @@ import { maxBasePathBytes } from "../../volume/model/parameters.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import { formatComment, maxCommentBytes, newComment } from "../../volume/model/record.ts";
-import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.ts";
+import { formatSnapshotName, snapshotPart, sourcePart } from "../../volume/model/snapshots.ts";
 import { type Fragment, onlyIf } from "../console/command.ts";
 import { divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import {
@@ -19,17 +19,19 @@ import {
   removeImageStatement,
   removeStatements,
   renameStatement,
-  subvolumeStatement,
+  subvolumeStatements,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
   allDisksQuery,
+  commentedDisksQuery,
   createBaseQueries,
   createQueries,
   disksQuery,
   filesQuery,
   fileViewQueries,
   resourceQuery,
+  sourceViewQueries,
   subvolumeQuery,
   viewQueries,
 } from "./queries.ts";
@@ -142,8 +144,7 @@ function changes({ base, id, label, comment }: Lengths): Record<string, Fragment
     "remove a subvolume": removeStatements(disk, inner),
     "remove an unfinished copy": [removeImageStatement(plainLocation(part))],
     "remove a snapshot": [removeImageStatement(frozen)],
-    "make a snapshot": [subvolumeStatement(make, snapshotsPart)],
-    "make a snapshot of a blank volume": [subvolumeStatement({ ...make, guard: disk }, snapshotsPart)],
+    "make a snapshot": subvolumeStatements(make, snapshotsPart),
     "rename a snapshot": [renameStatement(part, snapshot.path, disk)],
     "copy a file": [
       onlyIf([noFile(part)], folderStatement({ path: base, label }), copyStatement(snapshot.path, part)),
@@ -163,10 +164,17 @@ function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
   const name = snapshotName(legacyId);
   return {
     view: viewQueries(id, filePrefix),
+    "view of a volume and a source": sourceViewQueries(wanted, { id: legacyId }),
+    "view of a volume and a snapshot": sourceViewQueries(wanted, { part: snapshotPart(name.slice(0, 33)) }),
     "view of an legacy driver's volume": viewQueries(legacyId, `${legacyId}.${hash}`),
     "create view": createQueries(true, wanted),
     "create view without volume": createQueries(true, undefined),
     "rest of a create view": createBaseQueries(wanted),
+    "what was made from a source": [
+      commentedDisksQuery(`s:${name.slice(0, 33)}`),
+      filesQuery(sourcePart(legacyId)),
+      resourceQuery,
+    ],
     inventory: [allDisksQuery(true), resourceQuery],
     "files of a snapshot": fileViewQueries(snapshotPart(name.slice(0, 33))),
     "files of a path": fileViewQueries(`${base}/${name}.img.00ff00ff.part`),
@@ -191,6 +199,22 @@ for (const [name, volume] of Object.entries(additions(longest))) {
     }
   });
 }
+
+Deno.test("each part of the longest snapshot of a blank volume fits an exec, and the usual one reads its files back in the same", () => {
+  const statementsFor = ({ base, id, label, comment }: Lengths, source: string) => {
+    const parent = subvolumeLocation(`${base}/${source}.${hash}`, label).subvolume!;
+    const name = snapshotName(source);
+    const { subvolume } = subvolumeLocation(`${base}/${name}`, label);
+    const part = base + snapshotPart(name.slice(0, 33));
+    const made = { ...subvolume!, parent, readOnly: true, guard: { id, comment } };
+    return { statements: subvolumeStatements(made, part), part };
+  };
+  for (const part of divideIntoExecs(statementsFor(longest, legacyId).statements)) {
+    assert.ok(fitsOneExec(part, []), String(bytes(part)));
+  }
+  const { statements, part } = statementsFor({ ...defaults, comment: newRecord(undefined) }, ownId);
+  assert.ok(fitsOneExec(statements, [filesQuery(part)]), String(bytes(statements)));
+});
 
 const poolLabel = `${longest.base.split("/")[1]}-fs`;
 const withRoom: readonly (readonly [what: string, Lengths, query: Fragment, ways: readonly string[]])[] = [
@@ -228,10 +252,9 @@ Deno.test("default changes read everything back in the same exec", () => {
   const longer = "x".repeat(200);
   const published = changeStatements(id, longer, { comment: longer, export: on });
   assert.ok(fitsOneExec(published, viewQueries(id, undefined)), "publish");
-  for (const name of ["make a snapshot", "remove a snapshot"]) {
-    const part = base + snapshotPart(snapshotName(ownId).slice(0, 33));
-    assert.ok(fitsOneExec(changes(defaults)[name]!, fileViewQueries(part)), name);
-  }
+  const part = base + snapshotPart(snapshotName(ownId).slice(0, 33));
+  assert.ok(fitsOneExec(changes(defaults)["make a snapshot"]!, [filesQuery(part)]), "make a snapshot");
+  assert.ok(fitsOneExec(changes(defaults)["remove a snapshot"]!, fileViewQueries(part)), "remove a snapshot");
 });
 
 function bytes(statements: readonly Fragment[]): number {

@@ -25,7 +25,7 @@ import {
   removeImageStatement,
   removeStatements,
   renameStatement,
-  subvolumeStatement,
+  subvolumeStatements,
   unseenDiskStatement,
 } from "./mutations.ts";
 import {
@@ -38,7 +38,7 @@ import {
   resourceQuery,
   viewQueries,
 } from "./queries.ts";
-import { RouterReader, type RouterReaderOptions } from "./reader.ts";
+import { filesHolding, RouterReader, type RouterReaderOptions } from "./reader.ts";
 
 /** Milliseconds for which a successful probe of the same connection is believed. */
 const probeCacheMs = 5000;
@@ -223,10 +223,22 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     subvolume: NewSubvolume,
     part: string,
     context: CallContext,
-  ): Promise<MutationOutcome<FileView>> {
+  ): Promise<MutationOutcome<Pick<FileView, "files">>> {
     assertComparable(subvolume.guard);
     await this.assertSubvolumes(context);
-    return await this.#changeFiles("add-subvolume", subvolumeStatement(subvolume, part), part, context);
+    return await this.#mutate<Pick<FileView, "files">>({
+      kind: "add-subvolume",
+      key: part,
+      statements: subvolumeStatements(subvolume, part),
+      // A file that is shown is there; that there is none is worth something only with the pools and the uptime.
+      queries: [[filesQuery(part)]],
+      read: ({ frames }) => {
+        const files = filesHolding(part, frames[0]!);
+        return files.length === 0 ? undefined : { files };
+      },
+      readAgain: () => this.files(part, context),
+      context,
+    });
   }
 
   async renameFile(

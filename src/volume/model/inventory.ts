@@ -111,6 +111,15 @@ export interface CreateView extends Inventory {
   readonly files: readonly StoredFile[];
 }
 
+/** What a volume or a snapshot is made from: a volume by its id, a snapshot by the text that all its paths hold. */
+export type SourceQuery = { readonly id: string } | { readonly part: string };
+
+/** One look at a volume and at what one is made from; its files are those of both, and the wanted folder if it is there. */
+export interface SourceView extends VolumeView {
+  /** The disk of the source, when that is a volume and file-backed. */
+  readonly source: StoredVolume | undefined;
+}
+
 /** One look at files. */
 export interface FileView extends RouterState {
   /** Every file and folder whose path holds the text asked about. */

@@ -50,6 +50,11 @@ export function snapshotPart(id: string): string {
   return `/${id}.`;
 }
 
+/** What every path of a snapshot of that volume holds. */
+export function sourcePart(volumeId: string): string {
+  return `.${volumeId}.`;
+}
+
 /** The snapshots among files, of whatever cluster, ordered by id and then by age. A folder alone is none. */
 export function parseSnapshots(files: readonly StoredFile[]): StoredSnapshot[] {
   const found = files.flatMap((file) => {

@@ -5,6 +5,8 @@ import type {
   Inventory,
   Pool,
   RouterState,
+  SourceQuery,
+  SourceView,
   SubvolumeRef,
   VolumeView,
   Wanted,
@@ -114,6 +116,13 @@ export interface VolumeStore {
   view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView>;
   /** Looks at everything. One command, unless the router's output limit forces more. */
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
+  /** Looks at one volume, and at what it is made from or what is made from it: at no other disk. One command. */
+  sourceView(wanted: Wanted, source: SourceQuery, context: CallContext): Promise<SourceView>;
+  /**
+   * Looks at what was made from a source: the file-backed disks whose comment holds the text of it, see `formatSource()`, and
+   * the files whose path holds `part`. One command, unless the router's output limit forces more.
+   */
+  madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView>;
   /** Reads the mounted pools and the uptime alone. One command. */
   state(context: CallContext): Promise<RouterState>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
@@ -167,12 +176,15 @@ export interface VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>>;
-  /** Makes a subvolume if no file's path holds `part`, and reads back those that then do. One command. */
+  /**
+   * Makes a subvolume if no file's path holds `part` and no volume has the label of its file system, and reads back the files
+   * whose path then does. One command.
+   */
   addSubvolume(
     subvolume: NewSubvolume,
     part: string,
     context: CallContext,
-  ): Promise<MutationOutcome<FileView>>;
+  ): Promise<MutationOutcome<Pick<FileView, "files">>>;
   /**
    * Copies a file to a path that is free, which can take hours, and tells whether the router said that it is done; after
    * any other end the copy is of no use. Only where the router is known to answer when a copy is whole.
