@@ -23,6 +23,7 @@ import { createVolume } from "./volumes/create.ts";
 import { deleteSnapshot } from "./snapshots/delete.ts";
 import { deleteVolume } from "./volumes/delete.ts";
 import { expandVolume } from "./volumes/expand.ts";
+import { KnownVolumes } from "./known_volumes.ts";
 import { listSnapshots } from "./snapshots/list.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { createSnapshot } from "./snapshots/create.ts";
@@ -95,7 +96,8 @@ class History {
 
   constructor(seed: number, subvolumes: boolean) {
     this.random = new SeededRandom(seed);
-    this.controller = testController({ copyReturns: "when-done" }, seed + 1000);
+    const made = testController({ copyReturns: "when-done" }, seed + 1000);
+    this.controller = { ...made, deps: { ...made.deps, known: new KnownVolumes(true) } };
     const { store } = this.controller;
     store.lingerMs = 10_000;
     if (!subvolumes) withoutSubvolumes(store);
