@@ -57,6 +57,14 @@ Deno.test("unpublishVolume() reads first where nothing certain is remembered", a
   ledBefore.deps.known.forgetAll();
   await ledBefore.unpublish();
   assert.deepEqual(ledBefore.methods(), ["view", "change"]);
+  const inDoubt = await published();
+  inDoubt.deps.inDoubt.remember(id, inDoubt.store.disks.get(id)!.comment);
+  await inDoubt.unpublish();
+  assert.deepEqual(inDoubt.methods(), ["view", "change"]);
+  const after = await published();
+  after.deps.inDoubt.suspectOthers();
+  await after.unpublish();
+  assert.deepEqual(after.methods(), ["view", "change", "view"]);
   const whoever = await published();
   await whoever.unpublish("b");
   assert.deepEqual([whoever.methods(), whoever.isOff()], [["view"], false]);
