@@ -11,8 +11,9 @@ import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostsOf } from "../../volume/model/host_list.ts";
-import { parseComment } from "../../volume/model/record.ts";
+import { nodeIdsOf, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { KnownVolumes } from "../known_volumes.ts";
+import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "./publish.ts";
 import { unpublishVolume } from "./unpublish.ts";
 
@@ -20,10 +21,15 @@ const context = testContext();
 const id = "pvc-1";
 
 /** A controller, alone on its router or not, that has published the volume to the node a. */
-async function published(alone = true) {
-  const made = testController({ unexportGraceMs: 0 });
+async function published(alone = true, unexportGraceMs = 0) {
+  const made = testController({ unexportGraceMs });
   const { store, clock } = made;
-  const deps = { ...made.deps, known: new KnownVolumes(alone) };
+  const shown: string[] = [];
+  const projection = {
+    ...made.deps.projection,
+    show: (id: string, { holders }: VolumeRecord) => void shown.push(`${id} ${nodeIdsOf(holders).join()}`),
+  };
+  const deps = { ...made.deps, projection, known: new KnownVolumes(alone) };
   store.put(aDisk(aRecord()));
   const publish = () => inTime(clock, publishVolume(deps, id, aPublish("a"), testParameters, context));
   await publish();
@@ -35,14 +41,15 @@ async function published(alone = true) {
   };
   const methods = () => store.calls.splice(0).map(({ method }) => method);
   const isOff = () => !store.disks.get(id)!.exported && record().holders.length === 0;
-  return { ...made, deps, publish, unpublish, record, methods, isOff };
+  return { ...made, deps, shown, publish, unpublish, record, methods, isOff };
 }
 
 Deno.test("unpublishVolume() takes one command for a volume that this controller has published", async () => {
-  const { publish, unpublish, methods, isOff } = await published();
+  const { publish, unpublish, methods, isOff, shown } = await published();
   await unpublish();
   assert.deepEqual(methods(), ["change"]);
   assert.ok(isOff());
+  assert.deepEqual(shown, ["pvc-1 a", "pvc-1 "], "as the cluster is shown");
   await publish();
   assert.deepEqual(methods(), ["view", "change"]);
   await unpublish();
@@ -83,13 +90,15 @@ Deno.test("unpublishVolume() reads again where the record is another than is rem
 });
 
 Deno.test("unpublishVolume() changes nothing of a volume that went on to others behind its back", async () => {
-  const { store, unpublish, methods } = await published();
-  const epoch = { counter: 9, nonce: "0123abcd" };
-  const { comment } = aDisk(aRecord({ epoch, holders: [aHolder("b")] }));
-  store.edit(id, { comment });
-  await unpublish();
-  assert.deepEqual(methods(), ["change", "view"]);
-  assert.deepEqual([store.disks.get(id)!.comment, store.disks.get(id)!.exported], [comment, true]);
+  for (const exported of [true, false]) {
+    const { store, unpublish, methods } = await published();
+    const epoch = { counter: 9, nonce: "0123abcd" };
+    const { comment } = aDisk(aRecord({ epoch, holders: [aHolder("b")] }));
+    store.edit(id, { comment, exported });
+    await unpublish();
+    assert.deepEqual(methods(), ["change", "view"]);
+    assert.deepEqual([store.disks.get(id)!.comment, store.disks.get(id)!.exported], [comment, exported]);
+  }
 });
 
 Deno.test("unpublishVolume() leaves a damaged record as it is, also one that looks as if the router had cut it", async () => {
@@ -153,6 +162,31 @@ for (const [name, [mishap, isDone]] of Object.entries(mishaps)) {
     assert.deepEqual([store.disks.get(id)!.exported, record().epoch], [true, epoch], "nothing comes late");
   });
 }
+
+Deno.test("unpublishVolume() reads a volume whose list of hosts it remembers, and clears it", async () => {
+  const { store, deps, unpublish, methods, isOff } = await published();
+  store.edit(id, { allowedHosts: hostsOf([aHolder("a")]) });
+  deps.known.remember(store.disks.get(id)!);
+  await unpublish();
+  assert.deepEqual([methods(), isOff()], [["view", "change"], true]);
+  assert.deepEqual(store.disks.get(id)!.allowedHosts, []);
+});
+
+Deno.test("unpublishVolume() corrects the time of a withdrawal that the router made late, and the grace counts from then", async () => {
+  const { store, clock, record, unpublish, methods } = await published(true, 30_000);
+  store.mishap("change", { takesMs: 5_000 });
+  await unpublish();
+  assert.deepEqual(methods(), ["change", "change"]);
+  assert.ok(record().withdrawnAtSeconds! * 1000 >= clock.now());
+});
+
+Deno.test("a volume that is deleted is known no more", async () => {
+  const { deps, unpublish } = await published();
+  await unpublish();
+  assert.notEqual(deps.known.get(id), undefined);
+  await deleteVolume(deps, id, context);
+  assert.equal(deps.known.get(id), undefined);
+});
 
 Deno.test("unpublishVolume() withdraws once more what is on again when it is read back", async () => {
   const { store, unpublish, methods, isOff } = await published();
