@@ -68,15 +68,12 @@ export async function changeVolume(
   change: VolumeChange,
   wanted: (after: StoredVolume) => boolean,
 ): Promise<StoredVolume> {
-  const outcome = await remembered(
-    call,
-    before,
-    () => call.store.change(before.id, before.comment, change, call.context),
-  );
+  const outcome = await sendChange(call, before, change);
   const after = outcome.after.volume;
   if (after !== undefined && wanted(after)) {
     const kept = await confirmKept(call, verb, before, after, wanted);
     if (change.comment !== undefined) call.inDoubt.wrote(kept.id, kept.comment);
+    call.known.remember(kept);
     return kept;
   }
   const written = change.comment ?? before.comment;
@@ -86,6 +83,46 @@ export async function changeVolume(
   // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
   return failMutation(verb, before.id, expected, after, outcome.refusal);
+}
+
+/** Until it is read back as wanted, nothing is known of the volume any more. */
+async function sendChange(
+  call: ControllerCall,
+  before: StoredVolume,
+  change: VolumeChange,
+): Promise<MutationOutcome<VolumeView>> {
+  call.known.forget(before.id);
+  const send = () => call.store.change(before.id, before.comment, change, call.context);
+  return await remembered(call, before, send);
+}
+
+/**
+ * Writes the record of a volume as this process remembers it, with whatever else changes, and returns the volume as it was read
+ * back; undefined when it has to be read first. One command, or none.
+ *
+ * Undefined proves nothing: the router has another record, or the volume is gone. Whoever reads then finds out. The comment may
+ * not grow, so that the router cannot cut it.
+ *
+ * @throws {VolumeError} unavailable, by `failMutation()`, when the router has the remembered record and has not changed it
+ */
+export async function writeKnown(
+  call: ControllerCall,
+  verb: string,
+  known: OwnedVolume,
+  record: VolumeRecord,
+  wanted: (after: StoredVolume) => boolean,
+  change: Omit<VolumeChange, "comment">,
+): Promise<OwnedVolume | undefined> {
+  const { stored } = known;
+  const comment = formatComment({ ...known.comment, record }, Infinity);
+  if (comment === stored.comment || comment.length > stored.comment.length) return undefined;
+  if (call.inDoubt.mayStillApply(stored.id, stored.comment)) return undefined;
+  const { after: { volume: after }, refusal } = await sendChange(call, stored, { ...change, comment });
+  if (after?.comment === stored.comment) failMutation(verb, stored.id, stored.comment, after, refusal);
+  if (after?.comment !== comment || !wanted(after)) return undefined;
+  call.inDoubt.wrote(after.id, comment);
+  call.known.remember(after);
+  return getOwned(after, call.settings.cluster, verb);
 }
 
 /**

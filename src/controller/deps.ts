@@ -14,6 +14,7 @@ import type { VolumeProjection } from "../volume/ports/projection.ts";
 import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
 import type { MisplacedVolumes } from "./misplaced.ts";
 import type { ChangesInDoubt } from "./in_doubt.ts";
+import type { KnownVolumes } from "./known_volumes.ts";
 import type { PromisedRoom } from "./volumes/promised_room.ts";
 import type { ConfirmedWithdrawals } from "./attachments/withdrawals.ts";
 
@@ -77,6 +78,7 @@ export interface ControllerDeps {
   readonly detachedNodes: DetachedNodes;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly inDoubt: ChangesInDoubt;
+  readonly known: KnownVolumes;
   readonly promised: PromisedRoom;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
   /** What owners of claims allow; undefined where there is no cluster to ask. */

@@ -23,6 +23,7 @@ import { createVolume } from "./volumes/create.ts";
 import { deleteSnapshot } from "./snapshots/delete.ts";
 import { deleteVolume } from "./volumes/delete.ts";
 import { expandVolume } from "./volumes/expand.ts";
+import { KnownVolumes } from "./known_volumes.ts";
 import { listSnapshots } from "./snapshots/list.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { createSnapshot } from "./snapshots/create.ts";
@@ -96,7 +97,8 @@ class History {
   constructor(seed: number, subvolumes: boolean) {
     this.random = new SeededRandom(seed);
     // Every other one knows how full its pool is, and reads no more than it needs.
-    this.controller = testController({ copyReturns: "when-done" }, seed + 1000, undefined, seed % 2 === 0);
+    const made = testController({ copyReturns: "when-done" }, seed + 1000, undefined, seed % 2 === 0);
+    this.controller = { ...made, deps: { ...made.deps, known: new KnownVolumes(true) } };
     const { store } = this.controller;
     store.lingerMs = 10_000;
     if (!subvolumes) withoutSubvolumes(store);

@@ -88,7 +88,7 @@ Deno.test("the first publish of a static volume takes five commands, one after i
   const { publish, unpublish } = calls(stack);
   assert.equal(await cost(stack, () => publish()), 5);
   assert.equal(await cost(stack, () => publish()), 2);
-  assert.equal(await cost(stack, () => unpublish()), 2);
+  assert.equal(await cost(stack, () => unpublish()), 1);
   assert.equal(await cost(stack, () => publish()), 3);
 });
 

@@ -2,6 +2,7 @@ import type { ControllerDeps, ControllerSettings } from "../../src/controller/de
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { ImageCopies } from "../../src/controller/volumes/copies.ts";
 import { ChangesInDoubt } from "../../src/controller/in_doubt.ts";
+import { KnownVolumes } from "../../src/controller/known_volumes.ts";
 import { PromisedRoom } from "../../src/controller/volumes/promised_room.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/attachments/withdrawals.ts";
 import { maxCommentBytes } from "../../src/volume/model/record.ts";
@@ -96,6 +97,7 @@ export function testController(
     detachedNodes: unknownDetachedNodes,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
+    known: new KnownVolumes(false),
     promised: new PromisedRoom(clock, { ...testSettings, ...settings }, isOnly),
     copies: new ImageCopies(clock),
     clusterView,

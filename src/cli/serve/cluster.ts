@@ -187,8 +187,9 @@ export class ClusterSide {
   }
 }
 
-/** What the one that led before has sent may still come, and nobody knows what it has promised. */
-function distrust({ inDoubt, promised }: ControllerDeps): void {
+/** What the one that led before has sent may still come, and nobody knows what it has promised or changed. */
+function distrust({ inDoubt, known, promised }: ControllerDeps): void {
   inDoubt.suspectOthers();
   promised.forget();
+  known.forgetAll();
 }

@@ -13,6 +13,7 @@ import {
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { MisplacedVolumes } from "../../controller/misplaced.ts";
 import { ChangesInDoubt } from "../../controller/in_doubt.ts";
+import { KnownVolumes } from "../../controller/known_volumes.ts";
 import { PromisedRoom } from "../../controller/volumes/promised_room.ts";
 import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.ts";
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
@@ -78,6 +79,7 @@ export function controllerDeps(
     random,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
+    known: new KnownVolumes(alone),
     promised: new PromisedRoom(clock, config.settings, alone),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),

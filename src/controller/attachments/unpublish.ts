@@ -13,13 +13,14 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
-import { withdrawExport } from "./withdrawal.ts";
+import { withdrawExport, withdrawKnown } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
 
 /**
  * Takes a volume from a node, without needing that node. When nobody is left the export is off and read back as off
- * before this returns. Two commands; one when there is nothing to do.
+ * before this returns. Two commands; one when there is nothing to do, or when the router has the record that this process
+ * has written last.
  *
  * @param nodeId the node, or "" for all of them
  * @throws {VolumeError} precondition when the volume is not this cluster's; unavailable when it is not there and that
@@ -32,6 +33,7 @@ export async function unpublishVolume(
   context: CallContext,
 ): Promise<void> {
   const call = { ...deps, context };
+  if (await unpublishKnown(call, id, nodeId)) return;
   const { stored } = await loadDisk(call, id, "unpublish");
   if (stored === undefined || isNobodys(deps, stored)) {
     return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
@@ -58,6 +60,19 @@ export async function unpublishVolume(
     await detachNode(call, volume, { ...decision, nodeId });
     deps.projection.show(id, decision.record);
   }
+}
+
+/** Takes a volume from its only holder, as this process remembers it; false when it has to be read first. */
+async function unpublishKnown(call: ControllerCall, id: string, nodeId: string): Promise<boolean> {
+  const stored = call.known.get(id);
+  if (stored === undefined) return false;
+  const known = getOwned(stored, call.settings.cluster, "unpublish");
+  const { holders } = known.record;
+  if (holders.length !== 1 || holders[0]!.nodeId !== nodeId) return false;
+  const decision = decideUnpublish(known, nodeId, call.clock.now());
+  if (decision.action !== "withdraw" || !await withdrawKnown(call, known, "unpublish")) return false;
+  call.projection.show(id, decision.record);
+  return true;
 }
 
 /**

@@ -4,7 +4,7 @@ import { hasOwnList, sameHosts } from "../../volume/model/host_list.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
-import { commentWith, writeRecord } from "../change.ts";
+import { commentWith, writeKnown, writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /**
@@ -31,6 +31,30 @@ export async function withdrawExport(
   const change = { export: false, ...list } as const;
   const withdrawn = isKnown ? rewritten(record) : record;
   return await correctTime(call, await writeRecord(call, verb, volume, withdrawn, gone, change), verb);
+}
+
+/**
+ * Withdraws the export of a volume as this process remembers it, held by one node or several. One command; a second one where
+ * `withdrawExport()` needs one, or where a person has listed the hosts of its holders since.
+ *
+ * @returns whether it is read back as off; else the volume has to be read first
+ */
+export async function withdrawKnown(
+  call: ControllerCall,
+  known: OwnedVolume,
+  verb: string,
+): Promise<boolean> {
+  if ((known.stored.allowedHosts ?? []).length > 0) return false;
+  const record = withdrawnRecord(known.record, call.clock.now());
+  const isOff = (after: StoredVolume) => !after.exported;
+  let volume = await writeKnown(call, verb, known, record, isOff, { export: false });
+  if (volume === undefined) return false;
+  if (hasOwnList({ ...known, stored: volume.stored })) {
+    const gone = (after: StoredVolume) => isOff(after) && sameHosts(after.allowedHosts, []);
+    volume = await writeRecord(call, verb, volume, rewritten(record), gone, { allowedHosts: [] });
+  }
+  await correctTime(call, volume, verb);
+  return true;
 }
 
 /** A router that answered late withdrew late: whoever goes by the recorded time must not count from before it did. */

@@ -73,6 +73,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
   assertDeleted(id, location.path, outcome);
   call.withdrawals.forget(id);
+  call.known.forget(id);
   const basePaths = [...new Set([...call.settings.basePaths, folderOf(volume, call.settings.cluster)])];
   await deleteLeftovers(call, id, outcome.after, basePaths);
 }

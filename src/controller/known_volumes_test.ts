@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { aDisk, aRecord } from "../../tests/fakes/records.ts";
+import { KnownVolumes } from "./known_volumes.ts";
+
+Deno.test("a volume is known as it was remembered last, until it is forgotten", () => {
+  const known = new KnownVolumes(true);
+  const [one, other] = [aDisk(aRecord(), { id: "one" }), aDisk(aRecord(), { id: "other" })];
+  for (const stored of [one, other, { ...one, exported: true }]) known.remember(stored);
+  assert.deepEqual([known.get("one")?.exported, known.get("other")], [true, other]);
+  known.forget("one");
+  assert.deepEqual([known.get("one"), known.get("other")], [undefined, other]);
+  known.forgetAll();
+  assert.equal(known.get("other"), undefined);
+});
+
+Deno.test("nothing is known beside another controller, nor of a disk without a whole record", () => {
+  const stored = aDisk(aRecord());
+  const beside = new KnownVolumes(false);
+  beside.remember(stored);
+  assert.equal(beside.get(stored.id), undefined);
+  const known = new KnownVolumes(true);
+  for (const comment of ["", "a person's", stored.comment.slice(0, -1)]) {
+    known.remember(stored);
+    known.remember({ ...stored, comment });
+    assert.equal(known.get(stored.id), undefined, comment);
+  }
+});
+
+Deno.test("of more than 4,096 volumes the one that was changed longest ago is forgotten", () => {
+  const known = new KnownVolumes(true);
+  const stored = aDisk(aRecord());
+  for (let index = 0; index < 4096; index++) known.remember({ ...stored, id: `pvc-${index}` });
+  known.remember({ ...stored, id: "pvc-0" });
+  known.remember({ ...stored, id: "one more" });
+  const isKnown = ["pvc-0", "pvc-1", "pvc-2", "one more"].map((id) => known.get(id) !== undefined);
+  assert.deepEqual(isKnown, [true, false, true, true]);
+});

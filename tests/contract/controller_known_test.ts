@@ -1,0 +1,77 @@
+// Calls that spare the read before a change, as the controller remembers what it has written: whatever came in between.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { parseComment } from "../../src/volume/model/record.ts";
+import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { cost, create, post, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+/** A volume that a controller has published to node-1. */
+async function published(stack: Stack) {
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-1");
+  const publish = (nodeId = "node-1") =>
+    controller.call("ControllerPublishVolume", publishRequest(volumeId, nodeId));
+  const unpublish = () => controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
+  const disk = async () => (await state(stack)).disks.find(({ slot }) => slot === volumeId)!;
+  const isOff = async () => {
+    const { comment, "nvme-tcp-export": exported } = await disk();
+    const parsed = parseComment(String(comment));
+    return !exported && parsed.state === "record" && parsed.comment.record.holders.length === 0;
+  };
+  await publish();
+  return { volumeId, publish, unpublish, disk, isOff };
+}
+
+Deno.test("a volume that this controller has published is unpublished in one command", async () => {
+  await using stack = await startStack();
+  const { unpublish, isOff, publish } = await published(stack);
+  assert.equal(await cost(stack, unpublish), 1);
+  assert.ok(await isOff());
+  assert.equal(await cost(stack, unpublish), 1, "nothing to do");
+  await publish("node-2");
+  assert.equal(await cost(stack, unpublish), 1, "of another node only a read tells");
+  assert.equal((await state(stack)).exports.length, 1);
+  assert.deepEqual(await stack.violations(), []);
+});
+
+Deno.test("a volume whose comment somebody has changed since is read before it is unpublished", async () => {
+  await using stack = await startStack();
+  const { volumeId, unpublish, disk, isOff } = await published(stack);
+  await post(stack, `/disks/${volumeId}`, { comment: `by hand ${(await disk()).comment}` });
+  assert.equal(await cost(stack, unpublish), 3);
+  assert.ok(await isOff());
+  assert.match(String((await disk()).comment), /^by hand /);
+});
+
+Deno.test("a volume that the router does not show yet after a boot is not said to be unpublished", async () => {
+  await using stack = await startStack();
+  const { unpublish, isOff } = await published(stack);
+  await post(stack, "/reboot", { downMs: 1, disksLateMs: 3_000 });
+  await rejectsWith(status.UNAVAILABLE, unpublish());
+  await eventually(async () => await unpublish().then(() => true, () => false), 20_000);
+  assert.ok(await isOff());
+});
+
+Deno.test("a controller without the Lease, or that has just got it, reads before it unpublishes", async () => {
+  for (const flags of [[], ["--leader-election"]]) {
+    await using cluster = await startClusterStack({ flags });
+    const { stack } = cluster;
+    const isReady = async () => (await stack.clients.identity.call("Probe", {})).ready?.value === true;
+    await eventually(isReady);
+    const { volumeId, unpublish, isOff } = await published(stack);
+    const isElected = flags.length > 0;
+    if (!isElected) {
+      assert.equal(await cost(stack, unpublish), 2);
+      continue;
+    }
+    const other = await stack.another();
+    await stack.driver.stop(1_000);
+    await eventually(async () => (await other.clients.identity.call("Probe", {})).ready?.value === true);
+    const request = { volumeId, nodeId: "node-1" };
+    const unpublishByOther = () =>
+      other.clients.controller.call("ControllerUnpublishVolume", request, 30_000);
+    assert.ok(await cost(stack, unpublishByOther) >= 2);
+    assert.ok(await isOff());
+  }
+});
