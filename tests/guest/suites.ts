@@ -1,4 +1,5 @@
 import type { Suite } from "./kit/suite.ts";
+import { suite as dataPath } from "./suites/data_path.ts";
 import { suite as demo } from "./suites/demo.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
@@ -24,4 +25,5 @@ export const suites: Readonly<Record<string, Suite>> = {
   two_nodes: twoNodes,
   lost_target: lostTarget,
   stage_time: stageTime,
+  data_path: dataPath,
 };
