@@ -6,6 +6,7 @@ import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as lostEtcd } from "./suites/lost_etcd.ts";
+import { suite as moves } from "./suites/moves.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
 import { suite as legacyDriver } from "./suites/legacy_driver.ts";
@@ -20,6 +21,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   lost_etcd: lostEtcd,
   drain,
   failover,
+  moves,
   e2e,
 };
 

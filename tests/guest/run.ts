@@ -5,6 +5,7 @@ import { print } from "../../tools/print.ts";
 import { buildSuite } from "../sanity/suite.ts";
 import { binary, projectRoot } from "../support/parts.ts";
 import { main } from "../support/suites.ts";
+import { fioIsHere } from "./kit/fio.ts";
 import { goIsHere, isFile } from "./kit/host_command.ts";
 import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
@@ -25,6 +26,7 @@ function whySkipped(suite: Suite): string | undefined {
   const lacking = hindrance();
   if (lacking !== undefined) return lacking;
   if (suite.needsGo && !goIsHere()) return "Go, which builds csi-sanity, is not here";
+  if (suite.needsFio && !fioIsHere()) return "fio is not here; make test/packages";
   return suite.needsBinary && !isFile(binary) ? "dist/rds-csi is not built; make build" : undefined;
 }
 

@@ -1,4 +1,5 @@
 import type { Suite } from "./kit/suite.ts";
+import { suite as dataPath } from "./suites/data_path.ts";
 import { suite as demo } from "./suites/demo.ts";
 import { singlePathSuite, stableSuite, suite as deviceLayer } from "./suites/device_layer.ts";
 import { suite as identity } from "./suites/identity.ts";
@@ -29,4 +30,5 @@ export const suites: Readonly<Record<string, Suite>> = {
   two_nodes_layer: twoNodesLayer,
   lost_target: lostTarget,
   stage_time: stageTime,
+  data_path: dataPath,
 };

@@ -40,26 +40,32 @@ export class VolumeByHand {
     this.#environment = { nqn, address, port, hostNqn, hostId, folder: this.mountPoint };
   }
 
-  /** Connects, waits for the device, looks what is there, makes a file system if it is blank, and mounts. Answers milliseconds. */
-  async stage(use: "blank" | "formatted"): Promise<number> {
+  /** Connects and waits for the device; with a file system, looks what is there, makes it if asked, and mounts. Answers milliseconds. */
+  async stage(use: "blank" | "formatted" | "block"): Promise<number> {
     const make = ["mkfs.ext4", ...mkfsExt4Arguments("$device", { label: undefined, extra: [], lazy: true })];
     const words = make.map((word) => word === "$device" ? "$device" : quote(word)).join(" ");
+    const mount = use === "block" ? "" : `blkid -p $device > /dev/null || [ $? = 2 ]
+         ${use === "blank" ? words : ""}
+         mount -t ext4 -o rw,errors=remount-ro $device "$folder"`;
     return await this.#timed(
       `nvme connect -t tcp -a $address -s $port -n $nqn --hostnqn=$hostNqn --hostid=$hostId \\
          --ctrl-loss-tmo=1800 --reconnect-delay=5 > /dev/null
        until find_device; do sleep 0.01; done
-       blkid -p $device > /dev/null || [ $? = 2 ]
-       ${use === "blank" ? words : ""}
-       mount -t ext4 -o rw,errors=remount-ro $device "$folder"`,
+       ${mount}`,
     );
   }
 
-  /** Unmounts and disconnects. Answers milliseconds. */
-  async unstage(): Promise<number> {
+  /** Unmounts what is mounted, and disconnects. Answers milliseconds. */
+  async unstage(use: "mounted" | "block"): Promise<number> {
     return await this.#timed(
-      `umount "$folder"
+      `${use === "mounted" ? 'umount "$folder"' : ""}
        nvme disconnect -n $nqn > /dev/null`,
     );
+  }
+
+  /** The device of the connected volume. */
+  async device(): Promise<string> {
+    return await this.#bash("find_device; echo $device");
   }
 
   async #timed(script: string): Promise<number> {

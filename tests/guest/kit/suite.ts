@@ -15,6 +15,8 @@ export interface Suite extends AnySuite<Bench> {
   readonly needsBinary?: boolean;
   /** Whether it needs csi-sanity, which Go builds. */
   readonly needsGo?: boolean;
+  /** Whether it needs fio. */
+  readonly needsFio?: boolean;
 }
 
 /** The project's proto file, which lies beside a bundle. */

@@ -41,18 +41,19 @@ export class GuestVolume {
     this.target = `/var/lib/kubelet/pods/${id}/target`;
   }
 
-  /** Makes one of exactly that size. */
+  /** Makes one of exactly that size. @param parameters of its StorageClass */
   static async create(
     controller: CsiClients["controller"],
     name: string,
     use: VolumeUse,
     sizeBytes: number,
+    parameters: Readonly<Record<string, string>> = {},
   ): Promise<GuestVolume> {
     const { volume } = await controller.call("CreateVolume", {
       name,
       capacityRange: { requiredBytes: `${sizeBytes}`, limitBytes: `${sizeBytes}` },
       volumeCapabilities: [capabilityOf(use)],
-      parameters: {},
+      parameters,
     });
     return new GuestVolume(controller, use, volume!.volumeId, volume!.volumeContext);
   }

@@ -97,7 +97,7 @@ async function timeDriver(driver: Driver, volume: GuestVolume, times: Times): Pr
 
 async function timeByHand(volume: VolumeByHand, times: Times): Promise<void> {
   times["stage of a blank volume"].byHand.push(await volume.stage("blank"));
-  times["unstage"].byHand.push(await volume.unstage());
+  times["unstage"].byHand.push(await volume.unstage("mounted"));
   times["stage of a formatted volume"].byHand.push(await volume.stage("formatted"));
-  times["unstage"].byHand.push(await volume.unstage());
+  times["unstage"].byHand.push(await volume.unstage("mounted"));
 }
