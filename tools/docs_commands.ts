@@ -19,9 +19,7 @@ export async function commandsPage(): Promise<string> {
   );
   const general = exits.map((exit) => `| ${exitCodes[exit]} | ${exitMeanings[exit]} |`);
   const rows = all.map(({ name, command, flags }) =>
-    `| \`${[name, ...(command.positionals ?? [])].join(" ")}\` | ${cell(command.help)} | ${
-      Object.hasOwn(flags, "json") ? "yes" : ""
-    } |`
+    `| \`${name}\` | ${cell(command.help)} | ${Object.hasOwn(flags, "json") ? "yes" : ""} |`
   );
   const codes = all.filter(({ command }) => command.exits !== undefined).map(({ name, command }) =>
     `| \`${name}\` | ${exits.map((exit) => cell(meaning(command, exit))).join(" | ")} |`
@@ -37,8 +35,7 @@ ${rows.join("\n")}
 
 With \`--json\` a command prints one JSON document to standard output, and nothing else there; what goes wrong is told on
 standard error; of several routers \`rds-csi audit\` prints a document a line. What takes long says meanwhile what it is at, on standard error: at a terminal in one line that is written
-over, elsewhere in a line each, and not at all with \`--json\`. \`rds-csi completion\` makes a shell complete commands and
-flags.
+over, elsewhere in a line each, and not at all with \`--json\`.
 
 ## Exit codes
 

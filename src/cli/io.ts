@@ -69,8 +69,6 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
 export interface Command {
   /** What it is for, as the end of a sentence. */
   readonly help: string;
-  /** What follows it before the flags, as it would be written. */
-  readonly positionals?: readonly string[];
   /** What its exit codes mean, where it is more than what they mean for every command. */
   readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
   /** What `--help` says before the flags: how it is called, and what it does. */
