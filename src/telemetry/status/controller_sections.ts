@@ -7,7 +7,6 @@ import {
   duration,
   type Html,
   markup,
-  operationTable,
   pager,
   problemList,
   table,
@@ -44,19 +43,6 @@ ${
 function latencyWords({ count, medianMs, p99Ms }: RouterStatus["latency"]): string {
   if (count === 0) return "no command yet";
   return `commands take ${duration(medianMs)}, 99 % of them at most ${duration(p99Ms)}`;
-}
-
-/** How commands to each router went, by what they were for. */
-export function commandSections({ routers }: ControllerStatus): Html {
-  return markup`${
-    routers.map(({ name, commands }) =>
-      markup`<section>
-<h2>Commands to router ${name} <small>by what they were for; times are of the last 256 of each</small></h2>
-${operationTable(commands, "Command", "None yet.")}
-</section>
-`
-    )
-  }`;
 }
 
 function sessionBadge({ session }: RouterStatus): Html {

@@ -1,5 +1,5 @@
 import type { HealthProblem } from "../../volume/model/health.ts";
-import { defaultPerPage, type OperationStatistics, type Page, type StatusQuery } from "./model.ts";
+import { defaultPerPage, type Page, type StatusQuery } from "./model.ts";
 
 /** Text that may stand in a page as it is. Only {@linkcode markup} makes it. */
 export class Html {
@@ -103,12 +103,11 @@ export interface Column<T> {
   readonly cell: (row: T) => HtmlPart;
 }
 
-/** A table, or a sentence where it would be empty. On a narrow screen each row of a wide one becomes a list. */
+/** A table, or a sentence where it would be empty. On a narrow screen each row becomes a list. */
 export function table<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
   none: string,
-  form: "wide" | "numbers" = "wide",
 ): Html {
   if (rows.length === 0) return markup`<p class="quiet">${none}</p>`;
   const heads = columns.map(({ head, form = "" }) => markup`<th scope="col" class="${form}">${head}</th>`);
@@ -120,7 +119,7 @@ export function table<T>(
     }</tr>\n`
   );
   return markup`
-    <table class="${form}">
+    <table>
       <thead>
         <tr>${heads}</tr>
       </thead>
@@ -139,23 +138,6 @@ export function problemList(problems: readonly HealthProblem[]): Html {
   return markup`${
     problems.map(({ reason, message }) => markup`<div>${badge("bad", reason)} ${message}</div>`)
   }`;
-}
-
-/** A table of how things of several kinds went. */
-export function operationTable(all: readonly OperationStatistics[], what: string, none: string): Html {
-  return table<OperationStatistics>(
-    all,
-    [
-      { head: what, cell: ({ name }) => name },
-      { head: "Count", form: "number", cell: ({ count }) => count.toLocaleString("en-US") },
-      { head: "Failed", form: "number", cell: ({ failed }) => failed.toLocaleString("en-US") },
-      { head: "Median", form: "number", cell: ({ medianMs }) => duration(medianMs) },
-      { head: "99 %", form: "number", cell: ({ p99Ms }) => duration(p99Ms) },
-      { head: "Slowest", form: "number", cell: ({ slowestMs }) => duration(slowestMs) },
-    ],
-    none,
-    "numbers",
-  );
 }
 
 /** A form to search a long list, and ways to its other pages. */

@@ -35,15 +35,6 @@ export interface Latency {
   readonly medianMs: number | undefined;
   /** 99 of 100 of the last ones were at least as quick. */
   readonly p99Ms: number | undefined;
-  /** The slowest of the last ones. */
-  readonly slowestMs: number | undefined;
-}
-
-/** How commands of one kind, or calls of one method, went. */
-export interface OperationStatistics extends Latency {
-  readonly name: string;
-  /** How many did not end well. */
-  readonly failed: number;
 }
 
 /** What is known of a router and of the connection to it, without asking it. */
@@ -65,7 +56,6 @@ export interface RouterStatus {
   readonly running: number;
   /** Of commands of all kinds. */
   readonly latency: Latency;
-  readonly commands: readonly OperationStatistics[];
   /** When the figures below were seen; undefined when nobody has looked yet. */
   readonly readAtMs: number | undefined;
   /** As the last look has shown them; promises to snapshots are of the last look at those. */
@@ -154,7 +144,6 @@ export interface Status {
   readonly unreadiness: string | undefined;
   readonly controller: ControllerStatus | undefined;
   readonly node: NodeStatus | undefined;
-  readonly calls: readonly OperationStatistics[];
   readonly failedCalls: readonly FailedCall[];
   readonly events: readonly StatusEvent[];
 }

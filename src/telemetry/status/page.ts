@@ -1,18 +1,7 @@
-import { commandSections, controllerSections } from "./controller_sections.ts";
+import { controllerSections } from "./controller_sections.ts";
 import type { FailedCall, NodeStatus, StagedVolume, Status, StatusEvent, StatusQuery } from "./model.ts";
 import { isUnwell } from "./node_status_store.ts";
-import {
-  ago,
-  badge,
-  counted,
-  type Html,
-  markup,
-  moment,
-  operationTable,
-  pager,
-  problemList,
-  table,
-} from "./html.ts";
+import { ago, badge, counted, type Html, markup, moment, pager, problemList, table } from "./html.ts";
 import { style } from "./style.ts";
 
 /** The status page as a whole document. */
@@ -34,8 +23,7 @@ export function statusPage(status: Status, query: StatusQuery): string {
     ${controller && controllerSections(controller, query, atMs)}
     ${node && nodeSection(node, query, atMs)}
     ${statusEvents(status.events, atMs)}
-    ${calls(status)}
-${controller && commandSections(controller)}
+    ${failedCalls(status)}
     ${footer(atMs)}
       </body>
     </html>
@@ -140,11 +128,9 @@ ${
 </section>`;
 }
 
-function calls({ calls, failedCalls, atMs }: Status): Html {
+function failedCalls({ failedCalls, atMs }: Status): Html {
   return markup`<section>
-<h2>Calls <small>of the container orchestrator; times are of the last 256 of each</small></h2>
-${operationTable(calls, "Method", "None yet.")}
-<h3>Refused and failed, the latest first</h3>
+<h2>Refused and failed calls <small>of the container orchestrator, the latest first</small></h2>
 ${
     table<FailedCall>(failedCalls, [
       { head: "When", form: "when", cell: (call) => ago(call.atMs, atMs) },

@@ -4,7 +4,7 @@ import { eventText } from "../../volume/rules/event_text.ts";
 import type { FolderTotals, Totals } from "../../volume/model/totals.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { RouterEvents, RouterLoad } from "../router_metrics.ts";
-import { OperationStatisticsStore } from "./operation_statistics.ts";
+import { Latencies } from "./recent.ts";
 import type { RouterStatus, StatusEvent, VolumeStatus } from "./model.ts";
 
 /** Keeps what the controller of one router knows. */
@@ -12,7 +12,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
   readonly #name: string;
   readonly #nowMs: () => number;
   readonly #report: (statusEvent: StatusEvent) => void;
-  readonly #commands = new OperationStatisticsStore();
+  readonly #latencies = new Latencies();
   readonly #unwell = new Map<string, readonly HealthProblem[]>();
   #audit: RouterStatus["audit"];
   #session: { state: string; sinceMs: number; reason: string | undefined };
@@ -30,8 +30,8 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
     this.#breaker = { state: "closed", sinceMs: nowMs(), cause: undefined };
   }
 
-  command({ kind, outcome, ms }: Parameters<RouterEvents["command"]>[0]): void {
-    this.#commands.add(kind, outcome === "not-run" ? undefined : ms, outcome === "ended");
+  command({ outcome, ms }: Parameters<RouterEvents["command"]>[0]): void {
+    if (outcome !== "not-run") this.#latencies.add(ms);
   }
 
   connection({ state, reason }: Parameters<RouterEvents["connection"]>[0]): void {
@@ -107,8 +107,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
       breakerSinceAtMs: this.#breaker.sinceMs,
       breakerCause: this.#breaker.cause,
       ...this.#load(),
-      latency: this.#commands.readAll(),
-      commands: this.#commands.read(),
+      latency: this.#latencies.read(),
       readAtMs: this.#check?.atMs,
       folders: this.#check?.totals.folders ?? [],
       audit: this.#audit,

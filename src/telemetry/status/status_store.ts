@@ -10,7 +10,7 @@ import {
   type VolumeStatus,
 } from "./model.ts";
 import { NodeStatusStore } from "./node_status_store.ts";
-import { OperationStatisticsStore, Recent } from "./operation_statistics.ts";
+import { Recent } from "./recent.ts";
 import { RouterStatusStore } from "./router_status_store.ts";
 
 /** How many events and failed calls are kept. */
@@ -41,7 +41,6 @@ export class StatusStore {
   readonly #startedAtMs: number;
   readonly #events = new Recent<StatusEvent>(maxEvents);
   readonly #failedCalls = new Recent<FailedCall>(maxFailedCalls);
-  readonly #calls = new OperationStatisticsStore();
   #controller: ControllerStatusStore | undefined;
   #node: NodeStatusStore | undefined;
 
@@ -63,9 +62,8 @@ export class StatusStore {
 
   /** A call was answered. */
   called({ path, requestId, volumeId, code, durationMs, message }: ShownCall): void {
-    const method = path.slice(path.lastIndexOf("/") + 1);
-    this.#calls.add(method, durationMs, code === "OK");
     if (code === "OK") return;
+    const method = path.slice(path.lastIndexOf("/") + 1);
     const shown = { requestId, method, volumeId, code, durationMs, message: message.slice(0, maxMessage) };
     this.#failedCalls.add({ atMs: this.#clock.now(), ...shown });
   }
@@ -84,7 +82,6 @@ export class StatusStore {
       ...result,
       controller: this.#controller?.read(query),
       node: this.#node?.read(query),
-      calls: this.#calls.read(),
       failedCalls: this.#failedCalls.latestFirst(),
       events: this.#events.latestFirst(),
     };

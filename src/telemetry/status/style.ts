@@ -54,15 +54,13 @@ nav { display: flex; flex-wrap: wrap; gap: 1rem; margin-top: .7rem; }
 footer { color: var(--quiet); font-size: .85rem; }
 @media (max-width: 40rem) {
   body { padding: .7rem; }
-  table.wide thead { display: none; }
-  table.wide tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
-  table.wide tbody tr:last-child { border-bottom: 0; }
-  table.wide td, table.wide td.number { display: flex; gap: .8rem; border: 0; padding: .1rem 0; text-align: left;
+  table thead { display: none; }
+  table tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  table tbody tr:last-child { border-bottom: 0; }
+  table td, table td.number { display: flex; gap: .8rem; border: 0; padding: .1rem 0; text-align: left;
     white-space: normal; }
-  table.wide td::before { content: attr(data-of); color: var(--quiet); font: .8rem/1.6 system-ui, sans-serif;
+  table td::before { content: attr(data-of); color: var(--quiet); font: .8rem/1.6 system-ui, sans-serif;
     flex: 0 0 6.5rem; }
   td.message, td.id { min-width: 0; }
-  table.numbers th, table.numbers td { padding: .3rem .25rem; font-size: .85rem; overflow-wrap: anywhere; }
-  table.numbers tr > :last-child { display: none; }
 }
 `;

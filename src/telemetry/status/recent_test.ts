@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Latencies, Recent } from "./operation_statistics.ts";
+import { Latencies, Recent } from "./recent.ts";
 
 Deno.test("Recent keeps the last ones, the latest first", () => {
   const recent = new Recent<number>(3);
@@ -9,15 +9,15 @@ Deno.test("Recent keeps the last ones, the latest first", () => {
 
 Deno.test("Latencies reports nothing nothing, and of one that one", () => {
   const latencies = new Latencies();
-  const nothing = { medianMs: undefined, p99Ms: undefined, slowestMs: undefined };
+  const nothing = { medianMs: undefined, p99Ms: undefined };
   assert.deepEqual(latencies.read(), { count: 0, ...nothing });
   latencies.add(7);
-  assert.deepEqual(latencies.read(), { count: 1, medianMs: 7, p99Ms: 7, slowestMs: 7 });
+  assert.deepEqual(latencies.read(), { count: 1, medianMs: 7, p99Ms: 7 });
 });
 
 Deno.test("Latencies counts all, and reports how long the last 256 took", () => {
   const latencies = new Latencies();
   for (let i = 0; i < 1000; i++) latencies.add(100_000);
   for (let i = 1; i <= 256; i++) latencies.add(i);
-  assert.deepEqual(latencies.read(), { count: 1256, medianMs: 128, p99Ms: 254, slowestMs: 256 });
+  assert.deepEqual(latencies.read(), { count: 1256, medianMs: 128, p99Ms: 254 });
 });
