@@ -238,7 +238,10 @@ function assertWhole({ transcript, answered }: Run): void {
   assert.ok(served.length >= order.length - 1, "only ControllerModifyVolume is not served");
   for (const method of served) assert.match(log, new RegExp(`"message":"request".*${method}`), method);
   assert.match(log, /"secrets":"\[redacted\]"/);
-  assert.match(printed("rds-csi serve by key"), / DEBUG router command .*requestId=[0-9a-f]{8}/);
+  assert.match(
+    printed("rds-csi serve by key"),
+    / level=debug .* msg="router command" .*requestId=[0-9a-f]{8}/,
+  );
   assert.match(printed("/ by wrong-password"), /it refused the login/);
 }
 
@@ -276,13 +279,13 @@ Deno.test("a driver's log shows more while it runs, and less again, as signals s
   ]);
   const clients = dial(loadCsi(), address, systemClock);
   const requests = async () => {
-    const before = (await part.printed()).match(/ DEBUG request /g)?.length ?? 0;
+    const before = (await part.printed()).match(/ msg=request /g)?.length ?? 0;
     await clients.node.call("NodeGetInfo", {});
-    return ((await part.printed()).match(/ DEBUG request /g)?.length ?? 0) - before;
+    return ((await part.printed()).match(/ msg=request /g)?.length ?? 0) - before;
   };
   const reported = (signal: string, level: string) =>
     eventually(async () =>
-      (await part.printed()).includes(`WARN  what is logged was changed signal=${signal} logged=${level}`)
+      (await part.printed()).includes(`msg="what is logged was changed" signal=${signal} logged=${level}`)
     );
   try {
     await part.ready(() => clients.identity.call("GetPluginInfo", {}).then(() => true, () => false));

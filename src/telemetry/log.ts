@@ -1,4 +1,4 @@
-import { getJsonLinesFormatter, type LogRecord } from "@logtape/logtape";
+import { getJsonLinesFormatter, getLogfmtFormatter, type LogRecord } from "@logtape/logtape";
 import type { Clock } from "../volume/ports/system.ts";
 
 /** How much a record matters, least first. */
@@ -7,7 +7,7 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 /** One of {@linkcode LOG_LEVELS}. */
 export type LogLevel = typeof LOG_LEVELS[number];
 
-/** How a line is written: for programs, or for people. */
+/** How a line is written: for programs as JSON, or for people as logfmt. */
 export const LOG_FORMATS = ["json", "text"] as const;
 
 /** One of {@linkcode LOG_FORMATS}. */
@@ -67,9 +67,9 @@ export interface LoggerOptions {
 
 /**
  * Makes a logger that writes one JSON object a line: `@timestamp`, `level`, `message`, `logger` and the fields; or the same
- * for people.
+ * for people, as logfmt. Neither lets what was logged look like a line of its own, or move the cursor of a terminal.
  *
- * Of LogTape only the formatter is used: its loggers and sinks are one global configuration, and two instances of this
+ * Of LogTape only the formatters are used: its loggers and sinks are one global configuration, and two instances of this
  * driver in a process must share nothing.
  */
 export function createLogger(options: LoggerOptions): Logger {
@@ -78,8 +78,8 @@ export function createLogger(options: LoggerOptions): Logger {
   return loggerOf(new LineWriter(options.sink, options.clock, format), threshold, {});
 }
 
-/** Names that the formatter uses itself: a field of that name gets a trailing underscore. */
-const RESERVED = new Set(["@timestamp", "level", "message", "logger", "droppedLines"]);
+/** Names that the formatters use themselves: a field of that name gets a trailing underscore. */
+const RESERVED = new Set(["@timestamp", "level", "message", "logger", "time", "msg", "droppedLines"]);
 
 const FORMATTED_LEVEL = { debug: "debug", info: "info", warn: "warning", error: "error" } as const;
 
@@ -110,7 +110,9 @@ class LineWriter {
   constructor(sink: LogSink, clock: Pick<Clock, "now">, format: LogFormat) {
     this.#sink = sink;
     this.#clock = clock;
-    this.#format = format === "text" ? textLine : getJsonLinesFormatter({ properties: "flatten" });
+    this.#format = format === "text"
+      ? getLogfmtFormatter()
+      : getJsonLinesFormatter({ properties: "flatten" });
   }
 
   /** A lost line is worth less than the call that wanted to log it: it is counted, and the next line tells. */
@@ -162,29 +164,4 @@ export function stderrSink(): LogSink {
       written += Deno.stderr.writeSync(bytes.subarray(written));
     }
   };
-}
-
-/**
- * A record as one line for people: time, level, message, and the fields as `name=value`. What would break the line, or be
- * taken for another field, is quoted as JSON does it.
- */
-function textLine({ timestamp, level, message, properties }: LogRecord): string {
-  const time = new Date(timestamp).toISOString();
-  const word = (level === "warning" ? "warn" : level).toUpperCase().padEnd(5);
-  const fields = Object.entries(properties).map(([name, value]) => ` ${name}=${fieldText(value)}`);
-  return `${time} ${word} ${oneLine(message.join(""))}${fields.join("")}\n`;
-}
-
-function fieldText(value: unknown): string {
-  const text = value instanceof Error
-    ? value.stack ?? value.message
-    : typeof value === "object" && value !== null
-    ? JSON.stringify(value, (_, one) => typeof one === "bigint" ? String(one) : one)
-    : String(value);
-  return /^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text);
-}
-
-/** Nothing that was logged may look like a line of its own, or move the cursor of a terminal. */
-function oneLine(text: string): string {
-  return text.replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1));
 }

@@ -254,7 +254,7 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: LOG_FORMATS,
     fallback: "json",
-    help: "How a line of the log is written: one JSON object, or text for people.",
+    help: "How a line of the log is written: one JSON object, or text for people, which is logfmt.",
   },
   ...routerFlags,
   ...clusterFlags,
