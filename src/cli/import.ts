@@ -1,3 +1,4 @@
+import { stringify } from "yaml";
 import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import { loadRoutersParser, readOneBackend } from "./config/backends.ts";
 import { type Import, type ImportRequest, importVolume } from "../controller/import/import.ts";
@@ -82,17 +83,12 @@ interface VolumeFacts {
   readonly kind: VolumeKind;
 }
 
-type Plain = string | boolean | readonly string[] | { readonly [key: string]: Plain };
-
 /**
  * A PersistentVolume that a person applies. Nothing deletes its volume: the policy is Retain, and without the annotation
  * `pv.kubernetes.io/provisioned-by` no provisioner counts it as its own. Its capacity is exactly the disk's: of a larger one
  * the kubelet would have the node grow what cannot grow.
  */
-export function persistentVolume(
-  volume: VolumeFacts,
-  options: VolumeObjectOptions,
-): { [key: string]: Plain } {
+export function persistentVolume(volume: VolumeFacts, options: VolumeObjectOptions): object {
   const { claim, readOnly } = options;
   return {
     apiVersion: "v1",
@@ -115,19 +111,10 @@ export function persistentVolume(
   };
 }
 
-/** An object of texts as YAML. Every text is quoted, so that none is taken for a number. */
-export function toYaml(value: { readonly [key: string]: Plain }, indent = ""): string {
-  return Object.entries(value).map(([key, part]) => {
-    if (typeof part === "string" || typeof part === "boolean") {
-      return `${indent}${key}: ${JSON.stringify(part)}`;
-    }
-    if (Array.isArray(part)) {
-      return [`${indent}${key}:`, ...part.map((item: string) => `${indent}  - ${JSON.stringify(item)}`)].join(
-        "\n",
-      );
-    }
-    return `${indent}${key}:\n${toYaml(part as { readonly [key: string]: Plain }, `${indent}  `)}`;
-  }).join("\n");
+/** An object as YAML. Every text is quoted, so that none is taken for a number. */
+export function toYaml(value: object): string {
+  return stringify(value, { defaultStringType: "QUOTE_DOUBLE", defaultKeyType: "PLAIN", lineWidth: 0 })
+    .trimEnd();
 }
 
 /** Flags that only `rds-csi import` has. */
