@@ -38,7 +38,7 @@ const states: readonly (readonly [what: string, request: string])[] = [
   ["An entry without a file, a file without an entry", "`DELETE /files/<name>`, `DELETE /disks/<slot>`"],
   ["A disk without its export", '`PATCH /disks/<slot>` `{"nvme-tcp-export": false}`'],
   ["A foreign disk, of any kind and slot", "`POST /disks`"],
-  ["Thousands of disks", '`POST /seed` `{"count": 10000}`'],
+  ["Thousands of disks", "`rds-csi simulator --seed-disks 10000`"],
   [
     "A user lost a policy; the package is gone; the host key is another one",
     [
@@ -49,9 +49,9 @@ const states: readonly (readonly [what: string, request: string])[] = [
   ],
   [
     "Too many sessions: connections beyond the behaviour are dropped",
-    '`PUT /profile` `{"behaviours": {"maxSessions": 2}}`',
+    "`rds-csi simulator --behaviour maxSessions=2`",
   ],
-  ["Line ends, noise, random error texts, and all that is unknown", '`PUT /profile` `{"behaviours": {…}}`'],
+  ["Line ends, noise, random error texts, and all that is unknown", "`rds-csi simulator --behaviour …`"],
   ["Whatever else a person could do at the console", '`POST /console` `{"command": "…"}`'],
 ];
 
@@ -256,7 +256,7 @@ ${faults.join("\n")}
 
 ## States
 
-| What is wrong | Request |
+| What is wrong | Request, or how it is started |
 | --- | --- |
 ${states.map(([what, request]) => `| ${what} | ${request} |`).join("\n")}
 `;

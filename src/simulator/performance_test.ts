@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { addCommand, jsonCommand, makeRouter, typeTo } from "../../tests/support/simulated_router.ts";
-import { plainSeed, seedDisks } from "./seed.ts";
+import { seedDisks } from "./seed.ts";
 
 const basePath = "/storage-pool/metal-csi";
 const slot = "seed-00050";
@@ -9,7 +9,7 @@ const everything = jsonCommand("/disk print detail as-value");
 function seeded(count: number) {
   const router = makeRouter();
   router.files.makeDirectories(basePath.slice(1));
-  seedDisks(router, { ...plainSeed, basePath, count });
+  seedDisks(router, basePath, count);
   return typeTo(router);
 }
 

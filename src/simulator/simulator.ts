@@ -13,7 +13,7 @@ import { type ExporterOptions, makeExporter } from "./model/exporters.ts";
 import { type PoolOptions, Router } from "./model/router.ts";
 import { NvmeTarget } from "./nvme/target.ts";
 import { getProfile, type Profile, profiles } from "./profile.ts";
-import { plainSeed, seedDisks } from "./seed.ts";
+import { seedDisks } from "./seed.ts";
 import type { Simulation } from "./control/request.ts";
 import type { ConnectionService } from "./ssh/connection.ts";
 import { generateHostKey, readHostKey } from "./ssh/host_key.ts";
@@ -174,7 +174,7 @@ function makeRouter(options: SimulatorOptions, clock: Clock, exporter: Exporter)
     pools: options.pools ?? [{ name: "storage-pool" }],
   });
   const [basePath = defaultBasePath] = options.basePaths ?? [];
-  seedDisks(router, { ...plainSeed, basePath, count: options.seedDisks ?? 0 });
+  seedDisks(router, basePath, options.seedDisks ?? 0);
   router.disks.save();
   return router;
 }

@@ -144,8 +144,7 @@ async function stage(
     directory,
     signal,
     ...listener,
-    countCommands: async () =>
-      Number(await (await fetch(`${parts.simulator.controlUrl}/count?execs`)).text()),
+    countCommands: async () => (await (await fetch(`${parts.simulator.controlUrl}/count`)).json()).execs,
   };
 }
 

@@ -1,17 +1,14 @@
 import type { PackageState, Router } from "../model/router.ts";
 import type { SshService } from "../ssh/server.ts";
 import { someoneElse } from "../console/console.ts";
-import { plainSeed, seedDisks } from "../seed.ts";
 import {
   assertOnly,
   BadRequest,
   json,
   type JsonObject,
   NotFound,
-  parseJson,
   readCount,
   readObject,
-  readPath,
   readText,
   readTruth,
   type Routes,
@@ -19,10 +16,6 @@ import {
 } from "./request.ts";
 import { generateHostKey, readHostKey } from "../ssh/host_key.ts";
 import type { Policies } from "../ssh/users.ts";
-import { printableBehaviours } from "../../router_profile/answers.ts";
-import { parseProfile } from "../../router_profile/profile.ts";
-import { parseBehaviours } from "../behaviours.ts";
-import { getProfile } from "../profile.ts";
 
 /** How a router goes down and comes back. */
 interface RebootOptions {
@@ -92,18 +85,6 @@ export const machineRoutes: Routes = {
     what: "Shows new connections another host key: a new one, or `privateKey`.",
     handle: postHostKey,
   },
-  "PATCH /delays": {
-    what:
-      "Sets how long it takes until a copy is whole (`copyMs`), and a removed subvolume is no longer listed as " +
-      "dead (`deadMs`).",
-    handle: patchDelays,
-  },
-  "POST /seed": {
-    what:
-      "Makes `count` disks with files: `prefix` of the slots, `base-path`, `size`, `comment` (`{slot}` stands for " +
-      "the slot), `nvme-tcp-export`.",
-    handle: postSeed,
-  },
 };
 
 /** Runs a command as someone whom nobody watches. */
@@ -167,30 +148,6 @@ async function postHostKey(request: Request, { ssh }: Simulation): Promise<Respo
   return json({ hostKey: ssh.hostKey.publicLine });
 }
 
-async function patchDelays(request: Request, { router: { delays } }: Simulation): Promise<Response> {
-  const body = await readObject(request);
-  assertOnly(body, ["copyMs", "deadMs"]);
-  const read = {
-    copyMs: readCount(body, "copyMs", 0, delays.copyMs),
-    deadMs: readCount(body, "deadMs", 0, delays.deadMs),
-  };
-  return json(Object.assign(delays, read));
-}
-
-async function postSeed(request: Request, { router, area: { basePaths } }: Simulation): Promise<Response> {
-  const body = await readObject(request);
-  assertOnly(body, ["count", "prefix", "base-path", "size", "comment", "nvme-tcp-export"]);
-  const made = seedDisks(router, {
-    count: readCount(body, "count", 1, 1),
-    prefix: readText(body, "prefix", plainSeed.prefix),
-    basePath: `/${readPath(readText(body, "base-path", basePaths[0] ?? ""))}`,
-    sizeBytes: BigInt(readCount(body, "size", 0, Number(plainSeed.sizeBytes))),
-    comment: readText(body, "comment", plainSeed.comment),
-    exported: readTruth(body, "nvme-tcp-export", plainSeed.exported),
-  });
-  return json({ made }, 201);
-}
-
 function readWord<Word extends string>(
   body: JsonObject,
   name: string,
@@ -201,47 +158,4 @@ function readWord<Word extends string>(
   const word = words.find((candidate) => candidate === text);
   if (word === undefined) throw new BadRequest(`${name} must be one of ${words.join(", ")}.`);
   return word;
-}
-
-/** Choosing what kind of router it is. */
-export const settingsRoutes: Routes = {
-  "GET /profile": {
-    what: "The profile, and every behaviour.",
-    handle: (_request, simulation) => profileOf(simulation),
-  },
-  "PUT /profile": {
-    what:
-      "Becomes another kind of router: a name, or `profile` and `behaviours`; `behaviours` alone are turned alone. Takes " +
-      "a profile file too.",
-    handle: putProfile,
-  },
-};
-
-/** Takes a profile's name, bare or as JSON, or `{"profile": …, "behaviours": {…}}`; behaviours alone are turned alone. */
-async function putProfile(request: Request, simulation: Simulation): Promise<Response> {
-  const text = (await request.text()).trim();
-  const body = /^[{["]/.test(text) ? parseJson(text) : text;
-  const given: JsonObject = typeof body === "string" ? { profile: body } : asObject(body);
-  const { profile: name, behaviours = {}, format } = given;
-  try {
-    if (format === undefined) {
-      const profile = name === undefined ? undefined : getProfile(String(name));
-      simulation.router.configure(profile, parseBehaviours(asObject(behaviours)));
-    } else simulation.router.configure(parseProfile(text), {});
-  } catch (error) {
-    if (error instanceof RangeError) throw new BadRequest(error.message);
-    throw error;
-  }
-  return profileOf(simulation);
-}
-
-function profileOf({ router }: Simulation): Response {
-  return json({ profile: router.profile.name, behaviours: printableBehaviours(router.behaviours) });
-}
-
-function asObject(value: unknown): JsonObject {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new BadRequest("The body must be the name of a profile, or an object with profile and behaviours.");
-  }
-  return value as JsonObject;
 }

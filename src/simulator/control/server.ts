@@ -1,14 +1,13 @@
 import { BadRequest, json, NotFound, type Routes, type Simulation } from "./request.ts";
 import { editRoutes } from "./edit_routes.ts";
 import { faultRoutes } from "./fault_routes.ts";
-import { machineRoutes, settingsRoutes } from "./machine_routes.ts";
+import { machineRoutes } from "./machine_routes.ts";
 import { watchRoutes } from "./watch_routes.ts";
 
 /** Everything that the control port does. */
 export const routes: Routes = {
   ...watchRoutes,
   ...editRoutes,
-  ...settingsRoutes,
   ...machineRoutes,
   ...faultRoutes,
 };

@@ -5,8 +5,6 @@ import {
   SshClient,
   startQuickly,
 } from "../../../tests/support/simulated_router.ts";
-import { formatProfile } from "../../router_profile/profile.ts";
-import { getProfile } from "../profile.ts";
 import type { Simulator } from "../simulator.ts";
 
 type Row = Readonly<Record<string, unknown>>;
@@ -66,8 +64,6 @@ Deno.test("GET /count counts exec requests and statements, and DELETE starts ove
   await withDisk(async (simulator, client) => {
     await client.exec("/disk print count-only");
     assert.deepEqual((await ask(simulator, "GET", "/count")).body, { execs: 2, statements: 3, bytes: 3 });
-    const bare = await fetch(`${simulator.controlUrl}/count?execs`);
-    assert.equal(await bare.text(), "2");
     assert.deepEqual((await ask(simulator, "DELETE", "/count")).body, {
       execs: 0,
       statements: 0,
@@ -193,40 +189,6 @@ Deno.test("POST and DELETE /files make and take files and directories", async ()
   assert.equal((await ask(simulator, "DELETE", "/files/storage-pool/a/b.img")).status, 404);
 });
 
-Deno.test("PUT /profile takes a name, or a name with behaviours, or behaviours alone", async () => {
-  await using simulator = await startQuickly();
-  const put = async (body: unknown) => (await ask(simulator, "PUT", "/profile", body)).body;
-  assert.equal((await put("ros-7.20")).profile, "ros-7.20");
-  assert.equal((await put('"ros-7.21"')).profile, "ros-7.21");
-  const { profile, behaviours } = await put({
-    profile: "ros-7.24",
-    behaviours: { grow: "never", maxSlot: 40 },
-  });
-  assert.deepEqual([profile, behaviours.grow, behaviours.maxSlot], ["ros-7.24", "never", 40]);
-  const turned = await put({ behaviours: { unexport: "lingers 100" } });
-  assert.deepEqual([turned.profile, turned.behaviours.grow, turned.behaviours.unexport], [
-    "ros-7.24",
-    "never",
-    100,
-  ]);
-  assert.equal((await put({ profile: "ros-7.24" })).behaviours.grow, "after-toggle");
-  assert.deepEqual((await ask(simulator, "GET", "/profile")).body.profile, "ros-7.24");
-});
-
-Deno.test("PUT /profile takes a profile file", async () => {
-  await using simulator = await startQuickly();
-  const file = formatProfile({ ...getProfile("ros-7.20"), name: "probed", answers: { maxPut: 7 } });
-  const { profile, behaviours } = (await ask(simulator, "PUT", "/profile", file)).body;
-  assert.deepEqual([profile, behaviours.maxPut], ["probed", 7]);
-  const broken = await ask(
-    simulator,
-    "PUT",
-    "/profile",
-    file.replace("probed", "broken").replace("false", "5"),
-  );
-  assert.equal(broken.status, 400);
-});
-
 Deno.test("POST /faults arms a fault, GET shows how far it has come, DELETE takes all away", async () => {
   await withDisk(async (simulator, client) => {
     const fault = { match: "^:put", nth: 2, times: 1, action: "error", value: "failure: no" };
@@ -265,9 +227,6 @@ const nonsense: readonly (readonly [method: string, path: string, body: unknown,
   ["PATCH", "/users/csi", { write: "no" }, /write must be true or false/],
   ["PATCH", "/users/csi", { ftp: true }, /no "ftp"/],
   ["POST", "/host-key", { privateKey: "none" }, /no private key/],
-  ["PATCH", "/delays", { copyMs: -1 }, /copyMs must be/],
-  ["POST", "/seed", { count: 0 }, /count must be/],
-  ["POST", "/seed", { "base-path": "/../x" }, /no file name/],
   ["POST", "/reboot", { nvmePort: "never" }, /nvmePort must be one of/],
   ["PATCH", "/disks/storage-pool", { "pool-fs": "ext4" }, /pool-fs must be/],
   ["PATCH", "/disks/storage-pool", { vanish: "maybe" }, /vanish must be/],
@@ -290,13 +249,8 @@ const nonsense: readonly (readonly [method: string, path: string, body: unknown,
   ["POST", "/files", { name: "a", type: "pipe" }, /file or directory/],
   ["POST", "/files", { name: "a", size: -5 }, /size must be/],
   ["DELETE", "/files", undefined, /no file name/],
-  ["PUT", "/profile", "ros-1", /no profile ros-1/],
-  ["PUT", "/profile", { behaviours: { foo: 1 } }, /no question foo/],
-  ["PUT", "/profile", { behaviours: { grow: "later" } }, /no answer to the question grow/],
-  ["PUT", "/profile", [], /name of a profile/],
   ["POST", "/reboot", { downMs: "soon" }, /downMs must be/],
   ["POST", "/reboot", { down: 1 }, /no "down"/],
-  ["GET", "/count?foo", undefined, /one of execs, statements, bytes/],
   ["GET", "/disks/%ff", undefined, /malformed/i],
 ];
 

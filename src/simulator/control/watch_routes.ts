@@ -1,5 +1,6 @@
+import { printableBehaviours } from "../../router_profile/answers.ts";
 import { hiddenDiskState } from "../menu/disk_menu.ts";
-import { BadRequest, json, type Routes, type Simulation } from "./request.ts";
+import { json, type Routes, type Simulation } from "./request.ts";
 /** Looking at the router and at what was asked of it. */
 export const watchRoutes: Routes = {
   "GET /health": {
@@ -10,10 +11,14 @@ export const watchRoutes: Routes = {
     what: "Disks, files, subvolumes, pools, exports with whom they let in, sessions.",
     handle: (_request, simulation) => json(stateOf(simulation)),
   },
+  "GET /profile": {
+    what: "The profile, and every behaviour.",
+    handle: (_request, { router }) =>
+      json({ profile: router.profile.name, behaviours: printableBehaviours(router.behaviours) }),
+  },
   "GET /count": {
-    what:
-      "How many execs and statements there were, and bytes printed for them; `?execs`, `?statements` and `?bytes` give the bare number.",
-    handle: getCount,
+    what: "How many execs and statements there were, and bytes printed for them.",
+    handle: (_request, { journal }) => json(journal.counts),
   },
   "DELETE /count": {
     what: "Counts from 0.",
@@ -45,16 +50,6 @@ export const watchRoutes: Routes = {
     },
   },
 };
-
-/** The name of one count asks for the bare number. */
-function getCount(request: Request, { journal: { counts } }: Simulation): Response {
-  const [asked, ...others] = new URL(request.url).searchParams.keys();
-  if (asked === undefined) return json(counts);
-  if (others.length === 0 && Object.hasOwn(counts, asked)) {
-    return new Response(String(counts[asked as keyof typeof counts]));
-  }
-  throw new BadRequest(`Only one of ${Object.keys(counts).join(", ")} can be asked for.`);
-}
 
 /** The whole state of a router, under the names that the router itself uses. */
 export function stateOf({ router, menus, ssh }: Simulation): Record<string, unknown> {
