@@ -11,8 +11,6 @@ export interface RouterBehaviours {
   readonly maxNqn: number;
   /** Most that one `:put` prints, in bytes; the rest is cut off silently. */
   readonly maxPut: number;
-  /** SSH connections at a time. */
-  readonly maxSessions: number;
   /** Longest exec request that is taken, in bytes; a longer one is refused. */
   readonly maxCommand: number;
   /** Whether `where x="…"` tells capitals from small letters. */
@@ -56,7 +54,6 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   maxComment: 255,
   maxNqn: 223,
   maxPut: Infinity,
-  maxSessions: 20,
   maxCommand: Infinity,
   textMatch: "exact",
   // Upstream's target of Linux 5.6, which is what a router shows: it looks at a file's size when it opens it.
@@ -88,7 +85,6 @@ export const answerReaders: Readers<RouterBehaviours> = {
   maxComment: limit,
   maxNqn: limit,
   maxPut: limit,
-  maxSessions: limit,
   maxCommand: limit,
   textMatch: oneOf("exact", "ignore-case"),
   grow: oneOf("live", "after-toggle", "never"),
@@ -149,7 +145,8 @@ export function yesNo(text: string): boolean | undefined {
   return undefined;
 }
 
-function limit(text: string): number | undefined {
+/** Reads a number, or `unlimited`. */
+export function limit(text: string): number | undefined {
   if (text === "unlimited" || text === "Infinity") return Infinity;
   return /^[0-9]{1,9}$/.test(text) ? Number(text) : undefined;
 }

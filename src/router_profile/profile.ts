@@ -83,6 +83,7 @@ const retired: ReadonlySet<string> = new Set([
   "fileSize",
   "interleave",
   "lineEnd",
+  "maxSessions",
   "noise",
   "numbers",
   "oddSize",

@@ -36,6 +36,6 @@ for (
 
 Deno.test("parseProfile() passes over answers that an earlier version asked for", () => {
   const written = JSON.parse(formatProfile(profile));
-  Object.assign(written.answers, { emptyFind: "silent", interleave: true });
+  Object.assign(written.answers, { emptyFind: "silent", interleave: true, maxSessions: 20 });
   assert.deepEqual(parseProfile(JSON.stringify(written)), parseProfile(formatProfile(profile)));
 });

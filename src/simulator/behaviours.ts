@@ -1,6 +1,7 @@
 import {
   answerReaders,
   defaultRouterBehaviours,
+  limit,
   oneOf,
   parseSettings,
   type Readers,
@@ -10,6 +11,8 @@ import {
 
 /** How a simulated router behaves: the answers that the driver knows, and what the driver must not depend on. */
 export interface Behaviours extends RouterBehaviours {
+  /** SSH connections at a time. */
+  readonly maxSessions: number;
   /** Whether sessions take turns between the statements of a line, and between a `[find]` and its verb. */
   readonly interleave: boolean;
   /** What `set`, `remove`, `enable` and `disable` do with a `[find]` that found nothing. */
@@ -43,6 +46,7 @@ export interface Behaviours extends RouterBehaviours {
 /** What the simulator does unless it is told otherwise. */
 export const defaultBehaviours: Behaviours = {
   ...defaultRouterBehaviours,
+  maxSessions: 20,
   interleave: false,
   emptyFind: "silent",
   duplicateSlot: "refused",
@@ -61,6 +65,7 @@ export const defaultBehaviours: Behaviours = {
 
 const readers: Readers<Behaviours> = {
   ...answerReaders,
+  maxSessions: limit,
   interleave: yesNo,
   emptyFind: oneOf("silent", "item-id-error", "no-such-item"),
   duplicateSlot: oneOf("refused", "renamed"),

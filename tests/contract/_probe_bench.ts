@@ -48,8 +48,6 @@ export interface RunOptions {
   readonly basePath?: string;
   /** @default {no end: the machine is slower than its clock} */
   readonly beginMs?: number;
-  /** @default {true} */
-  readonly countsSessions?: boolean;
   /** Which side of a reboot it is on. */
   readonly reboot?: "before" | "after";
   readonly limits?: ProbeSessionLimits;
@@ -135,7 +133,6 @@ async function run(adapters: Omit<Parameters<typeof runProbe>[1], "writeText">, 
   onProgress = () => {},
   signal = new AbortController().signal,
   basePath = folder,
-  countsSessions = true,
   reboot,
   ...own
 }: RunOptions): Promise<{ readonly text: string; readonly progress: readonly string[] }> {
@@ -153,7 +150,6 @@ async function run(adapters: Omit<Parameters<typeof runProbe>[1], "writeText">, 
   const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
   const args = [
     "--probe",
-    ...countsSessions ? ["--probe-sessions"] : [],
     ...reboot === undefined ? [] : [`--${reboot}-reboot`],
     "--base-path",
     basePath,

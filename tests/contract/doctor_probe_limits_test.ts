@@ -5,8 +5,8 @@ import { withProbeBench } from "./_probe_bench.ts";
 
 const sixMinutesMs = 6 * 60_000;
 
-Deno.test("the probe counts sessions only when it is told to, and opens 21 at most", async () => {
-  await withProbeBench({ behaviours: { maxSessions: 40 } }, async ({ router, probe, transport }) => {
+Deno.test("the probe opens one session at a time, and asks for no more", async () => {
+  await withProbeBench({}, async ({ router, probe, transport }) => {
     let [open, most] = [0, 0];
     const counted: SshTransport = {
       target: transport.target,
@@ -17,18 +17,14 @@ Deno.test("the probe counts sessions only when it is told to, and opens 21 at mo
         return connection;
       },
     };
-    const without = await probe({ transport: counted, countsSessions: false });
-    assert.equal(without.profile.answers.maxSessions, undefined);
-    assert.match(without.unanswered["maxSessions"]!, /--probe-sessions/);
+    await probe({ transport: counted });
     assert.equal(most, 1);
-    const counting = await probe({ transport: counted });
-    assert.deepEqual([counting.profile.answers.maxSessions, most], [Infinity, 21]);
     assert.deepEqual(router.violations.list(), []);
   });
 });
 
 Deno.test("every export of a scratch disk is for a host that does not exist, and no other", async () => {
-  await withProbeBench({ behaviours: { maxSessions: 4 } }, async ({ router, probe }) => {
+  await withProbeBench({}, async ({ router, probe }) => {
     const seen = new Set<string>();
     const { exports } = router.model;
     const look = () => {
@@ -50,13 +46,13 @@ Deno.test("every export of a scratch disk is for a host that does not exist, and
 });
 
 Deno.test("the probe says what it will do before it changes anything", async () => {
-  await withProbeBench({ behaviours: { maxSessions: 4 } }, async ({ probe, state }) => {
+  await withProbeBench({}, async ({ probe, state }) => {
     const before = state();
     let said = 0;
     await probe({
       onProgress(line) {
         if (
-          !/makes scratch disks.*2 GiB|exports some at port 4420|up to 21 SSH sessions.*6 minutes/.test(line)
+          !/makes scratch disks.*2 GiB|exports some at port 4420|opens 1 SSH session.*6 minutes/.test(line)
         ) return;
         assert.deepEqual(state(), before, line);
         said++;
@@ -79,7 +75,7 @@ Deno.test("a whole probe takes at most 6 minutes at a router's own pace", async 
 });
 
 Deno.test("a probe of a router that is slow leaves questions out, and ends", async () => {
-  await withProbeBench({ behaviours: { maxSessions: 4 } }, async ({ router, probe, transport, state }) => {
+  await withProbeBench({}, async ({ router, probe, transport, state }) => {
     const { clock } = router.model;
     const slow: SshTransport = {
       target: transport.target,

@@ -11,16 +11,13 @@ import { WatchedTransport } from "./_watched_transport.ts";
 
 type Bench = ProbeBench<Simulator>;
 
-/** Few sessions: opening many takes most of the time. */
-const few = { maxSessions: 4 };
-
 function rebootTest(
   name: string,
   test: (bench: Bench) => Promise<void>,
   options: Partial<SimulatorOptions> = {},
   scale?: number,
 ): void {
-  Deno.test(name, () => withProbeBench({ behaviours: few, ...options }, test, scale));
+  Deno.test(name, () => withProbeBench(options, test, scale));
 }
 
 async function reboot({ router }: Bench, disksLateMs = 0): Promise<void> {
@@ -53,7 +50,7 @@ async function cleanUp(bench: Bench): Promise<readonly string[]> {
 
 for (const identity of ["kept", "new-per-export"] as const) {
   for (const bootIdentity of ["kept", "new"] as const) {
-    const behaviours: Partial<RouterBehaviours> = { ...few, identity, bootIdentity };
+    const behaviours: Partial<RouterBehaviours> = { identity, bootIdentity };
     rebootTest(
       `the probe tells a boot's identity (${bootIdentity}) from that of a toggle (${identity})`,
       async (bench) => {
@@ -89,7 +86,7 @@ rebootTest(
     const { profile } = await bench.probe({ host, reboot: "after" });
     assert.equal(profile.answers.bootIdentity, "kept");
   },
-  { behaviours: { ...few, bootIdentity: "kept" }, exporter: "tcp" },
+  { behaviours: { bootIdentity: "kept" }, exporter: "tcp" },
   20,
 );
 

@@ -11,16 +11,13 @@ import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.
 import { VolumeError } from "../../src/volume/errors.ts";
 import { folder, type ProbeBench, withProbeBench } from "./_probe_bench.ts";
 
-/** Few sessions: opening many takes most of the time. */
-const few = { maxSessions: 4 };
-
 function probeTest(
   name: string,
   test: (bench: ProbeBench<Simulator>) => Promise<void>,
   options: Partial<SimulatorOptions> = {},
   scale?: number,
 ): void {
-  Deno.test(name, () => withProbeBench({ behaviours: few, ...options }, test, scale));
+  Deno.test(name, () => withProbeBench(options, test, scale));
 }
 
 async function rejectsWith(probing: Promise<unknown>, wording: RegExp): Promise<void> {
@@ -41,7 +38,7 @@ for (const played of profiles) {
     // Without the package there are no words to try.
     if (hasRose) assert.deepEqual(profile.vocabulary, played.vocabulary);
     else assert.equal(profile.vocabulary.rose, false);
-    const truth: Record<string, unknown> = { ...behavioursOf(played), ...few };
+    const truth: Record<string, unknown> = { ...behavioursOf(played) };
     // What takes its full size at once does so as a copy.
     if (truth["allocation"] === "full") truth["copy"] = "full";
     for (const name of Object.keys(defaultRouterBehaviours) as (keyof RouterBehaviours)[]) {
@@ -78,7 +75,7 @@ probeTest(
       assert.deepEqual((await bench.probe()).profile, profile);
     });
   },
-  { behaviours: { ...few, grow: "never", textMatch: "ignore-case", maxComment: 300 } },
+  { behaviours: { grow: "never", textMatch: "ignore-case", maxComment: 300 } },
 );
 
 const seenByHosts: readonly Partial<RouterBehaviours>[] = [
@@ -102,7 +99,7 @@ for (const behaviours of seenByHosts) {
       assert.ok(unexport !== undefined && unexport >= behaviours.unexport!, `${unexport}`);
       assert.ok(unexport <= behaviours.unexport! + 5000, `${unexport}`);
     },
-    { behaviours: { ...few, ...behaviours }, exporter: "tcp" },
+    { behaviours, exporter: "tcp" },
     20,
   );
 }

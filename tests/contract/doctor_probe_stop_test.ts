@@ -6,7 +6,6 @@ import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench
 import { WatchedTransport } from "./_watched_transport.ts";
 
 /** Opening many connections is no command, and takes most of the time. */
-const behaviours = { maxSessions: 4 };
 /** As fast as can be: no time is measured here. */
 const scale = 2000;
 const parallel = 6;
@@ -18,14 +17,13 @@ type Test = (bench: ProbeBench, at: number) => Promise<boolean>;
 
 /** Tries a test at each command of a probe. */
 async function atEachCommand(test: Test): Promise<void> {
-  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withDirectBench(behaviours, work, scale);
+  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withDirectBench({}, work, scale);
   await atCommands(1, withBench, test);
 }
 
 /** Tries a test at some commands of a probe, over real SSH. */
 async function atSomeCommands(test: Test): Promise<void> {
-  const withBench = (work: (bench: ProbeBench) => Promise<void>) =>
-    withProbeBench({ behaviours }, work, scale);
+  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withProbeBench({}, work, scale);
   await atCommands(every, withBench, test);
 }
 

@@ -12,7 +12,6 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   maxComment: [64, 200, 255, 256, 1000, 4000, Infinity],
   maxNqn: [100, 223, 224, 256, Infinity],
   maxPut: [1024, 4096, 16_384, Infinity],
-  maxSessions: [2, 3, 20, Infinity],
   maxCommand: [1024, 2048, 4096, 8192, 16_384, Infinity],
   textMatch: ["exact", "ignore-case"],
   grow: ["live", "after-toggle", "never"],
@@ -31,8 +30,8 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   subvolumeParent: ["free", "held"],
 };
 
-/** As on the newest router; and few sessions, as opening many takes most of the time. */
-const defaults: Partial<RouterBehaviours> = { maxSlot: 32, maxSessions: 4 };
+/** As on the newest router. */
+const defaults: Partial<RouterBehaviours> = { maxSlot: 32 };
 
 /** What cannot be found out: that something never happens, and what only a reboot shows. */
 const beyondReach: Readonly<Partial<Record<Behaviour, readonly unknown[]>>> = {

@@ -233,7 +233,6 @@ export async function runProbe(
   const probing = {
     ...adapters,
     basePath: options.basePaths[0]!,
-    countsSessions: options.probeSessions,
     afterReboot: options.reboot === "after",
     signal: io.signal,
     say: (text: string) => io.err(`probe: ${text}`),

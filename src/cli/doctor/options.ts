@@ -31,11 +31,6 @@ export const doctorFlags: FlagTable = {
     help:
       "Ask the router what differs between routers, on scratch volumes in --base-path, and print its profile.",
   },
-  "probe-sessions": {
-    form: "switch",
-    help:
-      "With --probe: count how many SSH sessions the router takes, up to 21; others may be turned away meanwhile.",
-  },
   "before-reboot": {
     form: "switch",
     help: "With --probe: leave one exported scratch disk for --after-reboot, and ask nothing.",
@@ -59,8 +54,6 @@ export const doctorFlags: FlagTable = {
 export interface DoctorOptions {
   readonly json: boolean;
   readonly probe: boolean;
-  /** Whether a probe counts the router's SSH sessions. */
-  readonly probeSessions: boolean;
   /** Which side of a reboot a probe is on; "" is none. */
   readonly reboot: "" | "before" | "after";
   /** "" prints. */
@@ -139,7 +132,6 @@ function readNamedRouters(
       ...settings,
       json: flags.switch("json"),
       probe: false,
-      probeSessions: false,
       reboot: "",
       output: "",
       router,
@@ -190,7 +182,6 @@ export function readDoctorOptions(
   const options: DoctorOptions = {
     json: flags.switch("json"),
     probe: flags.switch("probe"),
-    probeSessions: flags.switch("probe-sessions"),
     reboot: flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "",
     output: flags.text("output"),
     router,
@@ -209,9 +200,6 @@ export function readDoctorOptions(
       flags.isGiven("base-path") ? options.basePaths.join(", ") : "",
       "one folder for --probe, named explicitly: scratch volumes are made and removed in it",
     );
-  }
-  if (!options.probe && options.probeSessions) {
-    flags.problem("probe-sessions", "true", "left out but with --probe");
   }
   if (options.reboot !== "" && !options.probe) {
     flags.problem(`${options.reboot}-reboot`, "true", "left out but with --probe");

@@ -6,10 +6,9 @@ import {
   ros,
 } from "../../routeros/console/command.ts";
 import { framed, sampleNonce } from "../../routeros/console/reply.ts";
-import { LostAnswer, type ProbeSession, type Ran } from "./session.ts";
+import { LostAnswer, type Ran } from "./session.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import { addDisk, changeDisk, discard, findDisk, frameNumber, mebibyte, withDisk } from "./scratch.ts";
-import { VolumeError } from "../../volume/errors.ts";
 import type { ScratchDisk } from "./names.ts";
 
 /**
@@ -112,48 +111,6 @@ async function print(
 
 function concatenated(parts: readonly Fragment[]): Fragment {
   return joined(parts, ".");
-}
-
-/** So many connections are opened at most, one more than a router's default; one that takes them all counts as unlimited. */
-export const maxConnections = 21;
-
-/** How many SSH connections there may be at a time. */
-export async function askMaxSessions(probe: Probe): Promise<number> {
-  // Whoever logs in meanwhile may be turned away, the driver too.
-  if (!probe.countsSessions) throw new NoAnswer("it is asked with --probe-sessions only");
-  // A scratch disk shows whoever watches the router that somebody probes it.
-  return await withDisk(probe, "many", () => openAll(probe));
-}
-
-async function openAll(probe: Probe): Promise<number> {
-  await probe.line.connect();
-  const opened: ProbeSession[] = [];
-  try {
-    while (opened.length < maxConnections - 1) {
-      const line = probe.another();
-      opened.push(line);
-      if (!await opens(line)) return opened.length;
-    }
-    return Infinity;
-  } finally {
-    for (const line of opened) line.close();
-    await settle(probe);
-  }
-}
-
-async function opens(line: ProbeSession): Promise<boolean> {
-  try {
-    await line.connect();
-    return true;
-  } catch (error) {
-    if (VolumeError.is(error, "unavailable")) return false;
-    throw error;
-  }
-}
-
-/** The router counts a connection until it has noticed its end. */
-async function settle({ clock, signal }: Probe): Promise<void> {
-  await clock.sleep(1000, signal);
 }
 
 /** The shortest slot that names a scratch object, and the longest that is tried. */

@@ -22,15 +22,7 @@ import { askTextMatch, askVocabulary } from "./vocabulary.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
 import { askAllowHost, askGrow, askIdentity, askUnexport } from "./exports.ts";
-import {
-  askMaxCommand,
-  askMaxComment,
-  askMaxNqn,
-  askMaxPut,
-  askMaxSessions,
-  askMaxSlot,
-  maxConnections,
-} from "./limits.ts";
+import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSlot } from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
 
 /** The place in which a probe may make things. */
@@ -103,7 +95,6 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   otherDisks: askOtherDisks,
   unexport: askUnexport,
   allowHost: askAllowHost,
-  maxSessions: askMaxSessions,
   disksLate: askDisksLate,
 };
 
@@ -140,12 +131,11 @@ interface Probed {
  * @throws {VolumeError} unavailable when the router cannot be asked; cancelled when it was stopped
  */
 export async function probeRouter(options: ProbeOptions): Promise<Probed> {
-  return await onSite(options, async (lines, site, location) => {
-    const line = lines.lines[0]!;
+  return await onSite(options, async (line, site, location) => {
     const reboot = options.afterReboot ? await lookAfterReboot(line, options) : undefined;
     for (const text of announce(options)) options.say(text);
     await removeEarlier(line, location, options);
-    return await askThenCleanUp(lines, site, location, reboot, options);
+    return await askThenCleanUp(line, site, location, reboot, options);
   });
 }
 
@@ -156,21 +146,20 @@ export async function probeRouter(options: ProbeOptions): Promise<Probed> {
  * @throws as {@linkcode probeRouter}; {VolumeError} precondition when no such disk can be made
  */
 export async function prepareReboot(options: ProbeOptions): Promise<void> {
-  await onSite(options, async (lines, site, location) => {
-    const line = lines.lines[0]!;
+  await onSite(options, async (line, site, location) => {
     options.say(
       `makes one scratch disk of 1 MiB in ${options.basePath}, exported to a host that does not exist`,
     );
     await removeEarlier(line, location, options);
     try {
-      const { slot, path } = await leaveForReboot(await makeProbe(lines, site, undefined, options));
+      const { slot, path } = await leaveForReboot(await makeProbe(line, site, undefined, options));
       options.say(`disk ${slot} on ${path} stays: reboot the router, and then run --probe --after-reboot`);
       options.say("that removes it, as --probe alone does");
     } catch (error) {
       const failure = error instanceof NoAnswer
         ? new VolumeError("precondition", `Cannot make a disk that stands over a reboot as ${error.message}`)
         : error;
-      await leaveNothing(lines.lines, location, failure, options);
+      await leaveNothing(line, location, failure, options);
       throw failure;
     }
   });
@@ -179,25 +168,20 @@ export async function prepareReboot(options: ProbeOptions): Promise<void> {
 /** Works with a router in a folder that may be used. */
 async function onSite<Result>(
   options: ProbeOptions,
-  work: (lines: Lines, site: Site, location: ScratchLocation) => Promise<Result>,
+  work: (line: ProbeSession, site: Site, location: ScratchLocation) => Promise<Result>,
 ): Promise<Result> {
-  const lines: ProbeSession[] = [];
-  const open = () => {
-    lines.push(new ProbeSession(options));
-    return lines.at(-1)!;
-  };
-  const line = open();
+  const line = new ProbeSession(options);
   try {
     const site = await surveySite(line, options.basePath);
     const location = { basePath: options.basePath, pool: site.pool };
     options.say(`${site.name}, on ${options.basePath}`);
-    return await work({ lines, open }, site, location);
+    return await work(line, site, location);
   } catch (error) {
     // What failed on the way down is not what matters.
     if (!(error instanceof NotClean)) options.signal.throwIfAborted();
     throw error;
   } finally {
-    for (const line of lines) line.close();
+    line.close();
   }
 }
 
@@ -205,21 +189,13 @@ async function onSite<Result>(
 const defaultBeginMs = 4 * 60_000;
 
 /** What a probe is going to do, before it does anything. */
-function announce({ basePath, host, countsSessions }: ProbeOptions): readonly string[] {
+function announce({ basePath, host }: ProbeOptions): readonly string[] {
   return [
     `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, some of 2 GiB where 8 GiB ` +
     "are free, and removes them again",
     `exports some at port ${host.port}, to a host that does not exist`,
-    `opens ${
-      countsSessions ? `up to ${maxConnections} SSH sessions` : "1 SSH session"
-    }, and takes at most 6 minutes`,
+    "opens 1 SSH session, and takes at most 6 minutes",
   ];
-}
-
-/** The connections of a probe; the first is that for everything that needs only one. */
-interface Lines {
-  readonly lines: readonly ProbeSession[];
-  open(): ProbeSession;
 }
 
 /** What a probe that was killed has left is shown, and removed. */
@@ -235,7 +211,7 @@ async function removeEarlier(
 }
 
 async function askThenCleanUp(
-  lines: Lines,
+  line: ProbeSession,
   site: Site,
   location: ScratchLocation,
   reboot: RebootSeen | undefined,
@@ -243,22 +219,21 @@ async function askThenCleanUp(
 ): Promise<Probed> {
   let failure: unknown;
   try {
-    return await askAll(await makeProbe(lines, site, reboot, options), site, options);
+    return await askAll(await makeProbe(line, site, reboot, options), site, options);
   } catch (error) {
     failure = error;
     throw error;
   } finally {
-    await leaveNothing(lines.lines, location, failure, options);
+    await leaveNothing(line, location, failure, options);
   }
 }
 
 async function makeProbe(
-  { lines, open }: Lines,
+  line: ProbeSession,
   site: Site,
   reboot: RebootSeen | undefined,
   options: ProbeOptions,
 ): Promise<Probe> {
-  const line = lines[0]!;
   const names = new ScratchNames(options.basePath, options.random);
   options.say(`everything made is called ${names.tag}…`);
   const vocabulary = await askVocabulary(line, names, site.version);
@@ -268,10 +243,8 @@ async function makeProbe(
     names,
     vocabulary,
     pool: site.pool,
-    countsSessions: options.countsSessions ?? false,
     known: {},
     reboot,
-    another: open,
   };
 }
 

@@ -9,8 +9,6 @@ import type { SshTransport } from "../../routeros/ssh/transport.ts";
 /** What a question may use. */
 export interface Probe {
   readonly line: ProbeSession;
-  /** Opens one more connection, for what needs several. The caller closes it. */
-  another(): ProbeSession;
   readonly names: ScratchNames;
   readonly clock: Clock;
   readonly random: Random;
@@ -22,8 +20,6 @@ export interface Probe {
   readonly host: HostSide;
   /** What the router's grammar knows. */
   readonly vocabulary: Vocabulary;
-  /** Whether as many SSH sessions are opened as the router takes. */
-  readonly countsSessions: boolean;
   /** What the questions before have found out. */
   readonly known: Partial<RouterBehaviours>;
   /** What a reboot has shown; undefined where there was none. */
@@ -93,8 +89,6 @@ export interface ProbeOptions {
   readonly limits?: ProbeSessionLimits;
   /** How long questions are begun, in milliseconds. @default {300000} */
   readonly beginMs?: number;
-  /** Whether as many SSH sessions are opened as the router takes. @default {false} */
-  readonly countsSessions?: boolean;
   /** Whether a disk stands that was made before a reboot, to be looked at first. @default {false} */
   readonly afterReboot?: boolean;
   /** Tells a person what goes on. */

@@ -267,18 +267,18 @@ export class NotClean extends VolumeError {
 /**
  * Cleans up, on a line of its own that nothing stops: a probe that was stopped has to clean up as well.
  *
- * @param lines the connections that the probe used
+ * @param line the connection that the probe used
  * @param failure what ended the probe; undefined when it went through
  * @throws {NotClean} when something stays, or nobody knows
  */
 export async function leaveNothing(
-  lines: readonly ProbeSession[],
+  line: ProbeSession,
   location: ScratchLocation,
   failure: unknown,
   options: ProbeOptions,
 ): Promise<void> {
-  const mayComeLate = lines.some((line) => line.lost > 0);
-  for (const line of lines) line.close();
+  const mayComeLate = line.lost > 0;
+  line.close();
   options.say("cleaning up");
   const cleaner = new ProbeSession({ ...options, signal: new AbortController().signal });
   try {
