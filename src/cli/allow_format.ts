@@ -1,5 +1,5 @@
 import { readVolumeCommand } from "./config/config.ts";
-import { loadRoutersParser } from "./config/backends.ts";
+import { systemFiles } from "./config/backends.ts";
 import { allowFormat } from "../controller/volumes/allow_format.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
@@ -19,8 +19,7 @@ const timeoutMs = 60_000;
 
 /** `rds-csi allow-format`: renews the blankness of an unpublished volume. */
 export async function allowFormatCommand(args: string[], io: CommandIo): Promise<number> {
-  const parser = await loadRoutersParser(args);
-  const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
+  const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args));
   const run = { name: "allow-format", config, timeoutMs };
   await withController(run, io, (deps, context) => allowFormat(deps, id, context));
   io.out(`The volume ${id} may be formatted in its next epoch, if it is empty.`);

@@ -1,13 +1,12 @@
 import { stringify } from "yaml";
 import { routerFlags, serveFlags } from "./config/flag_tables.ts";
-import { loadRoutersParser, readOneBackend } from "./config/backends.ts";
+import { type ConfigFiles, noFiles, readOneBackend, systemFiles } from "./config/backends.ts";
 import { type Import, type ImportRequest, importVolume } from "../controller/import/import.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
-import { type ControllerConfig, type Environment, readNothing, type TextReader } from "./config/config.ts";
-import type { RoutersParser } from "./config/router_keys.ts";
+import type { ControllerConfig, Environment } from "./config/config.ts";
 import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
 import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";
 
@@ -34,12 +33,7 @@ const timeoutMs = 120_000;
 
 /** `rds-csi import`: makes what is there a volume, and prints a PersistentVolume for it. */
 export async function importCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const { config, request, object, json } = readImportOptions(
-    args,
-    io.env,
-    Deno.readTextFileSync,
-    await loadRoutersParser(args),
-  );
+  const { config, request, object, json } = readImportOptions(args, io.env, await systemFiles(args));
   const done = await withController(
     { name: "import", config, timeoutMs },
     io,
@@ -178,8 +172,7 @@ const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 export function readImportOptions(
   args: readonly string[],
   env: Environment,
-  readText: TextReader = readNothing,
-  parseRouters?: RoutersParser,
+  files: ConfigFiles = noFiles,
 ): ImportOptions {
   const [first] = args;
   const given = first === undefined || first.startsWith("-") ? undefined : first;
@@ -195,8 +188,6 @@ export function readImportOptions(
     flags.problem("access-mode", accessMode, "another one, as two nodes would destroy a file system");
   }
   const imagePath = flags.text("path");
-  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: false };
-  const config = readOneBackend(flags, adapters);
   const options = {
     request: {
       id,
@@ -209,9 +200,7 @@ export function readImportOptions(
     object: readObject(flags, id, accessMode),
     json: flags.switch("json"),
   };
-  flags.assertNoProblems();
-  if (config === undefined) throw new TypeError("Cannot go on without a router");
-  return { config, ...options };
+  return { config: readOneBackend(flags, files), ...options };
 }
 
 function readSlot(flags: FlagValues, given: string | undefined): string {

@@ -1,5 +1,5 @@
 import { readVolumeCommand } from "./config/config.ts";
-import { loadRoutersParser } from "./config/backends.ts";
+import { systemFiles } from "./config/backends.ts";
 import { releaseVolume } from "../controller/attachments/release.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
@@ -25,8 +25,7 @@ const timeoutMs = 420_000;
 
 /** `rds-csi release`: gives a volume back to the legacy driver, or to whoever made its disk. */
 export async function releaseCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const parser = await loadRoutersParser(args);
-  const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
+  const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args));
   const run = { name: "release", config, timeoutMs };
   const { already, nqn, nodes } = await withController(
     run,

@@ -1,5 +1,5 @@
 import { takeVolume } from "./config/config.ts";
-import { loadRoutersParser, readBackendOf } from "./config/backends.ts";
+import { readBackendOf, systemFiles } from "./config/backends.ts";
 import { routerFlags } from "./config/flag_tables.ts";
 import { withdrawVolume } from "../controller/attachments/unpublish.ts";
 import { type FlagTable, readFlags } from "./flags.ts";
@@ -34,18 +34,10 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
   const table = { ...withdrawFlags, ...routerFlags };
   const { handle, rest } = takeVolume(args);
   const flags = readFlags(table, rest, io.env);
-  const found = readBackendOf(handle, flags, {
-    readText: Deno.readTextFileSync,
-    parseRouters: await loadRoutersParser(args),
-    ownNodes: [],
-    hasCluster: false,
-  });
   if (!flags.switch("vouch")) {
     flags.problem("vouch", "", "given, as whoever has the volume is cut off");
   }
-  flags.assertNoProblems();
-  if (found === undefined) throw new TypeError("Cannot go on without a router");
-  const { config, id } = found;
+  const { config, id } = readBackendOf(handle, flags, await systemFiles(args));
   const run = { name: "withdraw", config, timeoutMs };
   const nodes = await withController(run, io, (deps, context) => withdrawVolume(deps, id, context));
   const held = nodes.length === 0 ? "no node had it" : `it was taken from ${nodes.join(", ")}`;

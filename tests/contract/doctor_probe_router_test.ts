@@ -68,7 +68,7 @@ probeTest(
     const { config } = readVolumeCommand(
       ["pvc-1", ...reach, "--router-profile", "/p.json"],
       () => undefined,
-      () => text,
+      { readText: () => text },
     );
     assert.deepEqual(config.profile, profile);
     await withProbeBench({ profile: parseProfile(text) }, async (bench) => {

@@ -1,13 +1,6 @@
-import {
-  type ControllerConfig,
-  type Environment,
-  readNothing,
-  takeVolume,
-  type TextReader,
-} from "../config/config.ts";
-import { loadRoutersParser, readBackendOf } from "../config/backends.ts";
+import { type ControllerConfig, type Environment, takeVolume } from "../config/config.ts";
+import { type ConfigFiles, noFiles, readBackendOf, systemFiles } from "../config/backends.ts";
 import { routerFlags } from "../config/flag_tables.ts";
-import type { RoutersParser } from "../config/router_keys.ts";
 import { adoptVolume } from "../../controller/legacy/adopt.ts";
 import { type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
@@ -74,15 +67,9 @@ export interface AdoptOptions {
 
 /** `rds-csi adopt`: takes a volume of the legacy driver over. */
 export async function adoptCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  if (isFromCluster(args)) {
-    return await adoptFromCluster(args, io, Deno.readTextFileSync, await loadRoutersParser(args));
-  }
-  const { config, volume, nodes } = readAdoptOptions(
-    args,
-    io.env,
-    Deno.readTextFileSync,
-    await loadRoutersParser(args),
-  );
+  const files = await systemFiles(args);
+  if (isFromCluster(args)) return await adoptFromCluster(args, io, files);
+  const { config, volume, nodes } = readAdoptOptions(args, io.env, files);
   const attachments = nodes.map((nodeId) => ({
     volumeId: volume.volumeId,
     nodeId,
@@ -113,25 +100,23 @@ export async function adoptCommand(args: readonly string[], io: CommandIo): Prom
 export function readAdoptOptions(
   args: readonly string[],
   env: Environment,
-  readText: TextReader = readNothing,
-  parseRouters?: RoutersParser,
+  files: ConfigFiles = noFiles,
 ): AdoptOptions {
   const { handle, rest } = takeVolume(args);
   const flags = readFlags({ ...adoptFlags, ...routerFlags }, rest, env);
-  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: false };
-  const found = readBackendOf(handle, flags, adapters);
   const kind = flags.required("kind", "as nobody but you can say what it is");
+  const nodes = flags.list("node");
+  const accessMode = flags.text("access-mode");
+  const readOnly = flags.switch("read-only");
+  const { config, id } = readBackendOf(handle, flags, files);
   const volume: ClusterVolume = {
     name: "",
-    volumeId: found?.id ?? handle,
+    volumeId: id,
     access: kind === "block" ? "block" : "mount",
     fsType: kind === "block" ? "" : kind,
-    accessModes: [flags.text("access-mode")],
-    readOnly: flags.switch("read-only"),
+    accessModes: [accessMode],
+    readOnly,
     attributes: {},
   };
-  const nodes = flags.list("node");
-  flags.assertNoProblems();
-  if (found === undefined) throw new TypeError("Cannot go on without a router");
-  return { config: found.config, volume, nodes };
+  return { config, volume, nodes };
 }

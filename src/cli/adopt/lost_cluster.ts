@@ -1,7 +1,5 @@
-import { readNothing, type TextReader } from "../config/config.ts";
-import { readOneBackend } from "../config/backends.ts";
+import { type ConfigFiles, readOneBackend } from "../config/backends.ts";
 import { routerFlags, serveFlags } from "../config/flag_tables.ts";
-import type { RoutersParser } from "../config/router_keys.ts";
 import { readInventory } from "../../controller/inventory.ts";
 import { FlagError, type FlagTable, readFlags } from "../flags.ts";
 import {
@@ -43,14 +41,11 @@ const fromCluster = /^--?from-cluster(?==|$)/;
 export async function adoptFromCluster(
   args: readonly string[],
   io: CommandIo,
-  readText: TextReader = readNothing,
-  parseRouters?: RoutersParser,
+  files: ConfigFiles,
 ): Promise<number> {
   const table = { ...lostClusterFlags, ...routerFlags };
   const flags = readFlags(table, inPlaceOfClusterId(args), io.env);
-  const config = readOneBackend(flags, { readText, parseRouters, ownNodes: [], hasCluster: false });
-  flags.assertNoProblems();
-  if (config === undefined) throw new TypeError("Cannot go on without a router");
+  const config = readOneBackend(flags, files);
   const found = await withController(
     { name: "adopt", config, timeoutMs },
     io,

@@ -1,7 +1,7 @@
 import { type Audit, auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ControllerConfig } from "../config/config.ts";
-import { loadRoutersParser } from "../config/backends.ts";
+import { systemFiles } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
 import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, isDue } from "../../volume/rules/audit_finding.ts";
@@ -41,7 +41,7 @@ const timeoutMs = 600_000;
 
 /** `rds-csi audit`: what has no owner. */
 export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const options = readAuditOptions(args, io.env, Deno.readTextFileSync, await loadRoutersParser(args));
+  const options = readAuditOptions(args, io.env, await systemFiles(args));
   if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, io);
   const codes: number[] = [];
   for (const config of options.configs) {

@@ -1,8 +1,7 @@
-import { type ControllerConfig, type Environment, readNothing, type TextReader } from "../config/config.ts";
+import type { ControllerConfig, Environment } from "../config/config.ts";
 import { clusterFlags, readClusterAddress } from "../config/cluster.ts";
 import { routerFlags, serveFlags } from "../config/flag_tables.ts";
-import { readChosenBackends } from "../config/backends.ts";
-import type { RoutersParser } from "../config/router_keys.ts";
+import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import type { ControllerRun } from "../controller_command.ts";
@@ -68,14 +67,12 @@ export interface AuditCommandOptions {
 export function readAuditOptions(
   args: readonly string[],
   env: Environment,
-  readText: TextReader = readNothing,
-  parseRouters?: RoutersParser,
+  files: ConfigFiles = noFiles,
 ): AuditCommandOptions {
   const flags = readFlags({ ...auditFlags, ...routerFlags }, args, env);
   const address = readClusterAddress(flags, env);
   const byAge = flags.isGiven("delete-older-than");
-  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: address !== undefined };
-  const configs = readChosenBackends(flags, adapters);
+  const configs = readChosenBackends(flags, { ...files, hasCluster: address !== undefined });
   const options = {
     configs,
     areOfSeveral: flags.text("config") !== "",

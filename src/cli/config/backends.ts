@@ -8,18 +8,33 @@ import {
   readClusterId,
   readController,
   readKnownNodes,
+  readNothing,
   readNqnPrefix,
   readRouterSettings,
   type TextReader,
 } from "./router_settings.ts";
 
-/** What reading the file of `--config` needs beside the flags. */
-export interface BackendAdapters {
+/** The files that flags name. */
+export interface ConfigFiles {
   readonly readText: TextReader;
   /** See `loadRoutersParser()`. */
-  readonly parseRouters: RoutersParser | undefined;
-  readonly ownNodes: readonly string[];
-  readonly hasCluster: boolean;
+  readonly parseRouters?: RoutersParser | undefined;
+}
+
+/** For a command line that names no file. */
+export const noFiles: ConfigFiles = { readText: readNothing };
+
+/** The files of this machine, for a command line. */
+export async function systemFiles(args: readonly string[]): Promise<ConfigFiles> {
+  return { readText: Deno.readTextFileSync, parseRouters: await loadRoutersParser(args) };
+}
+
+/** What reading the routers needs beside the flags. */
+export interface BackendAdapters extends ConfigFiles {
+  /** Ids of nodes that are known anyway. @default {[]} */
+  readonly ownNodes?: readonly string[];
+  /** Whether there is a cluster that says which one it is. @default {false} */
+  readonly hasCluster?: boolean;
 }
 
 /** Loads the parser for a command line that may need it: a node has no use for a library that reads YAML. */
@@ -31,7 +46,7 @@ export async function loadRoutersParser(args: readonly string[]): Promise<Router
 /** The routers of the file of `--config`. What is wrong with it is noted with the flags' problems. */
 export function readBackends(
   flags: FlagValues,
-  { readText, parseRouters, ownNodes, hasCluster }: BackendAdapters,
+  { readText, parseRouters, ownNodes = [], hasCluster = false }: BackendAdapters,
 ): readonly ControllerConfig[] {
   const file = flags.text("config");
   for (const { flag } of Object.values(routerKeys)) {
@@ -63,9 +78,8 @@ export function readChosenBackends(
   flags: FlagValues,
   adapters: BackendAdapters,
 ): readonly ControllerConfig[] {
-  if (flags.text("config") === "") {
-    return [readController(flags, adapters.ownNodes, adapters.readText, adapters.hasCluster)];
-  }
+  const { readText, ownNodes = [], hasCluster = false } = adapters;
+  if (flags.text("config") === "") return [readController(flags, ownNodes, readText, hasCluster)];
   const all = readBackends(flags, adapters);
   if (!flags.isGiven("backend")) return all;
   const name = flags.text("backend");
@@ -74,8 +88,13 @@ export function readChosenBackends(
   return chosen;
 }
 
-/** The one router that a command is for: `--backend`, or the default one. Undefined when that is wrong, which is noted. */
-export function readOneBackend(flags: FlagValues, adapters: BackendAdapters): ControllerConfig | undefined {
+/**
+ * The one router that a command is for: `--backend`, or the default one. It is read last, as nothing is left to be found
+ * wrong then.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readOneBackend(flags: FlagValues, adapters: BackendAdapters): ControllerConfig {
   const chosen = readChosenBackends(flags, adapters);
   const found = chosen.length === 1 ? chosen[0] : chosen.find(({ isDefault }) => isDefault);
   if (found === undefined && chosen.length > 0) {
@@ -85,7 +104,7 @@ export function readOneBackend(flags: FlagValues, adapters: BackendAdapters): Co
       }`,
     ]);
   }
-  return found;
+  return usable(flags, found);
 }
 
 /** A volume, and the router that it is on. */
@@ -96,28 +115,37 @@ export interface VolumeOfBackend {
 }
 
 /**
- * The router of a volume that a command is about: its id's prefix says it, or `--backend`, or it is the default one. Undefined
- * when that is wrong, which is noted in the flags.
+ * The router of a volume that a command is about: its id's prefix says it, or `--backend`, or it is the default one. It is
+ * read last, as nothing is left to be found wrong then.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
  */
 export function readBackendOf(
   handle: string,
   flags: FlagValues,
   adapters: BackendAdapters,
-): VolumeOfBackend | undefined {
+): VolumeOfBackend {
   const [first, ...others] = readChosenBackends(flags, adapters);
-  if (first === undefined || flags.text("config") === "") return first && { config: first, id: handle };
+  if (first === undefined || flags.text("config") === "") return { config: usable(flags, first), id: handle };
   const { backend, id } = splitHandle(handle);
   const isNamed = backend === "" && flags.isGiven("backend");
   const config = isNamed
     ? first
     : [first, ...others].find(({ prefix }) => prefix === (backend === "" ? "" : `${backend}/`));
-  if (config !== undefined) return { config, id };
+  if (config !== undefined) return { config: usable(flags, config), id };
   const why = backend === "" ? "no router is the default one" : "no such router was chosen";
   flags.addProblems([
     `${handle} is of no router that --config names, as ${why}: allowed are ids that begin with one of ` +
     `${namesOf([first, ...others])} and a slash, or --backend`,
   ]);
-  return undefined;
+  return { config: usable(flags, undefined), id };
+}
+
+/** A router once nothing is wrong; without one something is. */
+function usable(flags: FlagValues, config: ControllerConfig | undefined): ControllerConfig {
+  flags.assertNoProblems();
+  if (config === undefined) throw new TypeError("Cannot go on without a router");
+  return config;
 }
 
 function namesOf(all: readonly ControllerConfig[]): string {

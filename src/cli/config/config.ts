@@ -1,4 +1,4 @@
-import { readBackendOf, readBackends, type VolumeOfBackend } from "./backends.ts";
+import { type ConfigFiles, noFiles, readBackendOf, readBackends, type VolumeOfBackend } from "./backends.ts";
 import { type ClusterConfig, readCluster } from "./cluster.ts";
 import { routerFlags, serveFlags } from "./flag_tables.ts";
 import { isSegment, type RoutersParser } from "./router_keys.ts";
@@ -162,15 +162,10 @@ function readMode(flags: FlagValues): string {
 export function readVolumeCommand(
   args: readonly string[],
   env: Environment,
-  readText: TextReader = readNothing,
-  parseRouters?: RoutersParser,
+  files: ConfigFiles = noFiles,
 ): VolumeOfBackend {
   const { handle, rest } = takeVolume(args);
-  const flags = readFlags(routerFlags, rest, env);
-  const found = readBackendOf(handle, flags, { readText, parseRouters, ownNodes: [], hasCluster: false });
-  flags.assertNoProblems();
-  if (found === undefined) throw new TypeError("Cannot go on without a router");
-  return found;
+  return readBackendOf(handle, readFlags(routerFlags, rest, env), files);
 }
 
 /**

@@ -410,10 +410,11 @@ const probed: RouterProfile = {
 
 function withProfile(profile: RouterProfile, flags: readonly string[] = []) {
   const args = ["pvc-1", ...reach, "--cluster-id", "c", "--router-profile", "/profile.json", ...flags];
-  return readVolumeCommand(args, none, (path) => {
+  const readText = (path: string) => {
     assert.equal(path, "/profile.json");
     return formatProfile(profile);
-  }).config;
+  };
+  return readVolumeCommand(args, none, { readText }).config;
 }
 
 Deno.test("readVolumeCommand() takes waits from the router's profile, and keeps the profile", () => {
@@ -467,12 +468,14 @@ for (const [what, answers, reason] of unfit) {
 Deno.test("readVolumeCommand() names the flag when a profile cannot be read, or is none", () => {
   const args = ["pvc-1", ...reach, "--cluster-id", "c", "--router-profile", "/profile.json"];
   const missing = problemsOf(() =>
-    readVolumeCommand(args, none, () => {
-      throw new Error("no such file");
+    readVolumeCommand(args, none, {
+      readText() {
+        throw new Error("no such file");
+      },
     })
   );
   assert.match(missing.join("\n"), /^--router-profile cannot be "\/profile.json": .*no such file/);
-  const foreign = problemsOf(() => readVolumeCommand(args, none, () => "{}"));
+  const foreign = problemsOf(() => readVolumeCommand(args, none, { readText: () => "{}" }));
   assert.match(foreign.join("\n"), /^--router-profile .*no router profile/);
 });
 

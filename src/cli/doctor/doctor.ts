@@ -1,4 +1,4 @@
-import { loadRoutersParser } from "../config/backends.ts";
+import { systemFiles } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
@@ -49,11 +49,7 @@ const timeoutMs = 120_000;
 /** `rds-csi doctor`: what is wrong with the router or with this node, and what puts it right. */
 export async function doctorCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const parts = systemNodeParts(systemClock, commandNotes("doctor", io));
-  const parseRouters = await loadRoutersParser(args);
-  const halves = readDoctorHalves(args, io.env, parts.files, {
-    readText: Deno.readTextFileSync,
-    parseRouters,
-  });
+  const halves = readDoctorHalves(args, io.env, parts.files, await systemFiles(args));
   if (halves.router?.probe) return await probe(halves.router, io);
   const network = systemNetwork(systemClock);
   const router = { clock: systemClock, random: systemRandom, network, readText: Deno.readTextFile };

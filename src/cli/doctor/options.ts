@@ -11,8 +11,7 @@ import {
   type TextReader,
 } from "../config/config.ts";
 import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
-import { readChosenBackends } from "../config/backends.ts";
-import type { RoutersParser } from "../config/router_keys.ts";
+import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
@@ -92,10 +91,7 @@ export function readDoctorHalves(
   args: readonly string[],
   env: Environment,
   files: Pick<KernelFiles, "readText">,
-  config: { readonly readText: TextReader; readonly parseRouters: RoutersParser | undefined } = {
-    readText: readNothing,
-    parseRouters: undefined,
-  },
+  config: ConfigFiles = noFiles,
 ): DoctorHalves {
   const flags = readFlags(doctorFlags, args, env);
   const probe = flags.switch("probe");
@@ -113,18 +109,11 @@ export function readDoctorHalves(
 }
 
 /** What a controller must have may be missing in flags; a file has to be right, as a controller would not start with it. */
-function readNamedRouters(
-  flags: FlagValues,
-  { readText, parseRouters }: {
-    readonly readText: TextReader;
-    readonly parseRouters: RoutersParser | undefined;
-  },
-): DoctorHalves["named"] {
+function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves["named"] {
   if (flags.switch("probe")) {
     flags.addProblems(["--probe is for one router that flags tell of: leave --config out"]);
   }
-  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: true };
-  const backends = readChosenBackends(flags, adapters);
+  const backends = readChosenBackends(flags, { ...config, hasCluster: true });
   flags.assertNoProblems();
   return backends.map(({ router, settings, profile }) => ({
     name: settings.backend,
