@@ -2,11 +2,9 @@
 
 import { exitCodes, exitMeanings } from "../src/cli/io.ts";
 import { commands } from "../src/cli/commands.ts";
-import type { Command } from "../src/cli/io.ts";
+import type { Command, ExitName } from "../src/cli/io.ts";
 
-type Exit = keyof typeof exitCodes;
-
-const exits = Object.keys(exitCodes) as Exit[];
+const exits = Object.keys(exitCodes) as ExitName[];
 
 /** The page as Markdown. */
 export async function commandsPage(): Promise<string> {
@@ -51,7 +49,7 @@ ${codes.join("\n")}
 `;
 }
 
-function meaning({ exits: own = {} }: Command, exit: Exit): string {
+function meaning({ exits: own = {} }: Command, exit: ExitName): string {
   return own[exit] ?? "";
 }
 

@@ -1,5 +1,5 @@
 import { describeFlags, type FlagTable } from "./flags.ts";
-import { type Command, type CommandIo, exitCodes } from "./io.ts";
+import { type Command, type CommandIo, exitCodes, exitMeanings, type ExitName } from "./io.ts";
 
 const routerFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).routerFlags;
 
@@ -77,6 +77,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   adopt: {
     help: "take a volume of the legacy Go driver over, where no cluster can be asked",
+    exits: { unknown: "With --from-cluster: no volume has that cluster's mark." },
     flags: async () => ({ ...(await import("./adopt/adopt.ts")).adoptFlags, ...await routerFlags() }),
     usage: async () => (await import("./adopt/adopt.ts")).usage,
     run: async (args, io) => (await import("./adopt/adopt.ts")).adoptCommand(args, io),
@@ -123,6 +124,15 @@ export const commands: Readonly<Record<string, Command>> = {
 /** Runs a command, or only explains it where `--help` is among its words; answers the exit code. */
 export async function runCommand(command: Command, args: string[], io: CommandIo): Promise<number> {
   if (!args.includes("--help")) return await command.run(args, io);
-  io.out(await command.usage() + describeFlags(await command.flags()));
+  io.out(await command.usage() + describeFlags(await command.flags()) + describeExits(command));
   return exitCodes.ok;
+}
+
+/** The exit codes of a command as help text. Not every command is about something that may not be here. */
+function describeExits({ exits = {} }: Command): string {
+  const meanings = Object.entries({ ...exitMeanings, unknown: undefined, ...exits });
+  const lines = meanings.map(([name, meaning]) =>
+    meaning && `  ${exitCodes[name as ExitName]}  ${meaning}\n`
+  );
+  return `\nExit codes:\n${lines.join("")}`;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fakeCommandIo } from "../../tests/fakes/command_io.ts";
 import { FlagError } from "./flags.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { exitCodes } from "./io.ts";
+import { exitCodes, exitMeanings } from "./io.ts";
 import { commands, runCommand } from "./commands.ts";
 
 /** A command's process ends with it, so that it leaves the C library loaded. */
@@ -22,6 +22,11 @@ for (const [name, command] of Object.entries(commands)) {
       assert.deepEqual([code, err], [exitCodes.ok, []]);
       const text = out.join("\n");
       assert.match(text, new RegExp(`^Usage: rds-csi ${name}\\b`));
+      for (const name of ["ok", "failed", "usage"] as const) {
+        const line = `  ${exitCodes[name]}  ${command.exits?.[name] ?? exitMeanings[name]}`;
+        assert.ok(text.split("\n").includes(line), line);
+      }
+      assert.equal(/^ {2}3 {2}/m.test(text), command.exits?.unknown !== undefined);
       for (const [flag, { ignored }] of Object.entries(await command.flags())) {
         if (ignored === undefined) assert.match(text, new RegExp(`^  --${flag}\\b`, "m"), flag);
       }

@@ -57,8 +57,11 @@ export function aborted(signal: AbortSignal): Promise<undefined> {
 /** Exit codes that mean something: done, failed, not understood, or about something that is not here. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unknown: 3 } as const;
 
+/** One of {@linkcode exitCodes}. */
+export type ExitName = keyof typeof exitCodes;
+
 /** What the exit codes of every command mean, where a command does not say more. */
-export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
+export const exitMeanings: Readonly<Record<ExitName, string>> = {
   ok: "It is done.",
   failed: "It failed, or was refused.",
   usage: "The command line cannot be used; nothing was done.",
@@ -70,7 +73,7 @@ export interface Command {
   /** What it is for, as the end of a sentence. */
   readonly help: string;
   /** What its exit codes mean, where it is more than what they mean for every command. */
-  readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
+  readonly exits?: Readonly<Partial<Record<ExitName, string>>>;
   /** What `--help` says before the flags: how it is called, and what it does. */
   usage(): Promise<string>;
   /** Its flags, beside `--help`. */

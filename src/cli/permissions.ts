@@ -20,7 +20,7 @@ export const permissionsFlags: FlagTable = {
 export const usage = `Usage: rds-csi permissions [--controller] --try-… WHAT
 
 Tries one thing that the executable may or may not do, and says how it ended: what is not on the list that it was built
-with is refused, whoever runs it. Exit code 0 when it was done, 1 when it was refused.
+with is refused, whoever runs it.
 
 Flags:
 `;

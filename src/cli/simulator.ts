@@ -114,9 +114,9 @@ export const simulatorFlags: FlagTable = {
 export const usage = `Usage: rds-csi simulator [flags]
 
 Runs a simulated RouterOS 7 with ROSE storage: an SSH server for clients and an HTTP port for tests. Prints one line
-of JSON when it is ready, and runs until SIGTERM or SIGINT. Exit code 0 when it was stopped so, 1 when it cannot run, 2
-when the command line cannot be used.
+of JSON when it is ready, and runs until SIGTERM or SIGINT.
 
+Flags:
 `;
 
 /**

@@ -32,9 +32,6 @@ makes the external-attacher call ControllerPublishVolume; deleting it takes the 
 status.attachmentMetadata holds nqn, nvmeAddress and nvmePort. Without a cluster any CSI client can make that call at the
 controller's socket, and ControllerUnpublishVolume afterwards. docs/guides/rescue.md goes through both.
 
-Exit code 0 when it is attached, 1 when it was refused or failed (then nothing is left connected), 2 when the command line
-cannot be used, 3 when the volume is not offered, or with --existing not connected.
-
 Flags:
 `;
 

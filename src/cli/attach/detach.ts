@@ -19,9 +19,6 @@ Ends a connection that \`rds-csi attach\` made, or that was left behind, once no
 staged, and while its device or a partition of it is mounted, bound or open anywhere on this machine. It disconnects
 nothing but this driver's exports, and the export itself stays until the volume is unpublished.
 
-Exit code 0 when it is gone, 1 when it was refused or failed, 2 when the command line cannot be used, 3 when it is not
-connected here.
-
 Flags:
 `;
 

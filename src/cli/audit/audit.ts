@@ -30,9 +30,6 @@ router's prefix, and --json prints an object a router.
 
 Stopped between its two looks it prints what the first one has found.
 
-Exit code 0 when there is no problem and all was deleted that was to be, 1 otherwise, 2 when the command line cannot be
-used.
-
 Flags:
 `;
 

@@ -45,8 +45,7 @@ export const demoFlags: FlagTable = {
 export const usage = `Usage: rds-csi demo [flags]
 
 Starts a simulated router, a controller and a node in a scratch folder, and takes one file system and one raw block
-volume through their whole lives, as a container orchestrator would. Leaves nothing behind. Exit code 0 when it ends with
-"demo: ok".
+volume through their whole lives, as a container orchestrator would. Leaves nothing behind.
 
 Flags:
 `;

@@ -36,8 +36,7 @@ Shows what this node knows and sees of a volume: its state file, its device as i
 the router, every mount, who has the device open, and what is wrong. Without a volume, a table of all on this node.
 Changes nothing, opens no device, waits for no dead one, and needs no credentials.
 
-Exit code 0 when it is healthy (or all are), 1 when there is a problem, 2 when the command line cannot be used, 3 when
-this node knows nothing of the volume, as of every snapshot of the legacy Go driver: of one it says what that is.
+Of a snapshot of the legacy Go driver, which no node knows, it says what that is.
 
 Flags:
 `;

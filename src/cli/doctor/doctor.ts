@@ -26,8 +26,7 @@ import { refusalOf } from "../../nvme/refusal.ts";
 /** What `rds-csi doctor --help` says before the flags. */
 export const usage = `Usage: rds-csi doctor [flags]
 
-Looks at everything that the driver needs, and says what is wrong and how to put it right. Exit code 0 when there is no
-problem, 1 when there is one, 2 when the command line cannot be used.
+Looks at everything that the driver needs, and says what is wrong and how to put it right.
 
 With --rds-address it looks at the router, as a controller does; with --config at each of its routers, or at the one that
 --backend names. With --node-id (in the driver's pod NODE_ID says it) or
