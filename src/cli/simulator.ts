@@ -57,10 +57,6 @@ export const simulatorFlags: FlagTable = {
     help: "Where the kernel's target is configured, for nvmet; the executable needs it below /tmp.",
     fallback: "/sys/kernel/config/nvmet",
   },
-  "silent-growth": {
-    form: "switch",
-    help: "Does not tell connected hosts of a disk that has grown; they see it when they look.",
-  },
   profile: {
     form: "text",
     help: `Which kind of router to be: ${
@@ -158,7 +154,6 @@ function readOptions(values: FlagValues): SimulatorOptions {
     nvmeHost: values.text("nvme-listen"),
     nvmePort: values.number("nvme-port"),
     nvmetFolder: values.text("nvmet-folder"),
-    announceGrowth: !values.switch("silent-growth"),
     profile: readProfile(values),
     pools: values.list("pool").map((pool) => readPool(values, pool)),
     behaviours: readBehaviours(values),

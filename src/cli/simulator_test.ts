@@ -70,7 +70,7 @@ Deno.test("simulatorCommand() plays a profile file, on pools of all kinds", asyn
 Deno.test("simulatorCommand() reports the NVMe port when it serves disks itself", async () => {
   const { io, stop, ready } = recording();
   const flags = ["--ssh-port", "0", "--control-port=0", "--exporter", "tcp", "--nvme-port", "0"];
-  const ended = simulatorCommand([...flags, "--silent-growth"], io);
+  const ended = simulatorCommand(flags, io);
   const { nvmePort } = JSON.parse(await ready);
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: nvmePort });
   connection.close();

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { type ExportAccess, identityFor } from "../../src/simulator/model/exports.ts";
 import { viewOf } from "../../src/simulator/nvme/command.ts";
-import { NvmeTarget, type NvmeTargetOptions } from "../../src/simulator/nvme/target.ts";
+import { NvmeTarget } from "../../src/simulator/nvme/target.ts";
 
 /** The name of an export, in most tests. */
 export const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
@@ -38,11 +38,10 @@ export interface Fixture {
 /** Runs a test with a target that serves the file under {@linkcode nqn}; afterwards nobody is connected any more. */
 export async function withTarget(
   test: (fixture: Fixture) => Promise<void>,
-  options: Partial<NvmeTargetOptions> = {},
 ): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const clock = new FakeClock();
-  const target = new NvmeTarget({ clock, ...options });
+  const target = new NvmeTarget({ clock });
   try {
     const file = `${folder}/a.img`;
     await Deno.writeFile(file, pattern());

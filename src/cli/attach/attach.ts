@@ -2,7 +2,7 @@ import { systemClock } from "../../host/clock.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { formatReport, reportDevice } from "./device_report.ts";
-import { type AttachOptions, hostOf, readAttachOptions } from "./options.ts";
+import { type AttachOptions, readAttachOptions } from "./options.ts";
 import { assertNotStaged, connectedNqn, offeredNqn, parseSubject, type Subject } from "./subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
@@ -50,7 +50,7 @@ export async function attachCommand(args: readonly string[], io: CommandIo): Pro
 /** Attaches, prints, and gives the exit code. */
 export async function attach(options: AttachOptions, parts: NodeParts, io: CommandIo): Promise<number> {
   const { config, existing } = options;
-  const deps = openNodeDeps(config, parts, hostOf(options));
+  const deps = openNodeDeps(config, parts);
   const subject = parseSubject(options.subject, config.nqnPrefix);
   try {
     const { clock } = parts;

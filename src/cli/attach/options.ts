@@ -1,7 +1,6 @@
 import { type Environment, type NodeConfig, readNode } from "../config/config.ts";
 import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
-import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
-import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { FlagError, type FlagTable, readFlags } from "../flags.ts";
 
 const json = { form: "switch", help: "Print the result as a JSON object." } as const;
 
@@ -14,12 +13,6 @@ export const attachFlags: FlagTable = {
     help: "Address of the router's exports; required unless --existing.",
   },
   "nvme-port": routerFlags["nvme-port"]!,
-  "host-nqn": {
-    form: "text",
-    help:
-      "Whom the router is to take this machine for, where its list of hosts asks for another than this node.",
-  },
-  "host-id": { form: "text", help: "The UUID that goes with --host-nqn, where that does not end in one." },
   "size": { form: "integer", least: 0, fallback: "0", help: "Bytes that the volume must have at least." },
   "existing": {
     form: "switch",
@@ -40,8 +33,6 @@ export interface AttachOptions {
   /** "" with `existing` only. */
   readonly address: string;
   readonly port: number;
-  /** Undefined leaves it to the node id. */
-  readonly host: HostIdentity | undefined;
   readonly sizeBytes: bigint;
   readonly existing: boolean;
 }
@@ -66,7 +57,6 @@ export function readAttachOptions(args: readonly string[], env: Environment): At
       ? flags.text("nvme-address")
       : flags.required("nvme-address", "unless --existing is given"),
     port: flags.number("nvme-port"),
-    host: readHost(flags),
     sizeBytes: BigInt(flags.number("size")),
     existing,
   };
@@ -90,11 +80,10 @@ export function readDetachOptions(args: readonly string[], env: Environment): De
 /** Where nothing is connected, it does not matter as whom. */
 const anyNode: Readonly<Record<string, string>> = { KUBE_NODE_NAME: "any-node" };
 
-/** Whoever says whom to connect as needs no node id. */
+/** Whoever only looks at a connection needs no node id. */
 function withAnyNode(env: Environment, args: readonly string[]): Environment {
-  const flags = readFlags(attachFlags, args, env);
-  const reported = flags.isGiven("host-nqn") || flags.switch("existing");
-  return reported ? (name) => env(name) || anyNode[name] : env;
+  const onlyLooks = readFlags(attachFlags, args, env).switch("existing");
+  return onlyLooks ? (name) => env(name) || anyNode[name] : env;
 }
 
 function takeSubject(args: readonly string[]): readonly [subject: string, rest: readonly string[]] {
@@ -103,22 +92,4 @@ function takeSubject(args: readonly string[]): readonly [subject: string, rest: 
     throw new FlagError(["the NQN or the id of a volume is required, before the flags"]);
   }
   return [subject, rest];
-}
-
-const uuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-function readHost(flags: FlagValues): HostIdentity | undefined {
-  const hostNqn = flags.text("host-nqn");
-  if (hostNqn === "") return undefined;
-  if (!/^nqn\.[\x21-\x7e]{1,219}$/.test(hostNqn)) flags.problem("host-nqn", hostNqn, "an NQN");
-  const hostId = flags.text("host-id") || uuid.exec(hostNqn)?.[0] || "";
-  if (uuid.exec(hostId)?.[0] !== hostId || hostId === "") {
-    flags.problem("host-id", hostId, "a UUID, which is required where --host-nqn does not end in one");
-  }
-  return { hostNqn, hostId: hostId.toLowerCase() };
-}
-
-/** Whom an attach connects as. */
-export function hostOf({ host, config }: AttachOptions): HostIdentity {
-  return host ?? hostIdentityOf(config.nodeId);
 }

@@ -1,20 +1,14 @@
 import assert from "node:assert/strict";
 import { FlagError } from "../flags.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { hostOf, readAttachOptions, readDetachOptions } from "./options.ts";
+import { readAttachOptions, readDetachOptions } from "./options.ts";
 
-const id = "11111111-2222-4333-8444-555555555555";
 const at = ["pvc-1", "--nvme-address", "10.0.0.1"];
 const nobody = () => undefined;
 
-Deno.test("readAttachOptions() connects as this node, unless it is told as whom", () => {
+Deno.test("readAttachOptions() reads what is attached, and from where", () => {
   const own = readAttachOptions([...at, "--node-id", "n1"], nobody);
   assert.deepEqual([own.subject, own.address, own.port, own.existing], ["pvc-1", "10.0.0.1", 4420, false]);
-  assert.deepEqual(hostOf(own), hostIdentityOf("n1"));
-  const named = readAttachOptions([...at, "--host-nqn", `nqn.2014-08.org.nvmexpress:uuid:${id}`], nobody);
-  assert.deepEqual(hostOf(named), { hostNqn: `nqn.2014-08.org.nvmexpress:uuid:${id}`, hostId: id });
-  const both = readAttachOptions([...at, "--host-nqn", "nqn.2020-01.org.example:a", "--host-id", id], nobody);
-  assert.equal(hostOf(both).hostId, id);
+  assert.equal(own.config.nodeId, "n1");
 });
 
 const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
@@ -22,8 +16,6 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [["--existing"], "the"],
   [["pvc-1", "--node-id", "n1"], "--nvme-address"],
   [at, "--node-id"],
-  [[...at, "--host-nqn", "nqn.2020-01.org.example:a"], "--host-id"],
-  [[...at, "--host-nqn", "example", "--host-id", id], "--host-nqn"],
   [[...at, "--node-id", "n1", "--size", "1G"], "--size"],
   [[...at, "--node-id", "n1", "--connector", "loop"], "--loop-backing"],
 ];

@@ -23,7 +23,7 @@ import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
 import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import type { BlockDevices, Connector, Mounts, Paths } from "../../volume/ports/node_ports.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { unheard } from "../../volume/ports/event_listener.ts";
@@ -179,21 +179,13 @@ interface StateAdapters {
   readonly timeoutMs?: number;
 }
 
-/**
- * Everything that the node service of a configuration works on; nothing is made or changed yet.
- *
- * @param host whom targets are to take this node for, if not by its id
- */
-export function openNodeDeps(
-  config: NodeConfig,
-  parts: NodeParts,
-  host: HostIdentity = hostIdentityOf(config.nodeId),
-): NodeDeps {
+/** Everything that the node service of a configuration works on; nothing is made or changed yet. */
+export function openNodeDeps(config: NodeConfig, parts: NodeParts): NodeDeps {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
   const { deviceLayer } = config;
   return {
-    connector: openConnector(config, parts, host),
+    connector: openConnector(config, parts),
     mounts,
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
@@ -208,7 +200,7 @@ export function openNodeDeps(
 }
 
 /** The one place that knows how this node reaches volumes. */
-function openConnector(config: NodeConfig, parts: NodeParts, host: HostIdentity): Connector {
+function openConnector(config: NodeConfig, parts: NodeParts): Connector {
   if (config.connector === "loop") {
     return new LoopConnector({
       ...parts,
@@ -220,7 +212,7 @@ function openConnector(config: NodeConfig, parts: NodeParts, host: HostIdentity)
     ...parts,
     attributes: libcSysfsWriter,
     resolve: systemNetwork(parts.clock).resolve,
-    host,
+    host: hostIdentityOf(config.nodeId),
     nqnPrefix: config.nqnPrefix,
   });
 }

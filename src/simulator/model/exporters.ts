@@ -20,8 +20,6 @@ export interface ExporterOptions {
   readonly nvmeHost?: string;
   /** The one port on which `tcp` serves disks, those that name it; 0 takes any free one. @default {0} */
   readonly nvmePort?: number;
-  /** Whether `tcp` tells connected hosts of a disk that has grown. @default {true} */
-  readonly announceGrowth?: boolean;
   /** The configuration folder of the kernel's target, for `nvmet`. @default {"/sys/kernel/config/nvmet"} */
   readonly nvmetFolder?: string;
 }
@@ -43,7 +41,6 @@ export function makeExporter(options: ExporterOptions, clock: Clock): Exporter {
         clock,
         host,
         port: options.nvmePort ?? 0,
-        announceGrowth: options.announceGrowth ?? true,
       });
     case "nvmet":
       backingOf(options, exporter);

@@ -12,8 +12,6 @@ export interface NvmeTargetOptions {
   readonly host?: string;
   /** 0 takes any free one. @default {0} */
   readonly port?: number;
-  /** Whether hosts that are connected are told of a namespace that has grown. @default {true} */
-  readonly announceGrowth?: boolean;
 }
 
 const anyController = 0xffff;
@@ -27,7 +25,6 @@ export class NvmeTarget implements Exporter {
   readonly port: number;
   readonly #listener: Deno.TcpListener;
   readonly #clock: Clock;
-  readonly #announceGrowth: boolean;
   readonly #subsystems = new Map<string, Subsystem>();
   readonly #controllers = new Map<number, Controller>();
   readonly #connections = new Map<Connection, Deno.TcpConn>();
@@ -39,7 +36,6 @@ export class NvmeTarget implements Exporter {
   /** Listens at once. */
   constructor(options: NvmeTargetOptions) {
     this.#clock = options.clock;
-    this.#announceGrowth = options.announceGrowth ?? true;
     this.#listener = Deno.listen({ hostname: options.host ?? "127.0.0.1", port: options.port ?? 0 });
     this.port = this.#listener.addr.port;
     this.#accepting = this.#accept();
@@ -67,7 +63,7 @@ export class NvmeTarget implements Exporter {
     subsystem.access = access;
     subsystem.lingering = false;
     if (before.port !== access.port) return subsystem.cut();
-    if (before.sizeBytes === access.sizeBytes || !this.#announceGrowth) return;
+    if (before.sizeBytes === access.sizeBytes) return;
     for (const controller of subsystem.controllers) controller.namespaceChanged();
   }
 
