@@ -1,4 +1,5 @@
 import { FlagError, type FlagTable, readFlags } from "./flags.ts";
+import { messageOf } from "../volume/errors.ts";
 import { spawnProcess } from "../host/spawn.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { dropControllerPrivileges } from "./serve/privileges.ts";
@@ -45,7 +46,7 @@ export async function permissionsCommand(args: string[], io: CommandIo): Promise
     return exitCodes.ok;
   } catch (error) {
     io.out(
-      `${isRefusal(error) ? "refused" : "failed"}: ${error instanceof Error ? error.message : String(error)}`,
+      `${isRefusal(error) ? "refused" : "failed"}: ${messageOf(error)}`,
     );
     return exitCodes.failed;
   }

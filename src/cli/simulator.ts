@@ -6,6 +6,7 @@ import type { PoolOptions } from "../simulator/model/router.ts";
 import { type Profile, profiles } from "../simulator/profile.ts";
 import { type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
 import type { User } from "../simulator/ssh/users.ts";
+import { messageOf } from "../volume/errors.ts";
 import { aborted, type CommandIo, exitCodes } from "./io.ts";
 
 const loopback = "127.0.0.1";
@@ -132,7 +133,7 @@ export async function simulatorCommand(args: string[], io: CommandIo): Promise<n
     await aborted(io.signal);
     return exitCodes.ok;
   } catch (error) {
-    io.err(`rds-csi simulator: cannot run: ${error instanceof Error ? error.message : error}`);
+    io.err(`rds-csi simulator: cannot run: ${messageOf(error)}`);
     return exitCodes.failed;
   }
 }
@@ -229,7 +230,7 @@ function readFile(values: FlagValues, flag: string, path: string): string | unde
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
-    values.problem(flag, path, `a file that can be read (${error instanceof Error ? error.message : error})`);
+    values.problem(flag, path, `a file that can be read (${messageOf(error)})`);
     return undefined;
   }
 }

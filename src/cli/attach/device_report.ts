@@ -5,6 +5,7 @@ import type { NodeDeps } from "../../node/deps.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import { messageOf } from "../../volume/errors.ts";
 import { formatBytes } from "../../doctor/router/pools.ts";
 
 /** What lies on a device or a partition. */
@@ -100,7 +101,7 @@ async function emptiness(deps: NodeDeps, device: ProvenDevice, context: CallCont
 
 function unreadable(error: unknown, { signal }: CallContext): string {
   signal.throwIfAborted();
-  return `unknown: ${error instanceof Error ? error.message : String(error)}`;
+  return `unknown: ${messageOf(error)}`;
 }
 
 /** Options with which each file system is mounted without a single write: no log is replayed. */

@@ -1,4 +1,5 @@
 import { type FlagValues } from "../flags.ts";
+import { messageOf } from "../../volume/errors.ts";
 import { splitHandle } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, routerKeys, type RoutersParser } from "./router_keys.ts";
@@ -157,8 +158,7 @@ function readRoutersFile(flags: FlagValues, file: string, readText: TextReader):
   try {
     return readText(file);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    flags.problem("config", file, `a file that can be read (${reason})`);
+    flags.problem("config", file, `a file that can be read (${messageOf(error)})`);
     return undefined;
   }
 }

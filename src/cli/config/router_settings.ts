@@ -4,7 +4,7 @@ import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { narrowLimits } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { waitsFor } from "../../router_profile/waits.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, backendClusterHash } from "../../volume/model/ids.ts";
 import { assertBasePath, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { maxCommentBytes } from "../../volume/model/record.ts";
@@ -157,8 +157,11 @@ export function readProfileFile(
   try {
     return parseProfile(readText(path));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    flags.problem("router-profile", path, `a file that \`rds-csi doctor --probe\` wrote (${reason})`);
+    flags.problem(
+      "router-profile",
+      path,
+      `a file that \`rds-csi doctor --probe\` wrote (${messageOf(error)})`,
+    );
     return undefined;
   }
 }

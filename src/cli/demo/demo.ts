@@ -5,6 +5,7 @@ import { formatTable, Scenario, type StepRow, type Subject } from "./scenario.ts
 import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./scratch.ts";
 import { type DemoStack, openDemoStack, type StepListener } from "./stack.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
+import { messageOf } from "../../volume/errors.ts";
 import { withProgress } from "../progress.ts";
 
 /** Flags of `rds-csi demo`. */
@@ -71,7 +72,7 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
       return showLives(stack, subjects, io.signal, { problems, listener });
     });
   } catch (error) {
-    problems.push(describe(error));
+    problems.push(messageOf(error));
     if (!options.verbose) stack.lastLog(20).forEach((line) => io.err(line.trimEnd()));
   } finally {
     problems.push(...await stack.close());
@@ -168,8 +169,4 @@ async function showLife(
     problems.push(...failures.map((failure) => `while cleaning up: ${failure}`));
     throw error;
   }
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -9,7 +9,7 @@ import type { HostKey } from "../../routeros/ssh/host_key.ts";
 import { judgeKeyFile } from "../../routeros/ssh/ssh_transport.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { openTransport, readHostKeys } from "../serve/router.ts";
@@ -62,7 +62,7 @@ async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapter
   try {
     addresses = await network.resolve(address);
   } catch (error) {
-    return judgeReach({ address, port, addresses: describe(error), reach: undefined });
+    return judgeReach({ address, port, addresses: messageOf(error), reach: undefined });
   }
   return judgeReach({ address, port, addresses, reach: await network.reach(address, port, connectMs) });
 }
@@ -110,7 +110,7 @@ async function pinsOf(
   try {
     return await readHostKeys(router, adapters);
   } catch (error) {
-    return describe(error);
+    return messageOf(error);
   }
 }
 
@@ -141,7 +141,7 @@ async function logIn(
     return { finding: judgeLogin({ ...facts, failure: undefined }), transport };
   } catch (error) {
     const secret = await judgeSecret(router, adapters);
-    return { finding: judgeLogin({ ...facts, failure: describe(error), secret }), transport: undefined };
+    return { finding: judgeLogin({ ...facts, failure: messageOf(error), secret }), transport: undefined };
   }
 }
 
@@ -196,8 +196,4 @@ async function volumesOf(router: RouterClient): Promise<readonly StoredVolume[] 
 function notRead(before: readonly string[] = []): Finding {
   const names = [...before, ...routerChecks.map(({ name }) => name)];
   return warning("router", `not looked at: ${names.join(", ")}`);
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -42,8 +42,3 @@ export interface NodeReading extends NodeCheckAdapters {
   readonly options: NodeCheckOptions;
   readonly context: CallContext;
 }
-
-/** Why something failed, in a person's words. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

@@ -6,7 +6,8 @@ import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf 
 import { type Finding, type FindingListener, problem, skipped } from "../../volume/model/finding.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { judgeConnections, judgeIdentity, judgeVolumes, type NodeVolume, volumesOfNode } from "./volumes.ts";
-import { type NodeReading, reasonOf } from "./check.ts";
+import { messageOf } from "../../volume/errors.ts";
+import type { NodeReading } from "./check.ts";
 import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.ts";
 
 /**
@@ -42,7 +43,7 @@ async function findingsOf(
     return [await work()].flat();
   } catch (error) {
     context.signal.throwIfAborted();
-    return [problem(check, `it cannot be looked at: ${reasonOf(error)}`)];
+    return [problem(check, `it cannot be looked at: ${messageOf(error)}`)];
   }
 }
 
@@ -93,7 +94,7 @@ async function stateFolder({ files, paths, options: { config }, context }: NodeR
     return "writable";
   } catch (error) {
     context.signal.throwIfAborted();
-    return { reason: reasonOf(error) };
+    return { reason: messageOf(error) };
   }
 }
 
@@ -107,7 +108,7 @@ async function volumesOrReason({ deps, context }: NodeReading): Promise<readonly
     return await volumesOfNode(deps, context);
   } catch (error) {
     context.signal.throwIfAborted();
-    return reasonOf(error);
+    return messageOf(error);
   }
 }
 

@@ -2,6 +2,7 @@ import { nodeFixes } from "./fixes.ts";
 import { isLoadable, isPresent, type ModuleFiles } from "./modules.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
+import { messageOf } from "../../volume/errors.ts";
 import type { Network, Reach } from "../../host/network.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
@@ -153,7 +154,7 @@ export async function checkTargets(
     try {
       return judgeOffer(at, reach.ms, await discover(at), staged, nqnPrefix);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       return problem(targetName, `${describe(at)} answers, but its discovery log cannot be read: ${reason}`);
     }
   }));

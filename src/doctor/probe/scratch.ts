@@ -4,7 +4,7 @@ import { fileName, imagePathOf } from "../../routeros/store/queries.ts";
 import { ProbeSession, type Ran } from "./session.ts";
 import { isScratchName, isScratchPath, type ScratchDisk, scratchPrefix } from "./names.ts";
 import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { PoolDisk } from "../router/pools.ts";
 
 /** A mebibyte: the size of a scratch disk where size does not matter. */
@@ -285,9 +285,8 @@ export async function leaveNothing(
     await removeAll(cleaner, location, mayComeLate, options);
     options.say("nothing is left");
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
     const first = failure instanceof Error ? `${failure.message}\n` : "";
-    throw new NotClean(`${first}${text}`, error);
+    throw new NotClean(`${first}${messageOf(error)}`, error);
   } finally {
     cleaner.close();
   }

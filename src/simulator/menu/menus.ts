@@ -8,7 +8,7 @@ import { DiskMenu } from "./disk_menu.ts";
 import { Users } from "../ssh/users.ts";
 import { FileMenu } from "./file_menu.ts";
 import { packageMenu, serviceMenu } from "./service_menus.ts";
-import { clockMenus, systemMenus } from "./system_menus.ts";
+import { systemMenus } from "./system_menus.ts";
 import { SubvolumeMenu } from "./subvolume_menu.ts";
 
 /** A rule, as it was typed. */
@@ -66,7 +66,6 @@ export function makeMenus(router: Router, users: Users = new Users([])): Menus {
     new FileMenu(router),
     new SubvolumeMenu(router),
     ...systemMenus(router),
-    ...clockMenus(router),
     packageMenu(router),
     serviceMenu(router),
     firewallMenu(),

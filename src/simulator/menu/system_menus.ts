@@ -1,7 +1,7 @@
 import { formatUptime, type Router } from "../model/router.ts";
 import { spanOf } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
-import type { Menu, Row, Verb } from "./menu.ts";
+import type { Menu, Row } from "./menu.ts";
 
 /** One thing that the router tells about itself. */
 type Property = readonly [name: string, value: Value];
@@ -11,8 +11,10 @@ const gibibyte = 1024n ** 3n;
 /** The menus below `/system`, which are only read here. */
 export function systemMenus(router: Router): readonly Menu[] {
   return [
-    readOnlyMenu("system/resource", true, [], () => [resourceLines(router)]),
-    readOnlyMenu("system/identity", true, [], () => [[["name", router.system.identity]]]),
+    readOnlyMenu("system/resource", () => resourceLines(router)),
+    readOnlyMenu("system/identity", () => [["name", router.system.identity]]),
+    readOnlyMenu("system/clock", () => clockLines(router)),
+    readOnlyMenu("system/ntp/client", () => [["enabled", false], ["servers", ""]]),
   ];
 }
 
@@ -31,50 +33,32 @@ function resourceLines({ system, profile }: Router): readonly Property[] {
   ];
 }
 
-/** A menu that is only read here: a single item, or a list of them. */
-function readOnlyMenu(
-  path: string,
-  single: boolean,
-  columns: readonly string[],
-  read: () => readonly (readonly Property[])[],
-): Menu {
-  const verbs: readonly Verb[] = single ? ["print", "get"] : ["print", "find", "get"];
-  const rows = () => read().map((lines, index) => lineRow(lines, index + 1, single));
+/** A menu of a single item that is only read here. */
+function readOnlyMenu(path: string, read: () => readonly Property[]): Menu {
   return {
     path,
-    single,
-    columns,
-    verbs: () => verbs,
+    single: true,
+    columns: [],
+    verbs: () => ["print", "get"],
     texts: () => [],
-    properties: () => (read()[0] ?? []).map(([name]) => ({ name })),
-    rows,
+    properties: () => read().map(([name]) => ({ name })),
+    rows: () => [rowOf(read())],
     lookup: () => undefined,
-    byId: (id) => rows().find((row) => row.id === id),
-    byName: (name) => rows().find((row) => row.value("name") === name),
+    byId: () => undefined,
+    byName: () => undefined,
     span: (verb) => spanOf(path, verb),
   };
 }
 
-function lineRow(lines: readonly Property[], order: number, single: boolean): Row {
-  const values = new Map(lines.map(([name, value]) => [name, value]));
-  const id = `*${order}`;
+function rowOf(lines: readonly Property[]): Row {
+  const values = new Map(lines);
   return {
-    order,
-    id,
-    value: (name) => name === ".id" ? id : values.get(name),
-    asValue: (names = [...values.keys()]): RecordValue => ({
-      ...(single ? {} : { ".id": id }),
-      ...Object.fromEntries(names.flatMap((name) => values.has(name) ? [[name, values.get(name)!]] : [])),
-    }),
+    order: 1,
+    id: "*1",
+    value: (name) => values.get(name),
+    asValue: (names = [...values.keys()]): RecordValue =>
+      Object.fromEntries(names.flatMap((name) => values.has(name) ? [[name, values.get(name)!]] : [])),
   };
-}
-
-/** `/system/clock` and `/system/ntp/client`, which are only read here. */
-export function clockMenus(router: Router): readonly Menu[] {
-  return [
-    readOnlyMenu("system/clock", true, [], () => [clockLines(router)]),
-    readOnlyMenu("system/ntp/client", true, [], () => [[["enabled", false], ["servers", ""]]]),
-  ];
 }
 
 function clockLines({ clock }: Router): readonly Property[] {
