@@ -230,7 +230,7 @@ nodeTest("describe shows a healthy volume of either kind, and all of them as a t
   assert.equal(mounts[0].deviceNumber, device.deviceNumber);
   const table = await describe(node);
   assert.equal(table.code, exitCodes.ok);
-  assert.match(table.out, /^pvc-a +ext4 +published +\/dev\/loop\d+ +64\.0 MiB +loop\d+=live +2 +healthy$/m);
+  assert.match(table.out, /^pvc-a +ext4 +published +\/dev\/loop\d+ +64 MiB +loop\d+=live +2 +healthy$/m);
   assert.match(table.out, /^pvc-b +block +published .* 1 +healthy$/m);
   for (const volume of [a, b]) {
     await node.unpublish(volume);

@@ -6,7 +6,7 @@ import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { messageOf } from "../../volume/errors.ts";
-import { formatBytes } from "../../doctor/router/pools.ts";
+import { formatBytes } from "../../volume/model/sizes.ts";
 
 /** What lies on a device or a partition. */
 export interface ContentReport {
@@ -143,7 +143,7 @@ export function formatReport(report: DeviceReport): string[] {
 }
 
 function formatSize({ sizeBytes }: ContentReport): string {
-  return `${formatBytes(BigInt(sizeBytes))} (${sizeBytes} bytes)`;
+  return `${formatBytes(sizeBytes)} (${sizeBytes} bytes)`;
 }
 
 function writes({ readOnly }: DeviceReport): string {

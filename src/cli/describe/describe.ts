@@ -2,7 +2,6 @@ import type { Environment } from "../config/config.ts";
 import type { FlagTable } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { isLegacySnapshotId, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
@@ -35,8 +34,6 @@ export const usage = `Usage: rds-csi describe [VOLUME] [flags]
 Shows what this node knows and sees of a volume: its state file, its device as it is proven to be now, the connections to
 the router, every mount, who has the device open, and what is wrong. Without a volume, a table of all on this node.
 Changes nothing, opens no device, waits for no dead one, and needs no credentials.
-
-Of a snapshot of the legacy Go driver, which no node knows, it says what that is.
 
 Flags:
 `;
@@ -72,7 +69,7 @@ export function readDescribeOptions(
   const { flags, node } = readNodeFlags(describeCommandFlags, named ? args.slice(1) : args, env, files);
   const json = flags.switch("json");
   flags.assertNoProblems();
-  if (named && !isLegacySnapshotId(args[0]!)) assertHandle(args[0]!);
+  if (named) assertHandle(args[0]!);
   return { ...node, volumeId: named ? args[0] : undefined, json };
 }
 
@@ -83,10 +80,6 @@ export async function describeVolumes(
   io: CommandIo,
 ): Promise<number> {
   const { volumeId, json } = options;
-  if (volumeId !== undefined && isLegacySnapshotId(volumeId)) {
-    io.err(`rds-csi describe: ${legacySnapshotText(volumeId)}`);
-    return exitCodes.unknown;
-  }
   const deps = openNodeDeps(options.config, parts);
   const volumes = await runLimited(
     parts.clock,
@@ -108,13 +101,6 @@ export async function describeVolumes(
     for (const line of lines) io.out(line);
   }
   return volumes.every(isHealthy) ? exitCodes.ok : exitCodes.failed;
-}
-
-/** No node has one, and none asks the router: what there is to say follows from its id. */
-function legacySnapshotText(id: string): string {
-  return `${id} is called like a snapshot of the legacy Go driver, which holds no copy of a volume's data as far as ` +
-    "RouterOS's manual tells: nothing can be restored from it, and no node has it; " +
-    `rds-csi audit --foreign shows whether it is on the router: ${legacySnapshotsPage}`;
 }
 
 async function readAt(

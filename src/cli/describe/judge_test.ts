@@ -117,12 +117,12 @@ Deno.test("formatVolume(), formatTable() and volumeJson() say the same", async (
   const volume = await described(node);
   const text = formatVolume(volume).join("\n");
   assert.match(text, /^volume +pvc-1: published$/m);
-  assert.match(text, /^device +\/dev\/loop3 \(7:3\), 1\.0 GiB \(1073741824 bytes\)$/m);
+  assert.match(text, /^device +\/dev\/loop3 \(7:3\), 1 GiB \(1073741824 bytes\)$/m);
   assert.match(text, /^open +process 7 \(dd\)$/m);
   assert.ok(text.includes(stagingPath) && text.endsWith("describe: healthy"), text);
   const [head, row] = formatTable([volume]);
   assert.match(head!, /^VOLUME +KIND +STATE +DEVICE +SIZE +CONNECTIONS +MOUNTS +HEALTH$/);
-  assert.match(row!, /^pvc-1 +ext4 +published +\/dev\/loop3 +1\.0 GiB +nvme3=live +2 +healthy$/);
+  assert.match(row!, /^pvc-1 +ext4 +published +\/dev\/loop3 +1 GiB +nvme3=live +2 +healthy$/);
   const json = JSON.parse(JSON.stringify(volumeJson(volume), jsonValue));
   assert.deepEqual([json.volume, json.healthy, json.device.sizeBytes, json.device.proven], [
     "pvc-1",

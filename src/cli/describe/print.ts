@@ -1,4 +1,4 @@
-import { formatBytes } from "../../doctor/router/pools.ts";
+import { formatBytes } from "../../volume/model/sizes.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
 import { connectionsOf, type MountView, type VolumeView } from "./view.ts";

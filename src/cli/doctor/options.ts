@@ -51,7 +51,6 @@ export const doctorFlags: FlagTable = {
 
 /** What `rds-csi doctor` is told about a router. What a controller must have may be missing here: that it finds out. */
 export interface DoctorOptions {
-  readonly json: boolean;
   readonly probe: boolean;
   /** Which side of a reboot a probe is on; "" is none. */
   readonly reboot: "" | "before" | "after";
@@ -119,7 +118,6 @@ function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves[
     name: settings.backend,
     options: {
       ...settings,
-      json: flags.switch("json"),
       probe: false,
       reboot: "",
       output: "",
@@ -169,7 +167,6 @@ export function readDoctorOptions(
   const clusterId = flags.text("cluster-id");
   const nqnPrefix = readNqnPrefix(flags);
   const options: DoctorOptions = {
-    json: flags.switch("json"),
     probe: flags.switch("probe"),
     reboot: flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "",
     output: flags.text("output"),

@@ -10,12 +10,7 @@ const probe = [...reach, "--rds-key", "/key", "--rds-host-key", "ssh-ed25519 AAA
 
 Deno.test("readDoctorOptions() needs an address, and nothing else", () => {
   const options = read(...reach);
-  assert.deepEqual([options.json, options.probe, options.output, options.cluster], [
-    false,
-    false,
-    "",
-    undefined,
-  ]);
+  assert.deepEqual([options.probe, options.output, options.cluster], [false, "", undefined]);
   assert.deepEqual([options.nvmeAddress, options.nvmePort], ["10.0.0.1", 4420]);
   assert.deepEqual(options.basePaths, ["/storage-pool/metal-csi"]);
   assert.equal(read(...reach, "--cluster-id", "c").cluster, clusterHash("c"));

@@ -4,6 +4,7 @@ import { stateOf } from "../../routeros/store/rows.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { poolOf } from "../../volume/model/ids.ts";
+import { formatBytes } from "../../volume/model/sizes.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { routerFixes } from "./fixes.ts";
 import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
@@ -176,14 +177,4 @@ function judgeUnmounted({ slot, filesystem, label }: PoolDisk): Finding {
 
 function bytesOf(row: Row, key: string): bigint {
   return row.hasInteger(key) ? row.integer(key) : 0n;
-}
-
-const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-
-/** A size for people: `6.6 TiB`. */
-export function formatBytes(bytes: bigint): string {
-  let value = Number(bytes);
-  let unit = 0;
-  for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }

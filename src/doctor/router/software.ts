@@ -92,7 +92,6 @@ function appliesChanges(rows: readonly Row[]): boolean {
 
 const clockName = "clock";
 const maxDifferenceMs = 30_000;
-const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /** Whether the router's clock agrees with this machine's. */
 export const clockCheck: RouterCheck = {
@@ -127,21 +126,9 @@ export function judgeClock(thereMs: number | undefined, hereMs: number): Finding
 
 /** Reads `/system clock`: milliseconds since the Unix epoch; undefined when a part of it has an unknown form. */
 export function parseClock(row: Row): number | undefined {
-  const day = parseDay(row.text("date", ""));
-  const time = /^(\d{1,2}):(\d{2}):(\d{2})$/.exec(row.text("time", ""));
+  const ms = Date.parse(`${row.text("date", "")}T${row.text("time", "").padStart(8, "0")}Z`);
   const offsetMs = parseOffset(row);
-  if (day === undefined || time === null || offsetMs === undefined) return undefined;
-  const [hours, minutes, seconds] = time.slice(1).map(Number);
-  return day + ((hours! * 60 + minutes!) * 60 + seconds!) * 1000 - offsetMs;
-}
-
-/** `2026-11-21`, and `nov/21/2026` as older versions wrote it. */
-function parseDay(text: string): number | undefined {
-  const iso = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
-  if (iso !== null) return Date.UTC(Number(iso[1]), Number(iso[2]) - 1, Number(iso[3]));
-  const old = /^([a-z]{3})\/(\d{2})\/(\d{4})$/.exec(text.toLowerCase());
-  const month = old === null ? -1 : months.indexOf(old[1]!);
-  return month < 0 ? undefined : Date.UTC(Number(old![3]), month, Number(old![2]));
+  return Number.isNaN(ms) || offsetMs === undefined ? undefined : ms - offsetMs;
 }
 
 /** `+02:00`, or seconds; negative seconds come as 32 bits without a sign. */

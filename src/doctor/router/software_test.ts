@@ -8,7 +8,7 @@ const noon = Date.UTC(2026, 10, 21, 12, 0, 0);
 
 const readable: readonly (readonly [JsonObject, number | undefined])[] = [
   [{ date: "2026-11-21", time: "12:00:00", "gmt-offset": "+00:00" }, noon],
-  [{ date: "nov/21/2026", time: "12:00:00", "gmt-offset": "+00:00" }, noon],
+  [{ date: "nov/21/2026", time: "12:00:00", "gmt-offset": "+00:00" }, undefined],
   [{ date: "2026-11-21", time: "14:00:00", "gmt-offset": "+02:00" }, noon],
   [{ date: "2026-11-21", time: "06:30:00", "gmt-offset": "-05:30" }, noon],
   [{ date: "2026-11-21", time: "14:00:00", "gmt-offset": 7200n }, noon],

@@ -1,16 +1,6 @@
 import type { FolderTotals, PoolTotals } from "../../volume/model/totals.ts";
-import {
-  ago,
-  badge,
-  bytes,
-  counted,
-  duration,
-  type Html,
-  markup,
-  pager,
-  problemList,
-  table,
-} from "./html.ts";
+import { formatBytes } from "../../volume/model/sizes.ts";
+import { ago, badge, counted, duration, type Html, markup, pager, problemList, table } from "./html.ts";
 import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
 
 /** What a controller knows: its volumes, and each of its routers. */
@@ -78,7 +68,7 @@ function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderT
       attachments,
       "attachment",
     )
-  }, on the pool ${poolName} of ${bytes(pool.sizeBytes)}</small>
+  }, on the pool ${poolName} of ${formatBytes(pool.sizeBytes)}</small>
     ${poolBars(pool)}</div>
   `;
 }
@@ -88,10 +78,10 @@ function poolBars({ sizeBytes, freeBytes, diskBytes, snapshotBytes }: PoolTotals
   const promised = diskBytes + (snapshotBytes ?? 0n);
   const share = (part: bigint) => sizeBytes === 0n ? 0 : Number(part * 1000n / sizeBytes) / 10;
   return markup`${bar(share(used), 0, `${share(used)} % used`)}
-<small>used ${bytes(used)} (${share(used)} %), free ${bytes(freeBytes)}</small>
+<small>used ${formatBytes(used)} (${share(used)} %), free ${formatBytes(freeBytes)}</small>
 ${bar(share(diskBytes), share(snapshotBytes ?? 0n), `${share(promised)} % promised`)}
-<small>promised ${bytes(promised)} (${share(promised)} %): disks ${bytes(diskBytes)}, snapshots ${
-    snapshotBytes === undefined ? "not looked at yet" : bytes(snapshotBytes)
+<small>promised ${formatBytes(promised)} (${share(promised)} %): disks ${formatBytes(diskBytes)}, snapshots ${
+    snapshotBytes === undefined ? "not looked at yet" : formatBytes(snapshotBytes)
   }</small>`;
 }
 
@@ -119,7 +109,7 @@ ${
     table<VolumeStatus>(volumes.items, [
       { head: "Volume", form: "id", cell: ({ id }) => id },
       ...several ? [{ head: "Router", cell: ({ router }: VolumeStatus) => router }] : [],
-      { head: "Size", form: "number", cell: ({ sizeBytes }) => bytes(sizeBytes) },
+      { head: "Size", form: "number", cell: ({ sizeBytes }) => formatBytes(sizeBytes) },
       { head: "Attached to", cell: (one) => holders(one, nowMs) },
       { head: "Health", cell: health },
       { head: "Epoch", form: "number", cell: ({ epoch }) => epoch === 0 ? "–" : epoch },

@@ -45,21 +45,6 @@ function escaped(text: string): string {
   return text.replace(special, (character) => entities[character] ?? "\ufffd");
 }
 
-const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
-
-/** Bytes for people, of at most three digits: `1.5 GiB`. */
-export function bytes(amount: bigint | number): string {
-  let value = Number(amount);
-  let unit = 0;
-  // What would be rounded to 1024 is one of the next unit.
-  while (value >= 1023.5 && unit < units.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  const digits = unit === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  return `${Number(value.toFixed(digits))} ${units[unit]}`;
-}
-
 /** A duration for people: `340 ms`, `1.2 s`, `3 min`. */
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return "–";

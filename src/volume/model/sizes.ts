@@ -101,3 +101,18 @@ function roundUp(bytes: bigint): bigint {
 function describe(range: SizeRange): string {
   return `required=${range.requiredBytes} limit=${range.limitBytes}`;
 }
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Bytes for people, of at most three digits: `1.5 GiB`. */
+export function formatBytes(amount: bigint | number): string {
+  let value = Number(amount);
+  let unit = 0;
+  // What would be rounded to 1024 is one of the next unit.
+  while (value >= 1023.5 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  const digits = unit === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${Number(value.toFixed(digits))} ${units[unit]}`;
+}

@@ -6,6 +6,7 @@ import {
   chooseCloneSize,
   chooseGrownSize,
   chooseSize,
+  formatBytes,
   mebibyte as mib,
   sizeAnswers,
 } from "./sizes.ts";
@@ -118,3 +119,17 @@ Deno.test("sizeAnswers() holds between the bounds, both included", () => {
 });
 
 Deno.test("assertSizeRange() lets an open range pass", () => assertSizeRange(range(0n)));
+
+for (
+  const [amount, text] of [
+    [0n, "0 B"],
+    [1023n, "1023 B"],
+    [1024n, "1 KiB"],
+    [1536n, "1.5 KiB"],
+    [1n << 30n, "1 GiB"],
+    [(1n << 30n) - 1n, "1 GiB"],
+    [107n << 30n, "107 GiB"],
+    [7n << 40n, "7 TiB"],
+    [5n << 60n, "5120 PiB"],
+  ] as const
+) Deno.test(`formatBytes(${amount}) is ${text}`, () => assert.equal(formatBytes(amount), text));
