@@ -2,6 +2,7 @@ import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import { type Behaviours, parseBehaviours } from "../simulator/behaviours.ts";
 import { parseProfile } from "../router_profile/profile.ts";
 import { exporterKinds } from "../simulator/model/exporters.ts";
+import { readSize } from "../simulator/menu/inputs.ts";
 import type { PoolOptions } from "../simulator/model/router.ts";
 import { type Profile, profiles } from "../simulator/profile.ts";
 import { type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
@@ -183,21 +184,13 @@ function readProfile(values: FlagValues): Profile {
   return profiles[0]!;
 }
 
-const units: Readonly<Record<string, bigint>> = {
-  "": 1n,
-  K: 1n << 10n,
-  M: 1n << 20n,
-  G: 1n << 30n,
-  T: 1n << 40n,
-};
-
 function readPool(values: FlagValues, given: string): PoolOptions {
-  const match = /^([a-z0-9-]+)(?::([0-9]{1,15})([KMGT]?)(?::(btrfs|xfs))?)?$/.exec(given);
+  const match = /^([a-z0-9-]+)(?::([0-9]{1,15}[KMGT]?)(?::(btrfs|xfs))?)?$/.exec(given);
   if (match === null) values.problem("pool", given, "name[:size[:btrfs|xfs]]");
-  const [, name = given, size, unit = "", filesystem] = match ?? [];
+  const [, name = given, size, filesystem] = match ?? [];
   return {
     name,
-    ...(size === undefined ? {} : { sizeBytes: BigInt(size) * units[unit]! }),
+    ...(size === undefined ? {} : { sizeBytes: readSize("pool", size) }),
     ...(filesystem === "btrfs" || filesystem === "xfs" ? { filesystem } : {}),
   };
 }

@@ -7,6 +7,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { messageOf } from "../../volume/errors.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
+import { alignColumns } from "../table.ts";
 
 /** What lies on a device or a partition. */
 export interface ContentReport {
@@ -138,8 +139,7 @@ export function formatReport(report: DeviceReport): string[] {
       mount === null ? [] : [["mount it", mount]]
     ),
   ];
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+  return alignColumns(rows);
 }
 
 function formatSize({ sizeBytes }: ContentReport): string {

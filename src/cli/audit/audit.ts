@@ -11,6 +11,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { type AuditCommandOptions, idOn, readAuditOptions } from "./options.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withProgress } from "../progress.ts";
+import { alignColumns } from "../table.ts";
 import { withController } from "../controller_command.ts";
 
 /** What `rds-csi audit --help` says before the flags. */
@@ -209,13 +210,11 @@ function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
     one.kept === undefined ? one.found : `${one.found} (kept: ${one.kept})`,
   ]);
   const header = ["STATE", "KIND", "ID", "AGE", "DELETABLE", "PATH", "FOUND"];
-  const widths = header.slice(0, -1).map((_, column) =>
-    Math.max(...[header, ...rows].map((row) => row[column]!.length))
-  );
-  const lines = [header, ...rows].map((row) =>
-    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ")
-  );
-  return [...rows.length === 0 ? [] : lines, ...foreignLines(audit), summary(audit)];
+  return [
+    ...rows.length === 0 ? [] : alignColumns([header, ...rows]),
+    ...foreignLines(audit),
+    summary(audit),
+  ];
 }
 
 /** An audit and what was deleted, for JSON. */

@@ -152,7 +152,7 @@ async function showLives(
   notes: Notes,
 ): Promise<void> {
   for (const subject of subjects) await showLife(stack, subject, signal, notes);
-  notes.problems.push(...await stack.leftovers());
+  notes.problems.push(...stack.leftovers());
 }
 
 async function showLife(

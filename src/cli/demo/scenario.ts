@@ -1,6 +1,7 @@
 import type { VolumeCapability } from "../../csi/generated/csi.ts";
 import type { Sent } from "../../csi/server/proto.ts";
 import type { Clock } from "../../volume/ports/system.ts";
+import { alignColumns } from "../table.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";
 import { createHash } from "node:crypto";
 
@@ -24,7 +25,7 @@ export interface Stage {
   /** Folder for this volume's staging and target paths. */
   readonly directory: string;
   /** Router commands so far. */
-  countCommands(): Promise<number>;
+  countCommands(): number;
   /** Hears of each step as it begins. */
   readonly begin: (step: string) => void;
   /** Hears of each step as it ends. */
@@ -37,6 +38,8 @@ const gibibyte = 1n << 30n;
 /** One run of a {@linkcode Subject} over a {@linkcode Stage}: remembers what has to be undone if it fails. */
 export class Scenario {
   readonly #stage: Stage;
+  readonly #controller: CsiClients["controller"];
+  readonly #node: CsiClients["node"];
   readonly #subject: Subject;
   readonly #staging: string;
   readonly #target: string;
@@ -48,6 +51,8 @@ export class Scenario {
 
   constructor(stage: Stage, subject: Subject) {
     this.#stage = stage;
+    this.#controller = stage.clients.controller;
+    this.#node = stage.clients.node;
     this.#subject = subject;
     this.#staging = `${stage.directory}/staging`;
     this.#target = `${stage.directory}/target`;
@@ -116,8 +121,7 @@ export class Scenario {
 
   async #create(): Promise<void> {
     await this.#step("CreateVolume", async () => {
-      const { controller } = this.#stage.clients;
-      const { volume } = await controller.call("CreateVolume", {
+      const { volume } = await this.#controller.call("CreateVolume", {
         name: this.#subject.name,
         capacityRange: { requiredBytes: String(gibibyte) },
         volumeCapabilities: [this.#capability()],
@@ -130,8 +134,7 @@ export class Scenario {
   }
 
   async #publishToNode(): Promise<string> {
-    const { controller } = this.#stage.clients;
-    const { publishContext } = await controller.call(
+    const { publishContext } = await this.#controller.call(
       "ControllerPublishVolume",
       this.#publishRequest(this.#stage.nodeId),
     );
@@ -140,9 +143,8 @@ export class Scenario {
   }
 
   async #refuseSecondNode(): Promise<string> {
-    const { controller } = this.#stage.clients;
     try {
-      await controller.call("ControllerPublishVolume", this.#publishRequest(this.#stage.otherNodeId));
+      await this.#controller.call("ControllerPublishVolume", this.#publishRequest(this.#stage.otherNodeId));
     } catch (error) {
       if (codeOf(error) === "FAILED_PRECONDITION") return "refused, as it must be";
       throw error;
@@ -151,8 +153,7 @@ export class Scenario {
   }
 
   async #stageVolume(): Promise<string> {
-    const { node } = this.#stage.clients;
-    await node.call("NodeStageVolume", {
+    await this.#node.call("NodeStageVolume", {
       volumeId: this.#volumeId,
       publishContext: this.#publishContext,
       stagingTargetPath: this.#staging,
@@ -162,9 +163,8 @@ export class Scenario {
     return `mayFormat=${this.#publishContext["mayFormat"]}`;
   }
 
-  async #publishTarget(): Promise<string> {
-    const { node } = this.#stage.clients;
-    await node.call("NodePublishVolume", {
+  async #publishTarget(): Promise<void> {
+    await this.#node.call("NodePublishVolume", {
       volumeId: this.#volumeId,
       publishContext: this.#publishContext,
       stagingTargetPath: this.#staging,
@@ -173,13 +173,11 @@ export class Scenario {
       readonly: false,
       volumeContext: this.#volumeContext,
     });
-    return "";
   }
 
   async #stats(minBytes: bigint): Promise<string> {
-    const { node } = this.#stage.clients;
     const request = { volumeId: this.#volumeId, volumePath: this.#target, stagingTargetPath: this.#staging };
-    const { usage } = await node.call("NodeGetVolumeStats", request);
+    const { usage } = await this.#node.call("NodeGetVolumeStats", request);
     const bytes = BigInt(usage.find((entry) => entry.unit === "BYTES")?.total ?? 0);
     // A file system keeps some of its device for itself.
     const least = this.#subject.kind === "block" ? minBytes : minBytes * 9n / 10n;
@@ -188,8 +186,7 @@ export class Scenario {
   }
 
   async #expandController(): Promise<string> {
-    const { controller } = this.#stage.clients;
-    const { capacityBytes } = await controller.call("ControllerExpandVolume", {
+    const { capacityBytes } = await this.#controller.call("ControllerExpandVolume", {
       volumeId: this.#volumeId,
       capacityRange: { requiredBytes: String(2n * gibibyte) },
       volumeCapability: this.#capability(),
@@ -198,8 +195,7 @@ export class Scenario {
   }
 
   async #expandNode(): Promise<string> {
-    const { node } = this.#stage.clients;
-    await node.call("NodeExpandVolume", {
+    await this.#node.call("NodeExpandVolume", {
       volumeId: this.#volumeId,
       volumePath: this.#target,
       stagingTargetPath: this.#staging,
@@ -220,45 +216,37 @@ export class Scenario {
     return `sha256 ${read.slice(0, 12)}… equal`;
   }
 
-  async #unpublishTarget(): Promise<string> {
-    const { node } = this.#stage.clients;
-    await node.call("NodeUnpublishVolume", { volumeId: this.#volumeId, targetPath: this.#target });
-    return "";
+  async #unpublishTarget(): Promise<void> {
+    await this.#node.call("NodeUnpublishVolume", { volumeId: this.#volumeId, targetPath: this.#target });
   }
 
-  async #unstage(): Promise<string> {
-    const { node } = this.#stage.clients;
-    await node.call("NodeUnstageVolume", {
+  async #unstage(): Promise<void> {
+    await this.#node.call("NodeUnstageVolume", {
       volumeId: this.#volumeId,
       stagingTargetPath: this.#staging,
     });
-    return "";
   }
 
-  async #unpublishFromNode(): Promise<string> {
-    const { controller } = this.#stage.clients;
+  async #unpublishFromNode(): Promise<void> {
     const request = { volumeId: this.#volumeId, nodeId: this.#stage.nodeId };
-    await controller.call("ControllerUnpublishVolume", request);
-    return "";
+    await this.#controller.call("ControllerUnpublishVolume", request);
   }
 
-  async #delete(): Promise<string> {
-    const { controller } = this.#stage.clients;
-    await controller.call("DeleteVolume", { volumeId: this.#volumeId });
+  async #delete(): Promise<void> {
+    await this.#controller.call("DeleteVolume", { volumeId: this.#volumeId });
     this.#volumeId = "";
-    return "";
   }
 
   /** Runs a step and reports what it cost; `act` gives a remark for the table. */
-  async #step(step: string, act: () => Promise<string>): Promise<void> {
+  async #step(step: string, act: () => Promise<string | void>): Promise<void> {
     this.#stage.signal.throwIfAborted();
-    const commandsBefore = await this.#stage.countCommands();
+    const commandsBefore = this.#stage.countCommands();
     const name = `${this.#subject.kind}: ${step}`;
     this.#stage.begin(name);
     const startedMs = this.#stage.clock.monotonicMs();
-    const note = await act();
+    const note = await act() ?? "";
     const milliseconds = this.#stage.clock.monotonicMs() - startedMs;
-    const commands = await this.#stage.countCommands() - commandsBefore;
+    const commands = this.#stage.countCommands() - commandsBefore;
     this.#stage.report({ step: name, milliseconds, commands, note });
   }
 
@@ -296,12 +284,7 @@ export interface StepRow {
 /** The rows as an aligned table with a heading. */
 export function formatTable(rows: readonly StepRow[]): string[] {
   const cells = rows.map((row) => [row.step, row.milliseconds.toFixed(0), String(row.commands), row.note]);
-  const table = [["step", "ms", "router commands", ""], ...cells];
-  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]!.length)));
-  return table.map(([step, ms, commands, note]) =>
-    `${step!.padEnd(widths[0]!)}  ${ms!.padStart(widths[1]!)}  ${commands!.padStart(widths[2]!)}  ${note}`
-      .trimEnd()
-  );
+  return alignColumns([["step", "ms", "router commands", ""], ...cells], [1, 2]);
 }
 
 const chunkBytes = 1 << 20;

@@ -14,7 +14,7 @@ export interface DemoStack {
   readonly nodeMissing: string | undefined;
   stage(name: string, signal: AbortSignal, listener: StepListener): Promise<Stage>;
   /** What the router holds or complains about when it should not, in words. */
-  leftovers(): Promise<string[]>;
+  leftovers(): string[];
   /** The last lines of the driver's log. */
   lastLog(lines: number): readonly string[];
   /** Stops everything and removes the folder; says what it had to leave. */
@@ -144,25 +144,19 @@ async function stage(
     directory,
     signal,
     ...listener,
-    countCommands: async () => (await (await fetch(`${parts.simulator.controlUrl}/count`)).json()).execs,
+    countCommands: () => parts.simulator.journal.counts.execs,
   };
 }
 
-async function leftovers(simulator: Simulator): Promise<string[]> {
-  const read = async (path: string) => await (await fetch(`${simulator.controlUrl}${path}`)).json();
-  const { disks, files } = await read("/state") as {
-    disks: { type: string; slot: string }[];
-    files: { name: string }[];
-  };
-  const violations = await read("/violations") as unknown[];
+function leftovers({ model, violations }: Simulator): string[] {
   return [
-    ...disks.filter((disk) => disk.type === "file").map((disk) =>
-      `the router still has the disk ${disk.slot}`
+    ...model.disks.list().filter(({ type }) => type === "file").map(({ slot }) =>
+      `the router still has the disk ${slot}`
     ),
-    ...files.filter((file) => file.name.endsWith(".img")).map((file) =>
-      `the router still has the file ${file.name}`
+    ...model.files.list().filter(({ path }) => path.endsWith(".img")).map(({ path }) =>
+      `the router still has the file ${path}`
     ),
-    ...violations.map((violation) => `the router complains: ${JSON.stringify(violation)}`),
+    ...violations.list().map((violation) => `the router complains: ${JSON.stringify(violation)}`),
   ];
 }
 

@@ -92,14 +92,10 @@ export async function describeVolumes(
     );
     return exitCodes.unknown;
   }
-  const [first] = volumes;
-  if (volumeId !== undefined && first !== undefined) {
-    const lines = json ? [JSON.stringify(volumeJson(first), jsonValue, 2)] : formatVolume(first);
-    for (const line of lines) io.out(line);
-  } else {
-    const lines = json ? [JSON.stringify(volumes.map(volumeJson), jsonValue, 2)] : formatTable(volumes);
-    for (const line of lines) io.out(line);
-  }
+  const one = volumeId === undefined ? undefined : volumes[0];
+  const value = one === undefined ? volumes.map(volumeJson) : volumeJson(one);
+  const lines = one === undefined ? formatTable(volumes) : formatVolume(one);
+  for (const line of json ? [JSON.stringify(value, jsonValue, 2)] : lines) io.out(line);
   return volumes.every(isHealthy) ? exitCodes.ok : exitCodes.failed;
 }
 

@@ -1,4 +1,5 @@
 import { formatBytes } from "../../volume/model/sizes.ts";
+import { alignColumns } from "../table.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
 import { connectionsOf, type MountView, type VolumeView } from "./view.ts";
@@ -32,9 +33,8 @@ export function formatVolume(volume: DescribedVolume): string[] {
     ),
     ...view.mounts.map((mount) => ["mount", describeMount(mount)] as const),
   ];
-  const width = Math.max(...rows.map(([name]) => name.length));
   return [
-    ...rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`),
+    ...alignColumns(rows),
     ...findings.length === 0 ? [] : ["", ...formatFindings(findings)],
     `describe: ${isHealthy(volume) ? "healthy" : "not healthy"}`,
   ];
@@ -56,9 +56,8 @@ export function formatTable(volumes: readonly DescribedVolume[]): string[] {
       isHealthy(volume) ? "healthy" : "not healthy",
     ];
   });
-  const table = [["VOLUME", "KIND", "STATE", "DEVICE", "SIZE", "CONNECTIONS", "MOUNTS", "HEALTH"], ...rows];
-  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
-  return table.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd());
+  const header = ["VOLUME", "KIND", "STATE", "DEVICE", "SIZE", "CONNECTIONS", "MOUNTS", "HEALTH"];
+  return alignColumns([header, ...rows]);
 }
 
 /** A volume for programs. Sizes are numbers of bytes. */

@@ -2,7 +2,7 @@ import { systemFiles } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
-import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { type Finding, type FindingListener, skipped } from "../../volume/model/finding.ts";
 import { checkUp, type CheckupAdapters } from "./router_checkup.ts";
 import { examineNode } from "../../doctor/node/node_checks.ts";
@@ -16,10 +16,8 @@ import { openTransport } from "../serve/router.ts";
 import { discover } from "../../nvme/discover.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
-import type { HostSide } from "../../doctor/probe/question.ts";
-import type { ProbeSessionLimits } from "../../doctor/probe/session.ts";
+import type { HostSide, ProbeOptions } from "../../doctor/probe/question.ts";
 import { prepareReboot, probeRouter } from "../../doctor/probe/probe.ts";
-import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
 
@@ -207,15 +205,8 @@ function oneLine(text: string): string {
 }
 
 /** What a probe needs of the machine. */
-interface ProbeAdapters {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly transport: SshTransport;
-  readonly host: HostSide;
-  /** How long the router is waited for. */
-  readonly limits?: ProbeSessionLimits;
-  /** How long questions are begun, in milliseconds. */
-  readonly beginMs?: number;
+interface ProbeAdapters
+  extends Pick<ProbeOptions, "clock" | "random" | "transport" | "host" | "limits" | "beginMs"> {
   writeText(path: string, text: string): Promise<void>;
 }
 

@@ -7,25 +7,17 @@ import type { ScratchNames } from "./names.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
 /** What a question may use. */
-export interface Probe {
+export interface Probe extends Pick<ProbeOptions, "clock" | "random" | "signal" | "host" | "say"> {
   readonly line: ProbeSession;
   readonly names: ScratchNames;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Aborted when the probe is to end: sleepers look at it. */
-  readonly signal: AbortSignal;
   /** The pool that the base path lies on. */
   readonly pool: PoolDisk;
-  /** This machine as a host of the router's exports. */
-  readonly host: HostSide;
   /** What the router's grammar knows. */
   readonly vocabulary: Vocabulary;
   /** What the questions before have found out. */
   readonly known: Partial<RouterBehaviours>;
   /** What a reboot has shown; undefined where there was none. */
   readonly reboot: RebootSeen | undefined;
-  /** Tells a person what goes on. */
-  say(text: string): void;
 }
 
 /** What a reboot has shown. */
@@ -82,8 +74,9 @@ export interface ProbeOptions {
   readonly random: Random;
   /** The folder on the router in which it may make things, with one leading slash. */
   readonly basePath: string;
+  /** This machine as a host of the router's exports. */
   readonly host: HostSide;
-  /** Aborted when it is to stop: it then cleans up. */
+  /** Aborted when it is to stop: sleepers look at it, and it then cleans up. */
   readonly signal: AbortSignal;
   /** How long the router is waited for. */
   readonly limits?: ProbeSessionLimits;

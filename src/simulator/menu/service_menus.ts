@@ -4,6 +4,7 @@ import { readPort, readYesNo } from "./inputs.ts";
 import { makeItemMenu } from "./item_menu.ts";
 import type { Menu, Values } from "./menu.ts";
 import type { ReadableProperty } from "./rows.ts";
+import { isSince } from "./versions.ts";
 
 /** The SSH service as `/ip/service` shows it. */
 interface Service {
@@ -17,8 +18,7 @@ interface Service {
 const origins = ["address", "available-from"] as const;
 
 function originOf({ profile }: Router): typeof origins[number] {
-  const [major = 0, minor = 0] = profile.version.split(/[. ]/).map(Number);
-  return major > 7 || minor >= 24 ? "available-from" : "address";
+  return isSince(profile.version, 24) ? "available-from" : "address";
 }
 
 /**
