@@ -71,8 +71,8 @@ export interface Simulator extends AsyncDisposable {
   readonly violations: Violations;
   /** The faults that wait. */
   readonly faults: Faults;
-  /** Stops both ports and withdraws every export. Backing files stay, unless `removeFiles`. */
-  close(options?: { readonly removeFiles?: boolean }): Promise<void>;
+  /** Stops both ports and withdraws every export. Backing files stay. */
+  close(): Promise<void>;
 }
 
 /**
@@ -111,17 +111,13 @@ async function start(
     await ssh.close();
     throw error;
   }
-  const close = async ({ removeFiles = false } = {}) => {
+  const close = async () => {
     if (stop.signal.aborted) return;
     stop.abort(new Error("The simulator is closed."));
     await Promise.all([ssh.close(), control.close()]);
     router.exports.clear();
     router.files.abandonCopies();
     await exporter.close?.();
-    if (removeFiles && options.backingDirectory !== undefined) {
-      router.removeSubvolumes();
-      await Deno.remove(options.backingDirectory, { recursive: true });
-    }
   };
   return {
     sshPort,

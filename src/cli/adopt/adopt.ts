@@ -29,12 +29,6 @@ export const adoptFlags: FlagTable = {
     help: "The access mode of its PersistentVolume.",
   },
   "read-only": { form: "switch", help: "Its PersistentVolume says that it is only read." },
-  "from-cluster": {
-    form: "text",
-    help:
-      "Instead of a volume: the id of a cluster that was lost, or hash:XXXXXXXX as its files carry it. Prints a " +
-      "PersistentVolume for each of its volumes that no node has, and changes nothing.",
-  },
   ...lostClusterFlags,
 };
 

@@ -1,7 +1,8 @@
 import { type ConfigFiles, readOneBackend } from "../config/backends.ts";
 import { routerFlags, serveFlags } from "../config/flag_tables.ts";
 import { readInventory } from "../../controller/inventory.ts";
-import { FlagError, type FlagTable, readFlags } from "../flags.ts";
+import type { Environment } from "../config/config.ts";
+import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import {
   type AccessMode,
   parseRecordedCapabilities,
@@ -14,6 +15,12 @@ import { withController } from "../controller_command.ts";
 
 /** Flags of `rds-csi adopt --from-cluster` but those of the router. */
 export const lostClusterFlags: FlagTable = {
+  "from-cluster": {
+    form: "text",
+    help:
+      "Instead of a volume: the id of a cluster that was lost, or hash:XXXXXXXX as its files carry it. Prints a " +
+      "PersistentVolume for each of its volumes that no node has, and changes nothing.",
+  },
   "storage-class-name": {
     form: "text",
     help: "With --from-cluster: the storageClassName of the PersistentVolumes. Default: none.",
@@ -27,10 +34,8 @@ const timeoutMs = 120_000;
 
 /** Whether the command is about all volumes of a lost cluster, not about one of the legacy driver. */
 export function isFromCluster(args: readonly string[]): boolean {
-  return args.some((arg) => fromCluster.test(arg));
+  return args.some((arg) => /^--?from-cluster(?:=|$)/.test(arg));
 }
-
-const fromCluster = /^--?from-cluster(?==|$)/;
 
 /**
  * `rds-csi adopt --from-cluster ID`: prints a PersistentVolume for each volume of a lost cluster that no node has. It changes
@@ -43,8 +48,7 @@ export async function adoptFromCluster(
   io: CommandIo,
   files: ConfigFiles,
 ): Promise<number> {
-  const table = { ...lostClusterFlags, ...routerFlags };
-  const flags = readFlags(table, inPlaceOfClusterId(args), io.env);
+  const flags = readInPlaceOf(args, io.env);
   const config = readOneBackend(flags, files);
   const found = await withController(
     { name: "adopt", config, timeoutMs },
@@ -75,15 +79,12 @@ export async function adoptFromCluster(
   return found.length === 0 ? exitCodes.unknown : exitCodes.ok;
 }
 
-/** The same flags with that cluster's id as --cluster-id, whatever else is said of it: the last one counts. */
-function inPlaceOfClusterId(args: readonly string[]): string[] {
-  const at = args.findIndex((arg) => fromCluster.test(arg));
-  const [, inline] = /^[^=]*=(.*)$/.exec(args[at]!) ?? [];
-  const id = inline ?? args[at + 1];
-  if (id === undefined || id === "") throw new FlagError(["--from-cluster needs the id of a cluster"]);
-  const rest = args.toSpliced(at, inline === undefined ? 2 : 1);
-  if (isFromCluster(rest)) throw new FlagError(["--from-cluster is for one cluster at a time"]);
-  return [...rest, "--cluster-id", id];
+/** The flags with that cluster's id as --cluster-id, whatever else is said of it: the last one counts. */
+function readInPlaceOf(args: readonly string[], env: Environment): FlagValues {
+  const table = { ...lostClusterFlags, ...routerFlags };
+  const [id = "", ...others] = readFlags(table, args, env).list("from-cluster");
+  if (id === "" || others.length > 0) throw new FlagError(["--from-cluster needs the id of one cluster"]);
+  return readFlags(table, [...args, "--cluster-id", id], env);
 }
 
 /** Whether no node has it, and its record tells what it is. */

@@ -78,14 +78,8 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
 }
 
 /** What is to be attached. */
-export interface AttachRequest {
+export interface AttachRequest extends Pick<AttachOptions, "address" | "port" | "sizeBytes" | "existing"> {
   readonly subject: Subject;
-  readonly address: string;
-  readonly port: number;
-  /** What it must have at least. */
-  readonly sizeBytes: bigint;
-  /** Only to be looked at: the connection is somebody's already. */
-  readonly existing: boolean;
 }
 
 /**

@@ -33,7 +33,9 @@ export interface AttachOptions {
   /** "" with `existing` only. */
   readonly address: string;
   readonly port: number;
+  /** What it must have at least. */
   readonly sizeBytes: bigint;
+  /** Only to be looked at: the connection is somebody's already. */
   readonly existing: boolean;
 }
 

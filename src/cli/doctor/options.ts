@@ -17,6 +17,7 @@ import type { RouterProfile } from "../../router_profile/profile.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
 import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
+import type { CheckSettings } from "../../doctor/router/check.ts";
 import type { NodeCheckOptions } from "../../doctor/node/check.ts";
 
 /** What the node half of a check-up is told: what its checks read, and how to open the node. */
@@ -50,23 +51,17 @@ export const doctorFlags: FlagTable = {
 };
 
 /** What `rds-csi doctor` is told about a router. What a controller must have may be missing here: that it finds out. */
-export interface DoctorOptions {
+export interface DoctorOptions
+  extends Pick<CheckSettings, "basePaths" | "cluster" | "allowUnfenced" | "overcommit"> {
   readonly probe: boolean;
   /** Which side of a reboot a probe is on; "" is none. */
   readonly reboot: "" | "before" | "after";
   /** "" prints. */
   readonly output: string;
   readonly router: RouterConfig;
-  readonly basePaths: readonly string[];
   readonly nvmeAddress: string;
   readonly nvmePort: number;
   readonly nqnPrefix: string;
-  /** Hash of the cluster's id; undefined when none is given. */
-  readonly cluster: string | undefined;
-  /** Whether publishing without a fence is allowed. */
-  readonly allowUnfenced: boolean;
-  /** How much of a pool may be promised; 1 is exactly its size. */
-  readonly overcommit: number;
   /** What is known about the router beyond what every one does. */
   readonly profile: RouterProfile | undefined;
 }

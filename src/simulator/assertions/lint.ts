@@ -52,11 +52,11 @@ export function lintStatement(statement: Statement): Finding[] {
 function lintCommand(command: MenuCommand): Finding[] {
   switch (command.kind) {
     case "print":
-      return [...lintPrint(command.menu.path, command.proplist), ...lintWhere(command.where)];
+      return [...lintRead(command.menu.path, command.proplist), ...lintWhere(command.where)];
     case "find":
       return lintWhere(command.where);
     case "get":
-      return [...lintGet(command.menu.path, command.property), ...lintInside(command.target)];
+      return [...lintRead(command.menu.path, command.property), ...lintInside(command.target)];
     case "add":
       return [...lintAssignments(command.assignments), ...lintAdd(command.menu.path, command.assignments)];
     case "target":
@@ -68,15 +68,9 @@ function lintCommand(command: MenuCommand): Finding[] {
   }
 }
 
-function lintPrint(menu: string, proplist: Expression | undefined): Finding[] {
-  if (menu !== "file" || proplist !== undefined) return [];
-  const sentence = "/file print without proplist also prints the contents of small files.";
-  return [{ rule: "file-print-without-proplist", sentence }];
-}
-
-function lintGet(menu: string, property: Expression | undefined): Finding[] {
-  if (menu !== "file" || property !== undefined) return [];
-  const sentence = "/file get without a property also gives the contents of a small file.";
+function lintRead(menu: string, named: Expression | undefined): Finding[] {
+  if (menu !== "file" || named !== undefined) return [];
+  const sentence = "/file print or get that names no property also gives the contents of small files.";
   return [{ rule: "file-print-without-proplist", sentence }];
 }
 

@@ -46,18 +46,16 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * @throws {BadRequest} when it is none.
  */
 export async function readObject(request: Request): Promise<JsonObject> {
-  const text = await request.text();
-  const body: unknown = text.trim() === "" ? {} : parseJson(text);
+  const body = parseJson(await request.text());
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw new BadRequest("The body must be a JSON object.");
   }
   return body as JsonObject;
 }
 
-/** @throws {BadRequest} when the text is no JSON. */
-export function parseJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return text.trim() === "" ? {} : JSON.parse(text);
   } catch (error) {
     throw new BadRequest(`The body is no JSON: ${error instanceof Error ? error.message : error}.`);
   }

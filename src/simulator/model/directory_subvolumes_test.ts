@@ -4,7 +4,6 @@ import {
   addCommand,
   jsonCommand,
   makeRouter,
-  startQuickly,
   typeTo,
   type Typing,
 } from "../../../tests/support/simulated_router.ts";
@@ -192,14 +191,4 @@ btrfsTest("subvolumes of an earlier run are there again, with what they are snap
     ],
   );
   assert.equal(await second(`${menu}/remove "snap"; ${menu}/remove "vol"`), "");
-});
-
-btrfsTest("a simulator that removes its files leaves no subvolume behind", async (folder) => {
-  const simulator = await startQuickly({ backingDirectory: `${folder}/router` });
-  const type = typeTo(simulator.model);
-  await type(
-    `${add("a")}; ${add("a/b")}; ${addDiskIn("a/b", "x")}; ${add("snap", 'parent="a" read-only="yes"')}`,
-  );
-  await simulator.close({ removeFiles: true });
-  assert.deepEqual(Array.from(Deno.readDirSync(folder)), []);
 });

@@ -243,15 +243,6 @@ export class Router {
     return bytes;
   }
 
-  /** Takes every subvolume away, read-only ones too, which nobody could remove file by file. */
-  removeSubvolumes(): void {
-    const inner = this.subvolumes.list().filter(({ path }) => this.files.find(path)?.kind === "subvolume");
-    for (const { id, path } of inner.toSorted((a, b) => b.path.length - a.path.length)) {
-      this.files.remove(path);
-      this.subvolumes.remove(id);
-    }
-  }
-
   /** Takes note that a disk has changed. */
   #follow(before: Disk | undefined, after: Disk | undefined): void {
     this.exports.follow(before, after);

@@ -129,6 +129,7 @@ export interface FailedCall {
   readonly method: string;
   readonly volumeId: string | undefined;
   readonly code: string;
+  /** What the caller was told. */
   readonly message: string;
   readonly durationMs: number;
 }

@@ -20,15 +20,9 @@ const maxFailedCalls = 20;
 const maxMessage = 600;
 
 /** An answered call, as far as it is shown. */
-export interface ShownCall {
-  readonly requestId: string;
+export interface ShownCall extends Omit<FailedCall, "atMs" | "method"> {
   /** gRPC path, such as `/csi.v1.Controller/CreateVolume`. */
   readonly path: string;
-  readonly volumeId: string | undefined;
-  readonly code: string;
-  readonly durationMs: number;
-  /** What the caller was told. */
-  readonly message: string;
 }
 
 /**
