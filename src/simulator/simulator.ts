@@ -157,13 +157,13 @@ function makeService(options: SimulatorOptions, router: Router): ConnectionServi
 }
 
 function makeRouter(options: SimulatorOptions, clock: Clock, exporter: Exporter): Router {
-  const { backingDirectory, behaviours = {} } = options;
+  const { backingDirectory, behaviours = {}, profile = profiles[0]! } = options;
   const random = options.random ?? systemRandom;
   const router = new Router({
     clock,
     random,
     timing: new Timing(options.timingScale ?? 1, random),
-    profile: chooseProfile(options.profile),
+    profile: typeof profile === "string" ? getProfile(profile) : profile,
     behaviours,
     backing: makeBacking(backingDirectory),
     exporter,
@@ -173,10 +173,6 @@ function makeRouter(options: SimulatorOptions, clock: Clock, exporter: Exporter)
   seedDisks(router, basePath, options.seedDisks ?? 0);
   router.disks.save();
   return router;
-}
-
-function chooseProfile(profile: string | Profile = profiles[0]!): Profile {
-  return typeof profile === "string" ? getProfile(profile) : profile;
 }
 
 function makeBacking(folder: string | undefined): Backing {

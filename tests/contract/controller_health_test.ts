@@ -31,7 +31,7 @@ const illnesses: readonly (readonly [reason: string, status: string, make: Illne
   [
     "ImageMissing",
     "DATA_LOSS",
-    async (stack, id) => remove(stack, `/files?name=${(await diskOf(stack, id))["file-path"]}`),
+    async (stack, id) => remove(stack, `/files/${(await diskOf(stack, id))["file-path"]}`),
   ],
   [
     "ExportedWithoutHolder",

@@ -39,11 +39,10 @@ export const editRoutes: Routes = {
       "Makes a file or a directory: `name`, `type`, `size`, `contents`, `written` (bytes that take space).",
     handle: addFile,
   },
-  "DELETE /files": {
-    what: "Takes away the file or directory of `?name=`; a disk that uses it stays.",
+  "DELETE /files/…": {
+    what: "Takes away a file or a directory; a disk that uses it stays.",
     handle: deleteFile,
   },
-  "DELETE /files/…": { what: "The same.", handle: deleteFile },
 };
 
 /** Adds a disk of any kind. Its file is made too, unless the query says `file=no`. */
@@ -102,9 +101,8 @@ async function addFile(request: Request, { router, menus }: Simulation): Promise
   return json(menus.get("file")?.byName(path)?.asValue(), 201);
 }
 
-function deleteFile(request: Request, { router }: Simulation, name: string): Response {
-  const asked = name === "" ? new URL(request.url).searchParams.get("name") ?? "" : name;
-  const path = readPath(asked);
+function deleteFile(_request: Request, { router }: Simulation, name: string): Response {
+  const path = readPath(name);
   if (router.files.find(path) === undefined) throw new NotFound(`There is no file ${path}.`);
   router.files.remove(path);
   return json({});

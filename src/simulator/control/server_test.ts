@@ -184,7 +184,7 @@ Deno.test("POST and DELETE /files make and take files and directories", async ()
   const pool = simulator.model.poolOf("storage-pool/x")!;
   assert.equal(simulator.model.freeBytes(pool), 7301927047168n - 1024n);
   await ask(simulator, "DELETE", "/files/storage-pool/a/b.img");
-  await ask(simulator, "DELETE", "/files?name=/storage-pool/d");
+  await ask(simulator, "DELETE", "/files//storage-pool/d");
   assert.deepEqual(names(), ["storage-pool", "storage-pool/a"]);
   assert.equal((await ask(simulator, "DELETE", "/files/storage-pool/a/b.img")).status, 404);
 });
@@ -248,7 +248,7 @@ const nonsense: readonly (readonly [method: string, path: string, body: unknown,
   ["POST", "/files", { name: "storage-pool" }, /already/],
   ["POST", "/files", { name: "a", type: "pipe" }, /file or directory/],
   ["POST", "/files", { name: "a", size: -5 }, /size must be/],
-  ["DELETE", "/files", undefined, /no file name/],
+  ["DELETE", "/files/..%2Fx", undefined, /no file name/],
   ["POST", "/reboot", { downMs: "soon" }, /downMs must be/],
   ["POST", "/reboot", { down: 1 }, /no "down"/],
   ["GET", "/disks/%ff", undefined, /malformed/i],
