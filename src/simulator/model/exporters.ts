@@ -37,11 +37,7 @@ export function makeExporter(options: ExporterOptions, clock: Clock): Exporter {
     case "loop":
       return new LoopExporter(join(backingOf(options, exporter), "exports"));
     case "tcp":
-      return new NvmeTarget({
-        clock,
-        host,
-        port: options.nvmePort ?? 0,
-      });
+      return new NvmeTarget({ clock, host, port: options.nvmePort ?? 0 });
     case "nvmet":
       backingOf(options, exporter);
       return new NvmetExporter({ folder: options.nvmetFolder ?? "/sys/kernel/config/nvmet", address: host });
