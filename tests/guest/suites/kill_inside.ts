@@ -146,7 +146,7 @@ async function hanging(): Promise<string> {
   return await sh(
     `for task in /proc/[0-9]*/task/[0-9]*; do
        grep -q '^State:.D' $task/status 2>/dev/null && { tr '\\0' ' ' < $task/cmdline; echo; cat $task/stack; }
-     done; cat /sys/class/nvme/*/subsysnqn /sys/class/nvme/*/state 2>/dev/null; dmesg | tail -n 20; :`,
+     done; dmsetup table; dmsetup status; dmsetup info -c; cat /sys/class/nvme/*/subsysnqn /sys/class/nvme/*/state 2>/dev/null; dmesg | tail -n 20; :`,
   );
 }
 
