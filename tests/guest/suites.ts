@@ -1,10 +1,11 @@
 import type { Suite } from "./kit/suite.ts";
 import { suite as dataPath } from "./suites/data_path.ts";
+import { suite as dataPathLayer } from "./suites/data_path_layer.ts";
 import { suite as demo } from "./suites/demo.ts";
 import { singlePathSuite, stableSuite, suite as deviceLayer } from "./suites/device_layer.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
-import { suite as kill } from "./suites/kill.ts";
+import { layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as rescue } from "./suites/rescue.ts";
@@ -12,6 +13,7 @@ import { suite as sanity } from "./suites/sanity.ts";
 import { suite as stageTime } from "./suites/stage_time.ts";
 import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
 import { suite as upgrade } from "./suites/upgrade.ts";
+import { suite as upgradeLayer } from "./suites/upgrade_layer.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
@@ -25,10 +27,13 @@ export const suites: Readonly<Record<string, Suite>> = {
   device_layer_stable: stableSuite,
   device_layer_single_path: singlePathSuite,
   kill,
+  kill_layer: killLayer,
   upgrade,
+  upgrade_layer: upgradeLayer,
   two_nodes: twoNodes,
   two_nodes_layer: twoNodesLayer,
   lost_target: lostTarget,
   stage_time: stageTime,
   data_path: dataPath,
+  data_path_layer: dataPathLayer,
 };

@@ -1,6 +1,6 @@
 import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
-import { judgeHealth } from "../../volume/rules/health.ts";
+import { judgeHealth, type RouterBoot } from "../../volume/rules/health.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -36,15 +36,18 @@ export async function getVolumeHealth(
 }
 
 /**
- * When the router started at the latest that is certain, where nodes lose their devices by that: unless it is known to keep
+ * The router's last boot, at the latest that is certain, where nodes lose their devices by that: unless it is known to keep
  * their identities. An answer may take its time, or another try: it is reckoned from when it was asked for.
  */
 function bootOf(
-  { settings }: ControllerCall,
+  { settings, clusterView }: ControllerCall,
   askedMs: number,
   { upMs }: { readonly upMs: number },
-): number | undefined {
-  return settings.bootIdentity === "kept" ? undefined : askedMs - upMs;
+): RouterBoot | undefined {
+  if (settings.bootIdentity === "kept") return undefined;
+  // No node stages such a volume without a layer. What `auto` and the nodes' own setting come to is not known here.
+  const isLayered = (id: string) => clusterView?.volumeContext(id)?.["deviceLayer"] === "multipath";
+  return { atMs: askedMs - upMs, isLayered };
 }
 
 /** The files of an image that was imported do not go by the name of the volume. */

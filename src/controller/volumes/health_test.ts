@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { aCreate, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, plainImage, subvolumeImage } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
@@ -120,6 +121,20 @@ Deno.test("listVolumeHealth() does not answer while disks may be missing", async
   await assert.rejects(listVolumeHealth(deps, context), refusal("unavailable", /booted only/));
   await clock.advance(119_999);
   await assert.rejects(listVolumeHealth(deps, context), refusal("unavailable"));
+});
+
+Deno.test("a router that restarts has no pod restarted whose StorageClass demands a device layer", async () => {
+  for (const [deviceLayer, expected] of [["multipath", []], ["auto", ["RouterRestarted"]]] as const) {
+    const cluster = new FakeClusterView();
+    cluster.contexts.set("pvc-1", { deviceLayer });
+    const { deps, store, clock } = testController({}, 1, cluster);
+    const sinceSeconds = Math.floor(clock.now() / 1000);
+    store.put(aDisk(aRecord({ epoch, holders: [aHolder("a", { sinceSeconds })] })));
+    await clock.advance(60_000);
+    store.reboot();
+    await clock.advance(300_000);
+    assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), expected, deviceLayer);
+  }
 });
 
 Deno.test("a router that restarts under volumes in use has their pods restarted, unless it keeps identities over a boot", async () => {

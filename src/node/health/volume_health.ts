@@ -72,7 +72,9 @@ async function readAt(
   ]);
   const mountPoint = await paths.mountPoint(stagingState.stagingPath);
   const mount = stagingState.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);
-  const [mismatch, silence, layers, targets] = await Promise.all([
+  const waits = map !== undefined;
+  const [returned, mismatch, silence, layers, targets] = await Promise.all([
+    waits && device === undefined ? connector.find(stagingState.nqn, context) : undefined,
     device && mismatchOf(deps, stagingState, device, context),
     mount && silenceOf(deps, mount, context),
     device === undefined ? [] : deps.devices.layers(device),
@@ -84,7 +86,8 @@ async function readAt(
     stagingState,
     connections,
     device,
-    waits: map !== undefined,
+    waits,
+    returned,
     mismatch,
     mount,
     silence,

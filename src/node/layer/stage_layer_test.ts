@@ -367,5 +367,5 @@ Deno.test("health says of a volume whose map waits that its device is missing, a
   renew(node);
   const { problems } = await node.service.volumeHealth(volumeId, call());
   assert.deepEqual(problems.map(({ reason }) => reason), ["DeviceWaiting"]);
-  assert.match(problems[0]!.message, new RegExp(`waits.*nqn=${nqn}`));
+  assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*waits.*nqn=${nqn}`));
 });

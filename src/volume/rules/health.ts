@@ -7,21 +7,29 @@ import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../mod
 import { describeUnsoundPool } from "./array_state.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
+/** A boot of the router after which the kernels of nodes drop its devices. */
+export interface RouterBoot {
+  /** When it was (`Clock.now()`). */
+  readonly atMs: number;
+  /** Whether every node that has the volume staged has a device layer under it, which outlasts the boot. */
+  readonly isLayered: (volumeId: string) => boolean;
+}
+
 /**
  * Judges every volume of a cluster that a call could name: those with a disk, and those of which only the image is left.
  * Ordered by id.
  *
  * @param view all disks, the mounted pools, and the files whose path holds the cluster's hash
- * @param bootedAtMs when the router started (`Clock.now()`), where that gives its exports new identities
+ * @param boot the router's last one, where that gives its exports new identities
  */
 export function judgeHealth(
   view: Inventory & FileView,
   cluster: string,
   basePaths: readonly string[],
-  bootedAtMs?: number,
+  boot?: RouterBoot,
 ): VolumeHealth[] {
   const disks = view.volumes.flatMap((stored) => {
-    const problems = diskProblems(stored, view, cluster, basePaths, bootedAtMs);
+    const problems = diskProblems(stored, view, cluster, basePaths, boot);
     return problems === undefined ? [] : [{ id: stored.id, problems }];
   });
   const known = new Set(view.volumes.map((stored) => stored.id));
@@ -39,7 +47,7 @@ function diskProblems(
   view: Inventory & FileView,
   cluster: string,
   basePaths: readonly string[],
-  bootedAtMs: number | undefined,
+  boot: RouterBoot | undefined,
 ): HealthProblem[] | undefined {
   const ownership = judgeOwnership(stored, cluster);
   if (ownership.state === "damaged" || ownership.state === "no-record") {
@@ -55,7 +63,7 @@ function diskProblems(
   return [
     ...imageProblems(stored, view, ownImage),
     ...exportProblems(ownership.volume),
-    ...restartProblems(ownership.volume, bootedAtMs),
+    ...restartProblems(ownership.volume, boot),
     ...sharerProblems(stored, view.volumes),
     ...useProblems(stored),
   ];
@@ -127,12 +135,18 @@ function exportProblems(volume: OwnedVolume): HealthProblem[] {
 /** An uptime is told in seconds, and read a moment before it is judged. */
 const bootErrorMs = 5000;
 
-/** The kernels of these nodes have dropped the device: whatever has it must be started anew, which is not seen from here. */
-function restartProblems({ record }: OwnedVolume, bootedAtMs = -Infinity): HealthProblem[] {
-  const before = record.holders.filter(({ sinceSeconds }) => sinceSeconds * 1000 < bootedAtMs - bootErrorMs);
+/**
+ * The kernels of these nodes have dropped the device: whatever has it must be started anew, which is not seen from here.
+ * Nor is a device layer that the node's own setting made.
+ */
+function restartProblems({ record, stored }: OwnedVolume, boot: RouterBoot | undefined): HealthProblem[] {
+  if (boot === undefined || boot.isLayered(stored.id)) return [];
+  const { atMs } = boot;
+  const before = record.holders.filter(({ sinceSeconds }) => sinceSeconds * 1000 < atMs - bootErrorMs);
   if (before.length === 0) return [];
   const message = `the router was restarted and has given the volume a new identity: restart the pods that ` +
-    `have run since before ${new Date(bootedAtMs).toISOString()}: node=${nodeIdsOf(before).join(", ")}`;
+    `have run since before ${new Date(atMs).toISOString()}, unless the node's device layer ` +
+    `(node.deviceLayer) let them wait: node=${nodeIdsOf(before).join(", ")}`;
   return [problem("DEGRADED", "RouterRestarted", message)];
 }
 

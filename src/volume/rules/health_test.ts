@@ -225,13 +225,17 @@ Deno.test("judgeHealth() judges only what a call could name, and each once, in o
 Deno.test("judgeHealth() names the nodes that have had a volume since before the router started", () => {
   const since = (nodeId: string, sinceSeconds: number) => aHolder(nodeId, { sinceSeconds });
   const disk = aDisk(aRecord({ epoch, holders: [since("a", 1000), since("b", 1090), since("c", 1100)] }));
-  const at = (bootedAtMs?: number) => judgeHealth(view([disk]), testCluster, bases, bootedAtMs)[0]!.problems;
+  const at = (atMs?: number, isLayered = false) => {
+    const boot = atMs === undefined ? undefined : { atMs, isLayered: () => isLayered };
+    return judgeHealth(view([disk]), testCluster, bases, boot)[0]!.problems;
+  };
   assert.deepEqual(at(), [], "a router that keeps identities");
   assert.deepEqual(at(1_004_000), [], "an uptime is told in whole seconds");
+  assert.deepEqual(at(1_096_000, true), [], "nodes with a device layer");
   const [problem, ...more] = at(1_096_000);
   assert.deepEqual([problem?.status, problem?.reason, more], ["DEGRADED", "RouterRestarted", []]);
   assert.match(
     problem!.message,
-    /restart the pods that have run since before 1970-01-01T00:18:16\.000Z: node=a, b$/,
+    /restart the pods that have run since before 1970-01-01T00:18:16\.000Z, unless .* let them wait: node=a, b$/,
   );
 });

@@ -18,6 +18,8 @@ export interface NodeReading {
   readonly device: FoundDevice | undefined;
   /** Whether a map lets writes wait while there is no device. @default {false} */
   readonly waits?: boolean;
+  /** What is there under the volume's NQN while a map waits, and is not below it; undefined when nothing is. */
+  readonly returned?: FoundDevice | undefined;
   /** In what the device differs from the volume, for people; undefined when it is proven. */
   readonly mismatch: string | undefined;
   /** What is mounted at the staging path and can be seen there; always undefined for a block volume. */
@@ -65,11 +67,14 @@ function connectionProblems({ stagingState, connections }: NodeReading): HealthP
 }
 
 function deviceProblems(
-  { stagingState, connections, device, waits, mismatch }: NodeReading,
+  { stagingState, connections, device, waits, returned, mismatch }: NodeReading,
 ): HealthProblem[] {
   if (device === undefined && waits === true) {
-    const message = `the volume's device is away, and what is written waits for it: nqn=${stagingState.nqn}`;
-    return [problem("INACCESSIBLE", "DeviceWaiting", message)];
+    const why = returned === undefined
+      ? "the volume's device is away, and what is written waits for it:"
+      : "a device is back that is not proven to be the volume, and what is written waits; the log of the node service " +
+        `says why: device=${returned.path} size=${returned.sizeBytes} volume=${stagingState.sizeBytes}`;
+    return [problem("INACCESSIBLE", "DeviceWaiting", `${why} nqn=${stagingState.nqn}`)];
   }
   if (device === undefined) {
     // Without a connection there can be none, and that is told already.

@@ -103,6 +103,9 @@ const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
     "INACCESSIBLE ConnectionLost",
   ]],
   ["a device that is waited for", { device: undefined, waits: true }, ["INACCESSIBLE DeviceWaiting"]],
+  ["a device that is not the one waited for", { device: undefined, waits: true, returned: device }, [
+    "INACCESSIBLE DeviceWaiting",
+  ]],
   ["a map that does not wait", { waits: true }, []],
   ["live without a device", { device: undefined }, ["INACCESSIBLE DeviceMissing"]],
   ["a device without size", { device: { ...device, sizeBytes: 0n } }, ["INACCESSIBLE DeviceEmpty"]],

@@ -88,9 +88,14 @@ export class GuestService {
     await this.#ended();
   }
 
+  /** Its process in the guest. */
+  get pid(): Promise<number> {
+    return this.#command.pid;
+  }
+
   /** Sends it a signal, as KILL, STOP, CONT. */
   async signal(name: string): Promise<void> {
-    await this.#guest.sh(`kill -${name} ${await this.#command.pid}`);
+    await this.#guest.sh(`kill -${name} ${await this.pid}`);
   }
 
   async #ended() {

@@ -88,10 +88,14 @@ export class GuestVolume {
     await this.#controller.call("ControllerUnpublishVolume", { volumeId: this.id, nodeId }, timeoutMs);
   }
 
-  /** Stages it on a node and publishes it there. */
-  async attach(node: CsiClients["node"], nodeId: string): Promise<void> {
-    await untilOk(() => this.stage(node, nodeId));
-    const request = { ...this.#stageRequest(nodeId), targetPath: this.target, readonly: false };
+  /** Stages it on a node and publishes it there. @param parameters beside those of its StorageClass */
+  async attach(
+    node: CsiClients["node"],
+    nodeId: string,
+    parameters: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
+    await untilOk(() => this.stage(node, nodeId, parameters));
+    const request = { ...this.#stageRequest(nodeId, parameters), targetPath: this.target, readonly: false };
     await untilOk(() => node.call("NodePublishVolume", request, callMs));
   }
 
@@ -107,8 +111,12 @@ export class GuestVolume {
   }
 
   /** Stages it on a node, by one call. */
-  async stage(node: CsiClients["node"], nodeId: string): Promise<void> {
-    await node.call("NodeStageVolume", this.#stageRequest(nodeId), callMs);
+  async stage(
+    node: CsiClients["node"],
+    nodeId: string,
+    parameters: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
+    await node.call("NodeStageVolume", this.#stageRequest(nodeId, parameters), callMs);
   }
 
   /** Unstages it on a node, by one call. */
@@ -116,13 +124,13 @@ export class GuestVolume {
     await node.call("NodeUnstageVolume", { volumeId: this.id, stagingTargetPath: this.staging }, callMs);
   }
 
-  #stageRequest(nodeId: string) {
+  #stageRequest(nodeId: string, parameters: Readonly<Record<string, string>>) {
     return {
       volumeId: this.id,
       publishContext: this.publishContext(nodeId),
       stagingTargetPath: this.staging,
       volumeCapability: capabilityOf(this.use),
-      volumeContext: this.#context,
+      volumeContext: { ...this.#context, ...parameters },
     };
   }
 }

@@ -1,6 +1,8 @@
 import type { GuestOptions } from "../kit/guest.ts";
 import type { Suite } from "../kit/suite.ts";
+import { isLong } from "../../support/long.ts";
 
+const all = ["reboots", "refusals", "absences"];
 const tests = new URL("device_layer_inside.ts", import.meta.url);
 
 /**
@@ -20,14 +22,14 @@ function layerSuite(where: string, groups: readonly string[], options: GuestOpti
 }
 
 /** Kernels that give a connection up at the first refusal. */
-export const suite = layerSuite("newer kernels", ["reboots", "refusals", "absences"], {
-  kernel: "backports",
-});
+export const suite = layerSuite("newer kernels", all, { kernel: "backports" });
 
 /** Kernels that go on asking. */
-export const stableSuite = layerSuite("older kernels", ["reboots", "refusals", "absences"], {
-  kernel: "stable",
-});
+export const stableSuite = layerSuite("older kernels", all, { kernel: "stable" });
 
 /** Nodes whose kernel does not join the paths to a volume by itself. */
-export const singlePathSuite = layerSuite("without native multipath", ["reboots"], { multipath: false });
+export const singlePathSuite = layerSuite(
+  "without native multipath",
+  isLong ? all : ["reboots"],
+  { multipath: false },
+);

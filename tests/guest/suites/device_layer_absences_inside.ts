@@ -21,7 +21,7 @@ import {
 export const absenceTests = new NodeTests();
 
 /** The tools that wait while there is a file of that name, so that all they do is done while the router is away. */
-const held = ["mkfs.ext4", "e2fsck", "umount"] as const;
+const held = ["mkfs.ext4", "e2fsck", "resize2fs", "umount"] as const;
 type Held = typeof held[number];
 
 const absentMs = 4_000;
@@ -32,6 +32,8 @@ const roundsMs = 180_000;
 interface Part {
   readonly prepare?: (node: GuestNode, volume: GuestVolume) => Promise<unknown>;
   readonly act: (node: GuestNode, volume: GuestVolume) => Promise<unknown>;
+  /** Takes the volume off the node where the call has left it there. */
+  readonly end?: (node: GuestNode, volume: GuestVolume) => Promise<unknown>;
 }
 
 async function stageAndWrite(node: GuestNode, volume: GuestVolume): Promise<void> {
@@ -44,21 +46,40 @@ async function stageAndWrite(node: GuestNode, volume: GuestVolume): Promise<void
 
 const stage: Part["act"] = (node, volume) => node.stage(volume, layered);
 const unstage: Part["act"] = (node, volume) => node.unstage(volume);
+const grow: Part["act"] = (node, volume) => node.grow(volume, sizes.ext4 * 2n, node.target(volume.id));
+
+const publishOnceMore: Part["end"] = async (node, volume) => {
+  await node.publish(volume);
+  await node.unpublish(volume);
+  await untilDone(() => node.unstage(volume));
+};
 
 const parts: Readonly<Record<Held, Part>> = {
-  "mkfs.ext4": { act: stage },
+  "mkfs.ext4": { act: stage, end: publishOnceMore },
   "e2fsck": {
     prepare: async (node, volume) => {
       await stageAndWrite(node, volume);
       await node.unstage(volume);
     },
     act: stage,
+    end: publishOnceMore,
+  },
+  "resize2fs": {
+    prepare: async (node, volume) => {
+      await stageAndWrite(node, volume);
+      await node.publish(volume);
+    },
+    act: grow,
+    end: async (node, volume) => {
+      await node.unpublish(volume);
+      await untilDone(() => node.unstage(volume));
+    },
   },
   "umount": { prepare: stageAndWrite, act: unstage },
 };
 
 for (const tool of held) {
-  const { prepare, act } = parts[tool];
+  const { prepare, act, end } = parts[tool];
   absenceTests.add(
     `a reboot of the router in the middle of ${tool} costs a pause`,
     (node) =>
@@ -79,11 +100,7 @@ for (const tool of held) {
         volume.export();
         const outcome = await first;
         await untilDone(() => act(node, volume));
-        if (act === stage) {
-          await node.publish(volume);
-          await node.unpublish(volume);
-          await untilDone(() => node.unstage(volume));
-        }
+        await end?.(node, volume);
         assert.equal(await sh("dmsetup ls"), "No devices found");
         await checked(volume, "ext4");
         if (prepare === undefined) return `done ${outcome}; clean`;
@@ -158,6 +175,32 @@ absenceTests.add(
         await checked(volume, "ext4");
         return `given up after ${goneMs} ms, went on ${tookMs} ms after the router; ${said}; clean`;
       } finally {
+        await endAnyhow(volume, writer);
+      }
+    }),
+);
+
+absenceTests.add(
+  "a router that opens its port before its exports are back is connected again",
+  (node) =>
+    watched(node, async () => {
+      const volume = await inUse(node, ext4);
+      // It keeps the port open, so that the kernel is refused by name instead of by silence.
+      const other = new GuestVolume(node, "pvc-2", sizes.ext4);
+      const writer = writerOn(node);
+      try {
+        await writer.begins();
+        volume.withdraw();
+        await new Promise((resolve) => setTimeout(resolve, 8_000));
+        const during = (await node.states(volume)).join() || "given up";
+        volume.export();
+        const tookMs = await goesOn(writer);
+        assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
+        const said = await takeDown(node, volume, writer);
+        await checked(volume, "ext4");
+        return `the connection was ${during}; went on ${tookMs} ms after the export; ${said}; clean`;
+      } finally {
+        other.withdraw();
         await endAnyhow(volume, writer);
       }
     }),

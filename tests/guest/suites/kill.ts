@@ -6,20 +6,36 @@ const wholeMinutes = 180;
 const drawnMinutes = 15;
 
 /** kill -9 of the node between any two of its steps; with GUEST_ONLY, a regular expression, some kills of all. */
-export const suite: Suite = {
-  what: "kill -9 of the node at boundaries between its steps: the next one gets there, and data is intact",
-  limitMinutes: isLong ? wholeMinutes : drawnMinutes,
-  run: async (bench) => {
-    const minutes = isLong ? wholeMinutes : drawnMinutes;
-    const guest = await bench.guest({
-      memoryMiB: 2048,
-      disks: [{ name: "pool", sizeBytes: 8 * 2 ** 30 }],
-      limitSeconds: minutes * 60,
-    });
-    await guest.sh("mkfs.ext4 -q $disk && mkdir -p /srv && mount $disk /srv", {
-      env: { disk: guest.disk("pool") },
-    });
-    const text = [isLong ? "whole" : "drawn", `${bench.seed()}`, Deno.env.get("GUEST_ONLY") ?? ""];
-    await bench.inside(guest, new URL("kill_inside.ts", import.meta.url), text, minutes * 60);
-  },
-};
+export const suite = killSuite(
+  "kill -9 of the node at boundaries between its steps: the next one gets there, and data is intact",
+);
+
+/**
+ * The same of volumes that are used by a map. Kernels that give a connection up at the first refusal take a step of the
+ * fence away, or leave it, as they please.
+ */
+export const layerSuite = killSuite(
+  "kill -9 of the node at boundaries between its steps, with a device layer under each volume",
+  "multipath",
+);
+
+function killSuite(what: string, deviceLayer = ""): Suite {
+  return {
+    what,
+    limitMinutes: isLong ? wholeMinutes : drawnMinutes,
+    run: async (bench) => {
+      const minutes = isLong ? wholeMinutes : drawnMinutes;
+      const guest = await bench.guest({
+        memoryMiB: 2048,
+        disks: [{ name: "pool", sizeBytes: 8 * 2 ** 30 }],
+        limitSeconds: minutes * 60,
+      });
+      await guest.sh("mkfs.ext4 -q $disk && mkdir -p /srv && mount $disk /srv", {
+        env: { disk: guest.disk("pool") },
+      });
+      const size = isLong ? "whole" : "drawn";
+      const text = [size, `${bench.seed()}`, Deno.env.get("GUEST_ONLY") ?? "", deviceLayer];
+      await bench.inside(guest, new URL("kill_inside.ts", import.meta.url), text, minutes * 60);
+    },
+  };
+}

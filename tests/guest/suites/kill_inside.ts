@@ -1,5 +1,5 @@
-// Takes volumes through their lives while the node is killed: `whole|drawn SEED ONLY`, or `victim STATE` for the process that
-// is killed.
+// Takes volumes through their lives while the node is killed: `whole|drawn SEED ONLY LAYER`, or `victim STATE` for the
+// process that is killed. LAYER is empty, or what the StorageClass says of the device layer.
 
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../fakes/random.ts";
@@ -24,7 +24,7 @@ const parallel = 2;
 
 type Counted = ReadonlyMap<Operation, readonly Step[]>;
 
-async function main(whole: boolean, seed: number, only: RegExp): Promise<void> {
+async function main(whole: boolean, seed: number, only: RegExp, deviceLayer: string): Promise<void> {
   const folder = "/srv/kill";
   for (const name of ["images", "state", "state/volumes", "kubelet/staging", "kubelet/pods"]) {
     Deno.mkdirSync(`${folder}/${name}`, { recursive: true });
@@ -34,6 +34,7 @@ async function main(whole: boolean, seed: number, only: RegExp): Promise<void> {
     state: `${folder}/state`,
     kubelet: `${folder}/kubelet`,
     exporter: new NvmetExporter({ folder: "/sys/kernel/config/nvmet", address: "127.0.0.1" }),
+    parameters: deviceLayer === "" ? {} : { deviceLayer },
   };
   const victims = new Victims(location.state, parallel + 1);
   const random = new SeededRandom(seed);
@@ -60,10 +61,10 @@ async function main(whole: boolean, seed: number, only: RegExp): Promise<void> {
   await insideTest("nothing is left of all the volumes", async () => {
     const left = await sh(
       `grep ' ${folder}/' /proc/self/mountinfo; ls ${location.state}/volumes ${location.images} ${location.kubelet}/*/; ` +
-        "cat /sys/class/nvme/*/subsysnqn; :",
+        "cat /sys/class/nvme/*/subsysnqn; dmsetup ls | grep -v '^No devices found'; :",
     );
     assert.equal(left.replaceAll(/^.*:$|\n/gm, "").trim(), "");
-    return "no mount, connection, state file or folder";
+    return "no mount, map, connection, state file or folder";
   });
   await location.exporter.close();
 }
@@ -145,7 +146,7 @@ async function hanging(): Promise<string> {
   return await sh(
     `for task in /proc/[0-9]*/task/[0-9]*; do
        grep -q '^State:.D' $task/status 2>/dev/null && { tr '\\0' ' ' < $task/cmdline; echo; cat $task/stack; }
-     done; cat /sys/class/nvme/*/subsysnqn /sys/class/nvme/*/state 2>/dev/null; dmesg | tail -n 20; :`,
+     done; dmsetup table; dmsetup status; dmsetup info -c; cat /sys/class/nvme/*/subsysnqn /sys/class/nvme/*/state 2>/dev/null; dmesg | tail -n 20; :`,
   );
 }
 
@@ -171,4 +172,9 @@ function summary(stories: readonly LifeStory[], seconds: number): string {
 }
 
 if (Deno.args[0] === "victim") await serveVictim(Deno.args[1]!);
-else await main(Deno.args[0] === "whole", Number(Deno.args[1]), new RegExp(Deno.args[2] ?? ""));
+else {await main(
+    Deno.args[0] === "whole",
+    Number(Deno.args[1]),
+    new RegExp(Deno.args[2] ?? ""),
+    Deno.args[3] ?? "",
+  );}

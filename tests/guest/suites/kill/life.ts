@@ -200,5 +200,5 @@ function assertFormats(formats: number, kill: Kill, begun: readonly string[]): v
 
 /** A step without what differs between volumes and devices. */
 function shape(name: string): string {
-  return name.replaceAll(/\/[^ ,]*|nqn\.[^ ]*|[0-9]+/g, "…");
+  return name.replaceAll(/\/[^ ,]*|nqn\.[^ ]*|rds-csi-[^ ]*|RDSCSI-[^ ]*|[0-9]+/g, "…");
 }

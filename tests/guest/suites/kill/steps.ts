@@ -20,6 +20,7 @@ const changes: Readonly<Record<string, (args: readonly string[]) => boolean>> = 
   "resize2fs": always,
   "xfs_growfs": always,
   "blockdev": always,
+  "dmsetup": ([verb = ""]) => !["table", "status", "target-version"].includes(verb),
   "chmod": always,
   "losetup": always,
   "dd": (args) => args.some((word) => word.startsWith("of=")),

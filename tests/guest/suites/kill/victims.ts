@@ -31,6 +31,10 @@ export class Victims {
     this.#waiting.push(this.#start());
     const order = { call: formatCall(call), boundary, delayMs: boundary.fraction * childMs };
     const word = await victim.obey(order);
+    if (word?.word === "done") {
+      await victim.end();
+      throw new Error(`${call.method} took other steps and was not killed: ${JSON.stringify(word)}`);
+    }
     const { signal } = await victim.status;
     if (word?.word === "dying" && signal === "SIGKILL") return word.steps;
     throw new Error(`${call.method} was not killed: ${signal} ${JSON.stringify(word)}`);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Capability } from "../../../../src/volume/model/capabilities.ts";
 import { systemRandom } from "../../../../src/host/random.ts";
 import { type ExportAccess, newIdentity } from "../../../../src/simulator/model/exports.ts";
+import { findDevice, findMap } from "../../../../src/node/layer/maps.ts";
 import type { NvmetExporter } from "../../../../src/simulator/model/nvmet_exporter.ts";
 import { callContext, freshNode, type NodeCall, nqnPrefix } from "./node.ts";
 /** What is on a volume. */
@@ -26,6 +27,8 @@ export interface Place {
   readonly state: string;
   readonly kubelet: string;
   readonly exporter: NvmetExporter;
+  /** What the StorageClass says. */
+  readonly parameters: Readonly<Record<string, string>>;
 }
 
 /** A volume that the guest's own target exports, and the data that was written to it. */
@@ -91,11 +94,12 @@ export class Volume {
     const { id: volumeId, staging: stagingPath, target: targetPath, capability } = this;
     const publishContext = this.#publishContext;
     const mountFlags: readonly string[] = [];
+    const volumeContext = this.#location.parameters;
     switch (method) {
       case "stage":
         return {
           method,
-          request: { volumeId, stagingPath, capability, mountFlags, publishContext, volumeContext: {} },
+          request: { volumeId, stagingPath, capability, mountFlags, publishContext, volumeContext },
         };
       case "publish":
         return {
@@ -216,8 +220,10 @@ export class Volume {
     const files = await sh(
       `ls -d ${this.#location.state}/*/${this.id}* '${this.staging}'/* '${this.target}' 2> /dev/null || :`,
     );
+    const maps = await sh("dmsetup ls");
     return [
       ...mounts.map((line) => `mount: ${line}`),
+      ...maps.split("\n").filter((line) => line.startsWith(`rds-csi-${this.id}\t`)),
       ...connections.split("\n").filter((nqn) => nqn.includes(`:${this.id}:`)),
       ...files.split("\n").filter((path) => path !== ""),
     ];
@@ -241,8 +247,11 @@ export class Volume {
   /** Where its content is at hand once it is staged. */
   async #stagedAt(): Promise<string> {
     if (this.kind !== "block") return this.staging;
-    const found = await freshNode(this.#location.state).deps.connector.find(this.nqn, callContext());
+    const { deps } = freshNode(this.#location.state);
+    const found = await findDevice(deps, this.nqn, callContext());
     if (found === undefined) throw new Error(`${this.id} is not connected`);
+    const hasMap = await findMap(deps, this.nqn) !== undefined;
+    assert.equal(hasMap, "deviceLayer" in this.#location.parameters, `whether ${this.id} has a map`);
     return found.path;
   }
 
