@@ -22,6 +22,7 @@ export ALLOW_FOLDERS ?=
 export REPOSITORY ?=
 export PLAIN_HTTP ?=
 export RELEASE_SIGNING_KEY ?=
+export PROJECT_URL ?=
 # Another platform to compile for, such as aarch64-unknown-linux-gnu.
 export COMPILE_TARGET ?=
 

@@ -22,14 +22,16 @@ export interface ChartValues {
   readonly sets?: readonly string[];
   /** Groups and versions that the cluster knows beside those of Kubernetes itself. */
   readonly apiVersions?: readonly string[];
+  /** The one template to render, as of Helm's --show-only. */
+  readonly only?: string;
 }
 
 /** Renders the chart, or tells why Helm refuses the values. */
-export function render({ values, sets, apiVersions }: ChartValues): Rendered {
+export function render({ values, sets, apiVersions, only }: ChartValues): Rendered {
   const file = Deno.makeTempFileSync({ prefix: "rds-csi-test-", suffix: ".json" });
   try {
     Deno.writeTextFileSync(file, JSON.stringify(values ?? { router: { address: "10.0.0.1" } }));
-    return renderChart(helm!, [file], sets, apiVersions);
+    return renderChart(helm!, [file], sets, apiVersions, only);
   } finally {
     Deno.removeSync(file);
   }

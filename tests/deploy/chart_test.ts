@@ -397,3 +397,83 @@ chartTest("the full rendering's node has the usual sidecars, and its controller 
   assert.deepEqual([cluster?.migrationPairs, metricsAddress?.port], ["kubevirt", 9000]);
   assert.deepEqual(backends.map(({ settings }) => settings.backend), ["rack-a", "rack-b"]);
 });
+
+chartTest(
+  "helm test runs a pod without privileges that writes to a volume of a class with a file system",
+  () => {
+    const pod = (...sets: string[]): Pod => {
+      const { success, yaml, complaint } = render({ sets, only: "templates/tests/volume.yaml" });
+      assert.ok(success, complaint);
+      return only<Pod>(parseObjects(yaml), "Pod");
+    };
+    const { metadata, spec } = pod();
+    assert.equal(metadata.annotations?.["helm.sh/hook"], "test");
+    assert.deepEqual(
+      spec.volumes.map(({ ephemeral }) => ephemeral.volumeClaimTemplate.spec.storageClassName),
+      [
+        "rds-ext4",
+      ],
+    );
+    assert.deepEqual(spec.containers.map(({ image }) => image), ["busybox:1.37"]);
+    for (const { securityContext } of spec.containers) {
+      assert.equal(
+        securityContext.allowPrivilegeEscalation,
+        false,
+      );
+    }
+    const other = pod("test.storageClass=mine", "test.image=registry.example.net/busybox:1").spec;
+    assert.equal(other.volumes[0]?.ephemeral.volumeClaimTemplate.spec.storageClassName, "mine");
+    assert.equal(other.containers[0]?.image, "registry.example.net/busybox:1");
+    // A pod with this claim would wait for ever: nothing mounts a raw block volume.
+    const { success } = render({
+      values: { router: { address: "10.0.0.1" }, storageClasses: [{ name: "raw" }] },
+      only: "templates/tests/volume.yaml",
+    });
+    assert.equal(success, false, "there is no pod, which Helm reports");
+  },
+);
+
+/** The pod of `helm test`, as far as it is looked at. */
+interface Pod extends KubernetesObject {
+  readonly spec: {
+    readonly containers: readonly Pick<Container, "image" | "securityContext">[];
+    readonly volumes: readonly {
+      readonly ephemeral: {
+        readonly volumeClaimTemplate: { readonly spec: { readonly storageClassName: string } };
+      };
+    }[];
+  };
+}
+
+chartTest(
+  "the chart installs more objects, with Helm's templates in them, and keeps the driver off nodes",
+  () => {
+    const noRouter = {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: "no-router", operator: "DoesNotExist" }] }],
+        },
+      },
+    };
+    const objects = rendered({
+      values: {
+        router: { address: "10.0.0.1" },
+        node: { affinity: noRouter },
+        extraObjects: [{
+          apiVersion: "v1",
+          kind: "ConfigMap",
+          metadata: { name: "{{ .Release.Name }}-mine", namespace: "{{ .Release.Namespace }}" },
+        }],
+      },
+    });
+    assert.equal(only<KubernetesObject>(objects, "ConfigMap", "rds-csi-mine").metadata.namespace, "rds-csi");
+    const { affinity } = only<Workload>(objects, "DaemonSet").spec.template.spec;
+    assert.deepEqual(affinity, noRouter);
+  },
+);
+
+Deno.test("every value has a description in the chart's README", () => {
+  const rows = readProjectFile("deploy/chart/README.md").split("\n").filter((line) => /^\| [a-z]/.test(line));
+  assert.ok(rows.length > 90, `${rows.length} rows`);
+  assert.deepEqual(rows.filter((row) => !/\S.* \|$/.test(row.split(" | ").slice(3).join(" | "))), []);
+});

@@ -39,6 +39,7 @@ export interface PodSpec {
   readonly automountServiceAccountToken?: boolean;
   readonly tolerations?: readonly Readonly<Record<string, unknown>>[];
   readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly affinity?: Readonly<Record<string, unknown>>;
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;
   readonly securityContext?: Readonly<Record<string, unknown>>;

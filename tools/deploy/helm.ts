@@ -8,8 +8,31 @@ const KUBE_VERSION = "1.33.0";
 
 /** Path of a Helm that can render the chart; undefined when there is none. */
 export function findHelm(): string | undefined {
-  const { stdout } = new Deno.Command(join(ROOT, "tools/get-helm.sh"), { stdin: "null" }).outputSync();
+  return findTool([]);
+}
+
+function findTool(args: string[]): string | undefined {
+  const { stdout } = new Deno.Command(join(ROOT, "tools/get-helm.sh"), { args, stdin: "null" }).outputSync();
   return new TextDecoder().decode(stdout).trim() || undefined;
+}
+
+/**
+ * The chart's README, which helm-docs makes of the comments in values.yaml; undefined when helm-docs is not here.
+ *
+ * @throws {Error} when helm-docs fails
+ */
+export function chartReadme(): string | undefined {
+  const helmDocs = findTool(["--docs"]);
+  if (helmDocs === undefined) return undefined;
+  const { success, stdout, stderr } = new Deno.Command(helmDocs, {
+    args: ["--chart-search-root=deploy", "--dry-run"],
+    cwd: ROOT,
+    stdin: "null",
+  }).outputSync();
+  const text = new TextDecoder().decode(stdout);
+  // It passes over a chart that it cannot read, and ends well.
+  if (!success || text === "") throw new Error(new TextDecoder().decode(stderr).trimEnd());
+  return text;
 }
 
 /** What rendering came to. */
@@ -25,16 +48,19 @@ export interface Rendered {
  * @param values files of values; a later one wins
  * @param sets single values, as of Helm's --set
  * @param apiVersions groups and versions that the cluster knows beside those of Kubernetes itself
+ * @param only the one template to render, as of Helm's --show-only; by default all but the pod of `helm test`
  */
 export function renderChart(
   helm: string,
   values: readonly string[],
   sets: readonly string[] = [],
   apiVersions: readonly string[] = [],
+  only?: string,
 ): Rendered {
   const { success, stdout, stderr } = new Deno.Command(helm, {
     args: [
       ...["template", "rds-csi", "deploy/chart", "--namespace", "rds-csi", "--kube-version", KUBE_VERSION],
+      ...only === undefined ? ["--skip-tests"] : ["--show-only", only],
       ...values.flatMap((file) => ["--values", file]),
       ...sets.flatMap((set) => ["--set", set]),
       ...apiVersions.flatMap((each) => ["--api-versions", each]),

@@ -14,6 +14,7 @@ import { commitOf, secondsOf } from "../commit.ts";
 import { architectures } from "../image/root.ts";
 import { writeImages } from "../image/images.ts";
 import { complain, print } from "../print.ts";
+import { packChart } from "./chart.ts";
 import { type Licensed, noticesOf, packagesIn, readLicense } from "./licenses.ts";
 import { billOfMaterials, type Lock, type Released } from "./sbom.ts";
 
@@ -49,7 +50,7 @@ async function main(): Promise<void> {
   }
   await Deno.writeTextFile(name(".cdx.json"), billOfMaterials(released));
   await Deno.copyFile(join(ROOT, "deploy/manifests/rds-csi.yaml"), name(".manifests.yaml"));
-  await packChart(name(".chart.tgz"), released.seconds);
+  await packChart(name(".chart.tgz"), released.seconds, Deno.env.get("PROJECT_URL"));
   await writeSums(out);
   await signSums(out, Deno.env.get("RELEASE_SIGNING_KEY"));
   await report(out);
@@ -97,14 +98,6 @@ async function compilingDeno(): Promise<string> {
   const found = /^deno (\S+)/.exec(text)?.[1];
   if (found === undefined) throw new Error(`The compiling Deno does not say its version: ${text}`);
   return found;
-}
-
-/** As `helm package` does it, but the same each time: that notes the time of packing. */
-async function packChart(file: string, seconds: number): Promise<void> {
-  const script =
-    'tar --create --sort=name --mtime="@$2" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX ' +
-    '--transform="s,^chart,rds-csi," --directory=deploy chart | gzip --no-name --best >"$1"';
-  await outputOf("/bin/bash", ["-o", "pipefail", "-c", script, "bash", file, String(seconds)]);
 }
 
 /** As `sha256sum --check` reads them. */

@@ -1,0 +1,29 @@
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Longest that packing may take. */
+const LIMIT_MS = 60_000;
+
+/**
+ * Packs the chart as `helm package` does it, but the same each time: that notes the time of packing.
+ *
+ * @param url where the project lives, as the chart's home and source
+ * @throws {TypeError} when that is no URL
+ */
+export async function packChart(file: string, seconds: number, url = ""): Promise<void> {
+  const home = url && new URL(url).href;
+  const about = home && `home: ${home}\nsources: [${home}]\n`;
+  const script =
+    'folder=$(mktemp -d); trap \'rm -r "$folder"\' EXIT; cp -r deploy/chart "$folder/rds-csi"; ' +
+    'printf %s "$3" >>"$folder/rds-csi/Chart.yaml"; ' +
+    'tar --create --sort=name --mtime="@$2" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX ' +
+    '--directory="$folder" rds-csi | gzip --no-name --best >"$1"';
+  const { success, stderr } = await new Deno.Command("/bin/bash", {
+    args: ["-eo", "pipefail", "-c", script, "bash", file, String(seconds), about],
+    cwd: ROOT,
+    stdin: "null",
+    signal: AbortSignal.timeout(LIMIT_MS),
+  }).output();
+  if (!success) throw new Error(`The chart cannot be packed: ${new TextDecoder().decode(stderr)}`);
+}
