@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
+import { openTelemetry } from "../src/cli/serve/telemetry.ts";
 import { systemClock } from "../src/host/clock.ts";
 import { dial } from "../src/csi/server/client.ts";
 import { loadCsi } from "../src/csi/server/proto.ts";
+import { createLogger } from "../src/telemetry/log.ts";
 import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 import { metricTables } from "../tools/metric_tables.ts";
 import { eventually } from "./support/cluster_stack.ts";
@@ -254,3 +256,31 @@ Deno.test("a node under its permissions serves every metric of a node, also once
 function textOf(response: Response): Promise<string> {
   return response.text();
 }
+
+Deno.test("a node that can reach no volume is alive and not ready, and says why", async () => {
+  const facts = {
+    driverName: "rds.csi.srvlab.io",
+    version: "1",
+    roles: ["node" as const],
+    nodeId: "node-1",
+    routers: {},
+  };
+  const telemetry = openTelemetry({ hostname: "127.0.0.1", port: 0 }, facts, systemClock);
+  let obstacle: string | undefined = "the module nvme_tcp is not loaded";
+  telemetry.serve(createLogger({ clock: systemClock, sink: () => {} }), {
+    isInPlace: () => Promise.resolve(true),
+    hasAnswered: () => true,
+    obstacle: () => Promise.resolve(obstacle),
+    askAgain: () => 0,
+  });
+  try {
+    const ask = async (path: string) => await (await fetch(`${telemetry.url}${path}`)).text();
+    assert.equal(await ask("/readyz"), "the module nvme_tcp is not loaded\n");
+    assert.match(await ask("/"), /the module nvme_tcp is not loaded/);
+    assert.equal(await ask("/healthz"), "ok\n");
+    obstacle = undefined;
+    assert.equal(await ask("/readyz"), "ok\n");
+  } finally {
+    await telemetry.close();
+  }
+});

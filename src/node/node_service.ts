@@ -1,4 +1,5 @@
-import { VolumeError } from "../volume/errors.ts";
+import { runLimited } from "../async/deadline.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import { assertNodeId } from "../volume/model/ids.ts";
 import type { VolumeHealth } from "../volume/model/health.ts";
 import type { CallContext } from "../volume/ports/system.ts";
@@ -25,6 +26,9 @@ interface NodeInfo {
   /** Where it is; empty where nothing is told of that. */
   readonly topology: Readonly<Record<string, string>>;
 }
+
+/** How long the kernel may take to load a transport, in milliseconds. */
+const obstacleMs = 10_000;
 
 /**
  * A node's whole work on volumes. Everything is read from the kernel and the state files; all that is kept is an answer
@@ -55,6 +59,16 @@ export class NodeService {
     for (const { volumeId, staged } of await new StagingStore(this.#deps).all()) {
       this.#deps.events.occurred({ kind: "staged", volumeId, staged });
     }
+  }
+
+  /**
+   * Why this node can reach no volume right now, with what a person does about it; undefined when nothing stands in the
+   * way, as when the kernel has just loaded the transport.
+   */
+  async obstacle(): Promise<string | undefined> {
+    const { clock, connector } = this.#deps;
+    const limit = { name: "obstacle", timeoutMs: obstacleMs, signal: new AbortController().signal };
+    return await runLimited(clock, limit, (context) => connector.obstacle(context)).catch(messageOf);
   }
 
   /** See {@linkcode stageVolume}. */

@@ -132,6 +132,7 @@ export class ControllerMetrics implements ControllerEvents {
       case "out-of-space":
       case "health":
       case "older-epoch":
+      case "node-without-driver":
         // Counted as answers of calls, told as events, or both.
         return;
     }

@@ -65,6 +65,8 @@ export interface OpenNode {
   readonly methods: MethodsOf<NodeRpcs>;
   /** The locks that its calls have to take. */
   readonly locks: VolumeLocks;
+  /** Why this node can reach no volume right now, such as a kernel without the transport; undefined when it can. */
+  obstacle(): Promise<string | undefined>;
   /** Begins to look for fenced volumes, beside the calls; nothing waits for it. */
   start(): void;
   /** Ends that. */
@@ -111,6 +113,7 @@ export async function openNode(
   return {
     methods: nodeMethods(service),
     locks,
+    obstacle: () => service.obstacle(),
     start: () => {
       watch.start();
       layerWatch.start();

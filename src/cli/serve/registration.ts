@@ -13,6 +13,8 @@ export interface RegistrationAdapters {
   readonly log: Logger;
   readonly events: RegistrationEvents;
   readonly observe: (record: CallRecord) => void;
+  /** Why the driver must not be registered yet; undefined when it may be. */
+  readonly obstacle: () => Promise<string | undefined>;
 }
 
 /** What keeps a driver registered with the kubelet once it is started. */

@@ -124,9 +124,10 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   telemetry.serve(log, {
     isInPlace: () => server.isInPlace(),
     hasAnswered: () => isWaiting(roles) || (router?.isIn ?? true),
+    obstacle: () => roles.node?.obstacle() ?? Promise.resolve(undefined),
     askAgain: () => isWaiting(roles) ? 0 : router?.askAgain(clock, over.signal) ?? 0,
   });
-  const registration = await register(config, adapters, log, telemetry);
+  const registration = await register(config, adapters, log, telemetry, roles.node);
   const { lead } = roles.controller ?? {};
   void lead?.lost.then((reason) => log.error("this controller has lost the lead, and ends", { reason }));
   return {
@@ -177,6 +178,7 @@ async function register(
   adapters: DriverAdapters,
   log: Logger,
   telemetry: Telemetry,
+  node: OpenNode | undefined,
 ): Promise<RegistrationKeeper | undefined> {
   if (config.registration === undefined) return undefined;
   const { openRegistration } = await import("./registration.ts");
@@ -185,6 +187,7 @@ async function register(
     log,
     events: telemetry.registrationEvents(),
     observe: (record) => telemetry.observe(record),
+    obstacle: () => node?.obstacle() ?? Promise.resolve(undefined),
   });
   keeper.start();
   return keeper;

@@ -23,6 +23,8 @@ export interface SignsOfLife {
   isInPlace(): Promise<boolean>;
   /** Whether what the driver needs has answered since it started; always, where it needs nothing. */
   hasAnswered(): boolean;
+  /** Why the driver can do nothing on this node, for people; undefined when it can. */
+  obstacle(): Promise<string | undefined>;
   /**
    * Has what the driver needs asked once more, and waits for no answer. Returns for how many milliseconds what was asked has
    * not been answered.
@@ -181,7 +183,7 @@ class ServedTelemetry implements Telemetry {
     const waitedMs = signs.askAgain();
     if (this.#board.routersAway !== undefined) return this.#board.routersAway;
     if (waitedMs >= silentMs) return `the router has not answered for ${Math.floor(waitedMs / 1000)} s`;
-    return await this.#failure(signs);
+    return await signs.obstacle() ?? await this.#failure(signs);
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { ReconciledCluster } from "../../volume/ports/cluster_view.ts";
+import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
@@ -33,6 +33,8 @@ export class ReconcileLoop {
   readonly #reconciler: Reconciler;
   /** What was told of each volume that is not well. */
   #unwell: ReadonlyMap<string, string> = new Map();
+  /** Volumes that wait for a node without the driver, by volume and node: in how many rounds each was seen. */
+  #waiting: ReadonlyMap<string, number> = new Map();
   #count = 0;
   #complaint: string | undefined;
 
@@ -81,6 +83,7 @@ export class ReconcileLoop {
     const attachments = await this.#cluster.allAttachments(context);
     this.#deps.projection.showAll(reading.turn, reading.volumes);
     for (const volume of reading.volumes) this.#reportOverdue(volume);
+    this.#reportWaiting(attachments);
     await this.#reconciler.pass(reading, attachments, context);
   }
 
@@ -89,6 +92,19 @@ export class ReconcileLoop {
     if (volume.record.holders.length < 2) return;
     const overdue = overdueMigration(volume, this.#migrationTimeout(volume.stored.id), clock.now());
     if (overdue !== undefined) events.occurred({ kind: "migration-overdue", ...overdue });
+  }
+
+  /** In the second round that sees it, once: the attacher needs a moment to note whom it attaches to. */
+  #reportWaiting(attachments: readonly ClusterAttachment[]): void {
+    const waiting = new Map<string, number>();
+    for (const { volumeId, nodeName, nodeId, attached, deleting } of attachments) {
+      if (volumeId === undefined || nodeId !== undefined || attached || deleting) continue;
+      const key = `${volumeId} ${nodeName}`;
+      const rounds = (this.#waiting.get(key) ?? 0) + 1;
+      waiting.set(key, rounds);
+      if (rounds === 2) this.#deps.events.occurred({ kind: "node-without-driver", volumeId, nodeName });
+    }
+    this.#waiting = waiting;
   }
 
   /** In seconds. One volume whose context cannot be used must not keep the round from all others. */

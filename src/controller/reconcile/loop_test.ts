@@ -148,7 +148,7 @@ Deno.test("one that is wanted again in the last moment stays", async () => {
   const { cluster, disk, events, run } = scene();
   // A round has just found it unwanted for long enough, and asks once more.
   cluster.onAsked = (asked) => {
-    if (asked === 12) cluster.attach("pvc-1", "node-1", { attached: false });
+    if (asked === 12) cluster.attach("pvc-1", "node-1", { attached: false, nodeId: "node-1" });
   };
   await run(2 * graceMs);
   assert.ok(cluster.asked > 12);
@@ -308,4 +308,26 @@ Deno.test("a volume that was withdrawn can be published anew, under another NQN"
   await publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext());
   assert.equal(disk().exported, true);
   assert.notEqual(disk().exportNqn, before);
+});
+
+Deno.test("a volume that waits for a node without the driver is reported once, and not while it is attached", async () => {
+  const { cluster, events, run } = scene();
+  cluster.attach("pvc-1", "node-1");
+  cluster.attach("pvc-2", "node-2", { attached: false });
+  cluster.attach("pvc-3", "node-3", { attached: false, nodeId: "node-3" });
+  cluster.attach("pvc-4", "node-4", { attached: false, deleting: true });
+  await run(5 * 60_000);
+  assert.deepEqual(events.filter(({ kind }) => kind === "node-without-driver"), [
+    { kind: "node-without-driver", volumeId: "pvc-2", nodeName: "node-2" },
+  ]);
+});
+
+Deno.test("a volume that the attacher is just about to attach is not reported", async () => {
+  const { cluster, kinds, run } = scene();
+  cluster.onAsked = (asked) => {
+    cluster.list = [];
+    if (asked === 1) cluster.attach("pvc-2", "node-2", { attached: false });
+  };
+  await run(5 * 60_000);
+  assert.ok(!kinds().includes("node-without-driver"));
 });

@@ -1,4 +1,5 @@
 import type { Logger } from "../../telemetry/log.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ServedRegistration } from "./registration.ts";
 
@@ -15,6 +16,8 @@ export interface RegistrationKeeperOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: RegistrationEvents;
+  /** Why the driver could do nothing for the kubelet's pods right now, for people; undefined when it could. */
+  obstacle?(): Promise<string | undefined>;
   /** Puts the registration service where the kubelet looks. */
   serve(notified: (failure: string | undefined) => void): Promise<ServedRegistration>;
 }
@@ -82,6 +85,9 @@ export class RegistrationKeeper {
     }
     if (this.#retryAtMs !== undefined && clock.monotonicMs() >= this.#retryAtMs) await this.#withdraw();
     if (this.#served !== undefined || this.#stopping.signal.aborted) return;
+    // Pods would come to a node that can only let them hang.
+    const obstacle = await this.#options.obstacle?.();
+    if (obstacle !== undefined) throw new VolumeError("precondition", obstacle);
     this.#served = await this.#options.serve((failure) => this.#notified(failure));
     log.info("offering the driver to the kubelet");
   }

@@ -14,6 +14,8 @@ class Scene {
   there: number | undefined;
   /** Why none can be placed. */
   obstacle: string | undefined;
+  /** Why the driver could do nothing. */
+  useless: string | undefined;
   report: (failure: string | undefined) => void = () => {};
   #served = 0;
 
@@ -25,6 +27,7 @@ class Scene {
         notified: (outcome) => void this.events.push(outcome),
         lost: () => void this.events.push("lost"),
       },
+      obstacle: () => Promise.resolve(this.useless),
       serve: (notified) => this.#serve(notified),
     });
   }
@@ -148,4 +151,18 @@ Deno.test("RegistrationKeeper stops although the socket could never be placed", 
   await scene.keeper.stop();
   assert.deepEqual(scene.events, []);
   assert.equal(scene.clock.waiting, 0);
+});
+
+Deno.test("RegistrationKeeper offers no driver that can do nothing, says why once, and offers it when it can", async () => {
+  const scene = new Scene();
+  scene.useless = "the module nvme_tcp is not loaded";
+  scene.keeper.start();
+  assert.deepEqual(await scene.after(20 * checkEveryMs), []);
+  assert.deepEqual(scene.complaints(), ["the module nvme_tcp is not loaded"]);
+  scene.useless = undefined;
+  assert.deepEqual(await scene.after(checkEveryMs), ["served 1"]);
+  // Volumes are in use by then: what is offered stays so.
+  scene.useless = "gone again";
+  assert.deepEqual(await scene.after(20 * checkEveryMs), []);
+  await scene.keeper.stop();
 });

@@ -26,7 +26,7 @@ export const nodeCapabilities = [
 export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
   return {
     NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
-    NodeGetInfo: method({ changing: false, handler: () => Promise.resolve(info(service)) }),
+    NodeGetInfo: method({ changing: false, handler: () => info(service) }),
     NodeStageVolume: method({
       changing: true,
       lockKey: (request: Request<"NodeStageVolume">) => [request.volumeId, request.stagingTargetPath],
@@ -67,7 +67,12 @@ function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
   return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
-function info(service: NodeService): ResponseOf<NodeRpcs, "NodeGetInfo"> {
+/** Whoever registers the driver asks this first, and tries again: a node that cannot connect must get no pods. */
+async function info(service: NodeService): Promise<ResponseOf<NodeRpcs, "NodeGetInfo">> {
+  const obstacle = await service.obstacle();
+  if (obstacle !== undefined) {
+    throw new VolumeError("precondition", `Cannot register this node as it can reach no volume: ${obstacle}`);
+  }
   const { nodeId, maxVolumesPerNode, topology } = service.info();
   const isPlaced = Object.keys(topology).length > 0;
   return {

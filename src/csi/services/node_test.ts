@@ -10,6 +10,7 @@ import {
   targetPath,
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import { NodeService } from "../../node/node_service.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { VolumeCapability } from "../generated/csi.ts";
@@ -159,6 +160,14 @@ Deno.test("NodeGetStorageHealth reports what stands in the way of all volumes", 
     backendHealth: [{ status: "STORAGE_UNREACHABLE", reason: "TransportMissing", message }],
   });
   assert.deepEqual(await invoke(new FakeNode(), "NodeGetStorageHealth"), { backendHealth: [] });
+});
+
+Deno.test("NodeGetInfo is refused while this node can reach no volume, so that nobody registers it", async () => {
+  const node = new FakeNode();
+  node.obstacle = "no transport";
+  await assert.rejects(invoke(node, "NodeGetInfo"), refusal("precondition", /no volume: no transport$/));
+  node.obstacle = undefined;
+  assert.equal((await invoke(node, "NodeGetInfo") as { nodeId: string }).nodeId, "node-1");
 });
 
 Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {

@@ -18,7 +18,7 @@ import { discover } from "../discover.ts";
 import type { Resolve } from "./addresses.ts";
 import { ConnectAttempt } from "./connect_attempt.ts";
 import { NvmeTool } from "./nvme_tool.ts";
-import { missingFabrics } from "./refused_connect.ts";
+import { missingFabrics, missingTransport, transportAdvice } from "./refused_connect.ts";
 import { isGone, readControllers, readDevice, readDevices, readLiveNqns, readNqns } from "./sysfs.ts";
 
 /** Whom warnings go to. */
@@ -63,9 +63,13 @@ export class KernelConnector implements Connector {
     this.#tool = new NvmeTool(options);
   }
 
-  // deno-lint-ignore require-await -- the interface is asynchronous, /dev is not
-  async obstacle(): Promise<string | undefined> {
-    return missingFabrics(this.#options.files);
+  async obstacle(context: CallContext): Promise<string | undefined> {
+    const { files } = this.#options;
+    if (missingTransport(files) !== undefined && missingFabrics(files) === undefined) {
+      await this.#tool.loadTransport(context);
+    }
+    const missing = missingTransport(files);
+    return missing && `${missing}; ${transportAdvice}`;
   }
 
   async connect(target: Target, context: CallContext): Promise<void> {

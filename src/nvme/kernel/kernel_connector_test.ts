@@ -453,3 +453,24 @@ Deno.test("rescan() asks live controllers only, and throws unavailable when ther
   deps.set(deps.controllers[0]!, "connecting");
   await assert.rejects(deps.connector.rescan(nqn, deps.call), refusal("unavailable", RegExp(lost.name)));
 });
+
+Deno.test("obstacle() has the kernel load the transport, and says what to do where it does not", async () => {
+  const deps = new Deps();
+  const { folders, nodes } = deps.files;
+  const obstacle = () => deps.connector.obstacle(deps.call);
+  assert.equal(await obstacle(), undefined);
+  assert.deepEqual(deps.processes.lines, [], "what is there need not be loaded");
+  folders.delete("/sys/module/nvme_tcp");
+  assert.match(await obstacle() ?? "", /^the module nvme_tcp is not loaded; the host has to load .*modprobe/);
+  deps.script = ({ options: { input } }) => {
+    assert.equal(input, "transport=tcp,nqn=nqn.2014-08.org.nvmexpress.discovery");
+    folders.set("/sys/module/nvme_tcp", []);
+    return { code: 1, stderr: "dd: error writing '/dev/nvme-fabrics': Invalid argument" };
+  };
+  assert.equal(await obstacle(), undefined);
+  assert.equal(deps.processes.lines.length, 2);
+  folders.delete("/sys/module/nvme_tcp");
+  nodes.delete("/dev/nvme-fabrics");
+  assert.match(await obstacle() ?? "", /^there is no \/dev\/nvme-fabrics; /);
+  assert.equal(deps.processes.lines.length, 2, "there is nothing to write to");
+});

@@ -64,6 +64,20 @@ export class NvmeTool {
     return await this.#run(this.#connecting, "dd", options, context);
   }
 
+  /**
+   * Has the kernel load the transport, as a connect does (`nvmf_create_ctrl` in drivers/nvme/host/fabrics.c). It always
+   * refuses what it is asked, which names no address.
+   */
+  async loadTransport(context: CallContext): Promise<void> {
+    const options = {
+      args: writingTo("/dev/nvme-fabrics"),
+      subject: "the module nvme_tcp",
+      input: "transport=tcp,nqn=nqn.2014-08.org.nvmexpress.discovery",
+      timeoutMs: connectMs,
+    };
+    await this.#run(this.#connecting, "dd", options, context);
+  }
+
   /** Removes every controller of a subsystem; waits for that in the kernel. Answers the first failure, if there is one. */
   async disconnect(nqn: string, context: CallContext): Promise<ToolResult> {
     const controllers = readControllers(this.#adapters.files, nqn);

@@ -24,9 +24,7 @@ export function connectFailure(
   if (missing !== undefined) {
     return new VolumeError(
       "precondition",
-      `Cannot connect as this node's kernel cannot do NVMe/TCP: ${missing}: ${facts}; the host has to load the module: ` +
-        "`modprobe nvme-tcp` and a line `nvme-tcp` in /etc/modules-load.d/, or on Talos Linux `nvme_tcp` in " +
-        "machine.kernel.modules",
+      `Cannot connect as this node's kernel cannot do NVMe/TCP: ${missing}: ${facts}; ${transportAdvice}`,
     );
   }
   const said = result.stderr + result.stdout;
@@ -36,6 +34,11 @@ export function connectFailure(
     `Cannot connect as ${reason}: ${facts}${advice === "" ? "" : `; ${advice}`}`,
   );
 }
+
+/** What a person does about a kernel without NVMe/TCP. */
+export const transportAdvice =
+  "the host has to load the module: `modprobe nvme-tcp` and a line `nvme-tcp` in /etc/modules-load.d/, or on Talos " +
+  "Linux `nvme_tcp` in machine.kernel.modules";
 
 /** Says that there is nothing to connect through; undefined when there is: the kernel loads the transport when asked. */
 export function missingFabrics(files: KernelFiles): string | undefined {

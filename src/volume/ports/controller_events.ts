@@ -33,6 +33,8 @@ export type ReportedEvent =
     readonly nodeId: string;
     readonly message: string;
   }
+  /** A volume waits for a node that has not registered the driver, so that nobody can attach it there. */
+  | { readonly kind: "node-without-driver"; readonly volumeId: string; readonly nodeName: string }
   /** The pool has no room for a volume: a new one, of which only the claim is there, one that is to grow, or a snapshot. */
   | { readonly kind: "out-of-space"; readonly about: string | ClaimRef; readonly message: string }
   /** What is wrong with a volume is other than before; nothing, when it is well again. */

@@ -30,6 +30,12 @@ export function eventText(event: ReportedEvent): EventText {
       };
     case "attach-refused":
       return warning("AttachRefused", `Node ${event.nodeId} was refused: ${event.message}`);
+    case "node-without-driver":
+      return warning(
+        "NodeWithoutDriver",
+        `The volume waits for node ${event.nodeName}, which has not registered the driver. Its pod of the driver says why ` +
+          "in its log: often the host has not loaded nvme_tcp. Once that is mended the volume is attached by itself",
+      );
     case "out-of-space":
       return warning("OutOfSpace", event.message);
     case "health":

@@ -63,6 +63,12 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       /^No node holds the volume, .* left on/,
     ],
     [
+      { kind: "node-without-driver", volumeId: "v", nodeName: "n" },
+      "Warning",
+      "NodeWithoutDriver",
+      /waits for node n, .* nvme_tcp/,
+    ],
+    [
       { kind: "older-epoch", volumeId: "v", recorded: 3, known: 5, withdrawn: true },
       "Warning",
       "RouterLostState",
