@@ -20,6 +20,8 @@ async function scrape(url: string): Promise<string[]> {
   return withoutBackend(await response.text()).split("\n");
 }
 
+const local = { hostname: "127.0.0.1", port: 0 };
+
 const handled = (service: string, method: string, code: string) =>
   `grpc_server_handled_total{grpc_type="unary",grpc_service="csi.v1.${service}",grpc_method="${method}",` +
   `grpc_code="${code}"}`;
@@ -265,7 +267,7 @@ Deno.test("a node that can reach no volume is alive and not ready, and says why"
     nodeId: "node-1",
     routers: {},
   };
-  const telemetry = openTelemetry({ hostname: "127.0.0.1", port: 0 }, facts, systemClock);
+  const telemetry = openTelemetry({ metricsAddress: local, statusAddress: undefined }, facts, systemClock);
   let obstacle: string | undefined = "the module nvme_tcp is not loaded";
   telemetry.serve(createLogger({ clock: systemClock, sink: () => {} }), {
     isInPlace: () => Promise.resolve(true),
@@ -283,4 +285,47 @@ Deno.test("a node that can reach no volume is alive and not ready, and says why"
   } finally {
     await telemetry.close();
   }
+});
+
+Deno.test("a node shows its status page to its own machine, and to others only where it is told to", async () => {
+  const other = Object.values(Deno.networkInterfaces()).flat()
+    .find(({ family, address }) => family === "IPv4" && !address.startsWith("127."))?.address;
+  assert.ok(other, "this machine has an address that others reach");
+  const facts = (role: "controller" | "node") => ({
+    driverName: "d",
+    version: "1",
+    roles: [role],
+    routers: {},
+  });
+  const everywhere = { hostname: "0.0.0.0", port: 0 };
+  const signs = {
+    isInPlace: () => Promise.resolve(true),
+    hasAnswered: () => true,
+    obstacle: () => Promise.resolve(undefined),
+    askAgain: () => 0,
+  };
+  const ask = async (role: "controller" | "node", isServed: boolean) => {
+    const statusAddress = isServed ? { hostname: other, port: freePort() } : undefined;
+    const telemetry = openTelemetry({ metricsAddress: everywhere, statusAddress }, facts(role), systemClock);
+    telemetry.serve(createLogger({ clock: systemClock, sink: () => {} }), signs);
+    const at = (url: string, path: string) =>
+      fetch(`${url}${path}`).then((it) => (it.body?.cancel(), it.status));
+    const { port } = new URL(telemetry.url!);
+    try {
+      const [mine, theirs] = [`http://127.0.0.1:${port}`, `http://${other}:${port}`];
+      assert.deepEqual([await at(mine, "/metrics"), await at(theirs, "/metrics")], [200, 200]);
+      assert.deepEqual([await at(theirs, "/status.json"), await at(mine, "/status.json")], [
+        await at(theirs, "/"),
+        200,
+      ]);
+      const elsewhere = isServed ? await at(`http://${other}:${statusAddress!.port}`, "/") : undefined;
+      return [await at(mine, "/"), await at(theirs, "/"), elsewhere];
+    } finally {
+      await telemetry.close();
+    }
+  };
+  assert.deepEqual(await ask("node", false), [200, 403, undefined]);
+  assert.deepEqual(await ask("controller", false), [200, 200, undefined]);
+  assert.deepEqual(await ask("node", true), [200, 403, 200]);
+  assert.deepEqual(await ask("controller", true), [200, 403, 200]);
 });

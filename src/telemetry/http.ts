@@ -30,14 +30,25 @@ const ofThisMoment = {
   "referrer-policy": "no-referrer",
 };
 
+/** Who may read the status page. */
+export type StatusReaders = "everybody" | "this-machine";
+
 /**
  * Serves the status page at `/`, the same at `/status.json`, `/metrics`, `/healthz` and `/readyz`. Nothing can be changed
  * here: whoever is in the cluster can reach it.
  *
  * @throws {Error} when it cannot listen there
  */
-export function serveTelemetry({ hostname, port }: ListenAddress, pages: TelemetryPages): TelemetryServer {
-  const server = Deno.serve({ hostname, port, onListen() {} }, (request) => answer(request, pages));
+export function serveTelemetry(
+  { hostname, port }: ListenAddress,
+  pages: TelemetryPages,
+  readers: StatusReaders = "everybody",
+): TelemetryServer {
+  const server = Deno.serve(
+    { hostname, port, onListen() {} },
+    (request, { remoteAddr }) =>
+      answer(request, pages, readers === "everybody" || isLoopback(remoteAddr.hostname)),
+  );
   const { hostname: host, port: bound } = server.addr;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
@@ -45,11 +56,22 @@ export function serveTelemetry({ hostname, port }: ListenAddress, pages: Telemet
   };
 }
 
-async function answer(request: Request, pages: TelemetryPages): Promise<Response> {
+/** Also an IPv4 address as a socket for both families shows it. */
+function isLoopback(address: string): boolean {
+  return /^(?:::ffff:)?127\.|^::1$/.test(address);
+}
+
+async function answer(request: Request, pages: TelemetryPages, showsStatus: boolean): Promise<Response> {
   if (request.method !== "GET" && request.method !== "HEAD") {
     return new Response("only GET and HEAD\n", { status: 405, headers: { allow: "GET, HEAD" } });
   }
   const { pathname, searchParams } = new URL(request.url);
+  if (!showsStatus && (pathname === "/" || pathname === "/status.json")) {
+    return plain(
+      "the status page is shown to this machine only, unless --status-address says where else",
+      403,
+    );
+  }
   switch (pathname) {
     case "/":
       return await page(await pages.status(searchParams));

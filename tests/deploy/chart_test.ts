@@ -477,3 +477,24 @@ Deno.test("every value has a description in the chart's README", () => {
   assert.ok(rows.length > 90, `${rows.length} rows`);
   assert.deepEqual(rows.filter((row) => !/\S.* \|$/.test(row.split(" | ").slice(3).join(" | "))), []);
 });
+
+chartTest(
+  "a node whose metrics are for itself is probed where it listens, and others where Kubernetes knows them",
+  () => {
+    const probesOf = (...sets: string[]) => {
+      const { readinessProbe, livenessProbe, startupProbe, args, env } = driver("DaemonSet", ...sets);
+      const hosts = [readinessProbe, livenessProbe, startupProbe].map((probe) => probe?.httpGet.host);
+      const address = args.find((arg) => arg.startsWith("--metrics-address="));
+      return [address, hosts, env!.map(({ name }) => name).includes("HOST_IP")];
+    };
+    const mine = "127.0.0.1";
+    assert.deepEqual(probesOf(), ["--metrics-address=:9809", [undefined, undefined, undefined], false]);
+    assert.deepEqual(probesOf(`node.metricsAddress=${mine}`), [
+      `--metrics-address=${mine}:9809`,
+      [mine, mine, mine],
+      true,
+    ]);
+    const { success, yaml } = render({ sets: ["node.metricsAddress=$(HOST_IP)"] });
+    assert.ok(success && yaml.includes("--metrics-address=$(HOST_IP):9809") && !yaml.includes("host: "));
+  },
+);

@@ -30,7 +30,9 @@ export interface Container {
     readonly mountPropagation?: string;
   }[];
   readonly securityContext: Readonly<Record<string, unknown>>;
-  readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string; readonly port: string } };
+  readonly [probe: `${string}Probe`]: {
+    readonly httpGet: { readonly path: string; readonly port: string; readonly host?: string };
+  };
 }
 
 /** What a pod is made by. */

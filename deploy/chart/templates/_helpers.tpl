@@ -30,18 +30,26 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* Whether the process should be started anew, and whether it takes calls. `liveness` is the port that tells the first. */}}
+{{- /* Whether the process should be started anew, and whether it takes calls. `liveness` is the port that tells the first, `host` the address where it is not the pod's. */}}
 {{- define "rds-csi.probes" -}}
 startupProbe:
   httpGet:
     path: /healthz
     port: metrics
+    {{- with .host }}
+    host: {{ . }}
+    {{- end }}
   periodSeconds: 5
   failureThreshold: 24
 livenessProbe:
   httpGet:
     path: /healthz
     port: {{ .liveness }}
+    {{- if eq .liveness "metrics" }}
+    {{- with .host }}
+    host: {{ . }}
+    {{- end }}
+    {{- end }}
   periodSeconds: 15
   timeoutSeconds: 10
   failureThreshold: 4
@@ -49,6 +57,9 @@ readinessProbe:
   httpGet:
     path: /readyz
     port: metrics
+    {{- with .host }}
+    host: {{ . }}
+    {{- end }}
   periodSeconds: 10
   timeoutSeconds: 5
 {{- end }}

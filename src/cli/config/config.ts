@@ -73,6 +73,8 @@ export interface ServeConfig {
   readonly driverName: string;
   /** Where metrics are served; undefined for nowhere. */
   readonly metricsAddress: ListenAddress | undefined;
+  /** Where everybody may read the status page; undefined for where metrics are, as {@linkcode ServeConfig.node} says. */
+  readonly statusAddress: ListenAddress | undefined;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
   /** Whether a node's metrics show what the kernel counts of each volume's device. */
@@ -120,7 +122,8 @@ export function readServeConfig(
     ],
     endpoint: flags.text("endpoint"),
     driverName: readDriverName(flags),
-    metricsAddress: readMetricsAddress(flags),
+    metricsAddress: readListenAddress(flags, "metrics-address"),
+    statusAddress: readListenAddress(flags, "status-address"),
     logLevel: flags.text("log-level") as LogLevel,
     logFormat: flags.text("log-format") as LogFormat,
     volumeMetrics: flags.switch("volume-metrics"),
@@ -192,11 +195,14 @@ function readAudit(flags: FlagValues): AuditLoopSettings {
   };
 }
 
-function readMetricsAddress(flags: FlagValues): ListenAddress | undefined {
-  const text = flags.text("metrics-address");
+function readListenAddress(
+  flags: FlagValues,
+  flag: "metrics-address" | "status-address",
+): ListenAddress | undefined {
+  const text = flags.text(flag);
   const address = parseListenAddress(text);
   if (address === undefined && text !== "") {
-    flags.problem("metrics-address", text, "host:port, [IPv6]:port, :port, or nothing");
+    flags.problem(flag, text, "host:port, [IPv6]:port, :port, or nothing");
   }
   return address;
 }

@@ -81,7 +81,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
       fenceIntervalMs: 30_000,
       fenceSettleMs: 120_000,
     },
-    registration: undefined,
+    ...{ registration: undefined, statusAddress: undefined },
   });
 });
 

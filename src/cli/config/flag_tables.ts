@@ -228,6 +228,13 @@ export const serveFlags: FlagTable = {
       "Where to serve the status page at /, /status.json, /metrics, /healthz and /readyz over HTTP: host:port, [IPv6]:port, " +
       "or :port for every IPv4 address; empty for nowhere.",
   },
+  "status-address": {
+    form: "text",
+    fallback: "",
+    help:
+      "Where to serve the status page to whoever reaches it, in the form of --metrics-address. By default a controller " +
+      "serves it there, and so does a node, but only to its own machine.",
+  },
   "driver-name": { form: "text", fallback: "rds.csi.srvlab.io", help: "Name of the CSI driver." },
   "register": {
     form: "switch",

@@ -104,7 +104,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   const { clock, sink, threshold = new LogThreshold(config.logLevel) } = adapters;
   const log = createLogger({ clock, sink, level: threshold, format: config.logFormat });
   for (const warning of config.warnings) log.warn(warning);
-  const telemetry = openTelemetry(config.metricsAddress, factsOf(config), adapters.clock);
+  const telemetry = openTelemetry(config, factsOf(config), adapters.clock);
   const roles = await openRoles(config, adapters, log, telemetry);
   const router = roles.controller && new FirstAnswer(roles.controller.ready);
   const over = new AbortController();

@@ -3,7 +3,14 @@ import type { RegistrationEvents } from "../../csi/server/registration_keeper.ts
 import { wireStatus } from "../../csi/server/grpc_status.ts";
 import { ControllerMetrics, showsLeader } from "../../telemetry/controller_metrics.ts";
 import { declareProcessMetrics, GrpcMetrics } from "../../telemetry/driver_metrics.ts";
-import { type ListenAddress, serveTelemetry, type TelemetryServer } from "../../telemetry/http.ts";
+import {
+  type ListenAddress,
+  serveTelemetry,
+  type StatusReaders,
+  type TelemetryPages,
+  type TelemetryServer,
+} from "../../telemetry/http.ts";
+import type { ServeConfig } from "../config/config.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { MetricRegistry } from "../../telemetry/metrics.ts";
 import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
@@ -59,13 +66,14 @@ export interface Telemetry {
   close(): Promise<void>;
 }
 
+/** Where a driver tells of itself; undefined for nowhere. */
+export type TelemetryAddresses = Pick<ServeConfig, "metricsAddress" | "statusAddress">;
+
 /** Counts nothing where there is no address to tell it at. */
-export function openTelemetry(
-  address: ListenAddress | undefined,
-  facts: DriverFacts,
-  clock: Clock,
-): Telemetry {
-  return address === undefined ? unreported : new ServedTelemetry(address, facts, clock);
+export function openTelemetry(addresses: TelemetryAddresses, facts: DriverFacts, clock: Clock): Telemetry {
+  const { metricsAddress, statusAddress } = addresses;
+  const isServed = metricsAddress !== undefined || statusAddress !== undefined;
+  return isServed ? new ServedTelemetry(addresses, facts, clock) : unreported;
 }
 
 const unreported: Telemetry = {
@@ -85,24 +93,25 @@ const unreported: Telemetry = {
 const silentMs = 15_000;
 
 class ServedTelemetry implements Telemetry {
-  readonly #address: ListenAddress;
+  readonly #addresses: TelemetryAddresses;
+  /** A node's port is the host's: who reaches it need not see whose volumes are there. */
+  readonly #statusReaders: StatusReaders;
+  url: string | undefined;
   readonly #registry = new MetricRegistry();
   readonly #grpc: GrpcMetrics;
-  #server: TelemetryServer | undefined;
+  readonly #servers: TelemetryServer[] = [];
   #stopping = false;
   readonly #clock: Clock;
   readonly #board: StatusStore;
 
-  constructor(address: ListenAddress, facts: DriverFacts, clock: Clock) {
-    this.#address = address;
+  constructor(addresses: TelemetryAddresses, facts: DriverFacts, clock: Clock) {
+    this.#addresses = addresses;
+    const isOpen = !facts.roles.includes("node") && addresses.statusAddress === undefined;
+    this.#statusReaders = isOpen ? "everybody" : "this-machine";
     this.#clock = clock;
     this.#grpc = new GrpcMetrics(this.#registry);
     this.#board = new StatusStore(facts, clock);
     declareProcessMetrics(this.#registry, facts.version, clock.now());
-  }
-
-  get url(): string | undefined {
-    return this.#server?.url;
   }
 
   observe(record: CallRecord): void {
@@ -148,22 +157,40 @@ class ServedTelemetry implements Telemetry {
   }
 
   serve(log: Logger, signs: SignsOfLife): void {
+    const pages: TelemetryPages = {
+      metrics: () => this.#registry.expose(),
+      failure: () => this.#failure(signs),
+      unreadiness: () => this.#unreadiness(signs),
+      status: async (parameters) => {
+        const query = parseStatusQuery(parameters);
+        const [failure, unreadiness] = [await this.#failure(signs), await this.#unreadiness(signs)];
+        return { query, status: this.#board.read(query, { failure, unreadiness }) };
+      },
+    };
+    const { metricsAddress, statusAddress } = this.#addresses;
+    this.url = this.#serveAt("metrics-address", metricsAddress, this.#statusReaders, pages, log);
+    this.#serveAt("status-address", statusAddress, "everybody", pages, log);
+  }
+
+  /** The URL; undefined where nothing is served. */
+  #serveAt(
+    flag: string,
+    address: ListenAddress | undefined,
+    readers: StatusReaders,
+    pages: TelemetryPages,
+    log: Logger,
+  ): string | undefined {
+    if (address === undefined) return undefined;
     try {
-      this.#server = serveTelemetry(this.#address, {
-        metrics: () => this.#registry.expose(),
-        failure: () => this.#failure(signs),
-        unreadiness: () => this.#unreadiness(signs),
-        status: async (parameters) => {
-          const query = parseStatusQuery(parameters);
-          const [failure, unreadiness] = [await this.#failure(signs), await this.#unreadiness(signs)];
-          return { query, status: this.#board.read(query, { failure, unreadiness }) };
-        },
-      });
-      log.info("serving metrics", { url: this.#server.url });
+      const server = serveTelemetry(address, pages, readers);
+      this.#servers.push(server);
+      log.info("serving metrics", { url: server.url, flag: `--${flag}` });
+      return server.url;
     } catch (error) {
-      const { hostname, port } = this.#address;
+      const { hostname, port } = address;
       const reason = error instanceof Error ? error.message : String(error);
-      log.error("cannot serve metrics", { hostname, port, reason, flag: "--metrics-address" });
+      log.error("cannot serve metrics", { hostname, port, reason, flag: `--${flag}` });
+      return undefined;
     }
   }
 
@@ -187,6 +214,6 @@ class ServedTelemetry implements Telemetry {
   }
 
   async close(): Promise<void> {
-    await this.#server?.stop();
+    await Promise.all(this.#servers.map((server) => server.stop()));
   }
 }
