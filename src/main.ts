@@ -1,25 +1,26 @@
 import { type CommandIo, exitCodes } from "./cli/io.ts";
 import { commands, runCommand } from "./cli/commands.ts";
-import { FlagError } from "./cli/flags.ts";
+import { didYouMean, FlagError } from "./cli/flags.ts";
 import { VolumeError } from "./volume/errors.ts";
 
 function usage(): string {
   const lines = Object.entries(commands).map(([name, command]) => `  ${name.padEnd(14)}${command.help}`);
   return `Usage: rds-csi COMMAND [flags]\n\n${
     lines.join("\n")
-  }\n\n"rds-csi COMMAND --help" explains a command.`;
+  }\n\n"rds-csi help COMMAND" explains a command.`;
 }
 
 async function main(args: string[]): Promise<number> {
   const io = commandIo();
   const [name = "help", ...rest] = withCommand(args);
-  if (name === "help" || name === "--help" || name === "-h") {
+  if (name === "help") {
     io.out(usage());
     return exitCodes.ok;
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) {
-    io.err(`rds-csi: there is no command ${JSON.stringify(name)}\n\n${usage()}`);
+    const hint = didYouMean(name, Object.keys(commands));
+    io.err(`rds-csi: there is no command ${JSON.stringify(name)}${hint}\n\n${usage()}`);
     return exitCodes.usage;
   }
   try {
@@ -32,15 +33,17 @@ async function main(args: string[]): Promise<number> {
 
 /** Flags without a command are those of the legacy driver, which had none: its manifests go on with another image. */
 function withCommand(args: string[]): string[] {
-  const [first = ""] = args;
-  const isHelp = first === "--help" || first === "-h";
-  return first.startsWith("-") && !isHelp ? ["serve", ...args] : args;
+  const [first = "", ...rest] = args;
+  if (first === "--version") return ["version", ...rest];
+  if (first === "help" && rest[0] !== undefined) return [rest[0], "--help"];
+  if (first === "--help" || first === "-h") return ["help"];
+  return first.startsWith("-") ? ["serve", ...args] : args;
 }
 
 function explain(name: string, error: unknown, io: CommandIo): number {
   if (error instanceof FlagError) {
     for (const problem of error.problems) io.err(`rds-csi ${name}: ${problem}`);
-    io.err(`"rds-csi ${name} --help" explains every flag.`);
+    io.err(`"rds-csi help ${name}" explains every flag.`);
     return exitCodes.usage;
   }
   if (VolumeError.is(error)) {

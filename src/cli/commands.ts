@@ -1,4 +1,4 @@
-import { describeFlags, type FlagTable } from "./flags.ts";
+import { describeFlags, type FlagTable, subjectFirst } from "./flags.ts";
 import { type Command, type CommandIo, exitCodes, exitMeanings, type ExitName } from "./io.ts";
 
 const routerFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).routerFlags;
@@ -123,8 +123,9 @@ export const commands: Readonly<Record<string, Command>> = {
 
 /** Runs a command, or only explains it where `--help` is among its words; answers the exit code. */
 export async function runCommand(command: Command, args: string[], io: CommandIo): Promise<number> {
-  if (!args.includes("--help")) return await command.run(args, io);
-  io.out(await command.usage() + describeFlags(await command.flags()) + describeExits(command));
+  const table = await command.flags();
+  if (!args.includes("--help")) return await command.run(subjectFirst(table, args), io);
+  io.out(await command.usage() + describeFlags(table) + describeExits(command));
   return exitCodes.ok;
 }
 

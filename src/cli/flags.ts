@@ -155,13 +155,13 @@ export class FlagValues {
 
   /** Notes that a flag's value cannot be used. */
   problem(name: string, value: string, allowed: string): void {
-    this.#problems.push(`${this.nameOf(name)} cannot be ${JSON.stringify(value)}: allowed is ${allowed}`);
+    this.#problems.push(`${this.nameOf(name)} cannot be ${JSON.stringify(value)}; use ${allowed}`);
   }
 
   /** Notes that a flag's value cannot be used, without repeating the value: it may be a secret given by mistake. */
   hiddenProblem(name: string, allowed: string): void {
     this.#problems.push(
-      `${this.nameOf(name)} cannot be what it is, which is not shown: allowed is ${allowed}`,
+      `${this.nameOf(name)} has a value that cannot be used, and that is not shown here; use ${allowed}`,
     );
   }
 
@@ -212,7 +212,8 @@ function readArguments(table: FlagTable, args: readonly string[]) {
     const name = names.get(spelled);
     afterUnknown = name === undefined && own === undefined;
     if (name === undefined) {
-      problems.push(`${written} is not a flag of this command`);
+      const hint = didYouMean(spelled, [...names.keys()], "--");
+      problems.push(`${written} is not a flag of this command${hint}`);
       continue;
     }
     // The next word is the value even if it begins with a dash; of a switch it never is.
@@ -221,6 +222,45 @@ function readArguments(table: FlagTable, args: readonly string[]) {
     else given.set(name, [...given.get(name) ?? [], value]);
   }
   return { given, problems };
+}
+
+/**
+ * A command line with the first word that is neither a flag nor a flag's value in front: what the command is about, such as
+ * a volume, may stand anywhere.
+ */
+export function subjectFirst(table: FlagTable, args: readonly string[]): string[] {
+  const names = namesOf(table);
+  for (let at = 0; at < args.length; at++) {
+    const match = flagPattern.exec(args[at]!);
+    if (match === null) return [args[at]!, ...args.slice(0, at), ...args.slice(at + 1)];
+    const [, , spelled = "", own] = match;
+    const name = names.get(spelled);
+    const isSwitch = name !== undefined && table[name]!.form === "switch";
+    // What follows an unknown flag is taken for its value.
+    if (own === undefined && !isSwitch) at++;
+  }
+  return [...args];
+}
+
+/** `; did you mean …?` where two letters, or a third of one of the words, make it of what was written; else "". */
+export function didYouMean(written: string, words: readonly string[], prefix = ""): string {
+  const [nearest] = words.map((word) => ({ word, letters: distance(written.toLowerCase(), word) }))
+    .toSorted((a, b) => a.letters - b.letters);
+  const isNear = nearest !== undefined && nearest.letters <= Math.max(2, nearest.word.length / 3);
+  return isNear ? `; did you mean ${prefix}${nearest.word}?` : "";
+}
+
+/** How many letters have to be put in, left out or changed to make one word of the other (Levenshtein). */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (const [line, letter] of [...from].entries()) {
+    const next = [line + 1];
+    for (const [at, wanted] of [...to].entries()) {
+      next.push(Math.min(next[at]! + 1, row[at + 1]! + 1, row[at]! + (letter === wanted ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1)!;
 }
 
 /** The flag that each spelling means. */
@@ -236,7 +276,7 @@ function namesOf(table: FlagTable): ReadonlyMap<string, string> {
 export function describeFlags(table: FlagTable): string {
   const used = Object.entries(table).filter(([, flag]) => flag.ignored === undefined);
   return used.map(([name, flag]) => {
-    const form = flag.form === "switch" ? "" : ` ${(flag.choices?.join("|") ?? flag.form).toUpperCase()}`;
+    const form = flag.form === "switch" ? "" : ` ${flag.choices?.join("|") ?? flag.form.toUpperCase()}`;
     const notes = [
       ...(flag.form === "list" ? ["repeatable"] : []),
       ...(flag.fallback === undefined ? [] : [`default ${flag.fallback}`]),

@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { describeFlags, FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+import {
+  describeFlags,
+  didYouMean,
+  FlagError,
+  type FlagTable,
+  type FlagValues,
+  readFlags,
+  subjectFirst,
+} from "./flags.ts";
 
 const table: FlagTable = {
   name: { form: "text", fallback: "anon", env: ["NAME", "OTHER_NAME"], help: "A name." },
@@ -193,6 +201,30 @@ Deno.test("the help names every flag with its form, fallback and variables", () 
   const help = describeFlags(table);
   const used = Object.keys(table).filter((name) => table[name]!.ignored === undefined);
   for (const name of used) assert.match(help, new RegExp(`^  --${name}\\b`, "m"));
-  assert.match(help, /--color RED\|BLUE/);
+  assert.match(help, /--color red\|blue/);
   assert.match(help, /default anon; env NAME, OTHER_NAME/);
+});
+
+Deno.test("subjectFirst() puts what a command is about in front, wherever it stands, and takes no value for it", () => {
+  const table: FlagTable = {
+    json: { form: "switch", help: "" },
+    address: { form: "text", help: "" },
+  };
+  const first = (text: string) => subjectFirst(table, text.split(" ")).join(" ");
+  assert.equal(first("pvc-1 --json"), "pvc-1 --json");
+  assert.equal(first("--json pvc-1"), "pvc-1 --json");
+  assert.equal(first("--address 10.0.0.1 --json pvc-1 --json"), "pvc-1 --address 10.0.0.1 --json --json");
+  assert.equal(first("--address=10.0.0.1 pvc-1"), "pvc-1 --address=10.0.0.1");
+  assert.equal(first("--pasword secret --json"), "--pasword secret --json");
+  assert.equal(first("--json"), "--json");
+});
+
+Deno.test("a word that is nearly a flag or a command is met with the one that is meant", () => {
+  assert.equal(didYouMean("Descrbe", ["describe", "detach"]), "; did you mean describe?");
+  assert.equal(didYouMean("rds-adress", ["rds-address", "rds-user"], "--"), "; did you mean --rds-address?");
+  assert.equal(didYouMean("frobnicate", ["describe", "detach"]), "");
+  assert.equal(didYouMean("", ["describe"]), "");
+  assert.deepEqual(problemsOf(["--wiat", "1s"]), [
+    "--wiat is not a flag of this command; did you mean --wait?",
+  ]);
 });

@@ -185,7 +185,11 @@ export function readImportOptions(
   const kind = readKind(flags);
   const accessMode = flags.text("access-mode");
   if (accessMode === "ReadWriteMany" && kind?.access === "mount") {
-    flags.problem("access-mode", accessMode, "another one, as two nodes would destroy a file system");
+    flags.problem(
+      "access-mode",
+      accessMode,
+      "ReadWriteOnce or ReadWriteOncePod: two nodes would destroy a file system",
+    );
   }
   const imagePath = flags.text("path");
   const options = {

@@ -143,7 +143,7 @@ function readOptions(values: FlagValues): SimulatorOptions {
   const backing = values.text("backing");
   const exporter = exporterKinds.find((kind) => kind === values.text("exporter")) ?? "none";
   if ((exporter === "loop" || exporter === "nvmet") && backing === "") {
-    values.problem("exporter", exporter, `${exporter} only with --backing`);
+    values.problem("exporter", exporter, `${exporter} together with --backing`);
   }
   const hostKey = values.text("host-key");
   const hashes = values.list("cluster-hash");

@@ -35,7 +35,9 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
   const { handle, rest } = takeVolume(args);
   const flags = readFlags(table, rest, io.env);
   if (!flags.switch("vouch")) {
-    flags.problem("vouch", "", "given, as whoever has the volume is cut off");
+    flags.addProblems([
+      "--vouch is required: it says that no node needs the volume, because nodes that use it are cut off",
+    ]);
   }
   const { config, id } = readBackendOf(handle, flags, await systemFiles(args));
   const run = { name: "withdraw", config, timeoutMs };

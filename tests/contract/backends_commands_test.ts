@@ -86,7 +86,7 @@ Deno.test("doctor and audit read all routers of a file, or at the one that is na
   }
   await assert.rejects(
     run(stack, auditCommand, "--backend", "nas3"),
-    refusal(/--backend cannot be "nas3": allowed is one of nas1, nas2/),
+    refusal(/--backend cannot be "nas3"; use one of nas1, nas2/),
   );
   assert.deepEqual(await slotsOf(stack.simulators["nas2"]!), [id.slice("nas2/".length)]);
 });

@@ -155,7 +155,7 @@ Deno.test("without a default router a volume goes where its StorageClass says, a
   await rejectsWith(
     status.INVALID_ARGUMENT,
     create(stack, "pvc-a", on("nas3")),
-    /allowed is one of routers=nas1,nas2/,
+    /use one of routers=nas1,nas2/,
   );
   const { volumeId } = await create(stack, "pvc-a", on("nas1"));
   const bare = volumeId.slice("nas1/".length);

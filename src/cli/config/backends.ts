@@ -100,9 +100,7 @@ export function readOneBackend(flags: FlagValues, adapters: BackendAdapters): Co
   const found = chosen.length === 1 ? chosen[0] : chosen.find(({ isDefault }) => isDefault);
   if (found === undefined && chosen.length > 0) {
     flags.addProblems([
-      `--backend is required, as no router of --config is the default one: allowed is one of ${
-        namesOf(chosen)
-      }`,
+      `--backend is required because --config has no default router; use one of ${namesOf(chosen)}`,
     ]);
   }
   return usable(flags, found);
@@ -200,9 +198,7 @@ function sharedFolders(
       return both === undefined ? [] : [{ both, at: routers[at]!.at.replace(/^.*: /, "") }];
     });
     return others.map(({ both, at }) =>
-      `${routers[index]!.at}.basePaths cannot be ${
-        JSON.stringify(both)
-      }: allowed is a folder apart from those of ` +
+      `${routers[index]!.at}.basePaths cannot be ${JSON.stringify(both)}; use a folder apart from those of ` +
       `${at}, which has the same address`
     );
   });

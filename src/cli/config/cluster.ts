@@ -161,10 +161,10 @@ function readStartupTaint(flags: FlagValues): string {
 /** What is left out for want of a cluster must not be what somebody relies on. */
 function noCluster(flags: FlagValues): undefined {
   const pairs = flags.text("migration-pairs");
-  if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any where there is no cluster to ask");
+  if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any outside of a cluster");
   const taint = flags.text("startup-taint");
-  if (taint !== "") flags.problem("startup-taint", taint, "empty where there is no cluster to ask");
+  if (taint !== "") flags.problem("startup-taint", taint, "it in a cluster");
   if (flags.switch("leader-election")) {
-    flags.problem("leader-election", "true", "left out where there is no cluster to elect in");
+    flags.problem("leader-election", "true", "it in a cluster, by which a leader is elected");
   }
 }

@@ -110,7 +110,7 @@ export function readServeConfig(
   const cluster = mode === "node" ? undefined : readCluster(flags, env);
   if (flags.switch("leader-election") && mode !== "controller") {
     // A node service serves its node always.
-    flags.problem("leader-election", "true", "left out but with --mode controller");
+    flags.problem("leader-election", "true", "it with --mode controller");
   }
   const own = [flags.text("node-id")].filter((id) => id !== "");
   const hasFile = flags.text("config") !== "";
@@ -259,7 +259,7 @@ function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
   const named = flags.text("kubelet-endpoint");
   const endpoint = flags.text("endpoint");
   const socketPath = named || endpoint.replace(/^unix:(?:\/\/)?(?=\/)/, "");
-  if (mode === "controller") flags.problem("register", "true", "true only where --mode serves a node");
+  if (mode === "controller") flags.problem("register", "true", "it where --mode serves a node");
   if (named !== "" && !isPlainPath(named)) {
     flags.problem("kubelet-endpoint", named, "the absolute path of a socket");
   }

@@ -90,7 +90,7 @@ Deno.test("readServeConfig() serves metrics where it is told, or nowhere, and re
   assert.deepEqual(read("127.0.0.1:0"), { hostname: "127.0.0.1", port: 0 });
   assert.equal(read(""), undefined);
   assert.deepEqual(problemsOf(() => read("9809")), [
-    '--metrics-address cannot be "9809": allowed is host:port, [IPv6]:port, :port, or nothing',
+    '--metrics-address cannot be "9809"; use host:port, [IPv6]:port, :port, or nothing',
   ]);
 });
 
@@ -387,7 +387,7 @@ Deno.test("--startup-taint takes the key of a taint that is not one of Kubernete
   }
   assert.match(
     problemsOf(() => serve([...controller, "--startup-taint", "a/b"])).join(),
-    /^--startup-taint .*no cluster/,
+    /^--startup-taint .*; use it in a cluster/,
   );
 });
 
@@ -474,7 +474,7 @@ Deno.test("readVolumeCommand() names the flag when a profile cannot be read, or 
       },
     })
   );
-  assert.match(missing.join("\n"), /^--router-profile cannot be "\/profile.json": .*no such file/);
+  assert.match(missing.join("\n"), /^--router-profile cannot be "\/profile.json"; .*no such file/);
   const foreign = problemsOf(() => readVolumeCommand(args, none, { readText: () => "{}" }));
   assert.match(foreign.join("\n"), /^--router-profile .*no router profile/);
 });
@@ -485,6 +485,6 @@ Deno.test("readServeConfig() reads where a node is, and refuses what is no segme
   for (const given of [["rack"], ["=a"], ["rack="], ["rack=a b"], ["rack=a", "rack=b"]]) {
     const flags = given.flatMap((one) => ["--topology", one]);
     const problems = problemsOf(() => serve([...node, ...flags]));
-    assert.match(problems.join(), /--topology cannot be ".*": allowed is key=value/, given.join());
+    assert.match(problems.join(), /--topology cannot be ".*"; use key=value/, given.join());
   }
 });

@@ -23,7 +23,7 @@ export function parseRoutersFile(text: string, file: string, table: FlagTable): 
     return { routers: [], problems };
   }
   for (const key of Object.keys(root)) {
-    if (key !== "routers") problem(shown(key), "is not a key of this file: allowed is routers");
+    if (key !== "routers") problem(shown(key), "is not a key of this file; use routers");
   }
   const list = root["routers"];
   if (!Array.isArray(list) || list.length === 0) {
@@ -73,7 +73,7 @@ function readRouter(entry: Readonly<Record<string, unknown>>, location: Place): 
       if (texts !== undefined) given.set(known.flag, texts);
       else {problem(
           `${at}.${key}`,
-          `cannot be ${shownValue(key, value)}: allowed is ${formWords[known.form]}`,
+          `cannot be ${shownValue(key, value)}; use ${formWords[known.form]}`,
         );}
     }
   }
@@ -121,13 +121,13 @@ function textsOf({ form }: RouterKey, value: unknown): readonly string[] | undef
 function readName(value: unknown, at: string, problem: Problem): string {
   if (typeof value === "string" && isBackendName(value)) return value;
   if (value === undefined) problem(`${at}.name`, `is required: ${nameForm}`);
-  else problem(`${at}.name`, `cannot be ${shownValue("name", value)}: allowed is ${nameForm}`);
+  else problem(`${at}.name`, `cannot be ${shownValue("name", value)}; use ${nameForm}`);
   return "";
 }
 
 function readDefault(value: unknown, at: string, problem: Problem): boolean {
   if (value === undefined || typeof value === "boolean") return value === true;
-  problem(`${at}.default`, `cannot be ${shownValue("default", value)}: allowed is true or false`);
+  problem(`${at}.default`, `cannot be ${shownValue("default", value)}; use true or false`);
   return false;
 }
 
@@ -136,7 +136,7 @@ function readTopology(value: unknown, at: string, problem: Problem): Readonly<Re
   if (!isMap(value) || Object.keys(value).length === 0) {
     problem(
       `${at}.topology`,
-      `cannot be ${shownValue("topology", value)}: allowed is a map of at least one segment`,
+      `cannot be ${shownValue("topology", value)}; use a map of at least one segment`,
     );
     return {};
   }
@@ -145,7 +145,7 @@ function readTopology(value: unknown, at: string, problem: Problem): Readonly<Re
     const allowed = "a key and a text in the form of Kubernetes' labels";
     problem(
       `${at}.topology.${shown(key)}`,
-      `cannot be ${shownValue("topology", segment)}: allowed is ${allowed}`,
+      `cannot be ${shownValue("topology", segment)}; use ${allowed}`,
     );
   }
   return value as Readonly<Record<string, string>>;
@@ -159,12 +159,12 @@ function compareNames(routers: readonly FileRouter[], problem: Problem): void {
     if (other !== undefined) {
       problem(
         `${at}.name`,
-        `cannot be ${JSON.stringify(name)}: allowed is a name of its own, and ${other} has it`,
+        `cannot be ${JSON.stringify(name)} because ${other} has that name`,
       );
     }
     seen.set(name, at);
     if (isDefault && defaultAt !== undefined) {
-      problem(`${at}.default`, `cannot be true: allowed is one default router, and ${defaultAt} is it`);
+      problem(`${at}.default`, `cannot be true because ${defaultAt} is the default router`);
     }
     if (isDefault) defaultAt ??= at;
   }

@@ -133,18 +133,18 @@ Deno.test("all that is wrong is told at once, with file, key, value and what is 
   const expected = [
     /^--log-level cannot be "loud"/,
     /^--rds-address is to be left out/,
-    /^\/etc\/rds-csi\/routers\.yaml: routers\[0\]\.name cannot be "NAS 1": allowed is 1 to 32 characters/,
+    /^\/etc\/rds-csi\/routers\.yaml: routers\[0\]\.name cannot be "NAS 1"; use 1 to 32 characters/,
     /routers\[0\]\.address is required/,
-    /routers\[0\]\.port cannot be "70000": allowed is a whole number from 1 to 65535/,
-    /routers\[0\]\.settleTime cannot be "soon": allowed is a duration/,
+    /routers\[0\]\.port cannot be "70000"; use a whole number from 1 to 65535/,
+    /routers\[0\]\.settleTime cannot be "soon"; use a duration/,
     /routers\[0\]\.basePaths cannot be "relative"/,
     /routers\[0\]\.keyFile is required .*routers\[0\]\.passwordFile is given/,
     /routers\[0\]\.hostKeys is required/,
     /routers\[0\]\.colour is not a key of a router: allowed are name, default, address/,
-    /routers\[1\]\.port cannot be "22": allowed is a whole number/,
-    /routers\[2\]\.name cannot be "nas2": allowed is a name of its own, and routers\[1\] has it/,
-    /routers\[2\]\.default cannot be true: allowed is one default router, and routers\[1\] is it/,
-    /routers\[2\]\.basePaths cannot be ".*": allowed is a folder apart from those of routers\[1\]/,
+    /routers\[1\]\.port cannot be "22"; use a whole number/,
+    /routers\[2\]\.name cannot be "nas2" because routers\[1\] has that name/,
+    /routers\[2\]\.default cannot be true because routers\[1\] is the default router/,
+    /routers\[2\]\.basePaths cannot be ".*"; use a folder apart from those of routers\[1\]/,
     /routers\[3\] has to be a map/,
     /others is not a key of this file/,
   ];
@@ -208,7 +208,7 @@ Deno.test("a file that cannot be read is told with all else", () => {
       const problems = error.problems.join("\n");
       assert.match(
         problems,
-        /--config cannot be "\/missing": allowed is a file that can be read \(no such file\)/,
+        /--config cannot be "\/missing"; use a file that can be read \(no such file\)/,
       );
       assert.match(problems, /--log-level/);
       assert.match(problems, /--cluster-id is required/);

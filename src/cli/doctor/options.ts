@@ -183,13 +183,13 @@ export function readDoctorOptions(
     );
   }
   if (options.reboot !== "" && !options.probe) {
-    flags.problem(`${options.reboot}-reboot`, "true", "left out but with --probe");
+    flags.problem(`${options.reboot}-reboot`, "true", "it together with --probe");
   }
   if (options.reboot === "before" && (flags.switch("after-reboot") || options.output !== "")) {
-    flags.problem("before-reboot", "true", "without --after-reboot and --output, as it asks nothing yet");
+    flags.problem("before-reboot", "true", "it without --after-reboot and --output: it asks nothing yet");
   }
   if (!options.probe && options.output !== "") {
-    flags.problem("output", options.output, "a file with --probe only");
+    flags.problem("output", options.output, "it together with --probe");
   }
   flags.assertNoProblems();
   return options;

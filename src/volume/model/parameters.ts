@@ -250,7 +250,7 @@ function integer(least: number, most: number): Check {
 function refuse(key: string, value: string, allowed: string): never {
   throw new VolumeError(
     "invalid",
-    `Cannot use the parameter: ${key}=${JSON.stringify(value.slice(0, 128))}; allowed is ${allowed}`,
+    `Cannot use the parameter: ${key}=${JSON.stringify(value.slice(0, 128))}; use ${allowed}`,
   );
 }
 
@@ -300,7 +300,7 @@ export function parseNvmeAddresses(key: string, text: string): readonly string[]
     "invalid",
     `Cannot use the parameter: ${key}=${
       JSON.stringify(text.slice(0, 128))
-    }; allowed is an IP address or a host name, ` +
+    }; use an IP address or a host name, ` +
       `or up to ${maxNvmeAddresses} different ones separated by commas`,
   );
 }

@@ -131,7 +131,7 @@ const wrongValues: Record<string, readonly string[]> = {
 Deno.test("parseParameters() refuses values that are not allowed, naming key and value", () => {
   for (const [key, values] of Object.entries(wrongValues)) {
     for (const value of values) {
-      const named = refusal("invalid", new RegExp(`^Cannot use the parameter: ${key}=".*; allowed is `));
+      const named = refusal("invalid", new RegExp(`^Cannot use the parameter: ${key}=".*; use `));
       assert.throws(
         () => parseParameters({ [key]: value }, defaults),
         named,

@@ -68,9 +68,7 @@ export class Routers {
     if (found !== undefined) return found;
     throw new VolumeError(
       "invalid",
-      `Cannot use the parameter: backend=${
-        JSON.stringify(name.slice(0, 64))
-      }; allowed is one of ${this.names}`,
+      `Cannot use the parameter: backend=${JSON.stringify(name.slice(0, 64))}; use one of ${this.names}`,
     );
   }
 
