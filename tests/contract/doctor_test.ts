@@ -153,7 +153,7 @@ practiceTest("doctor prints lines for people, with the fix below", async ({ rout
   assert.match(out, /^ok {7}reach +127\.0\.0\.1 port \d+ answers in \d+ ms$/m);
   assert.match(out, /^problem {2}host-key +--rds-host-key is not given; presented=SHA256:/m);
   assert.ok(out.includes(`--rds-host-key '${router.hostKeyPublic}'`), out);
-  assert.match(out, /^doctor: 1 ok, 3 warnings, 1 problems$/m);
+  assert.match(out, /^doctor: 1 ok, 3 warnings, 1 problem$/m);
 });
 
 practiceTest(

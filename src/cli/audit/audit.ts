@@ -1,3 +1,4 @@
+import { counted } from "../../volume/model/counted.ts";
 import { type Audit, auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ControllerConfig } from "../config/config.ts";
@@ -126,7 +127,7 @@ export async function runAudit(
   }
   for (const wanted of options.chosen) {
     if (deletions.some(({ id, path }) => id === wanted || path === wanted)) continue;
-    done({ id: wanted, path: "", failed: "nothing of that name was found to have no owner" });
+    done({ id: wanted, path: "", failed: "the audit found nothing without an owner under that id or path" });
   }
   if (json) io.out(JSON.stringify(auditJson(audit, foreign, unsoundPools, deletions), null, 2));
   const isProblem = ({ kind }: AuditFinding) => auditKinds[kind] === "problem";
@@ -258,9 +259,8 @@ function summary({ findings, cluster }: Audit): string {
     : cluster === "none"
     ? "no cluster was asked: PersistentVolumes were not compared"
     : `the cluster could not be asked: ${cluster.unreadable}`;
-  return `audit: ${count("problem")} problems, ${count("warning")} warnings, ${
-    count("note")
-  } notes; ${asked}`;
+  const counts = ["problem", "warning", "note"].map((kind) => counted(count(kind), kind)).join(", ");
+  return `audit: ${counts}; ${asked}`;
 }
 
 function ageOf({ sinceSeconds }: AuditFinding, nowMs: number): string {

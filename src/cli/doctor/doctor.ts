@@ -1,3 +1,4 @@
+import { counted } from "../../volume/model/counted.ts";
 import { systemFiles } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";
@@ -195,7 +196,8 @@ export function formatFindings(findings: readonly Finding[], minWidth = "fix".le
 export function formatSummary(findings: readonly Finding[]): string {
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
   const skipped = count("skipped") === 0 ? "" : `, ${count("skipped")} skipped`;
-  return `doctor: ${count("ok")} ok, ${count("warning")} warnings, ${count("problem")} problems${skipped}`;
+  const warnings = counted(count("warning"), "warning");
+  return `doctor: ${count("ok")} ok, ${warnings}, ${counted(count("problem"), "problem")}${skipped}`;
 }
 
 const stateWidth = "problem".length;

@@ -16,10 +16,10 @@ Deno.test("formatFindings() aligns the findings, and puts a fix below what it pu
 });
 
 Deno.test("formatSummary() counts", () => {
-  assert.equal(formatSummary(findings), "doctor: 1 ok, 0 warnings, 1 problems");
+  assert.equal(formatSummary(findings), "doctor: 1 ok, 0 warnings, 1 problem");
   const skipped: Finding = { check: "identity", state: "skipped", found: "no --node-id" };
   assert.equal(
     formatSummary([...findings, skipped]),
-    "doctor: 1 ok, 0 warnings, 1 problems, 1 skipped",
+    "doctor: 1 ok, 0 warnings, 1 problem, 1 skipped",
   );
 });

@@ -85,7 +85,9 @@ function routerLog(config: RouterConfig, log: Logger): RouterObserver {
     },
     breaker: (event) => {
       const level = event.state === "closed" ? "info" : "warn";
-      routerLogger[level](`router breaker: ${event.state}`, { ...event });
+      const { state, cause, failures, nextTryAtMs } = event;
+      const nextTry = nextTryAtMs === undefined ? {} : { nextTry: new Date(nextTryAtMs).toISOString() };
+      routerLogger[level](`router breaker: ${state}`, { state, cause, failures, ...nextTry });
     },
     identified: (router) => {
       const level = router.supported && router.supportsNqn ? "info" : "warn";

@@ -206,7 +206,9 @@ class ServedTelemetry implements Telemetry {
 
   async #unreadiness(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping) return "stopping";
-    if (!signs.hasAnswered()) return "the router has not answered yet, or cannot be used: the log tells why";
+    if (!signs.hasAnswered()) {
+      return "the router has not answered yet, or cannot be used; the log of the container driver says why";
+    }
     const waitedMs = signs.askAgain();
     if (this.#board.routersAway !== undefined) return this.#board.routersAway;
     if (waitedMs >= silentMs) return `the router has not answered for ${Math.floor(waitedMs / 1000)} s`;

@@ -127,9 +127,9 @@ async function bind(server: Server, target: string): Promise<number> {
     (error, port) => error === null ? resolve(port) : reject(error),
   );
   const port = await promise.catch((error: Error) => {
-    throw new VolumeError("unavailable", `Cannot listen as binding failed: ${error.message}`, {
-      cause: error,
-    });
+    // Without the library's count of the addresses that a name stands for.
+    const reason = /\[listen (.*)\]$/s.exec(error.message)?.[1] ?? error.message;
+    throw new VolumeError("unavailable", `Cannot listen as binding failed: ${reason}`, { cause: error });
   });
   guardSessions(server);
   return port;

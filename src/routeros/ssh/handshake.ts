@@ -54,8 +54,8 @@ const known: readonly { readonly form: RegExp; readonly reason: string; readonly
   {
     form: /ECONNREFUSED/,
     reason:
-      "the connection was refused (ECONNREFUSED): check the address and port, that /ip/service has ssh enabled " +
-      "for this machine's address, and that this process was started with --allow-net for it: a missing permission looks the same",
+      "the connection was refused (ECONNREFUSED): check the address and the port, and that /ip/service has ssh enabled " +
+      "for this machine's address. An executable that was built with ALLOW_NET refuses other addresses in the same way",
   },
   {
     form: /ENOTFOUND|EAI_AGAIN|failed to lookup/,

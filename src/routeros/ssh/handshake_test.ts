@@ -3,7 +3,7 @@ import { describeConnectFailure } from "./handshake.ts";
 
 for (
   const [message, form, lasting] of [
-    ["connect ECONNREFUSED 10.0.0.1:22", /--allow-net/, false],
+    ["connect ECONNREFUSED 10.0.0.1:22", /ALLOW_NET/, false],
     ["getaddrinfo ENOTFOUND router", /resolved/, false],
     ["connect EHOSTUNREACH 10.0.0.1:22", /no route/, false],
     ["connect ETIMEDOUT 10.0.0.1:22", /firewall/, false],

@@ -48,7 +48,9 @@ function parseLine(line: string): KnownHostsLine {
   if (words[0]!.startsWith("@")) throw notReadable(`the marker ${words[0]} is not supported`);
   const bare = keyTypes.test(words[0]!);
   const [type, encoded] = bare ? words : words.slice(1);
-  if (type === undefined || !keyTypes.test(type)) throw notReadable("it names no known type of key");
+  if (type === undefined || !keyTypes.test(type)) {
+    throw notReadable("its type of key is none of SSH's, such as ssh-ed25519");
+  }
   const blob = new Uint8Array(Buffer.from(encoded ?? "", "base64"));
   if (keyTypeOf(blob) !== type) throw notReadable(`its data is no ${type} key`);
   return { hosts: bare ? undefined : words[0], key: { type, blob } };

@@ -109,9 +109,13 @@ export class RouterConnection {
         },
       }, this.#service);
     });
-    // Only exec is served: no shell, no terminal, no sftp.
-    session.on("shell", (_accept, refuse) => refuse());
-    session.on("pty", (_accept, refuse) => refuse());
+    // Only exec is served: no terminal, no sftp. Who comes without a command learns how to give one.
+    session.on("pty", (accept) => accept());
+    session.on("shell", (accept) => {
+      const channel = accept();
+      channel.write("The simulated router has no terminal. Give it a command: ssh … '/disk/print'\r\n");
+      finish(channel, 1);
+    });
     session.on("sftp", (_accept, refuse) => refuse());
   }
 }

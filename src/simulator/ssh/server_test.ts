@@ -67,13 +67,22 @@ Deno.test("keepalive is answered with a failure reply, which is an answer", asyn
   assert.equal(await replied.promise, true);
 });
 
-Deno.test("neither a shell nor sftp is to be had", async () => {
+Deno.test("who asks for a terminal is asked for a command instead, and sftp is not to be had", async () => {
   await using simulator = await startQuickly();
   using client = await SshClient.connect(simulator);
   const refused = (ask: (done: (error: Error | undefined) => void) => void) =>
     new Promise<boolean>((resolve) => ask((error) => resolve(error !== undefined)));
-  assert.equal(await refused((done) => client.client.shell(false, done)), true);
-  assert.equal(await refused((done) => client.client.shell(done)), true);
+  for (const terminal of [false, {}] as const) {
+    const text = await new Promise<string>((resolve, reject) =>
+      client.client.shell(terminal, (error, channel) => {
+        if (error !== undefined) return reject(error);
+        let read = "";
+        channel.on("data", (bytes: Uint8Array) => read += new TextDecoder().decode(bytes));
+        channel.on("close", () => resolve(read));
+      })
+    );
+    assert.match(text, /no terminal. Give it a command/);
+  }
   assert.equal(await refused((done) => client.client.sftp(done)), true);
   assert.equal((await client.exec(':put "alive"')).stdout, "alive\r\n");
 });

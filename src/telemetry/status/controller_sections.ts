@@ -1,6 +1,7 @@
+import { counted } from "../../volume/model/counted.ts";
 import type { FolderTotals, PoolTotals } from "../../volume/model/totals.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
-import { ago, badge, counted, duration, type Html, markup, pager, problemList, table } from "./html.ts";
+import { ago, badge, duration, type Html, markup, pager, problemList, table } from "./html.ts";
 import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
 
 /** What a controller knows: its volumes, and each of its routers. */

@@ -1,3 +1,4 @@
+import { counted } from "../../volume/model/counted.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import { defaultPerPage, type Page, type StatusQuery } from "./model.ts";
 
@@ -73,11 +74,6 @@ export function moment(atMs: number): string {
 export function ago(atMs: number | undefined, nowMs: number, none = "never"): Html {
   if (atMs === undefined) return markup`${none}`;
   return markup`<time title="${moment(atMs)}">${longDuration(nowMs - atMs)} ago</time>`;
-}
-
-/** A number and its noun: `1 volume`, `5,000 volumes`. */
-export function counted(amount: number, noun: string): string {
-  return `${amount.toLocaleString("en-US")} ${noun}${amount === 1 ? "" : "s"}`;
 }
 
 /** A column of a table. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { ago, counted, duration, longDuration, markup, moment } from "./html.ts";
+import { ago, duration, longDuration, markup, moment } from "./html.ts";
+import { counted } from "../../volume/model/counted.ts";
 
 Deno.test("markup escapes every value, and puts markup within markup in as it is", () => {
   const name = `<b onclick="x()">&'`;

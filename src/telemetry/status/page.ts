@@ -1,7 +1,8 @@
+import { counted } from "../../volume/model/counted.ts";
 import { controllerSections } from "./controller_sections.ts";
 import type { FailedCall, NodeStatus, StagedVolume, Status, StatusEvent, StatusQuery } from "./model.ts";
 import { isUnwell } from "./node_status_store.ts";
-import { ago, badge, counted, type Html, markup, moment, pager, problemList, table } from "./html.ts";
+import { ago, badge, type Html, markup, moment, pager, problemList, table } from "./html.ts";
 import { style } from "./style.ts";
 
 /** The status page as a whole document. */
