@@ -19,7 +19,7 @@ const timeoutMs = 60_000;
 
 /** `rds-csi allow-format`: renews the blankness of an unpublished volume. */
 export async function allowFormatCommand(args: string[], io: CommandIo): Promise<number> {
-  const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args));
+  const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args, io.env));
   const run = { name: "allow-format", config, timeoutMs };
   await withController(run, io, (deps, context) => allowFormat(deps, id, context));
   io.out(`The volume ${id} may be formatted in its next epoch, if it is empty.`);

@@ -33,7 +33,7 @@ const timeoutMs = 120_000;
 
 /** `rds-csi import`: makes what is there a volume, and prints a PersistentVolume for it. */
 export async function importCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const { config, request, object, json } = readImportOptions(args, io.env, await systemFiles(args));
+  const { config, request, object, json } = readImportOptions(args, io.env, await systemFiles(args, io.env));
   const done = await withController(
     { name: "import", config, timeoutMs },
     io,

@@ -25,7 +25,7 @@ const timeoutMs = 420_000;
 
 /** `rds-csi release`: gives a volume back to the legacy driver, or to whoever made its disk. */
 export async function releaseCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args));
+  const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args, io.env));
   const run = { name: "release", config, timeoutMs };
   const { already, nqn, nodes } = await withController(
     run,

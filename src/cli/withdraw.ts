@@ -39,7 +39,7 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
       "--vouch is required: it says that no node needs the volume, because nodes that use it are cut off",
     ]);
   }
-  const { config, id } = readBackendOf(handle, flags, await systemFiles(args));
+  const { config, id } = readBackendOf(handle, flags, await systemFiles(args, io.env));
   const run = { name: "withdraw", config, timeoutMs };
   const nodes = await withController(run, io, (deps, context) => withdrawVolume(deps, id, context));
   const held = nodes.length === 0 ? "no node had it" : `it was taken from ${nodes.join(", ")}`;

@@ -498,3 +498,34 @@ chartTest(
     assert.ok(success && yaml.includes("--metrics-address=$(HOST_IP):9809") && !yaml.includes("host: "));
   },
 );
+
+for (
+  const [what, sets, files] of [
+    ["one router", [], []],
+    ["one router, by a password", ["router.secretKeys.password=word", "clusterId=lab"], []],
+    ["several routers", [
+      "config.routers[0].name=a",
+      "config.routers[0].default=true",
+      "config.routers[0].address=10.0.0.2",
+      "config.routers[0].existingSecret=a",
+    ], ["/etc/rds-csi/config.yaml"]],
+  ] as const
+) {
+  chartTest(`a command that is run in the controller's pod finds ${what} without a flag`, () => {
+    const objects = rendered({ sets });
+    const workload = only<Workload>(objects, "Deployment");
+    const { args, env = [] } = driverOf(workload);
+    const texts = new Map(env.map(({ name, value }) => [name, value]));
+    assert.deepEqual(files.map((path) => texts.get("RDS_CONFIG") === path), files.map(() => true));
+    const served = configOf(
+      { ...driverOf(workload), env: env.filter(({ value }) => value === undefined) },
+      filesOf(workload, objects),
+    );
+    const roles = args.slice(0, 1).concat(
+      args.filter((arg) => /^--(mode|kubernetes|leader-election|endpoint|metrics)/.test(arg)),
+    );
+    const found = configOf({ ...driverOf(workload), args: roles }, filesOf(workload, objects));
+    assert.deepEqual(found.controller, served.controller);
+    assert.deepEqual(found.backends, served.backends);
+  });
+}

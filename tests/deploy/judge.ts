@@ -24,9 +24,10 @@ export function configOf(
 ): ServeConfig {
   const [command, ...flags] = args;
   assert.equal(command, "serve");
-  const names: readonly string[] = [...env.map(({ name }) => name), ...clusterVariables];
+  const texts = new Map(env.map(({ name, value = "node-1" }) => [name, value]));
   const read = (path: string) => files.get(path) ?? assert.fail(`${path} is not there to be read`);
-  const variable = (name: string) => names.includes(name) ? "node-1" : undefined;
+  const variable = (name: string) =>
+    texts.get(name) ?? (clusterVariables.includes(name as never) ? "node-1" : undefined);
   return readServeConfig(flags, variable, read, parseRoutersFile);
 }
 

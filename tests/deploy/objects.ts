@@ -20,6 +20,7 @@ export interface Container {
   readonly args: readonly string[];
   readonly env?: readonly {
     readonly name: string;
+    readonly value?: string;
     readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
   }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];

@@ -176,3 +176,31 @@ items:
     path: profiles/{{ $file }}
   {{- end }}
 {{- end }}
+
+{{- /* Which router, which cluster, as the variables that commands read, as YAML. */}}
+{{- define "rds-csi.routerVariables" -}}
+{{- $variables := dict }}
+{{- with .Values.clusterId }}
+{{- $_ := set $variables "RDS_CLUSTER_ID" . }}
+{{- end }}
+{{- if .Values.config.routers }}
+{{- $_ := set $variables "RDS_CONFIG" "/etc/rds-csi/config.yaml" }}
+{{- else }}
+{{- $router := .Values.router }}
+{{- $keys := $router.secretKeys }}
+{{- $_ := set $variables "RDS_ADDRESS" $router.address }}
+{{- $_ := set $variables "RDS_PORT" (toString $router.port) }}
+{{- $_ := set $variables "RDS_USER" $router.user }}
+{{- if $keys.password }}
+{{- $_ := set $variables "RDS_PASSWORD_FILE" (printf "/etc/rds-csi/%s" $keys.password) }}
+{{- else }}
+{{- $_ := set $variables "RDS_KEY" (printf "/etc/rds-csi/%s" $keys.privateKey) }}
+{{- end }}
+{{- $_ := set $variables "RDS_HOST_KEY" (printf "/etc/rds-csi/%s" $keys.hostKey) }}
+{{- $_ := set $variables "RDS_BASE_PATH" (join "," $router.basePaths) }}
+{{- with $router.nvmeAddress }}
+{{- $_ := set $variables "RDS_NVME_ADDRESS" . }}
+{{- end }}
+{{- end }}
+{{- toYaml $variables }}
+{{- end }}

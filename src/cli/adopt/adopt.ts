@@ -61,7 +61,7 @@ export interface AdoptOptions {
 
 /** `rds-csi adopt`: takes a volume of the legacy driver over. */
 export async function adoptCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const files = await systemFiles(args);
+  const files = await systemFiles(args, io.env);
   if (isFromCluster(args)) return await adoptFromCluster(args, io, files);
   const { config, volume, nodes } = readAdoptOptions(args, io.env, files);
   const attachments = nodes.map((nodeId) => ({

@@ -40,7 +40,7 @@ const timeoutMs = 600_000;
 
 /** `rds-csi audit`: what has no owner. */
 export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const options = readAuditOptions(args, io.env, await systemFiles(args));
+  const options = readAuditOptions(args, io.env, await systemFiles(args, io.env));
   if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, io);
   const codes: number[] = [];
   for (const config of options.configs) {

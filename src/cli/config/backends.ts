@@ -1,3 +1,4 @@
+import type { CommandIo } from "../io.ts";
 import { type FlagValues } from "../flags.ts";
 import { messageOf } from "../../volume/errors.ts";
 import { splitHandle } from "../../volume/model/ids.ts";
@@ -26,8 +27,8 @@ export interface ConfigFiles {
 export const noFiles: ConfigFiles = { readText: readNothing };
 
 /** The files of this machine, for a command line. */
-export async function systemFiles(args: readonly string[]): Promise<ConfigFiles> {
-  return { readText: Deno.readTextFileSync, parseRouters: await loadRoutersParser(args) };
+export async function systemFiles(args: readonly string[], env: CommandIo["env"]): Promise<ConfigFiles> {
+  return { readText: Deno.readTextFileSync, parseRouters: await loadRoutersParser(args, env) };
 }
 
 /** What reading the routers needs beside the flags. */
@@ -39,8 +40,11 @@ export interface BackendAdapters extends ConfigFiles {
 }
 
 /** Loads the parser for a command line that may need it: a node has no use for a library that reads YAML. */
-export async function loadRoutersParser(args: readonly string[]): Promise<RoutersParser | undefined> {
-  if (!args.some((arg) => /^--?config(?:=|$)/.test(arg))) return undefined;
+export async function loadRoutersParser(
+  args: readonly string[],
+  env: CommandIo["env"],
+): Promise<RoutersParser | undefined> {
+  if (!env("RDS_CONFIG") && !args.some((arg) => /^--?config(?:=|$)/.test(arg))) return undefined;
   return (await import("./routers_file.ts")).parseRoutersFile;
 }
 

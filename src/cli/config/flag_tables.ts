@@ -11,6 +11,7 @@ import { legacyFlags } from "./legacy_flags.ts";
 export const routerFlags: FlagTable = {
   "config": {
     form: "text",
+    env: ["RDS_CONFIG"],
     help:
       "File (YAML) that names several routers, in the place of the flags that tell of the only one: see docs/reference/config.md.",
   },

@@ -47,7 +47,7 @@ const timeoutMs = 120_000;
 /** `rds-csi doctor`: what is wrong with the router or with this node, and what puts it right. */
 export async function doctorCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const parts = systemNodeParts(systemClock, commandNotes("doctor", io));
-  const halves = readDoctorHalves(args, io.env, parts.files, await systemFiles(args));
+  const halves = readDoctorHalves(args, io.env, parts.files, await systemFiles(args, io.env));
   if (halves.router?.probe) return await probe(halves.router, io);
   const network = systemNetwork(systemClock);
   const router = { clock: systemClock, random: systemRandom, network, readText: Deno.readTextFile };

@@ -57,7 +57,7 @@ export const usage = "Usage: rds-csi serve [flags]\n\nServes the CSI services.\n
 
 /** `rds-csi serve`: serves until the signal. */
 export async function serveCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const parser = await loadRoutersParser(args);
+  const parser = await loadRoutersParser(args, io.env);
   const config = readServeConfig(args, io.env, Deno.readTextFileSync, parser);
   const sink = stderrSink();
   const threshold = levelBySignals(config, sink);

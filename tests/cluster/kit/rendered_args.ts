@@ -42,14 +42,14 @@ export function argsForRig({ name, args }: Pick<Container, "name" | "args">, fat
  * The environment of a rendered container.
  *
  * @param fields what a pod knows of itself, by the path of the field
- * @throws {Error} for a variable that is anything but such a field
+ * @throws {Error} for a variable that is neither such a field nor a text
  */
 export function envForRig(
   { name, env = [] }: Pick<Container, "name" | "env">,
   fields: Readonly<Record<string, string>>,
 ): Record<string, string> {
   return Object.fromEntries(env.map((variable) => {
-    const value = fields[variable.valueFrom?.fieldRef?.fieldPath ?? ""];
+    const value = variable.value ?? fields[variable.valueFrom?.fieldRef?.fieldPath ?? ""];
     if (value !== undefined) return [variable.name, value];
     throw new Error(`Nobody has said what this variable is: container=${name} variable=${variable.name}`);
   }));
