@@ -33,7 +33,8 @@ ${rows.join("\n")}
 
 With \`--json\` a command prints one JSON document to standard output, and nothing else there; what goes wrong is told on
 standard error; of several routers \`rds-csi audit\` prints a document a line. What takes long says meanwhile what it is at, on standard error: at a terminal in one line that is written
-over, elsewhere in a line each, and not at all with \`--json\`.
+over, elsewhere in a line each, and not at all with \`--json\`. \`rds-csi completion\` makes a shell complete commands and
+flags.
 
 ## Exit codes
 

@@ -113,6 +113,12 @@ export const commands: Readonly<Record<string, Command>> = {
     usage: async () => (await import("./permissions.ts")).usage,
     run: async (args, io) => (await import("./permissions.ts")).permissionsCommand(args, io),
   },
+  completion: {
+    help: "print what makes a shell complete commands and flags: bash, zsh or fish",
+    flags: () => Promise.resolve({}),
+    usage: async () => (await import("./completion.ts")).usage,
+    run: async (args, io) => (await import("./completion.ts")).completionCommand(args, io, commands),
+  },
   version: {
     help: "print the version",
     flags: async () => (await import("./version.ts")).versionFlags,

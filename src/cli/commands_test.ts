@@ -37,7 +37,7 @@ for (const [name, command] of Object.entries(commands)) {
     `${name} refuses a flag that it does not know, and does nothing`,
     { sanitizeResources },
     async () => {
-      const words = [[], ["pvc-1"]];
+      const words = [[], ["pvc-1"], ["bash"]];
       for (const before of words) {
         const isRefused = (error: unknown) => error instanceof FlagError || VolumeError.is(error, "invalid");
         await assert.rejects(run(name, [...before, "--no-such-flag"]), isRefused, before.join());

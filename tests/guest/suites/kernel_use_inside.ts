@@ -27,6 +27,26 @@ async function names(node: GuestNode, volume: GuestVolume): Promise<readonly str
 export const connectionRows = new NodeTests();
 
 connectionRows.add(
+  "a kernel that has not loaded the transport loads it when it is asked, and connects to nothing",
+  async (node) => {
+    const obstacle = () => node.connector.obstacle(call());
+    assert.equal(await obstacle(), undefined);
+    const before = await sh("ls /sys/class/nvme");
+    await sh("modprobe -r nvme-tcp");
+    assert.equal(await obstacle(), undefined, "the kernel has loaded it");
+    assert.equal(await sh("ls /sys/class/nvme"), before);
+    await sh("modprobe -r nvme-tcp && mv /sbin/modprobe /sbin/modprobe.away");
+    try {
+      assert.match(await obstacle() ?? "", /^the module nvme_tcp is not loaded; /);
+    } finally {
+      await sh("mv /sbin/modprobe.away /sbin/modprobe && modprobe nvme-tcp");
+    }
+    assert.equal(await obstacle(), undefined);
+    return "loaded by the kernel; without its modprobe it is missing";
+  },
+);
+
+connectionRows.add(
   "a second connect to the same NQN is looked into: nothing is added, and both calls succeed",
   async (node) => {
     const volume = new GuestVolume(node, "pvc-1", small);
