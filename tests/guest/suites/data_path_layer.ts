@@ -130,7 +130,7 @@ async function compare(bench: Bench, use: string, rounds: readonly Round[]): Pro
 /** What the watch takes of a processor and of memory, while all is well. */
 async function watchAtRest(bench: Bench, guest: Guest, driver: Driver): Promise<void> {
   const { clients } = driver;
-  await bench.test("the watch takes hardly anything while nothing happens", async () => {
+  await bench.test("the watch takes little while nothing happens", async () => {
     const volumes: GuestVolume[] = [];
     for (let index = 0; index < idleVolumes; index++) {
       const volume = await GuestVolume.create(clients.controller, `idle-${index}`, "block", 16 * 2 ** 20);
