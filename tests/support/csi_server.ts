@@ -1,12 +1,13 @@
 /** What the tests of the server share: a server in a scratch folder, and clients that work on every Deno. */
 import type { Buffer } from "node:buffer";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
+import { loadSync, type ServiceDefinition } from "@grpc/proto-loader";
 import { SeededRandom } from "../fakes/random.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { method } from "../../src/csi/server/call.ts";
 import { guardClientSessions } from "../../src/csi/server/http2_guard.ts";
-import { type CsiPackage, loadCsi } from "../../src/csi/server/proto.ts";
+import { type CsiPackage, defaultProtoPath, loadCsi, LOADER_OPTIONS } from "../../src/csi/server/proto.ts";
 import {
   type CsiServices,
   type RunningServer,
@@ -141,7 +142,7 @@ export class TestBench implements AsyncDisposable {
   }
 
   clientsAt(address: string): Clients {
-    const clients = new Clients(this.csi, address);
+    const clients = new Clients(address);
     this.#cleanups.push(() => clients.close());
     return clients;
   }
@@ -170,13 +171,14 @@ export interface CallOptions {
   readonly cancel?: AbortSignal;
 }
 
+/** Every service of the file, of which the driver defines only those that it serves. */
+const definitions = loadSync(defaultProtoPath(), LOADER_OPTIONS);
+
 /** A client of all services over one connection. */
 export class Clients {
-  readonly #csi: CsiPackage;
   readonly #client: Client;
 
-  constructor(csi: CsiPackage, address: string) {
-    this.#csi = csi;
+  constructor(address: string) {
     this.#client = new Client(address, credentials.createInsecure(), {
       "grpc.enable_retries": 0,
       "grpc.enable_channelz": 0,
@@ -187,12 +189,9 @@ export class Clients {
 
   /** Makes one call; never rejects. */
   call(path: string, request: unknown = {}, options: CallOptions = {}): Promise<CallResult> {
-    const [service, name] = path.split("/") as [keyof CsiPackage, string];
-    const definition = (this.#csi[service] as CsiPackage["Node"]).service as unknown as Record<
-      string,
-      CsiPackage["Node"]["service"]["NodeGetInfo"]
-    >;
-    const { path: wirePath, requestSerialize, responseDeserialize } = definition[name]!;
+    const [service, name] = path.split("/");
+    const definition = definitions[`csi.v1.${service}`] as ServiceDefinition;
+    const { path: wirePath, requestSerialize, responseDeserialize } = definition[name!]!;
     const deadline = systemClock.now() + (options.timeoutMs ?? 60_000);
     return new Promise((resolve) => {
       const call = this.#client.makeUnaryRequest(

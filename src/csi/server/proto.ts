@@ -1,12 +1,14 @@
+import { Buffer } from "node:buffer";
 import { fileURLToPath } from "node:url";
 import { existsSync } from "node:fs";
-import { loadPackageDefinition } from "@grpc/grpc-js";
-import { loadSync, type MethodDefinition, type Options } from "@grpc/proto-loader";
+import type { MethodDefinition, Options } from "@grpc/proto-loader";
+// The package's own loading step: its public half also describes every message for reflection, which takes as long again.
+import { addCommonProtos, loadProtosWithOptionsSync } from "@grpc/proto-loader/build/src/util.js";
 import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../generated/csi.ts";
 import type { RegistrationRpcs } from "../generated/pluginregistration.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
-/** A service as grpc-js loads it: what a server registers, and a client calls by. */
+/** A service as a server registers it, and a client calls it. */
 interface LoadedService<Service extends Messages<Service>> {
   readonly service: Definition<Service>;
 }
@@ -18,13 +20,18 @@ export type Messages<Service> = {
 
 /** How each method of a service is called, encoded and decoded. */
 export type Definition<Service extends Messages<Service>> = {
-  readonly [Name in keyof Service]: MethodDefinition<
-    Sent<Service[Name]["request"]>,
-    Sent<Service[Name]["response"]>,
-    Service[Name]["request"],
-    Service[Name]["response"]
+  readonly [Name in keyof Service]: Callable<
+    MethodDefinition<
+      Sent<Service[Name]["request"]>,
+      Sent<Service[Name]["response"]>,
+      Service[Name]["request"],
+      Service[Name]["response"]
+    >
   >;
 };
+
+/** What a call needs: all but what describes a method to others. */
+type Callable<Method> = Omit<Method, "originalName" | "requestType" | "responseType" | "options">;
 
 /** A message as it may be sent: what is left out has the default of its type. The generated ones are as received. */
 export type Sent<T> = T extends readonly (infer Item)[] ? readonly Sent<Item>[]
@@ -63,15 +70,58 @@ export function defaultProtoPath(base: string = import.meta.url, file = "csi.pro
 
 /** Loads the CSI services as {@linkcode LOADER_OPTIONS} says. Takes some tens of milliseconds: once a process. */
 export function loadCsi(protoPath: string = defaultProtoPath()): CsiPackage {
-  const definition = loadSync(protoPath, LOADER_OPTIONS);
-  return (loadPackageDefinition(definition) as unknown as { csi: { v1: CsiPackage } }).csi.v1;
+  const root = loadDefinitions(protoPath);
+  return {
+    Controller: serviceOf(root, "csi.v1.Controller"),
+    Identity: serviceOf(root, "csi.v1.Identity"),
+    Node: serviceOf(root, "csi.v1.Node"),
+  };
 }
 
 /** Loads the kubelet's registration service, as {@linkcode loadCsi} does the others. */
 export function loadRegistration(): RegistrationPackage {
-  const definition = loadSync(defaultProtoPath(import.meta.url, "pluginregistration.proto"), LOADER_OPTIONS);
-  return (loadPackageDefinition(definition) as unknown as { pluginregistration: RegistrationPackage })
-    .pluginregistration;
+  const root = loadDefinitions(defaultProtoPath(import.meta.url, "pluginregistration.proto"));
+  return { Registration: serviceOf(root, "pluginregistration.Registration") };
+}
+
+type Root = ReturnType<typeof loadProtosWithOptionsSync>;
+type Message = ReturnType<Root["lookupType"]>;
+
+function loadDefinitions(protoPath: string): Root {
+  addCommonProtos(); // google/protobuf/descriptor.proto is not among the parser's own files.
+  return loadProtosWithOptionsSync(protoPath, LOADER_OPTIONS);
+}
+
+function serviceOf<Service extends Messages<Service>>(root: Root, name: string): LoadedService<Service> {
+  const service = root.lookupService(name);
+  const methods = service.methodsArray.map((method) => {
+    const { requestStream = false, responseStream = false } = method;
+    const request = service.lookupType(method.requestType);
+    const response = service.lookupType(method.responseType);
+    const definition: Callable<MethodDefinition<object, object>> = {
+      path: `/${name}/${method.name}`,
+      requestStream,
+      responseStream,
+      requestSerialize: encoder(request),
+      requestDeserialize: decoder(request),
+      responseSerialize: encoder(response),
+      responseDeserialize: decoder(response),
+    };
+    return [method.name, definition];
+  });
+  // The generated interfaces are made from the same files.
+  return { service: Object.fromEntries(methods) as Definition<Service> };
+}
+
+function encoder(message: Message): (value: object) => Buffer {
+  return (value) => {
+    const { buffer, byteOffset, byteLength } = message.encode(message.fromObject(value)).finish();
+    return Buffer.from(buffer, byteOffset, byteLength);
+  };
+}
+
+function decoder(message: Message): (bytes: Uint8Array) => object {
+  return (bytes) => message.toObject(message.decode(bytes), LOADER_OPTIONS);
 }
 
 /**

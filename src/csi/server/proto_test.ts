@@ -1,7 +1,8 @@
+import { loadSync, type MethodDefinition } from "@grpc/proto-loader";
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { VolumeError } from "../../volume/errors.ts";
-import { defaultProtoPath, loadCsi } from "./proto.ts";
+import { defaultProtoPath, loadCsi, LOADER_OPTIONS } from "./proto.ts";
 
 Deno.test("loadCsi() gives every service of the specification", () => {
   const csi = loadCsi();
@@ -10,6 +11,47 @@ Deno.test("loadCsi() gives every service of the specification", () => {
   }
   assert.equal(csi.Identity.service.Probe.path, "/csi.v1.Identity/Probe");
 });
+
+Deno.test("loadCsi() defines every method as the package's public loader does, without what only reflection needs", () => {
+  const reference = loadSync(defaultProtoPath(), LOADER_OPTIONS);
+  for (const [name, { service }] of Object.entries(loadCsi())) {
+    const expected = reference[`csi.v1.${name}`] as unknown as Record<string, PublicMethod>;
+    assert.deepEqual(Object.keys(service).sort(), Object.keys(expected).sort());
+    for (const [method, definition] of Object.entries<PublicMethod>(service)) {
+      const { requestType: _, responseType: __, options: ___, originalName: ____, ...used } =
+        expected[method]!;
+      assert.deepEqual(Object.keys(definition).sort(), Object.keys(used).sort(), method);
+      for (const key of ["path", "requestStream", "responseStream"] as const) {
+        assert.equal(definition[key], used[key], method);
+      }
+      for (
+        const [encode, decode] of [["requestSerialize", "requestDeserialize"], [
+          "responseSerialize",
+          "responseDeserialize",
+        ]] as const
+      ) {
+        const bytes = definition[encode](filled);
+        assert.deepEqual(bytes, used[encode](filled), method);
+        assert.deepEqual(definition[decode](bytes), used[decode](bytes), method);
+      }
+    }
+  }
+});
+
+type PublicMethod = MethodDefinition<object, object>;
+
+/** Fields of several messages, of every kind; a message takes those that it has. */
+const filled = {
+  name: "pvc-1",
+  volumeId: "pvc-1",
+  availableCapacity: "9007199254740993",
+  capacityRange: { requiredBytes: "9007199254740993" },
+  capacityBytes: 5,
+  parameters: { pool: "fast" },
+  ready: { value: true },
+  volume: { volumeId: "pvc-1", capacityBytes: "1", contentSource: { volume: { volumeId: "pvc-2" } } },
+  volumeCapabilities: [{ block: {}, accessMode: { mode: "SINGLE_NODE_WRITER" } }],
+};
 
 Deno.test("defaultProtoPath() finds the file from the sources, from a bundle and beside it", async () => {
   const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });

@@ -8,6 +8,7 @@ import type { Command } from "../console/command.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
 import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
+import { writeTogether } from "./write_together.ts";
 
 /** How the driver proves who it is. */
 export type SshAuthentication =
@@ -87,6 +88,7 @@ export class Ssh2Transport implements SshTransport {
     try {
       const socket = new Socket();
       socket.connect(this.#port, this.#options.host);
+      writeTogether(socket);
       client.connect({ ...this.#config((reason) => mismatch = reason), sock: socket });
       this.#guard(socket);
     } catch (error) {

@@ -1,0 +1,44 @@
+import type { Subject } from "../support/parts.ts";
+import { percentile } from "./rpc.ts";
+import { startVersus, type VersusStack } from "./versus_stack.ts";
+
+/** How fast an empty router fills, 16 creates in flight. */
+export interface SeedMeasurements {
+  readonly volumes: number;
+  /** Volumes a second in the first and in the last thousand: the medians of ten hundreds each. */
+  readonly first: number;
+  readonly last: number;
+}
+
+/**
+ * Creates volumes on an empty router. A hundred others are created and deleted before: what is measured is a controller that
+ * serves for months, not one that still compiles.
+ *
+ * @param volumes how many, in thousands, and at least 2,000
+ * @throws {Error} when one is not created
+ */
+export async function measureSeed(subject: Subject, volumes: number): Promise<SeedMeasurements> {
+  await using stack = await startVersus(subject, 0, 0);
+  await takeThrough(stack, ["CreateVolume", "DeleteVolume"], 100);
+  const first = await createThousand(stack);
+  if (volumes > 2000) await takeThrough(stack, ["CreateVolume"], volumes - 2000);
+  return { volumes, first, last: await createThousand(stack) };
+}
+
+/** Returns how many a second. */
+async function createThousand(stack: VersusStack): Promise<number> {
+  const rates: number[] = [];
+  for (let number = 0; number < 10; number++) {
+    rates.push(100_000 / await takeThrough(stack, ["CreateVolume"], 100));
+  }
+  // Another program slows some of them, not all.
+  return percentile(rates, 0.5);
+}
+
+/** Returns how long it took, in milliseconds. */
+async function takeThrough(stack: VersusStack, rpcs: readonly string[], volumes: number): Promise<number> {
+  const samples = await stack.sample({ rpcs, parameters: {}, inFlight: 16, volumes });
+  const error = samples.find(({ failed }) => failed > 0)?.firstError;
+  if (error !== undefined) throw new Error(`A volume was not created or deleted: ${error}`);
+  return samples.reduce((sum, { wallMs }) => sum + wallMs, 0);
+}
