@@ -36,6 +36,10 @@ standard error; of several routers \`rds-csi audit\` prints a document a line. W
 over, elsewhere in a line each, and not at all with \`--json\`. \`rds-csi completion\` makes a shell complete commands and
 flags.
 
+VOLUME is the volumeHandle of a PersistentVolume. \`adopt\`, \`release\`, \`withdraw\` and \`allow-format\` also take
+\`pvc/NAMESPACE/NAME\` and \`pv/NAME\` in a pod of the controller, or with \`--kubeconfig\`; the cluster then says which one it
+is, too.
+
 ## Exit codes
 
 | Code | What it means for every command |

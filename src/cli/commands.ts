@@ -2,6 +2,7 @@ import { describeFlags, type FlagTable, subjectFirst } from "./flags.ts";
 import { type Command, type CommandIo, exitCodes, exitMeanings, type ExitName } from "./io.ts";
 
 const routerFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).routerFlags;
+const volumeFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).volumeFlags;
 
 /** All of them by name. What they need is loaded when they are run: a node has no use for a simulator. */
 export const commands: Readonly<Record<string, Command>> = {
@@ -78,7 +79,8 @@ export const commands: Readonly<Record<string, Command>> = {
   adopt: {
     help: "take a volume of the legacy Go driver over, where no cluster can be asked",
     exits: { unknown: "With --from-cluster: no volume has that cluster's mark." },
-    flags: async () => ({ ...(await import("./adopt/adopt.ts")).adoptFlags, ...await routerFlags() }),
+    isAboutVolume: true,
+    flags: async () => ({ ...(await import("./adopt/adopt.ts")).adoptFlags, ...await volumeFlags() }),
     usage: async () => (await import("./adopt/adopt.ts")).usage,
     run: async (args, io) => (await import("./adopt/adopt.ts")).adoptCommand(args, io),
   },
@@ -90,19 +92,22 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   release: {
     help: "give a volume back to the legacy Go driver, or an imported disk to whoever made it",
-    flags: routerFlags,
+    isAboutVolume: true,
+    flags: volumeFlags,
     usage: async () => (await import("./release.ts")).usage,
     run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
   },
   withdraw: {
     help: "take a volume from all nodes that hold it, once their cluster is gone",
-    flags: async () => ({ ...(await import("./withdraw.ts")).withdrawFlags, ...await routerFlags() }),
+    isAboutVolume: true,
+    flags: async () => ({ ...(await import("./withdraw.ts")).withdrawFlags, ...await volumeFlags() }),
     usage: async () => (await import("./withdraw.ts")).usage,
     run: async (args, io) => (await import("./withdraw.ts")).withdrawCommand(args, io),
   },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",
-    flags: routerFlags,
+    isAboutVolume: true,
+    flags: volumeFlags,
     usage: async () => (await import("./allow_format.ts")).usage,
     run: async (args, io) => (await import("./allow_format.ts")).allowFormatCommand(args, io),
   },
@@ -130,7 +135,12 @@ export const commands: Readonly<Record<string, Command>> = {
 /** Runs a command, or only explains it where `--help` is among its words; answers the exit code. */
 export async function runCommand(command: Command, args: string[], io: CommandIo): Promise<number> {
   const table = await command.flags();
-  if (!args.includes("--help")) return await command.run(subjectFirst(table, args), io);
+  if (!args.includes("--help")) {
+    const words = subjectFirst(table, args);
+    if (command.isAboutVolume === undefined) return await command.run(words, io);
+    const { inCluster } = await import("./volume_name.ts");
+    return await command.run(await inCluster(words, table, io), io);
+  }
   io.out(await command.usage() + describeFlags(table) + describeExits(command));
   return exitCodes.ok;
 }

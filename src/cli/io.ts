@@ -72,6 +72,8 @@ export const exitMeanings: Readonly<Record<ExitName, string>> = {
 export interface Command {
   /** What it is for, as the end of a sentence. */
   readonly help: string;
+  /** Whether it is about a volume, which in a cluster may be named by its claim or its PersistentVolume. */
+  readonly isAboutVolume?: true;
   /** What its exit codes mean, where it is more than what they mean for every command. */
   readonly exits?: Readonly<Partial<Record<ExitName, string>>>;
   /** What `--help` says before the flags: how it is called, and what it does. */

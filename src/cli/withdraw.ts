@@ -1,6 +1,6 @@
 import { takeVolume } from "./config/config.ts";
 import { readBackendOf, systemFiles } from "./config/backends.ts";
-import { routerFlags } from "./config/flag_tables.ts";
+import { volumeFlags } from "./config/flag_tables.ts";
 import { withdrawVolume } from "../controller/attachments/unpublish.ts";
 import { type FlagTable, readFlags } from "./flags.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
@@ -31,7 +31,7 @@ const timeoutMs = 60_000;
 
 /** `rds-csi withdraw`: takes a volume from all nodes that hold it. */
 export async function withdrawCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const table = { ...withdrawFlags, ...routerFlags };
+  const table = { ...withdrawFlags, ...volumeFlags };
   const { handle, rest } = takeVolume(args);
   const flags = readFlags(table, rest, io.env);
   if (!flags.switch("vouch")) {

@@ -1,6 +1,6 @@
 import { type ControllerConfig, type Environment, takeVolume } from "../config/config.ts";
 import { type ConfigFiles, noFiles, readBackendOf, systemFiles } from "../config/backends.ts";
-import { routerFlags } from "../config/flag_tables.ts";
+import { volumeFlags } from "../config/flag_tables.ts";
 import { adoptVolume } from "../../controller/legacy/adopt.ts";
 import { type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
@@ -97,7 +97,7 @@ export function readAdoptOptions(
   files: ConfigFiles = noFiles,
 ): AdoptOptions {
   const { handle, rest } = takeVolume(args);
-  const flags = readFlags({ ...adoptFlags, ...routerFlags }, rest, env);
+  const flags = readFlags({ ...adoptFlags, ...volumeFlags }, rest, env);
   const kind = flags.required("kind", "as nobody but you can say what it is");
   const nodes = flags.list("node");
   const accessMode = flags.text("access-mode");

@@ -1,6 +1,6 @@
 import { type ConfigFiles, noFiles, readBackendOf, readBackends, type VolumeOfBackend } from "./backends.ts";
 import { type ClusterConfig, readCluster } from "./cluster.ts";
-import { routerFlags, serveFlags } from "./flag_tables.ts";
+import { serveFlags, volumeFlags } from "./flag_tables.ts";
 import { isSegment, type RoutersParser } from "./router_keys.ts";
 import {
   check,
@@ -168,7 +168,7 @@ export function readVolumeCommand(
   files: ConfigFiles = noFiles,
 ): VolumeOfBackend {
   const { handle, rest } = takeVolume(args);
-  return readBackendOf(handle, readFlags(routerFlags, rest, env), files);
+  return readBackendOf(handle, readFlags(volumeFlags, rest, env), files);
 }
 
 /**
@@ -180,7 +180,7 @@ export function readVolumeCommand(
 export function takeVolume(args: readonly string[]): { readonly handle: string; readonly rest: string[] } {
   const [handle, ...rest] = args;
   if (handle === undefined || handle.startsWith("-")) {
-    throw new FlagError(["VOLUME is required, before the flags"]);
+    throw new FlagError(["VOLUME is required"]);
   }
   assertHandle(handle);
   return { handle, rest };

@@ -126,6 +126,9 @@ export const routerFlags: FlagTable = {
   },
 };
 
+/** Flags of a command about one volume, which the cluster may know by another name. */
+export const volumeFlags: FlagTable = { ...routerFlags, kubeconfig: clusterFlags["kubeconfig"]! };
+
 /** What slot and epoch add to the prefix of an NQN at most: `:<32 characters>:<9 digits>-<8 digits>`. */
 export const maxNqnTailBytes = 52;
 
