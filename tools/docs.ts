@@ -1,6 +1,7 @@
 // Writes the reference pages that follow from the code: `deno run -A tools/docs.ts [--check]`. With --check it writes
 // nothing, and names the pages that are out of step.
 
+import { troubleshootFlags } from "../src/cli/troubleshoot/troubleshoot.ts";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { adoptFlags } from "../src/cli/adopt/adopt.ts";
@@ -71,6 +72,7 @@ const commandParts: readonly (readonly [title: string, flags: FlagTable, note: s
   ["describe [VOLUME]", without(describeCommandFlags, nodeFlags), nodeFlagsNote],
   ["attach NQN|VOLUME", without(attachFlags, nodeFlags), nodeFlagsNote],
   ["detach NQN|VOLUME", without(detachFlags, nodeFlags), nodeFlagsNote],
+  ["troubleshoot pvc/NAMESPACE/NAME", troubleshootFlags, routerFlagsNote],
   ["audit", auditFlags, routerFlagsNote],
   [
     "adopt VOLUME",

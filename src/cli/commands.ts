@@ -48,6 +48,16 @@ export const commands: Readonly<Record<string, Command>> = {
     usage: async () => (await import("./describe/describe.ts")).usage,
     run: async (args, io) => (await import("./describe/describe.ts")).describeCommand(args, io),
   },
+  troubleshoot: {
+    help: "follow a claim from the cluster to the router, and say where it hangs",
+    exits: { ok: "Nothing hangs.", failed: "It hangs, or could not be followed." },
+    flags: async () => ({
+      ...(await import("./troubleshoot/troubleshoot.ts")).troubleshootFlags,
+      ...await routerFlags(),
+    }),
+    usage: async () => (await import("./troubleshoot/troubleshoot.ts")).usage,
+    run: async (args, io) => (await import("./troubleshoot/troubleshoot.ts")).troubleshootCommand(args, io),
+  },
   attach: {
     help: "connect a volume to this machine by hand, to be read only",
     exits: {

@@ -79,7 +79,7 @@ const jsonRuns: Readonly<
 };
 
 /** They need something to look at, and are run in their own tests. */
-const elsewhere = ["attach", "detach", "audit", "import", "adopt"];
+const elsewhere = ["attach", "detach", "audit", "import", "adopt", "troubleshoot"];
 
 Deno.test("every command that can print JSON is tried for it", async () => {
   const able: string[] = [];

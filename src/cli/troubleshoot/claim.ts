@@ -1,0 +1,211 @@
+import { ApiError, type KubernetesApi } from "../../kubernetes/api.ts";
+import {
+  attachmentsPath,
+  csiNodesPath,
+  listKept,
+  type RawCsiNode,
+  volumesPath,
+} from "../../kubernetes/objects.ts";
+import { advice, type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+
+/** A claim to follow. */
+export interface FollowedClaim {
+  readonly namespace: string;
+  readonly name: string;
+  /** Name of the driver that its volume should be of. */
+  readonly driverName: string;
+}
+
+/** How far a claim was followed: the last finding is a problem where it hangs. */
+export interface ClaimTrace {
+  readonly findings: readonly Finding[];
+  /** Handle of its volume; undefined while it has none of this driver. */
+  readonly handle?: string;
+  /** Nodes that the volume is attached to. */
+  readonly nodes: readonly string[];
+}
+
+/** Events older than this may be about something that is over, in milliseconds. */
+const recentMs = 10 * 60_000;
+
+interface Claim {
+  readonly spec?: { readonly volumeName?: string; readonly storageClassName?: string };
+}
+
+interface Volume {
+  readonly spec?: { readonly csi?: { readonly driver?: string; readonly volumeHandle?: string } };
+}
+
+interface Attachment {
+  readonly spec?: {
+    readonly attacher?: string;
+    readonly nodeName?: string;
+    readonly source?: { readonly persistentVolumeName?: string };
+  };
+  readonly status?: { readonly attached?: boolean; readonly attachError?: { readonly message?: string } };
+}
+
+interface ClusterEvent {
+  readonly type?: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastTimestamp?: string | null;
+  readonly eventTime?: string | null;
+  readonly involvedObject?: { readonly kind?: string; readonly name?: string };
+}
+
+/**
+ * Follows a claim through the cluster: claim, PersistentVolume, attachments, what its nodes say. Ends where it hangs.
+ *
+ * @throws {ApiError} when the API server does not answer, or does not let this process look
+ */
+export async function followClaim(
+  api: KubernetesApi,
+  followed: FollowedClaim,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<ClaimTrace> {
+  const get = <T>(path: string) => getIfThere<T>(api, path, signal);
+  const { namespace, name, driverName } = followed;
+  const claim = await get<Claim>(`/api/v1/namespaces/${namespace}/persistentvolumeclaims/${name}`);
+  if (claim === undefined) return hangs([], problem("claim", `there is no claim ${name} in ${namespace}`));
+  const events = await recentWarnings(api, namespace, nowMs, signal);
+  const volumeName = claim.spec?.volumeName;
+  if (!volumeName) {
+    const about = events.filter(({ involvedObject }) =>
+      involvedObject?.kind === "PersistentVolumeClaim" && involvedObject.name === name
+    );
+    return hangs([], await whyPending(claim, about, driverName, get));
+  }
+  const bound = fine("claim", `is bound to ${volumeName}`);
+  const volume = await get<Volume>(`${volumesPath}/${volumeName}`);
+  const { driver, volumeHandle: handle } = volume?.spec?.csi ?? {};
+  if (volume === undefined || handle === undefined) {
+    return hangs([bound], problem("volume", `${volumeName} is gone, or is of no CSI driver`));
+  }
+  if (driver !== driverName) {
+    return hangs([bound], problem("volume", `${volumeName} is of the driver ${driver}`));
+  }
+  const findings = [bound, fine("volume", `${volumeName} is the volume ${handle}`)];
+  const attached = await attachments(api, volumeName, driverName, signal);
+  return { ...await followAttachments(attached, { findings, driverName, volumeName, events }, get), handle };
+}
+
+type Get = <T>(path: string) => Promise<T | undefined>;
+
+function hangs(before: readonly Finding[], at: Finding, nodes: readonly string[] = []): ClaimTrace {
+  return { findings: [...before, at], nodes };
+}
+
+async function whyPending(
+  { spec }: Claim,
+  about: readonly ClusterEvent[],
+  driverName: string,
+  get: Get,
+): Promise<Finding> {
+  const className = spec?.storageClassName;
+  if (!className) {
+    return problem("claim", "has no volume and no StorageClass", advice("name one in the claim"));
+  }
+  const path = `/apis/storage.k8s.io/v1/storageclasses/${className}`;
+  const found = await get<{ readonly provisioner?: string; readonly volumeBindingMode?: string }>(path);
+  if (found === undefined) return problem("claim", `its StorageClass ${className} does not exist`);
+  if (found.provisioner !== driverName) {
+    return problem(
+      "claim",
+      `its StorageClass ${className} is of ${found.provisioner}, which has to make the volume`,
+    );
+  }
+  const last = about.at(-1);
+  if (last !== undefined) return problem("claim", `has no volume: ${last.message}`);
+  if (found.volumeBindingMode === "WaitForFirstConsumer") {
+    return warning("claim", "has no volume yet: its StorageClass waits for a pod that uses it");
+  }
+  return problem(
+    "claim",
+    "has no volume, and nobody has said why",
+    advice("see whether a controller leads: kubectl -n rds-csi get pods,leases"),
+  );
+}
+
+async function followAttachments(
+  attached: readonly Attachment[],
+  { findings, driverName, volumeName, events }: {
+    readonly findings: readonly Finding[];
+    readonly driverName: string;
+    readonly volumeName: string;
+    readonly events: readonly ClusterEvent[];
+  },
+  get: Get,
+): Promise<ClaimTrace> {
+  if (attached.length === 0) {
+    return hangs(
+      findings,
+      warning("attachment", "no node is to have it: no pod that uses it has been placed on a node"),
+    );
+  }
+  const seen = [...findings];
+  const nodes: string[] = [];
+  for (const { spec, status } of attached) {
+    const node = spec?.nodeName ?? "";
+    const registered = await get<RawCsiNode>(`${csiNodesPath}/${node}`);
+    if (!registered?.spec?.drivers?.some((one) => one.name === driverName)) {
+      const fix = advice("read the log of the driver's pod there: often the host has not loaded nvme_tcp");
+      return hangs(seen, problem("attachment", `node ${node} has not registered the driver`, fix), nodes);
+    }
+    if (status?.attached !== true) {
+      const why = status?.attachError?.message ?? "the attacher has not tried yet";
+      return hangs(seen, problem("attachment", `is not attached to ${node}: ${why}`), nodes);
+    }
+    seen.push(fine("attachment", `is attached to ${node}`));
+    nodes.push(node);
+  }
+  const mount = events.filter(({ message, involvedObject }) =>
+    involvedObject?.kind === "Pod" && message?.includes(volumeName)
+  ).at(-1);
+  if (mount === undefined) {
+    return { findings: [...seen, fine("node", "no pod has complained lately")], nodes };
+  }
+  return hangs(seen, problem("node", `pod ${mount.involvedObject?.name}: ${mount.message}`), nodes);
+}
+
+async function attachments(
+  api: KubernetesApi,
+  volumeName: string,
+  driverName: string,
+  signal: AbortSignal,
+): Promise<readonly Attachment[]> {
+  const isIts = ({ spec }: Attachment) =>
+    spec?.attacher === driverName && spec.source?.persistentVolumeName === volumeName;
+  return await listKept<Attachment, Attachment>(
+    api,
+    { path: attachmentsPath, signal },
+    (one) => isIts(one) ? one : undefined,
+  );
+}
+
+/** The oldest first. */
+async function recentWarnings(
+  api: KubernetesApi,
+  namespace: string,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<readonly ClusterEvent[]> {
+  const atMs = (event: ClusterEvent) => Date.parse(event.lastTimestamp ?? event.eventTime ?? "") || 0;
+  const path = `/api/v1/namespaces/${namespace}/events`;
+  const events = await listKept<ClusterEvent, ClusterEvent>(
+    api,
+    { path, signal },
+    (event) => event.type === "Warning" && nowMs - atMs(event) < recentMs ? event : undefined,
+  );
+  return events.toSorted((a, b) => atMs(a) - atMs(b));
+}
+
+async function getIfThere<T>(api: KubernetesApi, path: string, signal: AbortSignal): Promise<T | undefined> {
+  try {
+    return await api.request<T>({ method: "GET", path, signal });
+  } catch (error) {
+    if (ApiError.is(error, 404)) return undefined;
+    throw error;
+  }
+}

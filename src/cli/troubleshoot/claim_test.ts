@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import type { FakeKubeApi, KubeObject } from "../../../tests/fakes/kube_api.ts";
+import { aPersistentVolume, startKube, testDriver } from "../../../tests/fakes/kube_client.ts";
+import { followClaim } from "./claim.ts";
+
+const nowMs = Date.parse("2026-01-01T12:00:00Z");
+const namespace = "/api/v1/namespaces/apps";
+
+/** A claim that is bound, attached to node-1, and used there. */
+function healthy(api: FakeKubeApi): void {
+  claim(api, { volumeName: "pv-pvc-1", storageClassName: "rds-ext4" });
+  storageClass(api, {});
+  api.put("/api/v1/persistentvolumes", aPersistentVolume("pvc-1"));
+  attachment(api, { attached: true });
+  api.put("/apis/storage.k8s.io/v1/csinodes", {
+    metadata: { name: "node-1" },
+    spec: { drivers: [{ name: testDriver, nodeID: "node-1" }] },
+  });
+}
+
+function claim(api: FakeKubeApi, spec: Record<string, unknown>): void {
+  api.put(`${namespace}/persistentvolumeclaims`, { metadata: { name: "data", namespace: "apps" }, spec });
+}
+
+function storageClass(api: FakeKubeApi, over: Record<string, unknown>): void {
+  api.put("/apis/storage.k8s.io/v1/storageclasses", {
+    metadata: { name: "rds-ext4" },
+    ...{ provisioner: testDriver, volumeBindingMode: "Immediate" },
+    ...over,
+  });
+}
+
+function attachment(api: FakeKubeApi, status: Record<string, unknown>): void {
+  api.put("/apis/storage.k8s.io/v1/volumeattachments", {
+    metadata: { name: "one" },
+    spec: { attacher: testDriver, nodeName: "node-1", source: { persistentVolumeName: "pv-pvc-1" } },
+    status,
+  });
+}
+
+function event(
+  api: FakeKubeApi,
+  kind: string,
+  name: string,
+  message: string,
+  over: Partial<KubeObject> = {},
+): void {
+  api.put(`${namespace}/events`, {
+    metadata: { name: `${name}.${message.length}`, namespace: "apps" },
+    ...{ type: "Warning", reason: "Failed", message, involvedObject: { kind, name } },
+    lastTimestamp: "2026-01-01T11:58:00Z",
+    ...over,
+  });
+}
+
+const pending = { storageClassName: "rds-ext4" };
+
+const scenes:
+  readonly (readonly [what: string, at: string, found: RegExp, change: (api: FakeKubeApi) => void])[] = [
+    ["it is well", "ok node", /no pod has complained/, () => {}],
+    ["there is none", "problem claim", /there is no claim data in apps/, (api) => {
+      api.delete(`${namespace}/persistentvolumeclaims`, "data");
+    }],
+    ["it names no class", "problem claim", /no StorageClass/, (api) => claim(api, {})],
+    ["its class is not there", "problem claim", /rds-none does not exist/, (api) => {
+      claim(api, { storageClassName: "rds-none" });
+    }],
+    ["its class is another driver's", "problem claim", /is of other.example.com/, (api) => {
+      claim(api, pending);
+      storageClass(api, { provisioner: "other.example.com" });
+    }],
+    ["the pool is full", "problem claim", /has no volume: no room/, (api) => {
+      claim(api, pending);
+      event(api, "PersistentVolumeClaim", "other", "of another claim");
+      event(api, "PersistentVolumeClaim", "data", "no room");
+    }],
+    ["it waits for a pod", "warning claim", /waits for a pod/, (api) => {
+      claim(api, pending);
+      storageClass(api, { volumeBindingMode: "WaitForFirstConsumer" });
+    }],
+    ["nobody answers", "problem claim", /nobody has said why/, (api) => claim(api, pending)],
+    ["its volume is another driver's", "problem volume", /of the driver other.example.com/, (api) => {
+      const volume = aPersistentVolume("pvc-1");
+      const spec = volume["spec"] as { readonly csi: object };
+      api.put("/api/v1/persistentvolumes", {
+        ...volume,
+        spec: { ...spec, csi: { ...spec.csi, driver: "other.example.com" } },
+      });
+    }],
+    ["its volume is gone", "problem volume", /pv-pvc-1 is gone/, (api) => {
+      api.delete("/api/v1/persistentvolumes", "pv-pvc-1");
+    }],
+    ["no pod is placed", "warning attachment", /no pod that uses it has been placed/, (api) => {
+      api.delete("/apis/storage.k8s.io/v1/volumeattachments", "one");
+    }],
+    ["the node has no driver", "problem attachment", /node-1 has not registered the driver/, (api) => {
+      api.put("/apis/storage.k8s.io/v1/csinodes", { metadata: { name: "node-1" }, spec: { drivers: [] } });
+    }],
+    ["it is refused", "problem attachment", /not attached to node-1: it is held by node-2/, (api) => {
+      attachment(api, { attached: false, attachError: { message: "it is held by node-2" } });
+    }],
+    [
+      "the pod cannot mount it",
+      "problem node",
+      /pod web: MountDevice failed for volume "pv-pvc-1"/,
+      (api) => {
+        event(api, "Pod", "db", 'MountDevice failed for volume "pv-other"');
+        event(api, "Pod", "web", 'MountDevice failed for volume "pv-pvc-1"');
+      },
+    ],
+    ["that was long ago", "ok node", /no pod has complained/, (api) => {
+      event(api, "Pod", "web", 'failed for volume "pv-pvc-1"', { lastTimestamp: "2026-01-01T11:00:00Z" });
+    }],
+  ];
+
+for (const [what, at, found, change] of scenes) {
+  Deno.test(`followClaim() ends where a claim hangs: ${what}`, async () => {
+    await using kube = await startKube();
+    healthy(kube.api);
+    change(kube.api);
+    const followed = { namespace: "apps", name: "data", driverName: testDriver };
+    const { findings } = await followClaim(kube.client, followed, nowMs, new AbortController().signal);
+    const last = findings.at(-1)!;
+    assert.equal(`${last.state} ${last.check}`, at);
+    assert.match(last.found, found);
+    for (const one of findings.slice(0, -1)) assert.equal(one.state, "ok");
+  });
+}

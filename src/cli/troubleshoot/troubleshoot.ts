@@ -1,0 +1,116 @@
+import { getVolumeHealth } from "../../controller/volumes/health.ts";
+import { systemClock } from "../../host/clock.ts";
+import { ApiError } from "../../kubernetes/api.ts";
+import { advice, type Finding, fine, problem, skipped } from "../../volume/model/finding.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { readBackendOf, systemFiles } from "../config/backends.ts";
+import { clusterFlags, readClusterAddress } from "../config/cluster.ts";
+import { routerFlags, serveFlags } from "../config/flag_tables.ts";
+import { withController } from "../controller_command.ts";
+import { formatFindings } from "../doctor/doctor.ts";
+import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
+import { type CommandIo, exitCodes } from "../io.ts";
+import { type ClaimTrace, followClaim } from "./claim.ts";
+
+/** Flags of `rds-csi troubleshoot` beside those of the router. */
+export const troubleshootFlags: FlagTable = {
+  "json": { form: "switch", help: "Print the findings as a JSON array." },
+  "kubernetes": clusterFlags["kubernetes"]!,
+  "kubeconfig": clusterFlags["kubeconfig"]!,
+  "driver-name": serveFlags["driver-name"]!,
+};
+
+/** What `rds-csi troubleshoot --help` says before the flags. */
+export const usage = `Usage: rds-csi troubleshoot pvc/NAMESPACE/NAME [flags]
+
+Follows a claim to its pod: claim, PersistentVolume, attachments, the volume on the router, what pods on its nodes complain
+of. Says where it hangs. Changes nothing. In the controller's pod it needs no flags:
+
+  kubectl -n rds-csi exec deploy/rds-csi-controller -c driver -- rds-csi troubleshoot pvc/NAMESPACE/NAME
+
+Flags:
+`;
+
+/** How long cluster and router may take, in milliseconds. */
+const timeoutMs = 60_000;
+
+/** `rds-csi troubleshoot`: where a claim hangs. */
+export async function troubleshootCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  const [subject = "", ...rest] = args;
+  const [, namespace, name] = /^pvc\/([^/]+)\/([^/]+)$/.exec(subject) ?? [];
+  const flags = readFlags({ ...troubleshootFlags, ...routerFlags }, rest, io.env);
+  if (namespace === undefined || name === undefined) flags.addProblems(["Name a claim: pvc/NAMESPACE/NAME"]);
+  const address = readClusterAddress(flags, io.env);
+  if (address === undefined) {
+    flags.addProblems(["A claim can only be followed in a cluster; use --kubeconfig"]);
+  }
+  flags.assertNoProblems();
+  const driverName = flags.text("driver-name");
+  const { KubernetesClient } = await import("../../kubernetes/client.ts");
+  const client = KubernetesClient.open(address!, systemClock);
+  try {
+    const followed = { namespace: namespace!, name: name!, driverName };
+    const trace = await followClaim(client, followed, systemClock.now(), io.signal).catch((error) => {
+      if (!(error instanceof ApiError)) throw error;
+      throw new VolumeError("unavailable", `Cannot follow the claim: ${error.message}`, { cause: error });
+    });
+    const cluster = { address: address!, driverName };
+    const router = trace.handle === undefined ? [] : [await onRouter(trace.handle, flags, cluster, args, io)];
+    return print(trace, router, flags.switch("json"), io);
+  } finally {
+    client.close();
+  }
+}
+
+/** What is wrong with the volume as the router shows it. */
+async function onRouter(
+  handle: string,
+  flags: FlagValues,
+  cluster: Parameters<typeof withController>[0]["cluster"],
+  args: readonly string[],
+  io: CommandIo,
+): Promise<Finding> {
+  try {
+    const files = { ...await systemFiles(args, io.env), hasCluster: true };
+    const { config, id } = readBackendOf(handle, flags, files);
+    const run = {
+      name: "troubleshoot",
+      config,
+      timeoutMs,
+      cluster,
+      isOfSeveral: flags.text("config") !== "",
+    };
+    const { problems } = await withController(run, io, (deps, context) => getVolumeHealth(deps, id, context));
+    if (problems.length === 0) return fine("router", "the volume is there, and healthy");
+    return problem("router", problems.map(({ reason, message }) => `${reason}: ${message}`).join("; "));
+  } catch (error) {
+    if (error instanceof FlagError) {
+      return skipped("router", `no router was asked: ${error.problems.join("; ")}`);
+    }
+    if (VolumeError.is(error)) return problem("router", error.message, advice("rds-csi doctor"));
+    throw error;
+  }
+}
+
+function print(
+  { findings, handle, nodes }: ClaimTrace,
+  router: readonly Finding[],
+  json: boolean,
+  io: CommandIo,
+): number {
+  const all = [...findings, ...router];
+  const hangsAt = all.find(({ state }) => state === "problem");
+  if (json) io.out(JSON.stringify(all));
+  else {
+    for (const line of formatFindings(all)) io.out(line);
+    for (const node of nodes) {
+      io.out(`On ${node}, in the driver's pod, \`rds-csi describe ${handle}\` says what the node sees.`);
+    }
+    io.out(
+      `troubleshoot: ${
+        hangsAt === undefined ? "nothing hangs" : `it hangs at the ${hangsAt.check}: ${hangsAt.found}`
+      }`,
+    );
+  }
+  return hangsAt === undefined ? exitCodes.ok : exitCodes.failed;
+}

@@ -1,0 +1,52 @@
+// A claim is followed through the cluster to a simulated router.
+import assert from "node:assert/strict";
+import { commands, runCommand } from "../../src/cli/commands.ts";
+import { attachmentsPath, volumesPath } from "../../src/kubernetes/objects.ts";
+import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
+import { fakeCommandIo } from "../fakes/command_io.ts";
+import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
+import { create, publishRequest } from "../support/controller_calls.ts";
+import { clusterId } from "../support/stack.ts";
+
+async function troubleshoot({ stack, api }: ClusterStack, ...flags: string[]) {
+  const { io, out } = fakeCommandIo();
+  const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
+  try {
+    await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+    const { simulator, passwordFile } = stack;
+    const router = [
+      ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort), "--cluster-id", clusterId],
+      ...["--rds-password-file", passwordFile, "--rds-host-key", simulator.hostKeyPublic],
+    ];
+    const args = ["pvc/apps/data", ...flags, "--kubeconfig", kubeconfig, ...router];
+    return { code: await runCommand(commands["troubleshoot"]!, args, io), lines: out };
+  } finally {
+    await Deno.remove(kubeconfig);
+  }
+}
+
+Deno.test("troubleshoot follows a claim to its volume on the router, and says in a sentence where it hangs", async () => {
+  await using cluster = await startClusterStack();
+  const { stack, api } = cluster;
+  const volumeId = await create(stack, "pvc-one");
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-1"));
+  const volume = aPersistentVolume(volumeId);
+  api.put(volumesPath, volume);
+  api.put("/api/v1/namespaces/apps/persistentvolumeclaims", {
+    metadata: { name: "data", namespace: "apps" },
+    spec: { volumeName: volume.metadata.name, storageClassName: "rds-ext4" },
+  });
+  api.put(attachmentsPath, aVolumeAttachment(volumeId, "worker-1"));
+  const well = await troubleshoot(cluster);
+  assert.equal(well.code, 0, well.lines.join("\n"));
+  assert.match(well.lines.join("\n"), /ok +router +the volume is there, and healthy/);
+  assert.match(well.lines.at(-1)!, /^troubleshoot: nothing hangs$/);
+  const disk = `${stack.simulator.controlUrl}/disks/${volumeId}`;
+  const edit = { method: "PATCH", body: JSON.stringify({ "nvme-tcp-export": false }) };
+  await (await fetch(disk, edit)).body?.cancel();
+  const hangs = await troubleshoot(cluster);
+  assert.equal(hangs.code, 1);
+  assert.match(hangs.lines.at(-1)!, /^troubleshoot: it hangs at the router: /);
+  const json = JSON.parse((await troubleshoot(cluster, "--json")).lines.join("\n")) as { check: string }[];
+  assert.deepEqual(json.map(({ check }) => check), ["claim", "volume", "attachment", "node", "router"]);
+});
