@@ -155,3 +155,24 @@ Deno.test("without --startup-taint a controller reads no node", async () => {
   await eventually(() => api.count(/volumeattachments/) > 0);
   assert.equal(api.count(/ \/api\/v1\/nodes/), 0);
 });
+
+Deno.test("the status page names the claims of volumes, and finds volumes by them", async () => {
+  await using cluster = await startClusterStack();
+  const { api, stack } = cluster;
+  const volumeId = await create(stack, "pvc-one");
+  const other = await create(stack, "pvc-two");
+  api.put(volumesPath, aPersistentVolume(volumeId));
+  const read = async (query = "") => {
+    const { controller } = await (await fetch(`${stack.driver.metricsUrl}/status.json${query}`)).json();
+    return (controller.volumes.items as { id: string; claim: string | null }[]).map((
+      { id, claim },
+    ) => [id, claim]);
+  };
+  const claim = `apps/claim-${volumeId}`;
+  await stack.clients.controller.call("ListVolumes", {});
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-1"));
+  await eventually(async () => (await read()).some(([, name]) => name === claim));
+  assert.deepEqual((await read()).toSorted(), [[volumeId, claim], [other, null]].toSorted());
+  assert.deepEqual(await read(`?q=${encodeURIComponent(claim)}`), [[volumeId, claim]]);
+  assert.match(await (await fetch(`${stack.driver.metricsUrl}/`)).text(), new RegExp(claim));
+});

@@ -17,6 +17,7 @@ import { backendClusterHash, type VolumeIdPrefix } from "../../volume/model/ids.
 import type { DetachedNodes, FormatConsents, MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
+import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import { Lead } from "./leadership.ts";
 import { type SharedDeps, viewOfRouter } from "./router_cluster.ts";
 
@@ -27,6 +28,8 @@ export interface ClusterAdapters {
   readonly log: Logger;
   /** Hears when this controller begins and ends to lead. */
   readonly leads?: (isLeading: boolean) => void;
+  /** Takes what finds the claims of volumes. */
+  readonly showClaims?: (claimOf: ClaimLookup) => void;
 }
 
 /** How long the router may take to say who holds a volume, in milliseconds. */
@@ -67,7 +70,8 @@ export class ClusterSide {
   #running: Promise<void> = Promise.resolve();
 
   /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
-  constructor(config: ClusterConfig, driverName: string, { clock, random, log, leads }: ClusterAdapters) {
+  constructor(config: ClusterConfig, driverName: string, adapters: ClusterAdapters) {
+    const { clock, random, log, leads, showClaims } = adapters;
     const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
     const report = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
     this.#config = config;
@@ -77,6 +81,14 @@ export class ClusterSide {
     this.#leads = leads ?? (() => {});
     this.lead = config.leaderElection ? new Lead(clock) : undefined;
     this.#events = this.#cluster.events();
+    showClaims?.((router, id) => this.#claimOf(router, id));
+  }
+
+  /** As of the last list of volumes. */
+  #claimOf(router: string, id: string): string | undefined {
+    const part = this.#parts.find(({ deps }) => deps.settings.backend === router);
+    const claim = part && this.#cluster.volumes.known(part.ids.add(id))?.claim;
+    return claim && `${claim.namespace}/${claim.name}`;
   }
 
   /** The configuration, complete: it knows which cluster this is. @throws {VolumeError} unavailable */

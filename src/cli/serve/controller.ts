@@ -1,3 +1,4 @@
+import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import { AuditLoop, type AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
@@ -51,6 +52,8 @@ export interface ControllerAdapters extends RouterAdapters {
   readonly signal?: AbortSignal;
   /** Hears when this controller begins and ends to lead, where there is a cluster. */
   readonly leads?: (isLeading: boolean) => void;
+  /** Takes what finds the claims of volumes, where there is a cluster. */
+  readonly showClaims?: (claimOf: ClaimLookup) => void;
   readonly audit: AuditLoopSettings;
   /** What stands for the cluster, or in its place. */
   readonly clusterView?: ClusterView | undefined;

@@ -9,7 +9,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { systemRandom } from "../../host/random.ts";
 import { onSignal } from "../../host/signals.ts";
 import { createLogger, type Logger, type LogSink, LogThreshold, stderrSink } from "../../telemetry/log.ts";
-import type { DriverFacts } from "../../telemetry/status/model.ts";
+import type { ClaimLookup, DriverFacts } from "../../telemetry/status/model.ts";
 import { version } from "../build_version.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
@@ -230,7 +230,10 @@ async function openControllerOf(
     log,
     events: (backend: string) => telemetry.controllerEvents(backend),
     routerEvents: (backend: string) => telemetry.routerEvents(backend),
-    ...config.cluster && { leads: telemetry.leaderEvents() },
+    ...config.cluster && {
+      leads: telemetry.leaderEvents(),
+      showClaims: (claimOf: ClaimLookup) => telemetry.showClaims(claimOf),
+    },
     cluster: config.cluster,
     driverName: config.driverName,
     audit: config.audit,

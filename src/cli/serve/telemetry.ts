@@ -15,7 +15,7 @@ import type { Logger } from "../../telemetry/log.ts";
 import { MetricRegistry } from "../../telemetry/metrics.ts";
 import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
 import { type RouterEvents, RouterMetrics } from "../../telemetry/router_metrics.ts";
-import { type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
+import { type ClaimLookup, type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
 import { StatusStore } from "../../telemetry/status/status_store.ts";
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { fanOut, unheard } from "../../volume/ports/event_listener.ts";
@@ -49,6 +49,8 @@ export interface Telemetry {
   routerEvents(backend: string): readonly RouterEvents[];
   /** What hears whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
+  /** Shows the claims of a controller's volumes, as they are found each time somebody reads the page. */
+  showClaims(claimOf: ClaimLookup): void;
   /**
    * What a node counts with; calling it declares the metrics of a node.
    *
@@ -81,6 +83,7 @@ const unreported: Telemetry = {
   controllerEvents: () => unheard,
   routerEvents: () => [],
   leaderEvents: () => () => {},
+  showClaims() {},
   nodeEvents: () => unheard,
   registrationEvents: () => ({ notified() {}, lost() {} }),
   serve() {},
@@ -139,6 +142,10 @@ class ServedTelemetry implements Telemetry {
     };
     show(false);
     return show;
+  }
+
+  showClaims(claimOf: ClaimLookup): void {
+    this.#board.controller.claimOf = claimOf;
   }
 
   nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents {

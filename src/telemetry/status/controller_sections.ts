@@ -103,12 +103,14 @@ function bar(first: number, second: number, label: string): Html {
 function volumeSection(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {
   const { volumes, routers } = controller;
   const several = routers.length > 1;
+  const hasClaims = volumes.items.some(({ claim }) => claim !== undefined);
   return markup`<section>
 <h2>Volumes <small>as the records said ${ago(seenAtMs(routers), nowMs)}; calls and rounds look</small></h2>
 ${pager(volumes, query)}
 ${
     table<VolumeStatus>(volumes.items, [
       { head: "Volume", form: "id", cell: ({ id }) => id },
+      ...hasClaims ? [{ head: "Claim", cell: ({ claim = "" }: VolumeStatus) => claim }] : [],
       ...several ? [{ head: "Router", cell: ({ router }: VolumeStatus) => router }] : [],
       { head: "Size", form: "number", cell: ({ sizeBytes }) => formatBytes(sizeBytes) },
       { head: "Attached to", cell: (one) => holders(one, nowMs) },

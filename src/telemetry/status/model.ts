@@ -37,6 +37,9 @@ export interface Latency {
   readonly p99Ms: number | undefined;
 }
 
+/** Finds the claim of a volume, by the router's name and the id that it has there; undefined when it is not known. */
+export type ClaimLookup = (router: string, id: string) => string | undefined;
+
 /** What is known of a router and of the connection to it, without asking it. */
 export interface RouterStatus {
   readonly name: string;
@@ -67,6 +70,8 @@ export interface RouterStatus {
 /** A volume with what is known of its health. */
 export interface VolumeStatus extends VolumeTotals {
   readonly router: string;
+  /** Namespace and name of its claim, with a slash between; undefined where no cluster says. */
+  readonly claim?: string | undefined;
   /** What was wrong with it when its health was last looked at; nothing when it was well. */
   readonly problems: readonly HealthProblem[];
 }
@@ -151,7 +156,7 @@ export interface Status {
 
 /** Which part of the volumes is asked for. */
 export interface StatusQuery {
-  /** Only volumes whose id, node or problem holds this text; all when it is empty. */
+  /** Only volumes whose id, claim, node or problem holds this text; all when it is empty. */
   readonly text: string;
   /** From 1. */
   readonly page: number;

@@ -1,5 +1,6 @@
 import type { Clock } from "../../volume/ports/system.ts";
 import {
+  type ClaimLookup,
   type ControllerStatus,
   type DriverFacts,
   type FailedCall,
@@ -94,6 +95,8 @@ class ControllerStatusStore {
   readonly #report: (statusEvent: StatusEvent) => void;
   readonly #routers = new Map<string, RouterStatusStore>();
   #leads: boolean | undefined;
+  /** Asked when the page is read: claims change without the router. */
+  claimOf: ClaimLookup = () => undefined;
 
   constructor(facts: DriverFacts, nowMs: () => number, report: (statusEvent: StatusEvent) => void) {
     this.#facts = facts;
@@ -124,6 +127,7 @@ class ControllerStatusStore {
 
   read(query: StatusQuery): ControllerStatus {
     const volumes = [...this.#routers.values()].flatMap((board) => board.volumes)
+      .map((volume) => ({ ...volume, claim: this.claimOf(volume.router, volume.id) }))
       .toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return {
       leads: this.#leads,
@@ -136,9 +140,9 @@ class ControllerStatusStore {
   }
 }
 
-function wordsOf({ id, router, basePath, holders, problems }: VolumeStatus): readonly string[] {
+function wordsOf({ id, claim = "", router, basePath, holders, problems }: VolumeStatus): readonly string[] {
   return [
-    ...[id, router, basePath],
+    ...[id, claim, router, basePath],
     ...holders.map(({ nodeId }) => nodeId),
     ...problems.map(({ reason }) => reason),
   ];
