@@ -293,6 +293,21 @@ Deno.test("a call that waits for the device keeps nobody from bringing it back; 
   assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
 });
 
+Deno.test("a map that a call grows while its path is brought back keeps its new size", async () => {
+  const { node, watch } = await inUse();
+  const map = node.mapper.maps.get(name)!;
+  const sectors = String(sizeBytes * 2n / 512n);
+  dropped(node);
+  node.device.sizeBytes = sizeBytes * 2n;
+  node.before = (operation) => {
+    if (operation === "probe") Object.assign(map, { table: { ...map.table, path: "7:9", sectors } });
+  };
+  await watch.check();
+  await watch.check();
+  assert.equal(map.table!.sectors, sectors);
+  assert.equal(node.mapper.write(name), "done");
+});
+
 Deno.test("a device that the kernel has dropped is looked for, and waited for while it is scanned", async () => {
   const { node } = await inUse();
   let isShown = false;
