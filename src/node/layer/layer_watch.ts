@@ -124,7 +124,9 @@ export class LayerWatch {
       this.#recovered(map);
       return;
     }
-    if (this.#unknown.has(uuid) || (!isWell && (this.#ended.has(uuid) || this.#isTooSoon(uuid)))) return;
+    // A stage may have made one anew of the same UUID, which queues: only its table tells.
+    const isOver = this.#ended.has(uuid) && !isLive;
+    if (this.#unknown.has(uuid) || (!isWell && (isOver || this.#isTooSoon(uuid)))) return;
     this.#working.add(uuid);
     this.#settled.delete(uuid);
     this.#ended.delete(uuid);

@@ -176,6 +176,27 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up aga
   assert.equal(node.mapper.maps.size, 0);
 });
 
+Deno.test("a volume that was given up and is staged anew right after is brought back as any other", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  node.offered = () => [];
+  await watch.check();
+  await node.clock.advance(601_000);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "fails");
+  await node.unpublish();
+  await node.unstage();
+  node.offered = () => [nqn];
+  await node.stage(layered);
+  await node.publish();
+  await watch.check();
+  dropped(node);
+  assert.equal(node.mapper.write(name), "waits");
+  await node.clock.advance(3_000);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+});
+
 Deno.test("an idle volume writes nothing after a reconnect before its device was proven", async () => {
   const { node, watch } = await inUse();
   node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
