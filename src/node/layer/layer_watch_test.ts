@@ -287,6 +287,19 @@ Deno.test("a map of no state file, and one of another prefix, are left alone", a
   ]);
 });
 
+Deno.test("a map whose state file was lost is brought back once the volume is staged again", async () => {
+  const { node, watch } = await inUse();
+  const path = `/state/volumes/${volumeId}.json`;
+  const file = node.paths.nodes.get(path)!;
+  node.paths.nodes.delete(path);
+  dropped(node);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "waits");
+  node.paths.nodes.set(path, file);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+});
+
 Deno.test("a repair that is killed between load and resume is finished at the next start", async () => {
   for (const step of ["dmsetup load", "dmsetup resume"]) {
     const { node, watch } = await inUse();
