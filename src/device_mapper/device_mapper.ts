@@ -85,6 +85,7 @@ export class DeviceMapper implements DeviceMaps {
     const table = formatTable(sizeBytes, below.deviceNumber);
     this.#assertSame(this.#find(name), map);
     await this.#done(["load", name, "--table", table], name, "reload the map", context);
+    await this.#assertNotLarger(name, sizeBytes, context);
     // Suspends, takes the table, and resumes, in one call of the kernel's: no end of this process leaves it suspended.
     await this.#done(["resume", "--noflush", "--nolockfs", name], name, "reload the map", context);
     return await this.#readBack(map, below, sizeBytes, context);
@@ -133,6 +134,17 @@ export class DeviceMapper implements DeviceMaps {
       "identity-mismatch",
       `Cannot use the map as it is not the volume's: map=${name} expected uuid=${uuid} ` +
         `found ${there?.uuid ?? "no map"}`,
+    );
+  }
+
+  /** A map may have grown since its size was read: what lies behind that end would be lost to its file system. */
+  async #assertNotLarger(name: string, sizeBytes: bigint, context: CallContext): Promise<void> {
+    const there = this.#find(name);
+    if (there === undefined || there.sizeBytes <= sizeBytes) return;
+    await this.#done(["clear", name], name, "reload the map", context);
+    throw new VolumeError(
+      "unavailable",
+      `Cannot reload the map as it has grown meanwhile: map=${name} size=${there.sizeBytes} wanted=${sizeBytes}`,
     );
   }
 

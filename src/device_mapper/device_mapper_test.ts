@@ -126,6 +126,22 @@ Deno.test("reload() refuses a map that was made anew for another epoch, and one 
   await rejectsWith(maps.reload(map, below("259:1"), map.sizeBytes, call()), "identity-mismatch");
 });
 
+Deno.test("reload() does not make a map smaller that has grown since its size was read", async () => {
+  const { kernel, maps, processes } = fake();
+  const map = await maps.make(identity, below("259:1"), call());
+  const { script } = processes;
+  processes.script = async (run) => {
+    if (run.options.args[0] === "load") {
+      processes.script = script;
+      await maps.reload(map, below("259:1", 2n << 30n), 2n << 30n, call());
+    }
+    return await script(run);
+  };
+  await rejectsWith(maps.reload(map, below("259:1", 2n << 30n), map.sizeBytes, call()), "unavailable");
+  assert.equal((await maps.find(identity.name))!.sizeBytes, 2n << 30n);
+  assert.equal(kernel.maps.get(identity.name)!.inactive, undefined);
+});
+
 Deno.test("reload() is unavailable when the kernel shows another table than was loaded", async () => {
   const { kernel, maps, processes } = fake();
   const map = await maps.make(identity, below("259:1"), call());

@@ -83,6 +83,9 @@ export class FakeDeviceMapper {
         map.inactive = table;
         return 0;
       }
+      case "clear":
+        delete map.inactive;
+        return 0;
       case "resume":
         if (map.inactive !== undefined) map.table = map.inactive;
         delete map.inactive;

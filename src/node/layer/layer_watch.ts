@@ -61,7 +61,7 @@ export class LayerWatch {
   readonly #settled = new Set<string>();
   /** UUIDs of maps whose path was made to fail when its connection was not live: it has to be loaded again. */
   readonly #wasAway = new Set<string>();
-  /** UUIDs of maps that no state file knows of: it is written before the map is made. */
+  /** UUIDs of maps that no state file knew of at the last look, of which it was told. */
   readonly #unknown = new Set<string>();
   /** UUIDs of maps that do not queue any more. */
   readonly #ended = new Set<string>();
@@ -124,7 +124,9 @@ export class LayerWatch {
       this.#recovered(map);
       return;
     }
-    if (this.#unknown.has(uuid) || (!isWell && (this.#ended.has(uuid) || this.#isTooSoon(uuid)))) return;
+    // A stage may have made one anew of the same UUID, which queues: only its table tells.
+    const isOver = this.#ended.has(uuid) && !isLive;
+    if (!isWell && (isOver || this.#isTooSoon(uuid))) return;
     this.#working.add(uuid);
     this.#settled.delete(uuid);
     this.#ended.delete(uuid);
@@ -161,10 +163,12 @@ export class LayerWatch {
     const { deps } = this.#options;
     const stagingState = await this.#stateOf(map);
     if (stagingState === undefined) {
+      if (this.#unknown.has(map.uuid)) return;
       this.#unknown.add(map.uuid);
       deps.notes?.warn("a map that no state file knows of is left as it is", this.#names(map));
       return;
     }
+    this.#unknown.delete(map.uuid);
     // The kernel would send what is written after a reconnect before it has looked which namespace is there.
     if (!isLive && !this.#troubles.has(map.uuid)) await deps.maps!.failPath(map, context);
     const restored = await this.#tryRestore({ map, isStalled, stagingState, reads }, context);

@@ -176,6 +176,27 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up aga
   assert.equal(node.mapper.maps.size, 0);
 });
 
+Deno.test("a volume that was given up and is staged anew right after is brought back as any other", async () => {
+  const { node, watch } = await inUse();
+  givenUp(node);
+  node.offered = () => [];
+  await watch.check();
+  await node.clock.advance(601_000);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "fails");
+  await node.unpublish();
+  await node.unstage();
+  node.offered = () => [nqn];
+  await node.stage(layered);
+  await node.publish();
+  await watch.check();
+  dropped(node);
+  assert.equal(node.mapper.write(name), "waits");
+  await node.clock.advance(3_000);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+});
+
 Deno.test("an idle volume writes nothing after a reconnect before its device was proven", async () => {
   const { node, watch } = await inUse();
   node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
@@ -266,6 +287,19 @@ Deno.test("a map of no state file, and one of another prefix, are left alone", a
   ]);
 });
 
+Deno.test("a map whose state file was lost is brought back once the volume is staged again", async () => {
+  const { node, watch } = await inUse();
+  const path = `/state/volumes/${volumeId}.json`;
+  const file = node.paths.nodes.get(path)!;
+  node.paths.nodes.delete(path);
+  dropped(node);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "waits");
+  node.paths.nodes.set(path, file);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+});
+
 Deno.test("a repair that is killed between load and resume is finished at the next start", async () => {
   for (const step of ["dmsetup load", "dmsetup resume"]) {
     const { node, watch } = await inUse();
@@ -291,6 +325,21 @@ Deno.test("a call that waits for the device keeps nobody from bringing it back; 
   release();
   await watch.check();
   assert.equal(node.stagingState!.device!.uniqueId, "b".repeat(32));
+});
+
+Deno.test("a map that a call grows while its path is brought back keeps its new size", async () => {
+  const { node, watch } = await inUse();
+  const map = node.mapper.maps.get(name)!;
+  const sectors = String(sizeBytes * 2n / 512n);
+  dropped(node);
+  node.device.sizeBytes = sizeBytes * 2n;
+  node.before = (operation) => {
+    if (operation === "probe") Object.assign(map, { table: { ...map.table, path: "7:9", sectors } });
+  };
+  await watch.check();
+  await watch.check();
+  assert.equal(map.table!.sectors, sectors);
+  assert.equal(node.mapper.write(name), "done");
 });
 
 Deno.test("a device that the kernel has dropped is looked for, and waited for while it is scanned", async () => {

@@ -14,6 +14,7 @@ import {
   targetPath,
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
+import { StagingStore } from "../stage/staging_store.ts";
 
 const name = "rds-csi-pvc-1";
 const layered = { volumeContext: { deviceLayer: "multipath" } };
@@ -368,4 +369,17 @@ Deno.test("health says of a volume whose map waits that its device is missing, a
   const { problems } = await node.service.volumeHealth(volumeId, call());
   assert.deepEqual(problems.map(({ reason }) => reason), ["DeviceWaiting"]);
   assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*waits.*nqn=${nqn}`));
+});
+
+Deno.test("stage() has an unfinished map queue again that was given up, and leaves one that is mounted as it is", async () => {
+  for (const isMounted of [false, true]) {
+    const node = await stagedNode();
+    const { table } = node.mapper.maps.get(name)!;
+    Object.assign(table!, { queues: false, failed: true });
+    await new StagingStore(node.deps).write({ ...node.stagingState!, staged: false });
+    if (!isMounted) node.table = [];
+    await node.stage(layered).catch(() => {});
+    assert.equal(node.mapper.maps.get(name)!.table!.queues, !isMounted);
+    assert.equal(node.mapper.maps.get(name)!.table!.failed, isMounted);
+  }
 });

@@ -1,5 +1,6 @@
 import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import {
@@ -299,10 +300,25 @@ async function putMap(
   below: ProvenDevice,
 ): Promise<ProvenDevice> {
   const { nqn } = stagingState;
-  if (await findMap(deps, nqn) === undefined) undo.add("remove the map", (on) => removeMap(deps, nqn, on));
-  await attachPath(deps, stagingState, below, context);
+  const there = await findMap(deps, nqn);
+  if (there === undefined) undo.add("remove the map", (on) => removeMap(deps, nqn, on));
+  const hasFailed = there !== undefined && await wasGivenUp(deps, stagingState, there, context);
+  await attachPath(deps, stagingState, below, context, { hasFailed });
   // It may have grown while it was not staged.
   return await growMap(deps, await findMap(deps, nqn), below, context);
+}
+
+/** Whether nobody has used the map of an interrupted stage yet, and its I/O fails or waits: it would do so for ever. */
+async function wasGivenUp(
+  deps: NodeDeps,
+  { staged, published, stagingPath }: StagingState,
+  map: DeviceMap,
+  context: CallContext,
+): Promise<boolean> {
+  if (staged || published.length > 0 || map.sizeBytes === 0n) return false;
+  if (await isAnyMounted(deps, [stagingPath])) return false;
+  const { queues, failed } = await deps.maps!.table(map, context);
+  return !queues || failed;
 }
 
 /**

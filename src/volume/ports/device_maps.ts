@@ -49,7 +49,7 @@ export interface DeviceMaps {
   make(identity: MapIdentity, below: ProvenDevice, context: CallContext): Promise<DeviceMap>;
   /**
    * Puts the map onto the device, and lets I/O wait again; what waits goes on there. Answers the map as it was read
-   * back. Throws `unavailable` when the kernel does not do it; the map is then as it was.
+   * back. Throws `unavailable` when the kernel does not do it, or the map is larger by now; the map is then as it was.
    */
   reload(map: DeviceMap, below: ProvenDevice, sizeBytes: bigint, context: CallContext): Promise<DeviceMap>;
   /** What is written waits from now on, until the map is reloaded. OK when it does already. */
