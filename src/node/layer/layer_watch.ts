@@ -20,6 +20,8 @@ const intervalMs = 1_000;
 const maxPauseMs = 3_000;
 /** How long one volume may take in one look. */
 const volumeMs = 60_000;
+/** How long it may take to give one up that could not be attended to, in milliseconds. */
+const giveUpMs = 30_000;
 /** How many volumes are attended to at once. */
 const maxAtOnce = 8;
 /** As the initiator's default. */
@@ -141,6 +143,7 @@ export class LayerWatch {
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       this.#say(map, textOf(error));
+      await this.#endIfOverdue(map, whole);
     } finally {
       this.#working.delete(uuid);
     }
@@ -189,6 +192,19 @@ export class LayerWatch {
     await deps.maps!.endQueueing(map, context);
     deps.events.occurred({ kind: "wait-given-up" });
     this.#waitsNoMore(map.uuid);
+  }
+
+  /** What hangs each time it is attended to is over in time all the same. */
+  async #endIfOverdue(map: DeviceMap, whole: CallContext): Promise<void> {
+    const { clock } = this.#options.deps;
+    try {
+      await withDeadline(clock, whole, giveUpMs, `give up the map ${map.name}`, async (context) => {
+        const layer = (await this.#stateOf(map))?.layer;
+        if (layer !== undefined && this.#isOverdue(map, layer)) await this.#giveUp(map, context);
+      });
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#say(map, textOf(error));
+    }
   }
 
   /** What is written to it fails from now on. */

@@ -434,3 +434,28 @@ Deno.test("a volume that waits and is taken down waits no more", async () => {
   await watch.check();
   assert.equal(node.events.waiting.size, 0);
 });
+
+Deno.test("what cannot be attended to in time waits no longer than ctrlLossTmo either", async () => {
+  const { node } = await inUse();
+  // The device is live, and never answers what is read from it.
+  const probe = (_device: unknown, { signal }: { readonly signal: AbortSignal }) =>
+    new Promise<never>((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+  const deps = { ...node.deps, filesystems: { ...node.deps.filesystems, probe } };
+  const watch = new LayerWatch({ deps, fencing: node.service.fencing, lock: { tryTake: () => () => {} } });
+  dropped(node);
+  for (let minute = 0; minute < 9; minute++) {
+    const look = watch.check();
+    await node.clock.advance(60_000);
+    await look;
+    assert.equal(node.mapper.write(name), "waits", String(minute));
+  }
+  for (let minute = 0; minute < 3; minute++) {
+    const look = watch.check();
+    await node.clock.advance(60_000);
+    await look;
+  }
+  assert.equal(node.mapper.write(name), "fails");
+  assert.ok(node.events.reported.includes("wait given up"));
+});
