@@ -259,7 +259,8 @@ export const serveFlags: FlagTable = {
     fallback: "info",
     help:
       "What to log, and everything above it. The signal SIGUSR1 has the next lower level logged too, SIGUSR2 sets it " +
-      "back: kubectl exec POD -c driver -- sh -c 'kill -USR1 1'.",
+      "back. In a controller's pod: kubectl exec POD -c driver -- sh -c 'kill -USR1 1'. In a node's pod process 1 is the " +
+      "host's: take the number of rds-csi there.",
   },
   "log-format": {
     form: "text",
