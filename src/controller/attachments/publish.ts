@@ -64,17 +64,20 @@ async function publish(
   const holds = holderOf(volume, request.nodeId) !== undefined;
   const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
   const published = await settle(call, volume, view, { ...request, machine }, parameters);
+  // A person may have turned the last export on meanwhile: its node would write beside the next one.
+  if (published === "waited") return await publish(call, id, request, parameters);
   call.projection.show(id, published.record);
   return publishContext(call, published, view, request, parameters);
 }
 
+/** Returns the volume as it is published; "waited" when it is to be read again first, as that was seconds ago. */
 async function settle(
   call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
   request: PublishRequest & Pick<PublishFacts, "machine">,
   parameters: VolumeParameters,
-): Promise<OwnedVolume> {
+): Promise<OwnedVolume | "waited"> {
   const { clock, random } = call;
   const { machine } = request;
   const stillUnfenced = await reasonStillUnfenced(call, volume, request);
@@ -96,7 +99,7 @@ async function settle(
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
   const record = inDoubt ? rewritten(decision.record) : decision.record;
   if (decision.action === "begin") {
-    await waitForGrace(call, volume, state, "publish");
+    if (await waitForGrace(call, volume, state, "publish")) return "waited";
     const begun = await withConsent(call, volume, record, request);
     return await exportAs(call, volume, state, { record: begun, port, hosts });
   }

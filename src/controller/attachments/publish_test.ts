@@ -205,7 +205,7 @@ Deno.test("publishVolume() withdraws what nobody holds, waits out the grace, and
   store.lingerMs = 10_000;
   const answer = await inTime(clock, publish("a"));
   assert.match(answer.epoch!, /^4-/);
-  assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "change"]);
+  assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "view", "change"]);
   assert.deepEqual(store.violations, []);
 });
 

@@ -75,6 +75,7 @@ async function correctTime(call: ControllerCall, volume: OwnedVolume, verb: stri
 /**
  * Waits until no connection of the last epoch can still be alive on the router.
  *
+ * @returns whether it had to wait: what was read of the volume before may be wrong then
  * @throws {VolumeError} unavailable at once when the call's deadline comes first
  */
 export async function waitForGrace(
@@ -82,7 +83,7 @@ export async function waitForGrace(
   volume: OwnedVolume,
   state: RouterState,
   verb: string,
-): Promise<void> {
+): Promise<boolean> {
   const { record, stored } = volume;
   const waitMs = remainingGraceMs({
     record,
@@ -90,7 +91,7 @@ export async function waitForGrace(
     upMs: state.upMs,
     ageMs: call.withdrawals.ageMs(stored),
   });
-  if (waitMs === 0) return;
+  if (waitMs === 0) return false;
   if (call.clock.now() + waitMs >= call.context.deadlineMs) {
     throw new VolumeError(
       "unavailable",
@@ -99,4 +100,5 @@ export async function waitForGrace(
     );
   }
   await call.clock.sleep(waitMs, call.context.signal);
+  return true;
 }

@@ -1,5 +1,16 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
+import {
+  aCreate,
+  aPublish,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_deps.ts";
+import { createVolume } from "../volumes/create.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume } from "./unpublish.ts";
 import { ConfirmedWithdrawals } from "./withdrawals.ts";
 
 const off = (id: string, comment: string) => ({ id, comment, exported: false });
@@ -66,4 +77,17 @@ Deno.test("a rewritten record whose export was seen to be on in between has no a
   withdrawals.ageMs({ ...off("a", "w1"), exported: true });
   withdrawals.rewrote("a", "w1", "w1 g1");
   assert.equal(withdrawals.ageMs(off("a", "w1 g1")), 0);
+});
+
+Deno.test("publishVolume() withdraws once more what a person exports while it waits out the grace", async () => {
+  const { deps, store, clock } = testController();
+  store.lingerMs = 10_000;
+  const { stored: { id } } = await createVolume(deps, aCreate("a"), testContext());
+  await publishVolume(deps, id, aPublish("n1"), testParameters, testContext());
+  await unpublishVolume(deps, id, "n1", testContext());
+  const second = publishVolume(deps, id, aPublish("n2"), testParameters, testContext());
+  await clock.advance(2_000);
+  store.edit(id, { exported: true });
+  assert.match((await inTime(clock, second)).epoch!, /^2-/);
+  assert.deepEqual(store.violations, []);
 });

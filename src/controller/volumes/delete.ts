@@ -61,8 +61,11 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   await assertNoSnapshotsHold(call, found);
   const location = locationOf(found.stored.imagePath, view.pools);
   const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;
-  await waitForGrace(call, volume, view, "delete");
   const { id, comment } = volume.stored;
+  // A person may have turned the export on meanwhile, and a node may be writing.
+  if (await waitForGrace(call, volume, view, "delete")) {
+    return await deleteVolume(call, id, call.context, comment);
+  }
   const outcome = await remembered(
     call,
     volume.stored,

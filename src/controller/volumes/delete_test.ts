@@ -257,7 +257,18 @@ Deno.test("deleteVolume() withdraws an export that nobody holds and waits out th
   store.put(aDisk(aRecord({ epoch }), { exported: true }));
   await inTime(clock, deleteVolume(deps, id, context));
   assert.deepEqual([counts(store), store.violations], [[0, 0, 0], []]);
-  assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "remove"]);
+  assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "view", "remove"]);
+});
+
+Deno.test("deleteVolume() withdraws once more what a person exports while it waits out the grace", async () => {
+  const { deps, store, clock } = testController();
+  store.lingerMs = 10_000;
+  store.put(aDisk(aRecord({ epoch }), { exported: true }));
+  const deleted = deleteVolume(deps, id, context);
+  await clock.advance(2_000);
+  store.edit(id, { exported: true });
+  await inTime(clock, deleted);
+  assert.deepEqual([counts(store), store.violations], [[0, 0, 0], []]);
 });
 
 Deno.test("deleteVolume() says at once that the grace outlasts the call", async () => {
