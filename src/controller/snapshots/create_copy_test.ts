@@ -47,6 +47,7 @@ Deno.test("createSnapshot() copies an image that is a plain file, and names it w
     "createView",
     "copyFile",
     "files",
+    "view",
     "renameFile",
     "createView",
   ]);

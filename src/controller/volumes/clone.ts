@@ -22,8 +22,7 @@ import { formatComment, newComment, type OwnedVolume } from "../../volume/model/
 import { chooseCloneSize } from "../../volume/model/sizes.ts";
 import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
-import type { FinishedCopy } from "./copies.ts";
-import { copyImage, type CopyPurpose, discardCopy, type FoundSource, orGiveUpCopy } from "./copying.ts";
+import { copyImage, type CopyPurpose, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
 import { assertNotImported, assertOwnImage, loadForChange, notFound, ownFilePrefix } from "../load.ts";
 import { answered } from "../change.ts";
@@ -124,10 +123,7 @@ async function planFrom(
   assertNoImage(view, plan);
   const target = plainLocation(`${plan.basePath}/${plan.filePrefix}.img`);
   const { finished } = await copyImage(call, { ...purpose, source, target, ...folder, state: view });
-  if (finished !== undefined) {
-    await assertSourceUnchanged(call, plan.id, finished);
-    return { volume: { ...base, location: target, copied: finished }, sizeBytes };
-  }
+  if (finished !== undefined) return { volume: { ...base, location: target, copied: finished }, sizeBytes };
   throw new VolumeError(
     "unavailable",
     `Cannot create the volume yet as its data is still being copied: volume=${plan.id}; try again`,
@@ -140,32 +136,6 @@ function assertAdopts(deps: ControllerDeps, id: string): void {
   throw new VolumeError(
     "precondition",
     `Cannot create the volume from a source as this router makes no disk of a file that is there: volume=${id}`,
-  );
-}
-
-/**
- * Discards a copy during which its source may have been used: it would not be of one moment. Afterwards the source may
- * change as it likes.
- *
- * @throws {VolumeError} busy
- */
-async function assertSourceUnchanged(
-  call: ControllerCall,
-  id: string,
-  { path, guard }: FinishedCopy,
-): Promise<void> {
-  if (guard === undefined) return;
-  try {
-    const { volume } = await call.store.view(guard.id, ownFilePrefix(call, guard.id), call.context);
-    if (volume?.comment === guard.comment) return;
-  } catch (error) {
-    await discardCopy(call, path);
-    throw error;
-  }
-  await discardCopy(call, path);
-  throw new VolumeError(
-    "busy",
-    `Cannot create the volume as its source was changed while it was copied: volume=${id} source=${guard.id}; try again`,
   );
 }
 

@@ -7,8 +7,9 @@ import { VolumeError } from "../../volume/errors.ts";
 import { plainLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewFolder } from "../../volume/ports/store.ts";
-import type { ImageLocation, RouterState } from "../../volume/model/inventory.ts";
+import type { ImageLocation, RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
+import { ownFilePrefix } from "../load.ts";
 import { waitForGrace } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -79,6 +80,7 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
     const { done, refusal } = await call.store.copyFile(source.location.path, path, call.context, makeFolder);
     if (done) {
       await assertWhole(call, request, path);
+      if (volume !== undefined) await assertUnused(call, request, volume.stored);
       return { path, guard: volume?.stored };
     }
     throw new VolumeError(
@@ -106,6 +108,25 @@ async function assertWhole(
     "unavailable",
     `Cannot create the ${object} as the router called a copy whole that is not: ${object}=${key} ` +
       `size=${copy?.sizeBytes ?? "none"} source=${source.sizeBytes}; try again`,
+  );
+}
+
+/**
+ * Refuses a copy during which its source may have been used: it would not be of one moment. A person can turn an export on
+ * without a change of the record. Afterwards the source may change as it likes.
+ *
+ * @throws {VolumeError} busy
+ */
+async function assertUnused(
+  call: ControllerCall,
+  { object, key }: CopyRequest,
+  { id, comment }: StoredVolume,
+): Promise<void> {
+  const { volume } = await call.store.view(id, ownFilePrefix(call, id), call.context);
+  if (volume?.comment === comment && !volume.exported) return;
+  throw new VolumeError(
+    "busy",
+    `Cannot create the ${object} as its source was changed while it was copied: ${object}=${key} source=${id}; try again`,
   );
 }
 

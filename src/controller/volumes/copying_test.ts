@@ -158,6 +158,18 @@ for (const [name, maker] of Object.entries(makers)) {
     assert.deepEqual([await inTime(clock, make())], paths());
   });
 
+  Deno.test(`${name} discards a copy during which a person has turned the export of its source on`, async () => {
+    const { store, clock, make, use, unuse, paths } = controller();
+    await use();
+    await unuse();
+    store.mishap("copyFile", { takesMs: 20_000 });
+    const made = make();
+    await clock.advance(15_000);
+    store.edit("pvc-1", { exported: true });
+    await assert.rejects(inTime(clock, made), refusal("busy", /was changed while it was copied/));
+    assert.deepEqual([paths(), store.disks.size], [[], 1]);
+  });
+
   Deno.test(`${name} ends the copy when it is refused for good, and leaves nothing of it`, async () => {
     const cases = [["precondition", "used"], ["not-found", "gone"]] as const;
     for (const [kind, what] of cases) {
