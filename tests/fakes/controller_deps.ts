@@ -10,7 +10,8 @@ import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/model/parameters.ts";
 import type { ControllerEvent } from "../../src/volume/ports/controller_events.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
-import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { VolumeStore } from "../../src/volume/ports/store.ts";
+import type { CallContext, Clock } from "../../src/volume/ports/system.ts";
 import { anyPair, unknownDetachedNodes } from "../../src/volume/ports/cluster_ports.ts";
 import { noProjection } from "../../src/volume/ports/projection.ts";
 import type { CreateRequest } from "../../src/volume/rules/provision.ts";
@@ -73,7 +74,29 @@ export function testController(
   const store = new FakeVolumeStore(clock);
   const notes: string[] = [];
   const events: ControllerEvent[] = [];
-  const deps: ControllerDeps = {
+  const deps = controllerDeps({ store, clock, settings, seed, clusterView, isOnly, notes, events });
+  return { deps, store, clock, notes, events };
+}
+
+/** What a controller is made of. */
+export interface ControllerParts {
+  readonly store: VolumeStore;
+  readonly clock: Clock;
+  readonly settings?: Partial<ControllerSettings>;
+  readonly seed?: number;
+  readonly clusterView?: ClusterView | undefined;
+  /** Whether no other controller changes volumes at the same time. */
+  readonly isOnly?: boolean;
+  readonly notes?: string[];
+  readonly events?: ControllerEvent[];
+}
+
+/** What a process that has just started has; several can share a router and a clock. */
+export function controllerDeps(
+  { store, clock, settings, seed = 1, clusterView, isOnly = false, notes = [], events = [] }: ControllerParts,
+): ControllerDeps {
+  const all = { ...testSettings, ...settings };
+  return {
     store,
     nodes: {
       isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger"),
@@ -81,7 +104,7 @@ export function testController(
     },
     clock,
     random: new SeededRandom(seed),
-    settings: { ...testSettings, ...settings },
+    settings: all,
     events: {
       occurred: (event) => {
         if (event.kind !== "audited") return void events.push(event);
@@ -98,11 +121,10 @@ export function testController(
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
     known: new KnownVolumes(false),
-    promised: new PromisedRoom(clock, { ...testSettings, ...settings }, isOnly),
+    promised: new PromisedRoom(clock, all, isOnly),
     copies: new ImageCopies(clock),
     clusterView,
   };
-  return { deps, store, clock, notes, events };
 }
 
 /** Makes the router's pools such as have no subvolumes. */

@@ -64,11 +64,11 @@ export const block: Capability = { access: "block", mode: "single-node-writer" }
  * may let something happen before or after any of them.
  */
 export class FakeNode {
-  readonly clock = new FakeClock();
+  readonly clock: FakeClock;
   readonly paths = new FakePaths();
   readonly events = new RecordedEvents();
   readonly operations: string[] = [];
-  readonly devices = new Map<string, FakeDevice>();
+  readonly devices: Map<string, FakeDevice>;
   readonly deps: NodeDeps;
   readonly service: NodeService;
   table: MountEntry[] = [];
@@ -108,8 +108,10 @@ export class FakeNode {
   after: (operation: string, count: number) => void = () => {};
   #mountId = 100;
 
-  constructor() {
-    this.devices.set(nqn, this.newDevice());
+  /** @param devices by NQN; the volume's alone where none are given */
+  constructor(clock = new FakeClock(), devices?: Map<string, FakeDevice>) {
+    this.clock = clock;
+    this.devices = devices ?? new Map([[nqn, this.newDevice()]]);
     for (const path of ["/kubelet", "/kubelet/pods", "/kubelet/pods/1", "/state"]) {
       this.paths.nodes.set(path, { kind: "directory" });
     }

@@ -374,7 +374,6 @@ export class FakeVolumeStore implements VolumeStore {
     if (sizeBytes !== undefined && there !== undefined) {
       this.violations.push(`${id} adopted the data in ${location.path}`);
     }
-    if (this.#torn.has(location.path)) this.violations.push(`${id} uses a copy that is not whole`);
     const image = { imagePath: location.path, sizeBytes: sizeBytes ?? there?.sizeBytes ?? 0n };
     this.disks.set(id, { id, ...image, comment, exported: false, exportNqn: "", exportPort: 0 });
     this.putFile(location.path, image.sizeBytes);
@@ -446,7 +445,9 @@ export class FakeVolumeStore implements VolumeStore {
 
   #rename(from: string, to: string, guard: DiskGuard | undefined): undefined {
     if (!this.#holds(guard)) return;
-    if (this.tree.rename(from, to) && this.#torn.delete(from)) this.#torn.add(to);
+    if (!this.tree.rename(from, to) || !this.#torn.delete(from)) return;
+    this.#torn.add(to);
+    if (!to.endsWith(".part")) this.violations.push(`${to} is a copy that is not whole`);
   }
 
   /** Whether any disk is on the image, or in the subvolume. */

@@ -97,6 +97,6 @@ Deno.test("FakeVolumeStore notes what must never happen to subvolumes and copies
     `${inner.path} went while it could be reached`,
     `${snapshot.path} is read-only, and was grown`,
     `${snapshot.path} is read-only, and was exported`,
-    "u uses a copy that is not whole",
+    `${copied.location.path} is a copy that is not whole`,
   ]);
 });

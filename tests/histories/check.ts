@@ -1,0 +1,256 @@
+import type { HistoryEvent, Verb } from "./events.ts";
+
+type Call = Extract<HistoryEvent, { kind: "call" }>;
+type Answer = Extract<HistoryEvent, { kind: "answer" }>;
+type Image = Omit<Extract<HistoryEvent, { kind: "image" }>, "kind">;
+type Kernel = Omit<Extract<HistoryEvent, { kind: "kernel" }>, "kind">;
+
+/** A call that has begun, and what was so at some moment since. */
+interface OpenCall extends Call {
+  /** Whether what an OK says was so at some moment. */
+  held: boolean;
+  /** The NQNs that its volume was exported under. */
+  readonly exported: Set<string>;
+}
+
+/**
+ * Says what a history broke of the promises that matter most, one line each; nothing when it kept them.
+ *
+ * - Two nodes can never write to one image at once.
+ * - Nobody but a writer changes data, and what was acknowledged is what is read.
+ * - A file system is made only on a blank image.
+ * - What an OK says was so at some moment between the call and its answer, and what a node was given it keeps until somebody
+ *   takes it back.
+ * - A snapshot and a clone have what their source had between the first call and the answer, and a snapshot keeps it.
+ * - Nothing is left when everything is deleted.
+ * - An image does not go unless somebody asked for it, never while a node has it, nor anybody else's ever.
+ */
+export function violations(history: readonly HistoryEvent[]): string[] {
+  const checker = new Checker();
+  for (const event of history) checker.take(event);
+  return checker.found;
+}
+
+class Checker {
+  readonly found: string[] = [];
+  readonly #images = new Map<string, Image>();
+  readonly #kernels = new Map<string, Kernel>();
+  readonly #calls = new Map<number, OpenCall>();
+  /** The node that an NQN was given to, by NQN. */
+  readonly #nodeOfNqn = new Map<string, string>();
+  /** The nodes that have a volume, as `volume node`: from the OK to its publish to the call to unpublish it. */
+  readonly #holders = new Set<string>();
+  /** What nodes were given and nobody has taken back, as `volume nqn`. */
+  readonly #served = new Set<string>();
+  /** What may be in a volume: what was acknowledged last, and what was written since and may come. */
+  readonly #expected = new Map<string, Set<string | undefined>>();
+  /** What its source had since the first call to make it. */
+  readonly #sourced = new Map<
+    string,
+    { readonly source: string; readonly values: Set<string | undefined> }
+  >();
+  /** Snapshots that were answered to be finished, and what they had. */
+  readonly #finished = new Map<string, string | undefined>();
+  /** File systems that nothing was written to. */
+  readonly #empty = new Set<string>();
+  /** What somebody has asked to be deleted. */
+  readonly #unwanted = new Set<string>();
+
+  take(event: HistoryEvent): void {
+    if (event.kind === "call") this.#begin(event);
+    else if (event.kind === "answer") this.#answer(event);
+    else if (event.kind === "image") this.#image(event);
+    else if (event.kind === "kernel") this.#kernel(event);
+    else if (event.kind === "write") this.#write(event.of, event.value, event.acknowledged);
+    else if (event.kind === "read") this.#read(event.node, event.of, event.value);
+    else if (event.kind === "format") this.#format(event.node, event.of, event.value);
+    else if (event.kind === "others-lost") this.#violated(`the data of ${event.of} is lost`);
+    else if (event.kind === "router") this.#violated(event.line);
+    else if (event.kind === "stuck") this.#violated("a call goes on long after its time");
+    else if (event.kind === "left") this.#violated(`${event.of} is left`);
+    else if (event.kind === "edited") this.#release(event.of);
+    else this.#reboot(event.forgets);
+  }
+
+  #reboot(forgets: boolean): void {
+    if (forgets) this.#holders.clear();
+    this.#served.clear();
+  }
+
+  /** From now on nobody counts on the volume's export. */
+  #release(of: string): void {
+    for (const served of this.#served) if (served.startsWith(`${of} `)) this.#served.delete(served);
+  }
+
+  #begin(call: Call): void {
+    const { verb, of, node, source } = call;
+    if (verb === "delete" || verb === "deleteSnapshot") {
+      this.#unwanted.add(of);
+      this.#finished.delete(of);
+    }
+    // A snapshot that is made once more after it was to be deleted may be another one.
+    const isAnother = verb === "snapshot" && this.#unwanted.delete(of);
+    if (source !== undefined && (isAnother || !this.#sourced.has(of))) {
+      const own = this.#images.get(of);
+      const values = new Set([this.#images.get(source)?.value, ...own?.exists ? [own.value] : []]);
+      this.#sourced.set(of, { source, values });
+    }
+    if (verb === "unpublish") {
+      this.#holders.delete(`${of} ${node}`);
+      this.#release(of);
+    }
+    const open: OpenCall = { ...call, held: false, exported: new Set() };
+    this.#calls.set(call.call, open);
+    this.#watch(open);
+  }
+
+  /** Notes whether what the call's OK would say is so right now. */
+  #watch(call: OpenCall): void {
+    const image = this.#images.get(call.of);
+    if (image?.exported !== undefined) call.exported.add(image.exported);
+    call.held ||= this.#holds(call, image);
+  }
+
+  #holds({ verb, of, node, bytes }: Call, image: Image | undefined): boolean {
+    const kernel = this.#kernels.get(`${of} ${node}`);
+    const claims: Record<Verb, () => boolean> = {
+      create: () => (image?.bytes ?? -1n) >= bytes!,
+      expand: () => (image?.bytes ?? -1n) >= bytes!,
+      snapshot: () => image?.bytes !== undefined,
+      delete: () => image?.exists !== true,
+      deleteSnapshot: () => image?.exists !== true,
+      // The NQN is known at the answer only.
+      publish: () => true,
+      unpublish: () => image?.exported === undefined || this.#nodeOfNqn.get(image.exported) !== node,
+      stage: () => kernel?.staged === true && kernel.connected.length > 0,
+      unstage: () => kernel === undefined || !kernel.staged && kernel.connected.length === 0,
+    };
+    return claims[verb]();
+  }
+
+  #answer({ call: number, error, nqn, ready }: Answer): void {
+    const call = this.#calls.get(number);
+    if (call === undefined) throw new Error(`call ${number} never began`);
+    this.#calls.delete(number);
+    if (error === "internal") this.#violated(`${call.verb} of ${call.of} met what nobody had thought of`);
+    if (error !== undefined || ready === false) return;
+    const { verb, of, node } = call;
+    const to = node === undefined ? "" : ` for ${node}`;
+    const isSo = verb === "publish" ? call.exported.has(nqn!) : call.held;
+    if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and never so`);
+    if (verb === "publish") this.#publish(of, node!, nqn!);
+    if (verb === "create" || verb === "snapshot") this.#made(of, verb);
+  }
+
+  #publish(of: string, node: string, nqn: string): void {
+    const other = this.#nodeOfNqn.get(nqn) ?? node;
+    if (other !== node) this.#violated(`${node} was given the NQN of ${other}: ${nqn}`);
+    this.#nodeOfNqn.set(nqn, node);
+    // Whoever has called to unpublish it meanwhile does not count on it any more.
+    const leaves = this.#calls.values().some((call) =>
+      call.verb === "unpublish" && call.of === of && call.node === node
+    );
+    if (leaves) return;
+    this.#holders.add(`${of} ${node}`);
+    if (this.#images.get(of)?.exported === nqn) this.#served.add(`${of} ${nqn}`);
+  }
+
+  #made(of: string, verb: "create" | "snapshot"): void {
+    const image = this.#images.get(of);
+    if (image?.bytes === undefined) return;
+    const blank: ReadonlySet<string | undefined> = new Set([undefined]);
+    const { source = undefined, values = blank } = this.#sourced.get(of) ?? {};
+    const isNew = verb === "create" ? !this.#expected.has(of) : !this.#finished.has(of);
+    if (isNew && !values.has(image.value)) {
+      const had = source === undefined ? "it was to be blank" : `${source} had ${listed(values)}`;
+      this.#violated(`${of} was made with ${image.value}, and ${had}`);
+    }
+    if (verb === "snapshot") this.#finished.set(of, image.value);
+    else if (isNew) this.#expected.set(of, new Set([image.value]));
+  }
+
+  #image({ kind: _, ...image }: Image & { readonly kind: string }): void {
+    const { of } = image;
+    const before = this.#images.get(of);
+    this.#images.set(of, image);
+    for (const { source, values } of this.#sourced.values()) if (source === of) values.add(image.value);
+    const isMade = this.#expected.has(of) || this.#finished.has(of);
+    if (before?.exists && !image.exists && isMade && !this.#unwanted.has(of)) {
+      this.#violated(`${of} went, and nobody asked for it`);
+    }
+    if (before?.bytes !== undefined && image.bytes === undefined) {
+      for (const [volume, node] of this.#holders.values().map((holder) => holder.split(" "))) {
+        if (volume === of) this.#violated(`${of} went while ${node} had it`);
+      }
+    }
+    if (before?.exported !== image.exported && this.#served.delete(`${of} ${before?.exported}`)) {
+      this.#violated(`${before?.exported} was taken away, and nobody asked for that`);
+    }
+    this.#compare(image);
+    if (this.#finished.has(of) && this.#finished.get(of) !== image.value) {
+      this.#violated(`the snapshot ${of} has ${image.value}, and had ${this.#finished.get(of)}`);
+    }
+    this.#changed(of);
+  }
+
+  /** Whether what is there now is what may be there; what it has replaced never comes back. */
+  #compare({ of, value }: Image): void {
+    const expected = this.#expected.get(of);
+    if (expected === undefined || value === undefined && this.#unwanted.has(of)) return;
+    if (!expected.has(value)) return this.#violated(`${of} has ${value}, and may have ${listed(expected)}`);
+    for (const older of expected) {
+      if (older === value) return;
+      expected.delete(older);
+    }
+  }
+
+  #kernel({ kind: _, ...kernel }: Kernel & { readonly kind: string }): void {
+    this.#kernels.set(`${kernel.of} ${kernel.node}`, kernel);
+    this.#changed(kernel.of);
+  }
+
+  #changed(of: string): void {
+    for (const call of this.#calls.values()) if (call.of === of) this.#watch(call);
+    const open = this.#images.get(of)?.open ?? [];
+    const writers = this.#kernels.values().filter((kernel) =>
+      kernel.of === of && kernel.connected.some((nqn) => open.includes(nqn))
+    ).map(({ node }) => node).toArray();
+    if (writers.length > 1) this.#violated(`${writers.join(" and ")} can write to ${of} at once`);
+  }
+
+  #write(of: string, value: string, acknowledged: boolean): void {
+    if (acknowledged) this.#expected.set(of, new Set([value]));
+    else this.#expectedOf(of).add(value);
+  }
+
+  #read(node: string, of: string, value: string | undefined): void {
+    const expected = this.#expectedOf(of);
+    if (expected.has(value)) return;
+    this.#violated(`${node} read ${value} from ${of}, and may read ${listed(expected)}`);
+  }
+
+  #format(node: string, of: string, value: string | undefined): void {
+    // An empty file system may be made once more: it is what an interrupted mkfs leaves.
+    const data = [...this.#expectedOf(of)].filter((one) => one !== undefined && !this.#empty.has(one));
+    if (value !== undefined) this.#empty.add(value);
+    if (data.length > 0) {
+      this.#violated(`${node} made a file system on ${of}, which had ${data.join(" or ")}`);
+    }
+    this.#expected.set(of, new Set([value]));
+  }
+
+  /** What may be in a volume; of one whose making was never answered, what its source had. */
+  #expectedOf(of: string): Set<string | undefined> {
+    const expected = this.#expected.get(of) ?? new Set(this.#sourced.get(of)?.values ?? [undefined]);
+    this.#expected.set(of, expected);
+    return expected;
+  }
+
+  #violated(line: string): void {
+    if (!this.found.includes(line)) this.found.push(line);
+  }
+}
+
+function listed(values: ReadonlySet<string | undefined>): string {
+  return [...values].map((value) => value ?? "nothing").join(" or ");
+}

@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { violations } from "./check.ts";
+import type { HistoryEvent } from "./events.ts";
+
+type Event<Kind extends HistoryEvent["kind"]> = Extract<HistoryEvent, { kind: Kind }>;
+
+const volume = "pvc-1";
+const bytes = 1n << 30n;
+const [first, second] = ["nqn:pvc-1:1", "nqn:pvc-1:2"];
+
+function call(number: number, verb: Event<"call">["verb"], over: Partial<Event<"call">> = {}): HistoryEvent {
+  return { kind: "call", call: number, verb, of: volume, ...over };
+}
+
+function ok(number: number, over: Partial<Event<"answer">> = {}): HistoryEvent {
+  return { kind: "answer", call: number, ...over };
+}
+
+function image(
+  value: string | undefined,
+  exported?: string,
+  over: Partial<Event<"image">> = {},
+): HistoryEvent {
+  const open = exported === undefined ? [] : [exported];
+  return { kind: "image", of: volume, bytes, exists: true, value, exported, open, ...over };
+}
+
+function kernel(node: string, connected: readonly string[], staged = connected.length > 0): HistoryEvent {
+  return { kind: "kernel", node, of: volume, connected, staged };
+}
+
+const gone: HistoryEvent = { ...image(undefined), bytes: undefined, exists: false } as HistoryEvent;
+const created = [call(1, "create", { bytes }), image(undefined), ok(1)];
+const published = [
+  ...created,
+  call(2, "publish", { node: "n1" }),
+  image(undefined, first),
+  ok(2, { nqn: first }),
+];
+const staged = [
+  ...published,
+  call(3, "stage", { node: "n1" }),
+  kernel("n1", [first], false),
+  { kind: "format", node: "n1", of: volume, value: "ext4" },
+  image("ext4", first),
+  kernel("n1", [first]),
+  ok(3),
+] as const;
+const written = [
+  ...staged,
+  { kind: "write", node: "n1", of: volume, value: "w1", acknowledged: true },
+  image("w1", first),
+] as const;
+const unpublished = [
+  ...written,
+  call(4, "unstage", { node: "n1" }),
+  kernel("n1", []),
+  ok(4),
+  call(5, "unpublish", { node: "n1" }),
+  image("w1"),
+  ok(5),
+];
+
+const good: Record<string, readonly HistoryEvent[]> = {
+  "a whole life": [...unpublished, call(6, "delete"), gone, ok(6)],
+  "a move to another node": [
+    ...unpublished,
+    call(6, "publish", { node: "n2" }),
+    image("w1", second),
+    ok(6, { nqn: second }),
+    kernel("n2", [second]),
+    { kind: "read", node: "n2", of: volume, value: "w1" },
+  ],
+  "a write that nobody acknowledged comes late, or never": [
+    ...written,
+    { kind: "write", node: "n1", of: volume, value: "w2", acknowledged: false },
+    { kind: "read", node: "n1", of: volume, value: "w1" },
+    image("w2", first),
+    { kind: "read", node: "n1", of: volume, value: "w2" },
+  ],
+  "a clone of what its source had while it was made": [
+    ...unpublished,
+    call(6, "create", { of: "pvc-2", bytes, source: volume }),
+    image("w1", undefined, { of: "pvc-2" }),
+    ok(6),
+  ],
+  "an interrupted mkfs is made once more": [
+    ...staged,
+    { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+    image("ext4-2", first),
+  ],
+  "an export that a person turns off": [...written, { kind: "edited", of: volume }, image("w1")],
+  "a call that fails says nothing": [...created, call(2, "delete"), ok(2, { error: "unavailable" })],
+};
+
+const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
+  "two nodes with a way to one image": [
+    [...written, image("w1", first, { open: [first, second] }), kernel("n2", [second])],
+    /n1 and n2 can write to pvc-1 at once/,
+  ],
+  "one NQN for two nodes": [
+    [...published, call(3, "publish", { node: "n2" }), ok(3, { nqn: first })],
+    /n2 was given the NQN of n1/,
+  ],
+  "an acknowledged write that is read no more": [
+    [...written, { kind: "read", node: "n1", of: volume, value: "ext4" }],
+    /n1 read ext4 from pvc-1, and may read w1/,
+  ],
+  "data that nobody wrote": [[...written, image("other", first)], /pvc-1 has other, and may have w1/],
+  "a late write of a node that has lost the volume": [
+    [
+      ...unpublished,
+      { kind: "write", node: "n1", of: volume, value: "w2", acknowledged: false },
+      { kind: "write", node: "n2", of: volume, value: "w3", acknowledged: true },
+      image("w3"),
+      image("w2"),
+    ],
+    /pvc-1 has w2, and may have w3/,
+  ],
+  "a file system on data": [
+    [...written, { kind: "format", node: "n1", of: volume, value: "ext4-2" }],
+    /n1 made a file system on pvc-1, which had w1/,
+  ],
+  "an OK for what never was": [
+    [...written, call(4, "unpublish", { node: "n1" }), ok(4)],
+    /unpublish of pvc-1 for n1 was answered OK and never so/,
+  ],
+  "an expansion that did not happen": [
+    [...created, call(2, "expand", { bytes: 2n * bytes }), ok(2)],
+    /expand of pvc-1 was answered OK and never so/,
+  ],
+  "a publish that another call undoes": [
+    [...written, image("w1")],
+    /nqn:pvc-1:1 was taken away, and nobody asked for that/,
+  ],
+  "an image that goes below a node": [
+    [...written, call(4, "delete"), { ...gone, exported: first } as HistoryEvent],
+    /pvc-1 went while n1 had it/,
+  ],
+  "an image that goes by itself": [[...created, gone], /pvc-1 went, and nobody asked for it/],
+  "a clone of something else": [
+    [
+      ...unpublished,
+      call(6, "create", { of: "pvc-2", bytes, source: volume }),
+      image("ext4", undefined, { of: "pvc-2" }),
+      ok(6),
+    ],
+    /pvc-2 was made with ext4, and pvc-1 had w1/,
+  ],
+  "a snapshot that changes": [
+    [
+      ...unpublished,
+      call(6, "snapshot", { of: "snap-1", source: volume }),
+      image("w1", undefined, { of: "snap-1" }),
+      ok(6),
+      image("w2", undefined, { of: "snap-1" }),
+    ],
+    /the snapshot snap-1 has w2, and had w1/,
+  ],
+  "other people's data": [[{ kind: "others-lost", of: "/pool/x.img" }], /the data of \/pool\/x\.img is lost/],
+  "something that is left": [[{ kind: "left", of: "/pool/x.img" }], /\/pool\/x\.img is left/],
+  "a call that never ends": [[{ kind: "stuck" }], /goes on long after its time/],
+  "an answer that nobody had thought of": [
+    [...created, call(2, "expand", { bytes }), ok(2, { error: "internal" })],
+    /met what nobody had thought of/,
+  ],
+};
+
+for (const [title, history] of Object.entries(good)) {
+  Deno.test(`violations() finds none in a good history: ${title}`, () => {
+    assert.deepEqual(violations(history), []);
+  });
+}
+
+for (const [title, [history, expected]] of Object.entries(bad)) {
+  Deno.test(`violations() finds ${title}, and nothing else`, () => {
+    const found = violations(history);
+    assert.equal(found.length, 1, found.join("\n"));
+    assert.match(found[0]!, expected);
+  });
+}

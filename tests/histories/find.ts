@@ -1,0 +1,50 @@
+// Usage: deno run -A tests/histories/find.ts FIRST COUNT: prints, as JSON, what the schedules of these seeds show, see Search.
+import { print } from "../../tools/print.ts";
+import { violations } from "./check.ts";
+import { runSchedule, type Setting } from "./run_schedule.ts";
+import { drawSchedule, type Step } from "./schedule.ts";
+import { shrink } from "./shrink.ts";
+
+/** What a number of schedules have shown. */
+export interface Search {
+  readonly schedules: number;
+  readonly events: number;
+  /** How often each verb got each answer, as in "publish OK". */
+  readonly answers: Readonly<Record<string, number>>;
+  /** The first schedule that breaks a promise, cut down to what it needs for that; the search ends there. */
+  readonly found?: {
+    readonly setting: Setting;
+    readonly steps: readonly Step[];
+    readonly violations: readonly string[];
+  };
+}
+
+/** Runs schedules until one breaks a promise. @param first the first seed */
+export async function search(first: number, count: number): Promise<Search> {
+  const answers: Record<string, number> = {};
+  let events = 0;
+  for (let seed = first; seed < first + count; seed++) {
+    const setting = { seed, subvolumes: seed % 2 === 0 };
+    const brokenBy = async (steps: readonly Step[]) => violations(await runSchedule(steps, setting));
+    const drawn = drawSchedule(seed);
+    const history = await runSchedule(drawn, setting);
+    events += history.length;
+    const verbs = new Map<number, string>();
+    for (const event of history) {
+      if (event.kind === "call") verbs.set(event.call, event.verb);
+      if (event.kind !== "answer") continue;
+      const answer = `${verbs.get(event.call)} ${event.error ?? "OK"}`;
+      answers[answer] = (answers[answer] ?? 0) + 1;
+    }
+    if (violations(history).length === 0) continue;
+    const steps = await shrink(drawn, async (steps) => (await brokenBy(steps)).length > 0);
+    const found = { setting, steps, violations: await brokenBy(steps) };
+    return { schedules: seed - first + 1, events, answers, found };
+  }
+  return { schedules: count, events, answers };
+}
+
+if (import.meta.main) {
+  const [first, count] = Deno.args.map(Number) as [number, number];
+  print(JSON.stringify(await search(first, count)));
+}

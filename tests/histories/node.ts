@@ -1,0 +1,226 @@
+import { NodeService } from "../../src/node/node_service.ts";
+import { FenceWatch } from "../../src/node/fencing/fence_watch.ts";
+import type { NodeDeps } from "../../src/node/deps.ts";
+import { VolumeLocks } from "../../src/csi/server/call.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import type { FakeClock } from "../fakes/clock.ts";
+import { ext4, type FakeDevice, FakeNode, sizeBytes } from "../fakes/node_deps.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { RouterImages } from "./router_images.ts";
+import type { CallStep } from "./schedule.ts";
+
+/** What a node has of a volume. */
+export interface NodeState {
+  readonly connected: readonly string[];
+  readonly staged: boolean;
+}
+
+/** A node whose devices are the router's images: its kernel, and the driver's process on it. */
+export class HistoryNode {
+  readonly name: string;
+  readonly #kernel: FakeNode;
+  readonly #devices: DevicesOfRouter;
+  readonly #deps: NodeDeps;
+  #service: NodeService;
+  #locks = new VolumeLocks();
+  #watch: FenceWatch;
+
+  constructor(name: string, clock: FakeClock, images: RouterImages) {
+    this.name = name;
+    this.#devices = new DevicesOfRouter(name, images);
+    this.#kernel = new FakeNode(clock, this.#devices);
+    this.#kernel.offered = () => images.exported();
+    this.#kernel.after = () => images.observe();
+    this.#deps = { ...this.#kernel.deps, settings: { ...this.#kernel.deps.settings, nodeId: name } };
+    [this.#service, this.#watch] = this.#start();
+  }
+
+  #start(): [NodeService, FenceWatch] {
+    const service = new NodeService(this.#deps);
+    const { fencing, forgotten } = service;
+    const lock = { tryTake: (keys: readonly string[]) => this.#locks.tryTake(keys, "watch") };
+    const random = new SeededRandom();
+    const watch = new FenceWatch({ deps: this.#deps, fencing, forgotten, lock, random, intervalMs: 10_000 });
+    return [service, watch];
+  }
+
+  /** Ends the driver's process, and starts it again. */
+  restartDriver(): void {
+    this.#locks = new VolumeLocks();
+    [this.#service, this.#watch] = this.#start();
+  }
+
+  /** Restarts the machine: its disk is left, its mounts and connections are not. */
+  crash(): void {
+    this.#kernel.table = [];
+    for (const device of this.#devices.values()) Object.assign(device, { connected: false, readOnly: false });
+    this.#devices.forgetWrites();
+    this.#kernel.showDevices();
+    this.restartDriver();
+  }
+
+  async look(): Promise<void> {
+    await this.#watch.check();
+  }
+
+  /** @throws {VolumeError} */
+  async stage(
+    volumeId: string,
+    publishContext: Readonly<Record<string, string>>,
+    trouble: CallStep["trouble"],
+    context: CallContext,
+  ): Promise<void> {
+    const request = {
+      volumeId,
+      stagingPath: stagingPath(volumeId),
+      capability: ext4,
+      mountFlags: [],
+      publishContext,
+      volumeContext: {},
+    };
+    await this.#changing(volumeId, trouble, () => this.#service.stage(request, context));
+  }
+
+  /** @throws {VolumeError} */
+  async unstage(volumeId: string, trouble: CallStep["trouble"], context: CallContext): Promise<void> {
+    const request = { volumeId, stagingPath: stagingPath(volumeId) };
+    await this.#changing(volumeId, trouble, () => this.#service.unstage(request, context));
+  }
+
+  async #changing(
+    volumeId: string,
+    trouble: CallStep["trouble"],
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const release = this.#locks.take([volumeId], "call");
+    const first = this.#kernel.operations.length;
+    let died = false;
+    if (trouble !== undefined) {
+      this.#kernel.before = (_, count) => {
+        const at = count - first - 1;
+        const dies = trouble.what.startsWith("dies") && at >= trouble.at;
+        died ||= dies;
+        if (dies || at === trouble.at) throw new VolumeError("unavailable", "Cannot go on: injected");
+      };
+    }
+    try {
+      await work();
+    } finally {
+      this.#kernel.before = () => {};
+      release();
+      if (died) this.restartDriver();
+    }
+  }
+
+  state(volumeId: string): NodeState {
+    const connected = [...this.#devices].filter(([nqn, device]) =>
+      device.connected && nqn.includes(`:${volumeId}:`)
+    ).map(([nqn]) => nqn);
+    return { connected, staged: this.#staged(volumeId) !== undefined };
+  }
+
+  /** Sends writes that were waiting for the router, where it can be reached again. */
+  flush(): void {
+    this.#devices.flush();
+  }
+
+  /** A workload writes; undefined when it has nothing to write to, else whether the write is acknowledged. */
+  write(volumeId: string, value: string): boolean | undefined {
+    const nqn = this.#staged(volumeId);
+    return nqn === undefined ? undefined : this.#devices.write(nqn, value);
+  }
+
+  /** What a workload reads; undefined when it can read nothing. */
+  read(volumeId: string): { readonly value: string | undefined } | undefined {
+    const nqn = this.#staged(volumeId);
+    return nqn === undefined ? undefined : this.#devices.read(nqn);
+  }
+
+  /** The NQN whose device is mounted for workloads. */
+  #staged(volumeId: string): string | undefined {
+    const entry = this.#kernel.table.find(({ mountPoint }) => mountPoint === stagingPath(volumeId));
+    if (entry === undefined) return undefined;
+    return [...this.#devices].find(([, device]) => device.deviceNumber === entry.deviceNumber)?.[0];
+  }
+}
+
+function stagingPath(volumeId: string): string {
+  return `/kubelet/staging/${volumeId}`;
+}
+
+/** The devices of a node by NQN, each of which leads to whatever the router exports under that NQN. */
+class DevicesOfRouter extends Map<string, FakeDevice> {
+  readonly #node: string;
+  readonly #images: RouterImages;
+  /** Writes that the kernel has, and the router has not. */
+  readonly #waiting = new Map<string, string>();
+
+  constructor(node: string, images: RouterImages) {
+    super();
+    this.#node = node;
+    this.#images = images;
+  }
+
+  override get(nqn: string): FakeDevice {
+    const device = super.get(nqn) ?? this.#newDevice(nqn);
+    this.set(nqn, device);
+    return device;
+  }
+
+  #newDevice(nqn: string): FakeDevice {
+    const [node, images, minor] = [this.#node, this.#images, this.size];
+    return {
+      path: `/dev/nvme${minor}n1`,
+      deviceNumber: `259:${minor}`,
+      uniqueId: "",
+      nsid: 1,
+      complete: true,
+      dirty: false,
+      readOnly: false,
+      connected: false,
+      get sizeBytes() {
+        return images.sizeOf(nqn) ?? sizeBytes;
+      },
+      get exported() {
+        return images.exported().includes(nqn);
+      },
+      get content() {
+        return images.valueOf(nqn) === undefined ? "blank" : "ext4";
+      },
+      set content(content) {
+        images.format(node, nqn, content === "blank");
+      },
+    };
+  }
+
+  forgetWrites(): void {
+    this.#waiting.clear();
+  }
+
+  /** Whether it is acknowledged; what is not waits as long as the device is connected. */
+  write(nqn: string, value: string): boolean {
+    // What has waited goes first.
+    this.flush();
+    const acknowledged = this.get(nqn).connected && this.#images.isReachable(nqn);
+    this.#images.wrote(this.#node, nqn, value, acknowledged);
+    if (acknowledged) this.#images.set(nqn, value);
+    else this.#waiting.set(nqn, value);
+    return acknowledged;
+  }
+
+  read(nqn: string): { readonly value: string | undefined } | undefined {
+    if (!this.get(nqn).connected || !this.#images.isReachable(nqn)) return undefined;
+    return { value: this.#images.valueOf(nqn) };
+  }
+
+  flush(): void {
+    for (const [nqn, value] of this.#waiting) {
+      if (!this.get(nqn).connected) this.#waiting.delete(nqn);
+      else if (this.#images.isReachable(nqn)) {
+        this.#waiting.delete(nqn);
+        this.#images.set(nqn, value);
+      }
+    }
+  }
+}

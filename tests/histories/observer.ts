@@ -1,0 +1,106 @@
+import { filePrefixOf } from "../../src/volume/model/layout.ts";
+import { testBase, testCluster } from "../fakes/records.ts";
+import type { FakeVolumeStore } from "../fakes/volume_store.ts";
+import type { HistoryEvent } from "./events.ts";
+import type { HistoryNode } from "./node.ts";
+import type { RouterImages } from "./router_images.ts";
+
+/** Records what has changed on the router and in the nodes' kernels each time that it looks. */
+export class Observer {
+  readonly #store: FakeVolumeStore;
+  readonly #images: RouterImages;
+  readonly #volumeIds: readonly string[];
+  readonly #snapshotIds: readonly string[];
+  readonly #record: (event: HistoryEvent) => void;
+  /** Files that were there from the start, and belong to others. */
+  readonly #others: readonly string[];
+  readonly #last = new Map<string, string>();
+
+  constructor(
+    store: FakeVolumeStore,
+    images: RouterImages,
+    volumeIds: readonly string[],
+    snapshotIds: readonly string[],
+    record: (event: HistoryEvent) => void,
+  ) {
+    this.#store = store;
+    this.#images = images;
+    this.#volumeIds = volumeIds;
+    this.#snapshotIds = snapshotIds;
+    this.#record = record;
+    this.#others = [...store.allFiles.keys()].filter((path) => path !== testBase);
+  }
+
+  observe(nodes: readonly HistoryNode[]): void {
+    for (const of of this.#volumeIds) this.#note(of, this.#volume(of));
+    for (const of of this.#snapshotIds) this.#note(of, this.#snapshot(of));
+    for (const node of nodes) {
+      for (const of of this.#volumeIds) {
+        this.#note(`${node.name} ${of}`, { kind: "kernel", node: node.name, of, ...node.state(of) });
+      }
+    }
+    for (const of of this.#others) {
+      if (!this.#store.allFiles.has(of)) this.#note(of, { kind: "others-lost", of });
+    }
+    for (const line of this.#store.violations.splice(0)) this.#record({ kind: "router", line });
+  }
+
+  /** The volumes and files of this cluster. */
+  left(): string[] {
+    const files = this.#store.allFiles.keys().filter((path) =>
+      path !== testBase && !this.#others.includes(path)
+    );
+    const disks = this.#store.disks.keys().filter((id) => this.#volumeIds.includes(id));
+    return [...disks, ...files];
+  }
+
+  /** Whether there is an image of that volume or snapshot. */
+  hasImage(of: string): boolean {
+    return this.#pathOf(of) !== undefined;
+  }
+
+  #note(key: string, event: HistoryEvent): void {
+    const text = JSON.stringify(event, (_, value) => typeof value === "bigint" ? String(value) : value);
+    if (this.#last.get(key) === text) return;
+    this.#last.set(key, text);
+    this.#record(event);
+  }
+
+  #volume(of: string): HistoryEvent {
+    const part = filePrefixOf(of, testCluster);
+    const disk = this.#store.disks.get(of);
+    const path = disk?.imagePath ?? this.#pathOf(part);
+    const isWhole = disk !== undefined && this.#store.allFiles.has(disk.imagePath);
+    return {
+      kind: "image",
+      of,
+      bytes: isWhole ? disk.sizeBytes : undefined,
+      exists: disk !== undefined || this.#pathOf(part) !== undefined,
+      value: path === undefined ? undefined : this.#store.tree.contents.get(path),
+      exported: disk?.exported === true && !this.#store.hidden.has(of) ? disk.exportNqn : undefined,
+      open: path === undefined ? [] : this.#images.open(path),
+    };
+  }
+
+  #snapshot(of: string): HistoryEvent {
+    const path = this.#pathOf(of);
+    return {
+      kind: "image",
+      of,
+      bytes: path === undefined ? undefined : this.#store.allFiles.get(path)!.sizeBytes,
+      exists: this.#store.allFiles.keys().some((path) => isOwn(path, of)),
+      value: path === undefined ? undefined : this.#store.tree.contents.get(path),
+      exported: undefined,
+      open: [],
+    };
+  }
+
+  /** The image of this cluster whose path has that in it. */
+  #pathOf(part: string): string | undefined {
+    return this.#store.allFiles.keys().find((path) => isOwn(path, part) && path.endsWith(".img"));
+  }
+}
+
+function isOwn(path: string, part: string): boolean {
+  return path.includes(part) && path.includes(`.${testCluster}`);
+}

@@ -1,0 +1,46 @@
+import { join } from "node:path";
+import { projectRoot } from "../support/parts.ts";
+import type { Search } from "./find.ts";
+import type { PlantedBug } from "./planted_bugs.ts";
+
+/**
+ * Plants a bug in a copy of the sources, and searches there.
+ *
+ * @param most how many schedules it has to be found within
+ * @throws {Error} when the text to be replaced is not there exactly once, or the copy does not run
+ */
+export async function plant({ title, file, from, to }: PlantedBug, most: number): Promise<Search> {
+  const copy = await Deno.makeTempDir({ prefix: "rds-csi-planted-" });
+  try {
+    for (const folder of ["src", "tools", "tests/fakes", "tests/support", "tests/histories"]) {
+      await copyFolder(join(projectRoot, folder), join(copy, folder));
+    }
+    for (const name of ["deno.json", "deno.lock"]) {
+      await Deno.copyFile(join(projectRoot, name), join(copy, name));
+    }
+    const parts = (await Deno.readTextFile(join(copy, file))).split(from);
+    if (parts.length !== 2) throw new Error(`${file} has the text of "${title}" ${parts.length - 1} times`);
+    await Deno.writeTextFile(join(copy, file), parts.join(to));
+    return await searchIn(copy, 1, most);
+  } finally {
+    await Deno.remove(copy, { recursive: true });
+  }
+}
+
+/** Searches in a process of its own, with the sources of a folder. @throws {Error} when it fails */
+export async function searchIn(folder: string, first: number, count: number): Promise<Search> {
+  const program = join(folder, "tests/histories/find.ts");
+  const args = ["run", "-A", "--no-check", program, String(first), String(count)];
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), { args, cwd: folder }).output();
+  const decoder = new TextDecoder();
+  if (code !== 0) throw new Error(`Cannot search in ${folder}: ${decoder.decode(stderr)}`);
+  return JSON.parse(decoder.decode(stdout));
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    if (isDirectory) await copyFolder(join(from, name), join(to, name));
+    else await Deno.copyFile(join(from, name), join(to, name));
+  }
+}

@@ -1,0 +1,81 @@
+import { VolumeError } from "../../src/volume/errors.ts";
+import type { FakeVolumeStore } from "../fakes/volume_store.ts";
+import type { HistoryEvent } from "./events.ts";
+
+/** The router's images as the nodes' kernels reach them, by NQN. */
+export class RouterImages {
+  readonly #store: FakeVolumeStore;
+  readonly #record: (event: HistoryEvent) => void;
+  /** Called after whatever may have changed something. */
+  readonly observe: () => void;
+  #formats = 0;
+
+  constructor(store: FakeVolumeStore, record: (event: HistoryEvent) => void, observe: () => void) {
+    this.#store = store;
+    this.#record = record;
+    this.observe = observe;
+  }
+
+  /** The NQNs that the router offers. */
+  exported(): string[] {
+    return [...this.#store.disks.values()]
+      .filter(({ id, exported }) => exported && !this.#store.hidden.has(id))
+      .map(({ exportNqn }) => exportNqn);
+  }
+
+  /** The NQNs under which an image can be written right now. */
+  open(path: string): string[] {
+    const hidden = this.#store.disks.values().filter(({ id }) => this.#store.hidden.has(id));
+    const shut = hidden.map(({ exportNqn }) => exportNqn).toArray();
+    return this.#store.reachable(path).filter((nqn) => !shut.includes(nqn));
+  }
+
+  /** Whether what is connected under the NQN reaches an image. */
+  isReachable(nqn: string): boolean {
+    return this.#pathOf(nqn) !== undefined;
+  }
+
+  sizeOf(nqn: string): bigint | undefined {
+    return this.#store.allFiles.get(this.#pathOf(nqn) ?? "")?.sizeBytes;
+  }
+
+  /** @throws {VolumeError} unavailable when the image cannot be reached */
+  valueOf(nqn: string): string | undefined {
+    return this.#store.tree.contents.get(this.#reached(nqn));
+  }
+
+  /** @throws {VolumeError} unavailable when the image cannot be reached */
+  set(nqn: string, value: string | undefined): void {
+    const path = this.#reached(nqn);
+    if (value === undefined) this.#store.tree.contents.delete(path);
+    else this.#store.tree.contents.set(path, value);
+    this.observe();
+  }
+
+  /** A workload has written; what is not acknowledged reaches the image later, or never. */
+  wrote(node: string, nqn: string, value: string, acknowledged: boolean): void {
+    this.#record({ kind: "write", node, of: volumeOf(nqn), value, acknowledged });
+  }
+
+  /** A node makes a file system, or wipes one. */
+  format(node: string, nqn: string, wipes: boolean): void {
+    const value = wipes ? undefined : `ext4-${++this.#formats}`;
+    this.#record({ kind: "format", node, of: volumeOf(nqn), value });
+    this.set(nqn, value);
+  }
+
+  #reached(nqn: string): string {
+    const path = this.#pathOf(nqn);
+    if (path === undefined) throw new VolumeError("unavailable", `Cannot use ${nqn}: it does not answer`);
+    return path;
+  }
+
+  #pathOf(nqn: string): string | undefined {
+    return this.#store.allFiles.keys().find((path) => this.open(path).includes(nqn));
+  }
+}
+
+/** The volume of an NQN: `<prefix>:<volume>:<epoch>`. */
+function volumeOf(nqn: string): string {
+  return nqn.split(":").at(-2)!;
+}

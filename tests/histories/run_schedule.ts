@@ -1,0 +1,435 @@
+import type { ControllerDeps } from "../../src/controller/deps.ts";
+import { publishVolume } from "../../src/controller/attachments/publish.ts";
+import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
+import { KnownVolumes } from "../../src/controller/known_volumes.ts";
+import { createSnapshot } from "../../src/controller/snapshots/create.ts";
+import { deleteSnapshot } from "../../src/controller/snapshots/delete.ts";
+import { createVolume } from "../../src/controller/volumes/create.ts";
+import { deleteVolume } from "../../src/controller/volumes/delete.ts";
+import { expandVolume } from "../../src/controller/volumes/expand.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
+import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
+import type { SourceRef } from "../../src/volume/model/sources.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import { FakeClock } from "../fakes/clock.ts";
+import { aCreate, aPublish, controllerDeps, gibibyte, testParameters } from "../fakes/controller_deps.ts";
+import { aDisk, aRecord, aSnapshotId, testBase } from "../fakes/records.ts";
+import { FakeVolumeStore } from "../fakes/volume_store.ts";
+import type { HistoryEvent } from "./events.ts";
+import { HistoryNode } from "./node.ts";
+import { Observer } from "./observer.ts";
+import { RouterImages } from "./router_images.ts";
+import { Process, routerLink } from "./router_link.ts";
+import {
+  type CallStep,
+  nodeNames,
+  type OtherStep,
+  smooth,
+  snapshotNames,
+  type Step,
+  volumeNames,
+} from "./schedule.ts";
+
+/** What is drawn once for a whole schedule, and is no step. */
+export interface Setting {
+  readonly seed: number;
+  /** Whether the pool has subvolumes. */
+  readonly subvolumes: boolean;
+}
+
+type Call = Extract<HistoryEvent, { kind: "call" }>;
+type ControllerStep = Exclude<CallStep["step"], "stage" | "unstage">;
+type ControllerCall = Omit<Call, "kind" | "call"> & {
+  readonly send: (deps: ControllerDeps, context: CallContext) => Promise<unknown>;
+};
+type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
+
+/** How long a withdrawn export can still be written through, in milliseconds. */
+const lingerMs = 10_000;
+/** The ids of the volumes, of all but the first a clone, and of their snapshots, which are all of the first. */
+const volumeIds = volumeNames.map((name) => volumeIdFor(name)) as [string, string];
+const snapshotIds = snapshotNames.map((name) => aSnapshotId(name));
+const otherCluster = "ffffffff";
+
+/** Runs a schedule on controllers, nodes and a router in memory, on a clock of their own. Returns what happened. */
+export async function runSchedule(steps: readonly Step[], setting: Setting): Promise<HistoryEvent[]> {
+  const cluster = new Cluster(setting);
+  for (const step of steps) await cluster.take(step);
+  await cluster.end();
+  return cluster.history;
+}
+
+class Cluster {
+  readonly history: HistoryEvent[] = [];
+  readonly #clock = new FakeClock();
+  readonly #store = new FakeVolumeStore(this.#clock);
+  readonly #images = new RouterImages(
+    this.#store,
+    (event) => this.history.push(event),
+    () => this.#observe(),
+  );
+  readonly #nodes = nodeNames.map((name) => new HistoryNode(name, this.#clock, this.#images));
+  readonly #setting: Setting;
+  readonly #pools: readonly Pool[];
+  #process = new Process();
+  #deps: ControllerDeps;
+  #wallOffsetMs = 0;
+  #processes = 0;
+  #calls = 0;
+  #writes = 0;
+  /** What Kubernetes tells a node of a volume, by `volume node`. */
+  readonly #contexts = new Map<string, Readonly<Record<string, string>>>();
+  /** What Kubernetes never makes again. */
+  readonly #deleted = new Set<string>();
+  readonly #sources = new Map<string, SourceRef>();
+  readonly #observer: Observer;
+  /** The router's configuration before each of the last steps. */
+  #configurations: ReadonlyMap<string, StoredVolume>[] = [];
+  #background: Promise<void>[] = [];
+  /** NQNs whose exports a person has turned on. */
+  readonly #turnedOn = new Set<string>();
+  /** How many calls that nobody waits for send commands that take time. */
+  #slowCalls = 0;
+
+  constructor(setting: Setting) {
+    this.#setting = setting;
+    const store = this.#store;
+    store.lingerMs = lingerMs;
+    if (!setting.subvolumes) {
+      store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
+    }
+    for (const name of volumeNames) {
+      const path = `${testBase}/${volumeIdFor(name)}.${otherCluster}.img`;
+      store.put(aDisk(aRecord({ cluster: otherCluster }), { id: `other-${name}`, imagePath: path }));
+    }
+    for (const name of snapshotNames) {
+      store.putFile(
+        `${testBase}/${snapshotIdFor(name, otherCluster)}.${volumeIds[0]}.1.n.${otherCluster}.img`,
+        gibibyte,
+      );
+    }
+    this.#observer = new Observer(
+      store,
+      this.#images,
+      volumeIds,
+      snapshotIds,
+      (event) => this.history.push(event),
+    );
+    this.#pools = store.pools;
+    this.#deps = this.#newDeps();
+    this.#observe();
+  }
+
+  async take(step: Step): Promise<void> {
+    this.#configurations = [new Map(this.#store.disks), ...this.#configurations].slice(0, 3);
+    if ("commandMs" in step) await this.#call(step);
+    else await this.#other(step);
+    this.#observe();
+  }
+
+  /** Lets whatever was begun come to an end, and deletes everything, as often as that takes; then nothing may be left. */
+  async end(): Promise<void> {
+    this.#store.runLate();
+    await this.#until(Promise.all(this.#background), 200_000);
+    for (let tries = 0; tries < 6 && this.#observer.left().length > 0; tries++) {
+      this.#store.runLate();
+      if (tries > 0) await this.#advance(130_000);
+      for (const volume of volumeNames) {
+        for (const node of nodeNames) {
+          for (const step of ["unstage", "unpublish"] as const) {
+            await this.#call({ ...smooth, step, volume, node });
+          }
+        }
+      }
+      for (const step of ["deleteSnapshot", "delete"] as const) {
+        for (const volume of volumeNames) await this.#call({ ...smooth, step, volume });
+      }
+    }
+    for (const of of this.#observer.left()) this.history.push({ kind: "left", of });
+  }
+
+  async #other(step: OtherStep): Promise<void> {
+    const node = "node" in step ? this.#nodeOf(step.node) : undefined;
+    switch (step.step) {
+      case "write":
+        node!.write(volumeIdFor(step.volume), `write-${++this.#writes}`);
+        break;
+      case "read": {
+        const of = volumeIdFor(step.volume);
+        const read = node!.read(of);
+        if (read !== undefined) this.history.push({ kind: "read", node: step.node, of, value: read.value });
+        break;
+      }
+      case "look":
+        await this.#until(node!.look(), 60_000);
+        break;
+      case "crash-node":
+        node!.crash();
+        break;
+      case "restart-driver":
+        node!.restartDriver();
+        break;
+      case "take-over":
+        this.#process.die();
+        break;
+      case "reboot":
+        await this.#reboot(step.forgets, step.disksAfterMs);
+        break;
+      case "wait":
+        if (step.late) this.#store.runLate();
+        await this.#advance(step.ms);
+        break;
+      case "clock":
+        this.#wallOffsetMs += step.byMs;
+        break;
+      case "edit":
+        await this.#advance(0);
+        this.#edit(volumeIdFor(step.volume), step.exported);
+    }
+  }
+
+  /**
+   * Two things that a person can do are seen by no controller (reference/limits.md): an export that comes on between a read and a
+   * slow command that follows from it, and one that comes on and goes off again.
+   */
+  #edit(id: string, exported: boolean): void {
+    const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
+    const isUnseen = exported ? this.#slowCalls > 0 : this.#turnedOn.has(nqn);
+    if (nqn === "" || isUnseen) return;
+    if (exported) this.#turnedOn.add(nqn);
+    this.history.push({ kind: "edited", of: id });
+    this.#store.edit(id, { exported });
+  }
+
+  /** No command outlives the session that it came through. */
+  async #reboot(forgets: number, disksAfterMs: number): Promise<void> {
+    const store = this.#store;
+    store.runLate();
+    this.history.push({ kind: "rebooted", forgets: forgets > 0 });
+    const before = this.#configurations[forgets] ?? new Map();
+    if (forgets > 0) {
+      store.disks.clear();
+      for (const [id, disk] of before) store.disks.set(id, disk);
+    }
+    store.reboot();
+    if (disksAfterMs > 0) {
+      for (const id of store.disks.keys()) store.hidden.add(id);
+      store.pools = [];
+      this.#clock.timer(disksAfterMs, () => {
+        store.hidden.clear();
+        store.pools = [...this.#pools];
+      });
+    }
+    await this.#advance(1_000);
+  }
+
+  /** Kubernetes makes no volume again that it has deleted, and stages nothing that it has not published. */
+  async #call(step: CallStep): Promise<void> {
+    const id = volumeIdFor(step.volume);
+    const node = this.#nodeOf(step.node);
+    const publishContext = this.#contexts.get(`${id} ${step.node}`);
+    switch (step.step) {
+      case "stage":
+        if (publishContext === undefined) return;
+        return await this.#onNode(
+          step,
+          "stage",
+          id,
+          (context) => node.stage(id, publishContext, step.trouble, context),
+        );
+      case "unstage":
+        return await this.#onNode(step, "unstage", id, (context) => node.unstage(id, step.trouble, context));
+    }
+    const call = this.#controllerCall(step.step as ControllerStep, id, step.node);
+    const { verb, of } = call;
+    if (verb === "delete") this.#deleted.add(of);
+    else if (verb === "create" && this.#deleted.has(of)) return;
+    await this.#onController(step, call);
+  }
+
+  /** What a controller is asked for, and how it is asked. */
+  #controllerCall(step: ControllerStep, id: string, node: string): ControllerCall {
+    const [first, clone] = volumeIds;
+    const name = snapshotNames[volumeIds.indexOf(id)]!;
+    const snapshotId = aSnapshotId(name);
+    const [attachment, twice] = [{ of: id, node }, 2n * gibibyte];
+    const calls: Record<ControllerStep, () => ControllerCall> = {
+      create: () => ({
+        verb: "create",
+        of: first,
+        bytes: gibibyte,
+        send: (deps, context) => createVolume(deps, aCreate(volumeNames[0]!), context),
+      }),
+      clone: () => {
+        const source = this.#sources.get(clone) ?? this.#aSource();
+        this.#sources.set(clone, source);
+        return {
+          verb: "create",
+          of: clone,
+          bytes: gibibyte,
+          source: source.id,
+          send: (deps, context) => createVolume(deps, aCreate(volumeNames[1]!, { source }), context),
+        };
+      },
+      delete: () => ({ verb: "delete", of: id, send: (deps, context) => deleteVolume(deps, id, context) }),
+      publish: () => ({
+        verb: "publish",
+        ...attachment,
+        send: async (deps, context) => {
+          const answer = await publishVolume(deps, id, aPublish(node), testParameters, context);
+          this.#contexts.set(`${id} ${node}`, { ...answer });
+          return { nqn: answer.nqn! };
+        },
+      }),
+      unpublish: () => ({
+        verb: "unpublish",
+        ...attachment,
+        send: (deps, context) => unpublishVolume(deps, id, node, context),
+      }),
+      expand: () => ({
+        verb: "expand",
+        of: id,
+        bytes: twice,
+        send: (deps, context) =>
+          expandVolume(deps, id, { ...aCreate("").range, requiredBytes: twice }, context),
+      }),
+      snapshot: () => ({
+        verb: "snapshot",
+        of: snapshotId,
+        source: first,
+        send: (deps, context) => createSnapshot(deps, { name, source: first }, context),
+      }),
+      deleteSnapshot: () => ({
+        verb: "deleteSnapshot",
+        of: snapshotId,
+        send: (deps, context) => deleteSnapshot(deps, snapshotId, context),
+      }),
+    };
+    return calls[step]();
+  }
+
+  /** Calls the controller that leads. */
+  async #onController(step: CallStep, { send, ...call }: ControllerCall): Promise<void> {
+    if (this.#process.isDead) this.#deps = this.#newDeps();
+    const [process, deps] = [this.#process, this.#deps];
+    const store = routerLink(this.#store, step, process, this.#clock, () => this.#observe());
+    const keys = call.verb === "snapshot" ? [call.of, call.source!] : [call.of];
+    const done = this.#answered(step, call, process, async (context) => {
+      const release = deps.locks.tryTake(keys, call.verb);
+      if (release === undefined) throw new VolumeError("busy", "Cannot change it as another call does");
+      try {
+        return await send({ ...deps, store }, context);
+      } finally {
+        release();
+      }
+    });
+    if (step.waits) return await this.#until(done, 2 * step.timeoutMs);
+    const slow = step.commandMs.some((ms) => ms > 0) ? 1 : 0;
+    this.#slowCalls += slow;
+    this.#background.push(done.finally(() => this.#slowCalls -= slow));
+  }
+
+  async #onNode(
+    step: CallStep,
+    verb: "stage" | "unstage",
+    of: string,
+    work: (context: CallContext) => Promise<void>,
+  ): Promise<void> {
+    const call = { verb, of, node: step.node };
+    await this.#until(this.#answered(step, call, new Process(), work), 2 * step.timeoutMs);
+  }
+
+  /** Records a call and its one answer: at its end, when its time is over, or when the process dies. */
+  async #answered(
+    step: CallStep,
+    about: Omit<Call, "kind" | "call">,
+    process: Process,
+    work: (context: CallContext) => Promise<unknown>,
+  ): Promise<void> {
+    const call = ++this.#calls;
+    this.history.push({ kind: "call", call, ...about });
+    const abort = new AbortController();
+    await new Promise<void>((resolve) => {
+      let isAnswered = false;
+      const answer = (answer: Answer) => {
+        if (isAnswered) return;
+        isAnswered = true;
+        cancel();
+        this.#observe();
+        this.history.push({ kind: "answer", call, ...answer });
+        resolve();
+      };
+      const cancel = this.#clock.timer(step.timeoutMs, () => {
+        abort.abort(new VolumeError("deadline", "Cannot wait any longer"));
+        answer({ error: "deadline" });
+      });
+      process.onDeath(() => answer({ error: "unavailable" }));
+      const deadlineMs = this.#deps.clock.now() + step.timeoutMs;
+      work({ requestId: `call-${call}`, signal: abort.signal, deadlineMs }).then(
+        (result) => answer(detailsOf(result)),
+        (error) => answer({ error: VolumeError.is(error) ? error.kind : "internal" }),
+      );
+    });
+  }
+
+  /** A process that leads from now on: it knows nothing, and that another one led before. */
+  #newDeps(): ControllerDeps {
+    this.#process = new Process();
+    const [base, number] = [this.#clock, ++this.#processes];
+    const clock = {
+      now: () => base.now() + this.#wallOffsetMs,
+      monotonicMs: () => base.monotonicMs(),
+      timer: (ms: number, callback: () => void) => base.timer(ms, callback),
+      sleep: (ms: number, signal?: AbortSignal) => base.sleep(ms, signal),
+    };
+    const deps = controllerDeps({
+      store: this.#store,
+      clock,
+      settings: { copyReturns: "when-done" },
+      seed: this.#setting.seed * 100 + number,
+      isOnly: true,
+    });
+    const { inDoubt } = deps;
+    if (number > 1) inDoubt.suspectOthers();
+    return { ...deps, known: new KnownVolumes(true) };
+  }
+
+  #aSource(): SourceRef {
+    const snapshot = snapshotIds.find((id) => this.#observer.hasImage(id));
+    return snapshot === undefined ? { kind: "volume", id: volumeIds[0] } : { kind: "snapshot", id: snapshot };
+  }
+
+  #nodeOf(name: string): HistoryNode {
+    return this.#nodes.find((node) => node.name === name)!;
+  }
+
+  /** Lets time pass until something has ended, at most so many milliseconds. */
+  async #until(done: Promise<unknown>, limitMs: number): Promise<void> {
+    let isDone = false;
+    const mark = () => {
+      isDone = true;
+    };
+    done.then(mark, mark);
+    await this.#advance(0);
+    for (let passedMs = 0; !isDone && passedMs < limitMs; passedMs += 1_000) await this.#advance(1_000);
+    if (isDone) await done;
+    else this.history.push({ kind: "stuck" });
+  }
+
+  async #advance(ms: number): Promise<void> {
+    await this.#clock.advance(ms);
+    for (const node of this.#nodes) node.flush();
+    this.#observe();
+  }
+
+  #observe(): void {
+    this.#observer.observe(this.#nodes);
+  }
+}
+
+/** What a history knows of an OK. */
+function detailsOf(result: unknown): Answer {
+  const { nqn, ready } = (result ?? {}) as Answer;
+  return { ...nqn === undefined ? {} : { nqn }, ...ready === undefined ? {} : { ready } };
+}

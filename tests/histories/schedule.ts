@@ -1,0 +1,182 @@
+import { SeededRandom } from "../fakes/random.ts";
+
+/** What goes wrong in a call, at its `at`th command or operation. */
+export interface Trouble {
+  readonly at: number;
+  readonly what:
+    /** It is lost on the way, or only its answer is. */
+    | "lost"
+    | "unanswered"
+    /** The router says no, does a half, or does it long after its answer was given up. */
+    | "refused"
+    | "half"
+    | "late"
+    /** The process ends before or after it. */
+    | "dies-before"
+    | "dies-after";
+}
+
+/** A call to the controller that leads, or to a node. */
+export interface CallStep {
+  readonly step:
+    | "create"
+    | "clone"
+    | "delete"
+    | "publish"
+    | "unpublish"
+    | "expand"
+    | "snapshot"
+    | "deleteSnapshot"
+    | "stage"
+    | "unstage";
+  readonly volume: string;
+  readonly node: string;
+  readonly trouble?: Trouble | undefined;
+  /** How long each command takes, in milliseconds of the clock, in turns. */
+  readonly commandMs: readonly number[];
+  /** Whether the next step waits for its answer. */
+  readonly waits: boolean;
+  /** How long the caller waits, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** What else happens. */
+export type OtherStep =
+  /** A workload writes, or reads. */
+  | { readonly step: "write" | "read"; readonly volume: string; readonly node: string }
+  /** A node looks whether its volumes are still its own. */
+  | { readonly step: "look"; readonly node: string }
+  /** A node's machine restarts, or the driver's process on it. */
+  | { readonly step: "crash-node" | "restart-driver"; readonly node: string }
+  /** Another controller leads from now on. */
+  | { readonly step: "take-over" }
+  /** The router restarts; it may forget the configuration of the last steps, and show its pools and disks late. */
+  | { readonly step: "reboot"; readonly forgets: number; readonly disksAfterMs: number }
+  /** Time passes, and what was late may come. */
+  | { readonly step: "wait"; readonly ms: number; readonly late: boolean }
+  /** The wall clock of whoever leads jumps. */
+  | { readonly step: "clock"; readonly byMs: number }
+  /** A person turns an export on or off. */
+  | { readonly step: "edit"; readonly volume: string; readonly exported: boolean };
+
+export type Step = CallStep | OtherStep;
+
+/** The volumes of a schedule; all but the first are clones. */
+export const volumeNames = ["a", "b"];
+/** Their snapshots: calls for a snapshot name the volume at its place here. */
+export const snapshotNames = ["s", "t"];
+export const nodeNames = ["n1", "n2"];
+/** A call in which nothing goes wrong. */
+export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, timeoutMs: 60_000 } as const;
+/** Most steps that a schedule has. */
+const maxSteps = 30;
+
+/** How often each step comes, mostly where nodes come and go, and where copies are made. */
+const weights: readonly (readonly [Step["step"], moves: number, copies: number])[] = [
+  ["publish", 14, 8],
+  ["unpublish", 11, 8],
+  ["stage", 14, 8],
+  ["unstage", 8, 6],
+  ["write", 14, 10],
+  ["read", 8, 4],
+  ["create", 4, 2],
+  ["clone", 4, 12],
+  ["snapshot", 4, 14],
+  ["deleteSnapshot", 2, 6],
+  ["expand", 3, 1],
+  ["delete", 3, 3],
+  ["wait", 8, 10],
+  ["look", 3, 1],
+  ["reboot", 3, 2],
+  ["take-over", 6, 3],
+  ["crash-node", 2, 1],
+  ["restart-driver", 2, 1],
+  ["clock", 1, 1],
+  ["edit", 2, 2],
+];
+const lots = [1, 2].map((column) =>
+  weights.flatMap((row) => Array<Step["step"]>(row[column] as number).fill(row[0]))
+);
+const troubles: readonly Trouble["what"][] = [
+  "lost",
+  "unanswered",
+  "refused",
+  "half",
+  "late",
+  "late",
+  "dies-before",
+  "dies-after",
+];
+
+/** The schedule of a seed: it begins with a volume that a node writes to, as nothing can be lost before. */
+export function drawSchedule(seed: number): Step[] {
+  const draw = new Draw(seed);
+  const steps: Step[] = [{ step: "create", ...smooth }];
+  if (draw.chance(0.7)) {
+    steps.push({ step: "publish", ...smooth }, { step: "stage", ...smooth });
+    steps.push({ step: "write", volume: "a", node: "n1" });
+  }
+  const count = 5 + draw.below(maxSteps - 4 - steps.length);
+  const lot = draw.pick(lots);
+  for (let number = 0; number < count; number++) steps.push(draw.step(lot));
+  return steps;
+}
+
+class Draw {
+  readonly #random: SeededRandom;
+
+  constructor(seed: number) {
+    this.#random = new SeededRandom(seed);
+  }
+
+  below(limit: number): number {
+    return Math.floor(this.#random.fraction() * limit);
+  }
+
+  chance(probability: number): boolean {
+    return this.#random.fraction() < probability;
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    return items[this.below(items.length)]!;
+  }
+
+  step(lot: readonly Step["step"][]): Step {
+    const step = this.pick(lot);
+    const volume = this.chance(0.8) ? volumeNames[0]! : this.pick(volumeNames);
+    const node = this.pick(nodeNames);
+    switch (step) {
+      case "write":
+      case "read":
+        return { step, volume, node };
+      case "look":
+      case "crash-node":
+      case "restart-driver":
+        return { step, node };
+      case "take-over":
+        return { step };
+      case "reboot":
+        return { step, forgets: this.chance(0.2) ? 1 : 0, disksAfterMs: this.pick([0, 0, 5_000, 100_000]) };
+      case "wait":
+        return { step, ms: this.pick([100, 2_000, 9_000, 12_000, 125_000]), late: this.chance(0.3) };
+      case "clock":
+        return { step, byMs: this.pick([-3_600_000, -20_000, 20_000, 3_600_000]) };
+      case "edit":
+        return { step, volume, exported: this.chance(0.4) };
+      default:
+        return {
+          step,
+          volume,
+          node,
+          trouble: this.chance(0.3)
+            ? { at: this.below(this.pick([3, 12])), what: this.pick(troubles) }
+            : undefined,
+          commandMs: this.chance(0.6)
+            ? [0]
+            : [this.below(4), this.pick([0, 1, 3_000, 12_000]), this.below(4)],
+          waits: this.chance(0.75),
+          timeoutMs: this.chance(0.8) ? 60_000 : 5_000,
+        };
+    }
+  }
+}
