@@ -399,7 +399,7 @@ export class FakeVolumeStore implements VolumeStore {
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
       this.violations.push(`${disk.imagePath} is read-only, and was ${grows ? "grown" : "exported"}`);
     }
-    if (grows) this.putFile(disk.imagePath, after.sizeBytes);
+    if (grows && this.allFiles.has(disk.imagePath)) this.putFile(disk.imagePath, after.sizeBytes);
     if (after.sizeBytes < disk.sizeBytes) this.violations.push(`${id} was made smaller`);
     if (change.bounce) this.bounces.push(id);
     if (disk.exported && (!after.exported || after.exportNqn !== disk.exportNqn)) this.#linger(disk);

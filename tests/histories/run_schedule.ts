@@ -191,11 +191,12 @@ class Cluster {
 
   /**
    * Two things that a person can do are seen by no controller (reference/limits.md): an export that comes on between a read and a
-   * slow command that follows from it, and one that comes on and goes off again.
+   * slow command that follows from it, and one that comes on and goes off again. Of a volume that is to be deleted nobody exports
+   * anything.
    */
   #edit(id: string, exported: boolean): void {
     const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
-    const isUnseen = exported ? this.#slowCalls > 0 : this.#turnedOn.has(nqn);
+    const isUnseen = exported ? this.#slowCalls > 0 || this.#deleted.has(id) : this.#turnedOn.has(nqn);
     if (nqn === "" || isUnseen) return;
     if (exported) this.#turnedOn.add(nqn);
     this.history.push({ kind: "edited", of: id });

@@ -1,5 +1,5 @@
-import { folderOf } from "../../volume/model/sources.ts";
-import { assertGone } from "../../volume/rules/absence.ts";
+import { folderOf, isImported } from "../../volume/model/sources.ts";
+import { assertGone, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
@@ -80,9 +80,24 @@ async function planGrowth(
   }
   const volume = assertOwned(view.volume, settings.cluster, "expand");
   assertOwnImage(call, volume, "expand");
+  assertImageShown(volume, view);
   const sizeBytes = chooseGrownSize(range, volume.stored.sizeBytes);
   if (sizeBytes === volume.stored.sizeBytes) await outdateInDoubt(call, "expand", volume);
   return { volume, sizeBytes };
+}
+
+/** The disk of a deleted volume is back after a reboot that lost the router's latest configuration; its image is not. */
+function assertImageShown(
+  { stored, record }: OwnedVolume,
+  view: Pick<VolumeView, "pools" | "upMs" | "files">,
+): void {
+  const { id, imagePath } = stored;
+  assertPoolMounted(view, imagePath);
+  if (isImported(record) || view.files.some(({ path }) => path === imagePath)) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot expand the volume because the router does not show its image: volume=${id} path=${imagePath}`,
+  );
 }
 
 async function growPromised(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<bigint> {

@@ -54,6 +54,13 @@ Deno.test("expandVolume() refuses what it cannot do and changes nothing", async 
   assert.deepEqual(store.snapshot(), before);
 });
 
+Deno.test("expandVolume() grows nothing that has lost its image", async () => {
+  const { store, expand, size } = controller();
+  store.allFiles.delete(store.disks.get("pvc-1")!.imagePath);
+  await assert.rejects(expand(2n * gibibyte), refusal("unavailable", /does not show its image/));
+  assert.equal(size(), gibibyte);
+});
+
 Deno.test("expandVolume() grows to the last byte of the pool", async () => {
   assert.equal(await controller().expand(100n * gibibyte), 100n * gibibyte);
 });
