@@ -3,7 +3,13 @@ import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolResult } from "../host/spawn.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { isOwnMapUuid } from "../volume/model/device_layer.ts";
-import type { DeviceMap, DeviceMaps, MapIdentity, MapTable } from "../volume/ports/device_maps.ts";
+import type {
+  DeviceMap,
+  DeviceMaps,
+  MapIdentity,
+  MapTable,
+  ReloadOptions,
+} from "../volume/ports/device_maps.ts";
 import type { ProvenDevice } from "../volume/ports/node_ports.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { mapDevices, mapNameOf, readMap } from "./maps_in_sys.ts";
@@ -18,6 +24,8 @@ export class DeviceMapper implements DeviceMaps {
   readonly #files: KernelFiles;
   /** Whether the kernel was seen to have the target: it is not unloaded while there are maps, and else loaded again. */
   #hasTarget = false;
+  /** UUIDs of maps whose queueing this process has ended: whoever brings devices back must not let them wait again. */
+  readonly #ended = new Set<string>();
   /** Where a map was seen last, by its name, so that not all devices are asked each time. */
   readonly #seen = new Map<string, string>();
 
@@ -52,9 +60,10 @@ export class DeviceMapper implements DeviceMaps {
     });
   }
 
-  async table({ name }: DeviceMap, context: CallContext): Promise<MapTable> {
-    const table = await this.#done(["table", name], name, "read the map", context);
-    const status = await this.#done(["status", name], name, "read the map", context);
+  async table(map: DeviceMap, context: CallContext): Promise<MapTable> {
+    const { name } = map;
+    const table = await this.#done(["table"], map, [], "read the map", context);
+    const status = await this.#done(["status"], map, [], "read the map", context);
     const parsed = parseTable(table.stdout, status.stdout);
     if (parsed !== undefined) return parsed;
     throw new VolumeError(
@@ -71,7 +80,11 @@ export class DeviceMapper implements DeviceMaps {
       return await this.reload(there, below, below.sizeBytes, context);
     }
     const table = formatTable(below.sizeBytes, below.deviceNumber);
-    await this.#done(["create", name, "--uuid", uuid, "--table", table], name, "make the map", context);
+    const result = await this.#run(["create", name, "--uuid", uuid, "--table", table], name, context);
+    if (result.code !== 0) {
+      throw new VolumeError("unavailable", `Cannot make the map: map=${name}: ${complaint(result)}`);
+    }
+    this.#ended.delete(uuid);
     return await this.#readBack(identity, below, below.sizeBytes, context);
   }
 
@@ -80,27 +93,38 @@ export class DeviceMapper implements DeviceMaps {
     below: ProvenDevice,
     sizeBytes: bigint,
     context: CallContext,
+    { unlessEnded = false }: ReloadOptions = {},
   ): Promise<DeviceMap> {
-    const { name } = map;
-    const table = formatTable(sizeBytes, below.deviceNumber);
-    this.#assertSame(this.#find(name), map);
-    await this.#done(["load", name, "--table", table], name, "reload the map", context);
-    await this.#assertNotLarger(name, sizeBytes, context);
+    if (!unlessEnded) this.#ended.delete(map.uuid);
+    const what = "reload the map";
+    this.#assertSame(this.#find(map.name), map);
+    await this.#done(["load"], map, ["--table", formatTable(sizeBytes, below.deviceNumber)], what, context);
+    await this.#assertNotLarger(map, sizeBytes, context);
+    if (this.#ended.has(map.uuid)) {
+      await this.#done(["clear"], map, [], what, context);
+      throw endedMeanwhile(map);
+    }
     // Suspends, takes the table, and resumes, in one call of the kernel's: no end of this process leaves it suspended.
-    await this.#done(["resume", "--noflush", "--nolockfs", name], name, "reload the map", context);
+    await this.#done(["resume", "--noflush", "--nolockfs"], map, [], what, context);
+    if (this.#ended.has(map.uuid)) {
+      await this.endQueueing(map, context);
+      throw endedMeanwhile(map);
+    }
     return await this.#readBack(map, below, sizeBytes, context);
   }
 
-  async failPath({ name, below: [path] }: DeviceMap, context: CallContext): Promise<void> {
+  async failPath(map: DeviceMap, context: CallContext): Promise<void> {
+    const [path] = map.below;
     if (path === undefined || path === "gone") return;
-    await this.#done(["message", name, "0", "fail_path", path], name, "fail the path of the map", context);
+    await this.#done(["message"], map, ["0", "fail_path", path], "fail the path of the map", context);
   }
 
   async endQueueing(map: DeviceMap, context: CallContext): Promise<void> {
-    const { name } = map;
+    const { name, uuid } = map;
     const there = this.#find(name);
-    if (there?.uuid !== map.uuid || there.sizeBytes === 0n) return;
-    await this.#done(["message", name, "0", "fail_if_no_path"], name, "end the queueing of the map", context);
+    if (there?.uuid !== uuid || there.sizeBytes === 0n) return;
+    this.#ended.add(uuid);
+    await this.#done(["message"], map, ["0", "fail_if_no_path"], "end the queueing of the map", context);
     if (!(await this.table(map, context)).queues) return;
     throw new VolumeError("unavailable", `Cannot end the queueing of the map: map=${name}`);
   }
@@ -108,8 +132,8 @@ export class DeviceMapper implements DeviceMaps {
   async remove(map: DeviceMap, context: CallContext): Promise<void> {
     const { name, uuid } = map;
     if (this.#find(name)?.uuid !== uuid) return;
-    const result = await this.#run(["remove", name], name, context);
-    if (this.#find(name)?.uuid !== uuid) return;
+    const result = await this.#run(["remove", "--uuid", uuid], name, context);
+    if (this.#find(name)?.uuid !== uuid) return void this.#ended.delete(uuid);
     throw new VolumeError(
       /busy/.test(result.stderr) ? "in-use" : "unavailable",
       `Cannot remove the map of the volume: map=${name}: ${complaint(result)}`,
@@ -138,10 +162,11 @@ export class DeviceMapper implements DeviceMaps {
   }
 
   /** A map may have grown since its size was read: what lies behind that end would be lost to its file system. */
-  async #assertNotLarger(name: string, sizeBytes: bigint, context: CallContext): Promise<void> {
+  async #assertNotLarger(map: MapIdentity, sizeBytes: bigint, context: CallContext): Promise<void> {
+    const { name } = map;
     const there = this.#find(name);
     if (there === undefined || there.sizeBytes <= sizeBytes) return;
-    await this.#done(["clear", name], name, "reload the map", context);
+    await this.#done(["clear"], map, [], "reload the map", context);
     throw new VolumeError(
       "unavailable",
       `Cannot reload the map as it has grown meanwhile: map=${name} size=${there.sizeBytes} wanted=${sizeBytes}`,
@@ -157,7 +182,7 @@ export class DeviceMapper implements DeviceMaps {
   ): Promise<DeviceMap> {
     const map = this.#find(identity.name);
     this.#assertSame(map, identity);
-    const { stdout } = await this.#done(["table", identity.name], identity.name, "read the map", context);
+    const { stdout } = await this.#done(["table"], identity, [], "read the map", context);
     const isRight = isTable(stdout, sizeBytes, deviceNumber) && !map!.suspended &&
       map!.below.join() === deviceNumber;
     if (isRight) return map!;
@@ -170,13 +195,15 @@ export class DeviceMapper implements DeviceMaps {
     );
   }
 
+  /** Runs a command on the map of that UUID: by its name it could be another one's by now. */
   async #done(
+    command: readonly string[],
+    { name, uuid }: MapIdentity,
     args: readonly string[],
-    name: string,
     what: string,
     context: CallContext,
   ): Promise<ToolResult> {
-    const result = await this.#run(args, name, context);
+    const result = await this.#run([...command, "--uuid", uuid, ...args], name, context);
     if (result.code === 0) return result;
     throw new VolumeError("unavailable", `Cannot ${what}: map=${name}: ${complaint(result)}`);
   }
@@ -186,4 +213,11 @@ export class DeviceMapper implements DeviceMaps {
     const subject = `${name} to ${args[0]}`;
     return this.#processes.run("dmsetup", { args, subject, signal: context.signal, timeoutMs: changeMs });
   }
+}
+
+function endedMeanwhile({ name }: MapIdentity): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot let the map wait again because its queueing was ended: map=${name}`,
+  );
 }

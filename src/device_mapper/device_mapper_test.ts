@@ -214,3 +214,45 @@ Deno.test("list() shows this driver's maps only; find() starts no process and fo
   assert.equal(await maps.find(identity.name), undefined);
   assert.equal(processes.runs.length, runs);
 });
+
+Deno.test("reload() that a fence overtakes lets no write wait again, whenever the fence comes", async () => {
+  for (const at of ["load", "resume"]) {
+    const { kernel, maps, processes } = fake();
+    const map = await maps.make(identity, below("259:1"), call());
+    kernel.devices.add("259:2");
+    let isFenced = false;
+    processes.script = async (run) => {
+      const result = kernel.run(run);
+      if (run.options.args[0] !== at || isFenced) return result;
+      isFenced = true;
+      await maps.endQueueing(map, call());
+      return result;
+    };
+    const reloaded = maps.reload(map, below("259:2"), 1n << 30n, call(), { unlessEnded: true });
+    await rejectsWith(reloaded, "unavailable", /its queueing was ended/);
+    kernel.devices.clear();
+    assert.equal(kernel.write(identity.name), "fails", at);
+    assert.equal(kernel.maps.get(identity.name)!.inactive, undefined, at);
+  }
+});
+
+Deno.test("reload() for a stage lets a map wait again whose queueing was ended", async () => {
+  const { kernel, maps } = fake();
+  const map = await maps.make(identity, below("259:1"), call());
+  await maps.endQueueing(map, call());
+  await maps.reload(map, below("259:1"), 1n << 30n, call());
+  kernel.devices.clear();
+  assert.equal(kernel.write(identity.name), "waits");
+});
+
+Deno.test("a command goes by the map's UUID: another map that took its name meanwhile is left alone", async () => {
+  const { kernel, maps, processes } = fake();
+  const map = await maps.make(identity, below("259:1"), call());
+  const other = { ...kernel.maps.get(identity.name)!, uuid: "RDSCSI-pvc-1:2-00000000" };
+  processes.script = (run) => {
+    kernel.maps.set(identity.name, other);
+    return kernel.run(run);
+  };
+  await rejectsWith(maps.failPath(map, call()), "unavailable", /No such device/);
+  assert.equal(other.table!.failed, false);
+});

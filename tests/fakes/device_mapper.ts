@@ -46,7 +46,8 @@ export class FakeDeviceMapper {
   /** Runs one command of dmsetup. */
   run({ options: { args } }: RecordedRun): Scripted {
     const [command, ...rest] = args;
-    const name = rest.find((word) => this.maps.has(word));
+    const uuid = command === "create" ? undefined : rest[rest.indexOf("--uuid") + 1];
+    const name = [...this.maps].find(([, map]) => map.uuid === uuid)?.[0];
     try {
       return this.#command(command!, name === undefined ? undefined : this.maps.get(name), name, rest);
     } finally {

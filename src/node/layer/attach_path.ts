@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
-import type { DeviceMap } from "../../volume/ports/device_maps.ts";
+import type { DeviceMap, ReloadOptions } from "../../volume/ports/device_maps.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { prove } from "../connections/device.ts";
@@ -11,7 +11,8 @@ import { isOn, mapIdentity, onMap } from "./maps.ts";
  * Puts a volume's map onto its proven namespace: makes it, or reloads one that is on another device. Answers the map,
  * proven. What waits in the map goes on there.
  *
- * @param options `hasFailed` says that I/O on it has failed before, so that the map has to be told to try again
+ * @param options `hasFailed` says that I/O on it has failed before, so that the map has to be told to try again; others see
+ * {@linkcode ReloadOptions}
  * @throws {VolumeError} identity-mismatch when the namespace does not hold the volume's file system, or is smaller than
  * the map; the map is left as it is then
  */
@@ -20,13 +21,13 @@ export async function attachPath(
   stagingState: StagingState,
   below: ProvenDevice,
   context: CallContext,
-  { hasFailed = false }: { readonly hasFailed?: boolean } = {},
+  { hasFailed = false, ...options }: ReloadOptions & { readonly hasFailed?: boolean } = {},
 ): Promise<ProvenDevice> {
   const maps = deps.maps!;
   const identity = mapIdentity(deps, stagingState.nqn)!;
   const there = await maps.find(identity.name);
   const isReady = there?.uuid === identity.uuid && isOn(there, below) && !hasFailed;
-  const map = isReady ? there : await moveOrMake(deps, stagingState, below, there, context);
+  const map = isReady ? there : await moveOrMake(deps, stagingState, below, there, options, context);
   return await proveOnMap(deps, map, below, context);
 }
 
@@ -35,13 +36,14 @@ async function moveOrMake(
   stagingState: StagingState,
   below: ProvenDevice,
   there: DeviceMap | undefined,
+  options: ReloadOptions,
   context: CallContext,
 ): Promise<DeviceMap> {
   const maps = deps.maps!;
   const identity = mapIdentity(deps, stagingState.nqn)!;
   if (there === undefined || there.sizeBytes === 0n) return await maps.make(identity, below, context);
   await assertSameContent(deps, stagingState, there, below, context);
-  return await maps.reload({ ...there, ...identity }, below, there.sizeBytes, context);
+  return await maps.reload({ ...there, ...identity }, below, there.sizeBytes, context, options);
 }
 
 /**

@@ -57,7 +57,9 @@ export async function restorePath(
   const { queues, failed } = await maps.table(map, context);
   if (!queues) return ended;
   const isRestored = failed || !isOn(map, below);
-  if (isRestored) await attachPath(deps, stagingState, below, context, { hasFailed: true });
+  // A fence may end the queueing right now: it holds no lock against this.
+  const again = { hasFailed: true, unlessEnded: true };
+  if (isRestored) await attachPath(deps, stagingState, below, context, again);
   return { state: "ready", uniqueId, isRestored };
 }
 

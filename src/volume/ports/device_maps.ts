@@ -31,6 +31,15 @@ export interface MapTable {
   readonly failed: boolean;
 }
 
+/** Options of {@linkcode DeviceMaps.reload}. */
+export interface ReloadOptions {
+  /**
+   * Refuses, with `unavailable`, a map whose queueing was ended by this process, also while the reload runs: it fails what is
+   * written to it then. @default {false}
+   */
+  readonly unlessEnded?: boolean;
+}
+
 /** Maps between a volume's device and its user, which let I/O wait while the device is gone. */
 export interface DeviceMaps {
   /** Why this node can make none, for people; undefined when it can. */
@@ -51,7 +60,13 @@ export interface DeviceMaps {
    * Puts the map onto the device, and lets I/O wait again; what waits goes on there. Answers the map as it was read
    * back. Throws `unavailable` when the kernel does not do it, or the map is larger by now; the map is then as it was.
    */
-  reload(map: DeviceMap, below: ProvenDevice, sizeBytes: bigint, context: CallContext): Promise<DeviceMap>;
+  reload(
+    map: DeviceMap,
+    below: ProvenDevice,
+    sizeBytes: bigint,
+    context: CallContext,
+    options?: ReloadOptions,
+  ): Promise<DeviceMap>;
   /** What is written waits from now on, until the map is reloaded. OK when it does already. */
   failPath(map: DeviceMap, context: CallContext): Promise<void>;
   /** What waits for a path fails now, and later I/O fails while there is none. OK when it is so already. */
