@@ -226,8 +226,10 @@ async function remember({ deps, stagingStore, undo }: Staging, wanted: StagingSt
 async function ensureStagingFolder(staging: Staging, stagingState: StagingState): Promise<string> {
   const { deps, stagingStore, undo, context } = staging;
   const { volumeId, stagingPath: path } = stagingState;
-  await assertStagingFree(stagingStore, volumeId, path);
-  const mountPoint = await mountPointOf(deps, path);
+  const [mountPoint] = await Promise.all([
+    mountPointOf(deps, path),
+    assertStagingFree(stagingStore, volumeId, path),
+  ]);
   const mounted = mountsAt(await deps.mounts.table(), mountPoint);
   if (mounted.length > 0) return mountPoint; // It is a folder, and looking at it would ask what is mounted there.
   const info = await deps.paths.ownInfo(path, context);
