@@ -20,19 +20,19 @@ const measured: readonly [
   string,
   { readonly driver: Step; readonly byHand: Step; readonly ratio: number },
 ][] = [
-  ["stage of a blank volume", { driver: "blank", byHand: "blank", ratio: 1.54 }],
+  ["stage of a blank volume", { driver: "blank", byHand: "blank", ratio: 1.34 }],
   ["stage of a formatted volume, which by hand is not checked", {
     driver: "checked",
     byHand: "formatted",
-    ratio: 1.85,
+    ratio: 1.47,
   }],
-  ["stage of a formatted volume, checked by both", { driver: "checked", byHand: "checked", ratio: 1.85 }],
+  ["stage of a formatted volume, checked by both", { driver: "checked", byHand: "checked", ratio: 1.19 }],
   ["stage of a formatted volume with fsckMode off", {
     driver: "formatted",
     byHand: "formatted",
-    ratio: 1.85,
+    ratio: 1.28,
   }],
-  ["unstage", { driver: "unstage", byHand: "unstage", ratio: 1.97 }],
+  ["unstage", { driver: "unstage", byHand: "unstage", ratio: 1.49 }],
 ];
 
 /** Milliseconds of each round. */
