@@ -15,7 +15,7 @@ export class FakeKernelFiles implements KernelFiles {
   /** Devices that were flushed, in order. */
   readonly flushed: string[] = [];
   /** What a flush of a device comes to; a test may throw from it. */
-  onFlush: (path: string) => boolean = () => true;
+  onFlush: (path: string, signal: AbortSignal) => boolean | Promise<boolean> = () => true;
 
   /** Whether devices never answer. */
   hangs = false;
@@ -60,9 +60,8 @@ export class FakeKernelFiles implements KernelFiles {
     return parts.map((part) => this.contents(path, part));
   }
 
-  // deno-lint-ignore require-await -- a throw of the test's becomes a rejection
-  async flush(path: string): Promise<boolean> {
+  async flush(path: string, signal: AbortSignal): Promise<boolean> {
     this.flushed.push(path);
-    return this.onFlush(path);
+    return await this.onFlush(path, signal);
   }
 }

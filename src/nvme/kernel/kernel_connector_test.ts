@@ -401,6 +401,21 @@ for (const state of ["live", "new"]) {
   });
 }
 
+Deno.test("disconnect() gives up a flush after ten seconds, and leaves a controller that is live", async () => {
+  const deps = new Deps();
+  const controller = deps.add(ours);
+  const late = new VolumeError("unavailable", "Cannot flush the device as it takes too long");
+  deps.files.onFlush = (_path, signal) =>
+    new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(late)));
+  let outcome: unknown;
+  void deps.connector.disconnect(nqn, deps.call).catch((error) => outcome = error);
+  await deps.clock.advance(9_999);
+  assert.equal(outcome, undefined);
+  await deps.clock.advance(1);
+  assert.match(String(outcome), /still takes what was written/);
+  assert.deepEqual([deps.controllers, deps.processes.lines], [[controller], []]);
+});
+
 Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool says", async () => {
   const deps = new Deps(true, 5_000);
   const controller = deps.add(ours);
