@@ -165,9 +165,14 @@ export class SystemBlockDevices implements BlockDevices {
       return { certain: false, description: `unknown, as ${this.#procPath} cannot be read` };
     }
     let suspect: DeviceHolder | undefined;
-    let loaded = 0;
+    // The first turn is another's, too: that of a tool that is to run meanwhile, for one.
+    let loaded = descriptorsPerTurn;
     for (const pid of pids) {
       if (!/^[0-9]+$/.test(pid) || pid === own) continue;
+      if (loaded >= descriptorsPerTurn) {
+        loaded = 0;
+        await this.#clock.sleep(0, context.signal);
+      }
       const descriptors = this.#readable(() => this.#files.list(`${this.#procPath}/${pid}/fd`) ?? []);
       const answer = descriptors === undefined ? "unreadable" : this.#heldBy(pid, descriptors, device);
       loaded += 1 + (descriptors?.length ?? 0);
@@ -178,9 +183,6 @@ export class SystemBlockDevices implements BlockDevices {
           description: `perhaps ${this.#describe(pid)}, which cannot be looked into`,
         };
       }
-      if (loaded < descriptorsPerTurn) continue;
-      loaded = 0;
-      await this.#clock.sleep(0, context.signal);
     }
     return suspect;
   }

@@ -32,7 +32,13 @@ function deps() {
     ].join("\n") + "\n",
   );
   const clock = new FakeClock();
-  return { files, clock, devices: new SystemBlockDevices(new FakeProcesses(), files, clock) };
+  const devices = new SystemBlockDevices(new FakeProcesses(), files, clock);
+  const holder = async () => {
+    const asked = devices.holder(device, context);
+    await clock.advance(0);
+    return await asked;
+  };
+  return { files, clock, devices, holder };
 }
 
 Deno.test("layers() names what the node has made on top of a device and of its partitions", async () => {
@@ -54,79 +60,79 @@ Deno.test("layers() names what the node has made on top of a device and of its p
 });
 
 Deno.test("holder() is undefined when no descriptor leads to the device", async () => {
-  assert.equal(await deps().devices.holder(device, context), undefined);
+  assert.equal(await deps().holder(), undefined);
 });
 
 Deno.test("holder() names the process with a descriptor on the device, by whatever path it opened it", async () => {
-  const { files, devices } = deps();
+  const { files, holder } = deps();
   files.links.set("/proc/20/fd/5", "/container/xvda (deleted)");
   files.nodes.set("/proc/20/fd/5", { kind: "block", deviceNumber: "7:3" });
-  assert.match((await devices.holder(device, context))?.description ?? "", /process 20 \(qemu\)/);
+  assert.match((await holder())?.description ?? "", /process 20 \(qemu\)/);
 });
 
 Deno.test("holder() passes over another device, and this process itself", async () => {
-  const { files, devices } = deps();
+  const { files, holder } = deps();
   files.nodes.set("/proc/20/fd/5", { kind: "block", deviceNumber: "7:4" });
   files.folders.set("/proc/1/fd", ["9"]);
   files.links.set("/proc/1/fd/9", "/dev/loop3");
   files.nodes.set("/proc/1/fd/9", { kind: "block", deviceNumber: "7:3" });
-  assert.equal(await devices.holder(device, context), undefined);
+  assert.equal(await holder(), undefined);
 });
 
 Deno.test("holder() passes over a process that ended meanwhile", async () => {
-  const { files, devices } = deps();
+  const { files, holder } = deps();
   files.folders.delete("/proc/20/fd");
-  assert.equal(await devices.holder(device, context), undefined);
+  assert.equal(await holder(), undefined);
 });
 
 for (const unreadable of ["/proc/20/fd", "/proc/20/fd/5"]) {
   Deno.test(`holder() is uncertain of a process of which ${unreadable} cannot be read`, async () => {
-    const { files, devices } = deps();
+    const { files, holder } = deps();
     const refuse = (path: string) => {
       if (path === unreadable) throw new VolumeError("unavailable", "errno=13");
     };
     const { list, readLink } = files;
     files.list = (path) => (refuse(path), list.call(files, path));
     files.readLink = (path) => (refuse(path), readLink.call(files, path));
-    const holder = await devices.holder(device, context);
-    assert.equal(holder?.certain, false);
-    assert.match(holder.description, /process 20/);
+    const found = await holder();
+    assert.equal(found?.certain, false);
+    assert.match(found.description, /process 20/);
   });
 }
 
 for (const missing of ["/proc", "/sys/block"]) {
   Deno.test(`holder() is uncertain when ${missing} cannot be listed`, async () => {
-    const { files, devices } = deps();
+    const { files, holder } = deps();
     files.folders.delete(missing);
-    const holder = await devices.holder(device, context);
-    assert.equal(holder?.certain, false);
-    assert.match(holder.description, /cannot be read/);
+    const found = await holder();
+    assert.equal(found?.certain, false);
+    assert.match(found.description, /cannot be read/);
   });
 }
 
 Deno.test("holder() names a loop device on top", async () => {
-  const { files, devices } = deps();
+  const { files, holder } = deps();
   files.folders.set("/sys/block", ["loop0", "loop1", "vda"]);
   files.texts.set("/sys/block/loop1/loop/backing_file", "/kubelet/dev/pod");
   files.nodes.set("/kubelet/dev/pod", { kind: "block", deviceNumber: "7:3" });
-  const holder = await devices.holder(device, context);
-  assert.equal(holder?.certain, true);
-  assert.match(holder.description, /loop1/);
+  const found = await holder();
+  assert.equal(found?.certain, true);
+  assert.match(found.description, /loop1/);
 });
 
 Deno.test("holder() does not touch the file of a loop device that lies on a file system", async () => {
-  const { files, devices } = deps();
+  const { files, holder } = deps();
   files.folders.set("/sys/block", ["loop1", "loop2"]);
   files.texts.set("/sys/block/loop1/loop/backing_file", "/far/image");
   files.texts.set("/sys/block/loop2/loop/backing_file", "/kubelet/dev/pods");
   const asked: string[] = [];
   files.info = (path) => void asked.push(path) as undefined;
-  assert.equal(await devices.holder(device, context), undefined);
+  assert.equal(await holder(), undefined);
   assert.deepEqual(asked.filter((path) => !path.startsWith("/proc/")), []);
 });
 
 Deno.test("holder() names one that is certain before one that is not", async () => {
-  const { files, devices } = deps();
+  const { files, holder } = deps();
   const { list } = files;
   files.list = (path) => {
     if (path === "/proc/20/fd") throw new VolumeError("unavailable", "errno=13");
@@ -136,9 +142,25 @@ Deno.test("holder() names one that is certain before one that is not", async () 
   files.folders.set("/proc/30/fd", ["3"]);
   files.links.set("/proc/30/fd/3", "/dev/loop3");
   files.nodes.set("/proc/30/fd/3", { kind: "block", deviceNumber: "7:3" });
-  const holder = await devices.holder(device, context);
-  assert.equal(holder?.certain, true);
-  assert.match(holder.description, /process 30/);
+  const found = await holder();
+  assert.equal(found?.certain, true);
+  assert.match(found.description, /process 30/);
+});
+
+Deno.test("holder() has listed the processes, and looked into none, when other work has its first turn", async () => {
+  const { files, devices, clock } = deps();
+  const { list } = files;
+  const listed: string[] = [];
+  files.list = (path) => {
+    listed.push(path);
+    return list.call(files, path);
+  };
+  const asked = devices.holder(device, context);
+  await clock.advance(-1);
+  assert.deepEqual(listed, ["/sys/block", "/proc"]);
+  await clock.advance(1);
+  assert.equal(await asked, undefined);
+  assert.deepEqual(listed, ["/sys/block", "/proc", "/proc/20/fd"]);
 });
 
 Deno.test("holder() lets other work have its turn, and stops when the call is cancelled", async () => {

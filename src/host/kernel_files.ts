@@ -46,6 +46,14 @@ export interface KernelFiles {
    * is aborted
    */
   readDirect(path: string, parts: readonly DevicePart[], signal: AbortSignal): Promise<readonly Uint8Array[]>;
+  /**
+   * Writes out what the kernel keeps of what was written to a block device, without claiming it. False when that fails for
+   * whatever reason.
+   *
+   * @throws {VolumeError} unavailable when it has not ended when the signal is aborted, or an earlier one still waits for
+   * the device
+   */
+  flush(path: string, signal: AbortSignal): Promise<boolean>;
 }
 
 /** Part of a device, in bytes. */

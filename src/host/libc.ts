@@ -26,6 +26,8 @@ const functions = {
     result: "isize",
     nonblocking: true,
   },
+  /** Flushes are asked for by it: they may wait for the device. */
+  ioctlWaiting: { name: "ioctl", parameters: ["i32", "u64", "u64"], result: "i32", nonblocking: true },
   posix_memalign: { parameters: ["buffer", "usize", "usize"], result: "i32" },
   free: { parameters: ["u64"], result: "void" },
   copyOut: { name: "memcpy", parameters: ["buffer", "u64", "usize"], result: "pointer" },
@@ -43,6 +45,8 @@ const O_CLOEXEC = 0o2000000;
 const O_DIRECT: Readonly<Record<typeof Deno.build.arch, number>> = { x86_64: 0o40000, aarch64: 0o200000 };
 /** What any device takes as a multiple of its blocks. */
 const directAlignment = 4096n;
+/** `_IO(0x12, 97)` (linux/fs.h). */
+const BLKFLSBUF = 0x1261n;
 const AT_FDCWD = -100;
 const AT_STATX_DONT_SYNC = 0x4000;
 const AT_EMPTY_PATH = 0x1000;
@@ -62,12 +66,16 @@ const attributeBytes = 4096;
 const maxFileBytes = 64 * 1024 * 1024;
 /** Opens and closes that may wait at once: each holds one of the runtime's 32 threads, of which files take 16. */
 const maxWaiting = 8;
-/** Reads that may wait at once, beside those: a device that answers no read must not keep others from being let go. */
+/**
+ * Reads and flushes that may wait at once, beside those: a device that answers none must not keep others from being let
+ * go.
+ */
 const maxReading = 6;
 
 /** A call that may hang on a device, with the memory that has to outlive it. */
 interface DeviceCall {
-  readonly path: string;
+  /** No other call of the same may begin. */
+  readonly key: string;
   readonly name: Uint8Array<ArrayBuffer>;
 }
 
@@ -80,8 +88,8 @@ export class Libc implements KernelFiles {
   readonly #decoder = new TextDecoder();
   readonly #encoder = new TextEncoder();
   /**
-   * Opens and closes of devices under way; and apart from them reads: what undoes a read has to open the device to see that
-   * it may be disconnected, and only that ends a read whose target is gone.
+   * Opens and closes of devices under way; and apart from them reads and flushes: what undoes a read has to open the device
+   * to see that it may be disconnected, and only that ends a read whose target is gone.
    */
   readonly #underWay = new Set<DeviceCall>();
   readonly #reading = new Set<DeviceCall>();
@@ -154,6 +162,27 @@ export class Libc implements KernelFiles {
     return read;
   }
 
+  async flush(path: string, signal: AbortSignal): Promise<boolean> {
+    const turn = await this.#begin(this.#reading, maxReading, path, signal, `flush of ${path}`);
+    // Who gives up leaves the descriptor and the turn to the thread that still waits.
+    const flushing = turn && this.#openAndFlush(turn).finally(() => this.#ended(this.#reading, turn));
+    const isFlushed = flushing && await unlessAborted(flushing, signal);
+    if (isFlushed !== undefined) return isFlushed;
+    const why = signal.aborted ? "it takes too long, or the call is over" : "an earlier flush of it hangs";
+    throw new VolumeError("unavailable", `Cannot flush the device as ${why}: device=${path}`);
+  }
+
+  /** In one turn: a close of the device that hangs says nothing about what is still to be written. */
+  async #openAndFlush({ name }: DeviceCall): Promise<boolean> {
+    const descriptor = await this.#c.openWaiting(name, O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) return false;
+    try {
+      return await this.#c.ioctlWaiting(descriptor, BLKFLSBUF, 0n) === 0;
+    } finally {
+      await this.#c.closeWaiting(descriptor);
+    }
+  }
+
   async #openAndRead(
     path: string,
     parts: readonly DevicePart[],
@@ -208,11 +237,12 @@ export class Libc implements KernelFiles {
     most: number,
     path: string,
     signal: AbortSignal,
+    key = path,
   ): Promise<DeviceCall | undefined> {
     while (!signal.aborted) {
-      if (calls.values().some((call) => call.path === path)) return undefined;
+      if (calls.values().some((call) => call.key === key)) return undefined;
       if (calls.size < most) {
-        const call = { path, name: this.#cString(path) };
+        const call = { key, name: this.#cString(path) };
         calls.add(call);
         return call;
       }
@@ -233,7 +263,7 @@ export class Libc implements KernelFiles {
   }
 
   async #closeDevice(path: string, descriptor: number): Promise<void> {
-    const call = { path, name: new Uint8Array() };
+    const call = { key: path, name: new Uint8Array() };
     this.#underWay.add(call);
     await this.#c.closeWaiting(descriptor);
     this.#ended(this.#underWay, call);

@@ -164,8 +164,8 @@ Deno.test("readDirect() keeps nobody from opening the device while it reads", ()
     });
   }));
 
-/** As long as it is used, reads of devices hang, counted, until they are let go. */
-function hangingReads():
+/** As long as it is used, calls of that function hang, counted, until they are let go. */
+function hangingCalls(name: "preadWaiting" | "ioctlWaiting"):
   & { readonly under: () => number; readonly most: () => number; release(): void }
   & Disposable {
   const { dlopen } = Deno;
@@ -174,13 +174,13 @@ function hangingReads():
   Deno.dlopen = (path, functions) => {
     const library = dlopen(path, functions);
     const symbols = library.symbols as Record<string, (...args: unknown[]) => unknown>;
-    const read = symbols.preadWaiting!;
-    const preadWaiting = async (...args: unknown[]) => {
+    const work = symbols[name]!;
+    const hangs = async (...args: unknown[]) => {
       most = Math.max(most, ++now);
       await over;
-      return await Promise.resolve(read(...args)).finally(() => now--);
+      return await Promise.resolve(work(...args)).finally(() => now--);
     };
-    return { symbols: { ...symbols, preadWaiting }, close: () => library.close() } as typeof library;
+    return { symbols: { ...symbols, [name]: hangs }, close: () => library.close() } as typeof library;
   };
   return {
     under: () => now,
@@ -204,7 +204,7 @@ const start = [{ offset: 0n, length: 4096 }];
 Deno.test("readDirect() of many devices that hang takes few threads, and keeps none from being opened", () =>
   withLibc(async (libc) => {
     await withFile(1 << 20, async (path) => {
-      using hanging = hangingReads();
+      using hanging = hangingCalls("preadWaiting");
       const over = new AbortController();
       const paths = Array.from({ length: 20 }, (_, i) => `${path}-${i}`);
       for (const link of paths) Deno.linkSync(path, link);
@@ -227,7 +227,7 @@ Deno.test("readDirect() of many devices that hang takes few threads, and keeps n
 Deno.test("readDirect() leaves one read on a device that hangs, whatever is opened and closed beside it", () =>
   withLibc(async (libc) => {
     await withFile(1 << 20, async (path) => {
-      using hanging = hangingReads();
+      using hanging = hangingCalls("preadWaiting");
       const held = await libc.hold(path, never);
       const over = new AbortController();
       const given = libc.readDirect(path, start, over.signal);
@@ -242,6 +242,33 @@ Deno.test("readDirect() leaves one read on a device that hangs, whatever is open
       await aMoment();
       assert.deepEqual([hanging.under(), openOf(libc, path)], [0, 0]);
       assert.equal((await libc.readDirect(path, start, never))[0]!.length, 4096);
+    });
+  }));
+
+Deno.test("flush() is false for what is not there, and for what is no block device", () =>
+  withLibc(async (libc) => {
+    assert.equal(await libc.flush("/dev/nothing", never), false);
+    assert.equal(await libc.flush("/dev/null", never), false);
+    await assert.rejects(libc.flush("/dev/null", AbortSignal.abort()), refusal("unavailable", /too long/));
+  }));
+
+Deno.test("flush() of a device that hangs is refused from then on, and keeps nobody from opening and reading it", () =>
+  withLibc(async (libc) => {
+    await withFile(1 << 20, async (path) => {
+      using hanging = hangingCalls("ioctlWaiting");
+      const over = new AbortController();
+      const given = libc.flush(path, over.signal);
+      await aMoment();
+      over.abort();
+      await assert.rejects(given, refusal("unavailable", /too long/));
+      await assert.rejects(libc.flush(path, never), refusal("unavailable", /earlier flush of it hangs/));
+      assert.equal(await libc.canOpenExclusively(path, never), true);
+      assert.equal((await libc.readDirect(path, start, never))[0]!.length, 4096);
+      assert.deepEqual([hanging.under(), openOf(libc, path)], [1, 1]);
+      hanging.release();
+      await aMoment();
+      assert.deepEqual([hanging.under(), openOf(libc, path)], [0, 0]);
+      assert.equal(await libc.flush(path, never), false); // It is no device.
     });
   }));
 

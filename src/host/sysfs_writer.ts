@@ -8,6 +8,8 @@ const functions = {
   close: { parameters: ["i32"], result: "i32" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
+type Library = Deno.DynamicLibrary<typeof functions>;
+
 const O_WRONLY = 0o1;
 const O_CLOEXEC = 0o2000000;
 
@@ -40,35 +42,34 @@ export interface HeldAttribute {
   release(): void;
 }
 
-/** Writes through the C library, which is loaded for each write: they are few. */
-export const libcSysfsWriter: SysfsWriter = {
-  write(path, value) {
+/** Writes through the C library, loaded at the first use: loading it takes ten milliseconds in an emulated guest. */
+export class LibcSysfsWriter implements SysfsWriter {
+  #library: Library | undefined;
+
+  write(path: string, value: number): void {
     assertListed(path, writable);
-    const library = Deno.dlopen(libcPaths[Deno.build.arch], functions);
-    try {
-      writeOnce(library.symbols, path, new TextEncoder().encode(`${value}\n`));
-    } finally {
-      library.close();
-    }
-  },
-  hold(path) {
+    writeOnce(this.#c, path, new TextEncoder().encode(`${value}\n`));
+  }
+
+  hold(path: string): HeldAttribute | undefined {
     assertListed(path, holdable);
-    const library = Deno.dlopen(libcPaths[Deno.build.arch], functions);
-    const name = new TextEncoder().encode(path + "\0");
-    const descriptor = library.symbols.open(name, O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-      library.close();
-      return undefined;
-    }
-    return {
-      path: `/proc/${Deno.pid}/fd/${descriptor}`,
-      release() {
-        library.symbols.close(descriptor);
-        library.close();
-      },
-    };
-  },
-};
+    const libc = this.#c;
+    const descriptor = libc.open(new TextEncoder().encode(path + "\0"), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) return undefined;
+    return { path: `/proc/${Deno.pid}/fd/${descriptor}`, release: () => void libc.close(descriptor) };
+  }
+
+  /** Unloads the library, once nothing is held any more. */
+  close(): void {
+    this.#library?.close();
+    this.#library = undefined;
+  }
+
+  get #c(): Library["symbols"] {
+    this.#library ??= Deno.dlopen(libcPaths[Deno.build.arch], functions);
+    return this.#library.symbols;
+  }
+}
 
 function assertListed(path: string, list: readonly RegExp[]): void {
   if (list.some((form) => form.test(path))) return;
@@ -76,7 +77,7 @@ function assertListed(path: string, list: readonly RegExp[]): void {
 }
 
 function writeOnce(
-  libc: Deno.DynamicLibrary<typeof functions>["symbols"],
+  libc: Library["symbols"],
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
 ): void {

@@ -41,7 +41,7 @@ export function isDeleted(entry: MountEntry): boolean {
 /** Whether anything is mounted at one of those paths. */
 export async function isAnyMounted(deps: NodeDeps, paths: readonly string[]): Promise<boolean> {
   const table = await deps.mounts.table();
-  const points = await Promise.all(paths.map((path) => deps.paths.mountPoint(path)));
+  const points = await Promise.all(paths.map((path) => mountPointOf(deps, path)));
   return points.some((mountPath) => mountsAt(table, mountPath).length > 0);
 }
 
@@ -96,10 +96,10 @@ export async function rootAnswers(deps: NodeDeps, path: string, context: CallCon
 }
 
 /**
- * How the kernel writes a staging path as a mount point. Where the mount table shows the folder that it lies in on the file
+ * How the kernel writes a path of the kubelet's as a mount point. Where the mount table shows the folder that it lies in on the file
  * system of this driver's own state, no child is needed to look: if that hangs, nothing here goes on anyway.
  */
-export async function stagingMountPoint(deps: NodeDeps, path: string): Promise<string> {
+export async function mountPointOf(deps: NodeDeps, path: string): Promise<string> {
   const at = path.lastIndexOf("/");
   const [folder, name] = [path.slice(0, at) || "/", path.slice(at + 1)];
   const table = await deps.mounts.table();

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { FakeNode } from "../../tests/fakes/node_deps.ts";
 import type { MountEntry } from "../volume/ports/node_ports.ts";
-import { stagingMountPoint } from "./mount_table.ts";
+import { mountPointOf } from "./mount_table.ts";
 
 const entry = (mountPoint: string, deviceNumber: string): MountEntry => ({
   ...{ mountId: 1, parentId: 0, deviceNumber, root: "/", mountPoint, mountOptions: [] },
   ...{ filesystem: "ext4", source: "/dev/sda", superOptions: [] },
 });
 
-/** What is asked about a staging path when that is the mount table, and where it leads. */
+/** What is asked about a path when that is the mount table, and where it leads. */
 async function asked(table: readonly MountEntry[], path: string): Promise<readonly string[]> {
   const deps = new FakeNode().deps;
   const reported: string[] = [];
@@ -25,7 +25,7 @@ async function asked(table: readonly MountEntry[], path: string): Promise<readon
   };
   const mounts = { ...deps.mounts, table: () => Promise.resolve(table) };
   const settings = { ...deps.settings, statePath: "/kubelet/plugins/state" };
-  const mountPath = await stagingMountPoint({ ...deps, paths, mounts, settings }, path);
+  const mountPath = await mountPointOf({ ...deps, paths, mounts, settings }, path);
   return [mountPath, ...reported];
 }
 
@@ -57,7 +57,7 @@ const cases: readonly [string, readonly MountEntry[], string, readonly string[]]
   ["where no mount is known", [], "/kubelet/a/x", ["/kubelet/a/x", "child /kubelet/a/x"]],
 ];
 for (const [name, table, path, expected] of cases) {
-  Deno.test(`stagingMountPoint() of a path ${name} asks ${expected.slice(1).join(", then ")}`, async () => {
+  Deno.test(`mountPointOf() of a path ${name} asks ${expected.slice(1).join(", then ")}`, async () => {
     assert.deepEqual(await asked(table, path), expected);
   });
 }

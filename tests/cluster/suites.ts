@@ -7,6 +7,7 @@ import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as lostEtcd } from "./suites/lost_etcd.ts";
 import { suite as moves } from "./suites/moves.ts";
+import { suite as nodeMoves, withoutProfile as nodeMovesWithoutProfile } from "./suites/node_moves.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
 import { suite as legacyDriver } from "./suites/legacy_driver.ts";
@@ -22,6 +23,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   drain,
   failover,
   moves,
+  node_moves: nodeMoves,
+  node_moves_without_profile: nodeMovesWithoutProfile,
   e2e,
 };
 

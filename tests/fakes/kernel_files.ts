@@ -12,6 +12,11 @@ export class FakeKernelFiles implements KernelFiles {
   /** Devices that are kept open. */
   readonly held = new Set<string>();
 
+  /** Devices that were flushed, in order. */
+  readonly flushed: string[] = [];
+  /** What a flush of a device comes to; a test may throw from it. */
+  onFlush: (path: string, signal: AbortSignal) => boolean | Promise<boolean> = () => true;
+
   /** Whether devices never answer. */
   hangs = false;
   /** What is read of a device, zeros unless a test says otherwise. */
@@ -53,5 +58,10 @@ export class FakeKernelFiles implements KernelFiles {
     if (this.hangs) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     if (signal.aborted) throw new VolumeError("unavailable", "The reading took too long");
     return parts.map((part) => this.contents(path, part));
+  }
+
+  async flush(path: string, signal: AbortSignal): Promise<boolean> {
+    this.flushed.push(path);
+    return await this.onFlush(path, signal);
   }
 }

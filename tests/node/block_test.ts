@@ -37,6 +37,23 @@ nodeTest("block: staging is a folder with the device's path, which nobody else m
   assert.deepEqual(await node.deps.paths.list(node.staging("pvc-1")), []);
 });
 
+nodeTest(
+  "block: a flush writes out what somebody has written who still has the device open",
+  async (node) => {
+    const volume = await stagedBlock(node);
+    const device = await node.device(volume);
+    const file = await Deno.open(device, { read: true, write: true });
+    const written = new Uint8Array(4096).fill(7);
+    await file.write(written);
+    const inImage = async () => (await Deno.readFile(volume.image)).subarray(0, written.length);
+    assert.deepEqual(await inImage(), new Uint8Array(written.length), "it is in the kernel's memory alone");
+    assert.equal(await node.libc.flush(device, AbortSignal.timeout(10_000)), true);
+    assert.deepEqual(await inImage(), written);
+    file.close();
+    await node.unstage(volume);
+  },
+);
+
 nodeTest("block: nothing is written to the device, whatever is on it", async (node) => {
   const volume = new TestVolume(node, "pvc-1", size);
   await run("mkswap", volume.image);

@@ -14,7 +14,7 @@ import { isEnding, lockHolders } from "../../host/lock_holders.ts";
 import { systemNetwork } from "../../host/network.ts";
 import { SystemPaths } from "../../host/paths.ts";
 import { type Processes, SystemProcesses } from "../../host/processes.ts";
-import { libcSysfsWriter } from "../../host/sysfs_writer.ts";
+import { LibcSysfsWriter } from "../../host/sysfs_writer.ts";
 import { LoopConnector } from "../../loop/loop_connector.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
 import { reportMissingLayer } from "../../node/layer/choose_layer.ts";
@@ -213,7 +213,7 @@ function openConnector(config: NodeConfig, parts: NodeParts): Connector {
   }
   return new KernelConnector({
     ...parts,
-    attributes: libcSysfsWriter,
+    attributes: new LibcSysfsWriter(),
     resolve: systemNetwork(parts.clock).resolve,
     host: hostIdentityOf(config.nodeId),
     nqnPrefix: config.nqnPrefix,

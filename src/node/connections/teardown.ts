@@ -3,7 +3,7 @@ import { encodeHandle } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
-import { bindsOf, isOnBlockDevice, mountsAt, mountsOf } from "../mount_table.ts";
+import { bindsOf, isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -46,7 +46,7 @@ export const deviceFileName = "device";
  */
 export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<void> {
   const found = await findAll(deps, volume.nqns, context);
-  // A tool resolves the paths, and /proc is read through for who has the device open: neither waits for the other.
+  // A tool may resolve the paths, and /proc is read through for who has the device open: neither waits for the other.
   const [points, use] = await Promise.all([
     mountPoints(deps, volume.stagingPaths),
     findOpenUse(deps, found, context),
@@ -119,7 +119,7 @@ async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Pr
 }
 
 async function mountPoints(deps: NodeDeps, paths: readonly string[]): Promise<readonly string[]> {
-  return await Promise.all(paths.map((path) => deps.paths.mountPoint(path)));
+  return await Promise.all(paths.map((path) => mountPointOf(deps, path)));
 }
 
 /** What the subsystems are used by, of those that have a device or a map. */

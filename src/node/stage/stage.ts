@@ -15,7 +15,7 @@ import {
   parsePublishContext,
   type PublishContext,
 } from "./contexts.ts";
-import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingMountPoint } from "../mount_table.ts";
+import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { holdProven, prove } from "../connections/device.ts";
 import { attachPath, growMap } from "../layer/attach_path.ts";
 import { choosesLayer } from "../layer/choose_layer.ts";
@@ -226,8 +226,10 @@ async function remember({ deps, stagingStore, undo }: Staging, wanted: StagingSt
 async function ensureStagingFolder(staging: Staging, stagingState: StagingState): Promise<string> {
   const { deps, stagingStore, undo, context } = staging;
   const { volumeId, stagingPath: path } = stagingState;
-  await assertStagingFree(stagingStore, volumeId, path);
-  const mountPoint = await stagingMountPoint(deps, path);
+  const [mountPoint] = await Promise.all([
+    mountPointOf(deps, path),
+    assertStagingFree(stagingStore, volumeId, path),
+  ]);
   const mounted = mountsAt(await deps.mounts.table(), mountPoint);
   if (mounted.length > 0) return mountPoint; // It is a folder, and looking at it would ask what is mounted there.
   const info = await deps.paths.ownInfo(path, context);

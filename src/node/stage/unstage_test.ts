@@ -67,6 +67,19 @@ for (const capability of [ext4, block]) {
   });
 }
 
+Deno.test("unstage() asks no child where a staging path leads to that is on the file system of the state", async () => {
+  const node = await staged(ext4);
+  node.addMount("8:1", "/");
+  const { mountPoint } = node.paths;
+  const asked: string[] = [];
+  node.paths.mountPoint = (path) => {
+    asked.push(path);
+    return mountPoint(path);
+  };
+  await node.unstage();
+  assert.deepEqual([asked, node.device.connected, node.stagingState], [[], false, undefined]);
+});
+
 const users: readonly [string, (node: FakeNode) => void, RegExp][] = [
   [
     "the node has activated what is written in it",

@@ -1,3 +1,4 @@
+import { limitSignal } from "../../async/deadline.ts";
 import { poll } from "../../async/poll.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { complaint, type Processes } from "../../host/processes.ts";
@@ -154,35 +155,29 @@ export class KernelConnector implements Connector {
    * @throws {VolumeError} unavailable when a flush has not ended and a controller is live
    */
   async #flush(nqn: string, context: CallContext): Promise<void> {
-    const { files, clock, notes, processes } = this.#options;
+    const { files, clock, notes } = this.#options;
     const { requestId } = context;
     const isLive = () => readControllers(files, nqn).some(({ state }) => state === "live");
     if (!isLive()) return;
     const leftMs = (context.deadlineMs - clock.now()) / 2;
     for (const { path } of readDevices(files, nqn)) {
-      const options = {
-        args: ["--flushbufs", path],
-        signal: context.signal,
-        subject: path,
-        timeoutMs: Math.max(1, Math.min(flushMs, leftMs)),
-      };
+      using limited = limitSignal(clock, context.signal, Math.max(1, Math.min(flushMs, leftMs)));
       try {
-        const result = await processes.run("blockdev", options);
-        if (result.code !== 0) {
-          notes.warn("cannot flush before a disconnect", { nqn, path, said: complaint(result), requestId });
-        }
+        if (await files.flush(path, limited.signal)) continue;
+        // Why is lost with the thread.
+        const reason = "the kernel does not take it, and the node's kernel log says why";
+        notes.warn("cannot flush before a disconnect", { nqn, path, reason, requestId });
       } catch (error) {
         context.signal.throwIfAborted();
         if (!VolumeError.is(error)) throw error;
-        const goesOn = VolumeError.is(error, "deadline") || VolumeError.is(error, "unavailable");
-        if (goesOn && isLive()) {
+        if (isLive()) {
           throw new VolumeError(
             "unavailable",
             `Cannot disconnect as the device still takes what was written to it: nqn=${nqn} device=${path}: ` +
               `${error.message}; try again`,
           );
         }
-        notes.warn("cannot flush before a disconnect", { nqn, path, said: error.message, requestId });
+        notes.warn("cannot flush before a disconnect", { nqn, path, reason: error.message, requestId });
       }
     }
   }

@@ -326,13 +326,19 @@ for (const [what, difference] of Object.entries(foreigners)) {
 Deno.test("disconnect() flushes, disconnects, and is done when nothing is left", async () => {
   const deps = new Deps();
   const { name } = deps.add(ours);
-  const device = (await deps.connector.find(nqn))!;
+  const { path } = (await deps.connector.find(nqn))!;
+  const before: (readonly string[])[] = [];
+  deps.files.onFlush = () => {
+    before.push(deps.processes.lines.slice());
+    return true;
+  };
   await deps.connector.disconnect(nqn, deps.call);
-  assert.deepEqual(deps.processes.lines, [`blockdev --flushbufs ${device.path}`, deleting(name)]);
-  assert.deepEqual([deps.processes.runs[1]?.options.input, deps.held], ["1\n", 0]);
+  assert.deepEqual([deps.files.flushed, before], [[path], [[]]]);
+  assert.deepEqual(deps.processes.lines, [deleting(name)]);
+  assert.deepEqual([deps.processes.runs[0]?.options.input, deps.held], ["1\n", 0]);
   assert.deepEqual(await deps.connector.connections(nqn), []);
   await deps.connector.disconnect(nqn, deps.call);
-  assert.equal(deps.processes.lines.length, 2);
+  assert.deepEqual([deps.processes.lines.length, deps.files.flushed.length], [1, 1]);
 });
 
 Deno.test("disconnect() does not flush to a target that is away, and forceDisconnect() never", async () => {
@@ -342,6 +348,7 @@ Deno.test("disconnect() does not flush to a target that is away, and forceDiscon
   await deps.connector.disconnect(nqn, deps.call);
   await deps.connector.forceDisconnect(other, deps.call);
   assert.deepEqual(deps.processes.lines, [deleting(away.name), deleting(cut.name)]);
+  assert.deepEqual(deps.files.flushed, []);
 });
 
 Deno.test("disconnect() removes every path of the subsystem, and none of another one", async () => {
@@ -368,29 +375,46 @@ Deno.test("disconnect() leaves a controller alone whose name is another subsyste
 Deno.test("disconnect() goes on when the flush fails", async () => {
   const deps = new Deps();
   deps.add(ours);
-  deps.script = ({ tool }) => tool === "blockdev" ? { code: 1, stderr: "Input/output error" } : undefined;
+  deps.files.onFlush = () => false;
   await deps.connector.disconnect(nqn, deps.call);
   assert.deepEqual(deps.controllers, []);
-  assert.match(deps.warnings.join(), /cannot flush.*Input\/output error/);
+  assert.match(deps.warnings.join(), /cannot flush.*kernel log says why/);
 });
 
-for (const [state, kind] of [["live", "deadline"], ["live", "unavailable"], ["new", "deadline"]] as const) {
+for (const state of ["live", "new"]) {
   const kept = state === "live";
-  Deno.test(`disconnect() ${kept ? "leaves" : "goes on with"} a controller that is ${state} after its flush did not end: ${kind}`, async () => {
+  Deno.test(`disconnect() ${kept ? "leaves" : "goes on with"} a controller that is ${state} after its flush did not end`, async () => {
     const deps = new Deps();
     const controller = deps.add(ours);
-    deps.script = ({ tool }) => {
-      if (tool !== "blockdev") return undefined;
-      controller.state = state;
-      deps.show();
-      throw new VolumeError(kind, "Cannot run blockdev to its end");
+    deps.files.onFlush = () => {
+      deps.set(controller, state);
+      throw new VolumeError("unavailable", "Cannot flush the device as it takes too long");
     };
     const disconnecting = deps.connector.disconnect(nqn, deps.call);
-    if (kept) await assert.rejects(disconnecting, refusal("unavailable", /blockdev/));
-    else await disconnecting;
+    if (kept) {
+      await assert.rejects(
+        disconnecting,
+        refusal("unavailable", /still takes what was written.*takes too long/),
+      );
+    } else await disconnecting;
     assert.deepEqual(deps.controllers, kept ? [controller] : []);
   });
 }
+
+Deno.test("disconnect() gives up a flush after ten seconds, and leaves a controller that is live", async () => {
+  const deps = new Deps();
+  const controller = deps.add(ours);
+  const late = new VolumeError("unavailable", "Cannot flush the device as it takes too long");
+  deps.files.onFlush = (_path, signal) =>
+    new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(late)));
+  let outcome: unknown;
+  void deps.connector.disconnect(nqn, deps.call).catch((error) => outcome = error);
+  await deps.clock.advance(9_999);
+  assert.equal(outcome, undefined);
+  await deps.clock.advance(1);
+  assert.match(String(outcome), /still takes what was written/);
+  assert.deepEqual([deps.controllers, deps.processes.lines], [[controller], []]);
+});
 
 Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool says", async () => {
   const deps = new Deps(true, 5_000);

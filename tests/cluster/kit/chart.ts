@@ -18,6 +18,8 @@ export interface ChartOptions {
   readonly attacherArgs: readonly string[];
   /** The value of that name; by default none. */
   readonly clusterId?: string;
+  /** Whether the controllers know nothing of their router but the defaults, as before somebody has probed it. */
+  readonly withoutProfile?: true;
 }
 
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
@@ -43,9 +45,10 @@ export class Chart {
     more: Partial<ChartOptions>,
   ): Promise<Chart> {
     const options = {
-      controllerArgs: [...controllerArgs, ...more.controllerArgs ?? []],
+      controllerArgs: [...more.withoutProfile ? [] : controllerArgs, ...more.controllerArgs ?? []],
       attacherArgs: [...more.attacherArgs ?? []],
       ...(more.clusterId === undefined ? {} : { clusterId: more.clusterId }),
+      ...(more.withoutProfile === undefined ? {} : { withoutProfile: more.withoutProfile }),
     };
     const file = join(folder, "values.json");
     await Deno.writeTextFile(file, JSON.stringify(valuesFor(router, options)));

@@ -143,7 +143,8 @@ export async function makeController(
     "metadata.namespace": chart.namespace,
     "metadata.name": pod,
   });
-  const more = [`--kubeconfig=${kubeconfig}`, `--router-profile=${profileFile}`];
+  const profileArgs = chart.options.withoutProfile ? [] : [`--router-profile=${profileFile}`];
+  const more = [`--kubeconfig=${kubeconfig}`, ...profileArgs];
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
       ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),

@@ -1,22 +1,16 @@
 import assert from "node:assert/strict";
-import { percentile } from "../../bench/rpc.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { type Claim, claimOf, idle, paths, type Pod, podOf } from "../kit/objects.ts";
-import { until } from "../kit/waiting.ts";
+import { judged, type Steps, watchSteps } from "../kit/steps.ts";
 import { Workload } from "../kit/workload.ts";
 
 /** How often each way is gone, but that of the controllers, which takes a lease's time. */
 const rounds = 10;
 const controllerRounds = 5;
-/** How often objects are looked at, in milliseconds: figures are not finer than that. */
-const everyMs = 50;
 /** Longest that the median of each may take, in seconds: three times what was measured. */
 const limits = { begin: 15, move: 15, controller: 45 };
-
-/** Seconds since the beginning of a round at which each step was done. */
-type Steps = Record<string, number>;
 
 /** How long pods wait for their volumes, and where the time goes. */
 export const suite: Suite = {
@@ -114,24 +108,9 @@ class Moves {
     };
   }
 
-  /** Waits for all steps; looks at those that are not done yet. */
-  async #watch(started: number, steps: Record<string, () => Promise<boolean>>): Promise<Steps> {
-    const done: Steps = {};
-    const open = new Map(Object.entries(steps));
-    await until("all steps", async () => {
-      await Promise.all([...open].map(async ([name, isDone]) => {
-        if (!await isDone()) return;
-        done[name] = (performance.now() - started) / 1000;
-        open.delete(name);
-      }));
-      return open.size === 0;
-    }, {
-      limitSeconds: 120,
-      everyMs,
-      signal: this.#bench.signal,
-      state: async () => `open: ${[...open.keys()].join(", ")}; ${await this.#work.trouble()}`,
-    });
-    return done;
+  #watch(started: number, steps: Readonly<Record<string, () => Promise<boolean>>>): Promise<Steps> {
+    const trouble = () => this.#work.trouble();
+    return watchSteps(started, steps, { limitSeconds: 120, signal: this.#bench.signal, trouble });
   }
 
   #pods(): Promise<readonly Pod[]> {
@@ -160,16 +139,4 @@ class Moves {
 function podAt(name: string, claim: string, nodeName: string): object {
   const pod = podOf(name, idle, { filesystems: [claim] }) as { spec: object };
   return { ...pod, spec: { ...pod.spec, nodeName } };
-}
-
-/** The medians of all steps, as `bound 1.0 s, running 4.0 s`; throws when the last one's is above the limit. */
-function judged(all: readonly Steps[], limitSeconds: number): string {
-  const medians = Object.keys(all[0] ?? {})
-    .map((name) => [name, percentile(all.map((steps) => steps[name]!), 0.5)] as const)
-    .toSorted(([, one], [, other]) => one - other);
-  const showed = `medians of ${all.length}: ${
-    medians.map(([name, seconds]) => `${name} ${seconds.toFixed(1)} s`).join(", ")
-  }`;
-  assert(medians.length > 0 && medians.every(([, seconds]) => seconds <= limitSeconds), showed);
-  return showed;
 }

@@ -40,12 +40,16 @@ export class VolumeByHand {
     this.#environment = { nqn, address, port, hostNqn, hostId, folder: this.mountPoint };
   }
 
-  /** Connects and waits for the device; with a file system, looks what is there, makes it if asked, and mounts. Answers milliseconds. */
-  async stage(use: "blank" | "formatted" | "block"): Promise<number> {
+  /**
+   * Connects and waits for the device; with a file system, looks what is there, makes or checks it if asked, and mounts.
+   * Answers milliseconds.
+   */
+  async stage(use: "blank" | "formatted" | "checked" | "block"): Promise<number> {
     const make = ["mkfs.ext4", ...mkfsExt4Arguments("$device", { label: undefined, extra: [], lazy: true })];
     const words = make.map((word) => word === "$device" ? "$device" : quote(word)).join(" ");
+    const prepare = { blank: words, checked: "e2fsck -p $device > /dev/null", formatted: "", block: "" }[use];
     const mount = use === "block" ? "" : `blkid -p $device > /dev/null || [ $? = 2 ]
-         ${use === "blank" ? words : ""}
+         ${prepare}
          mount -t ext4 -o rw,errors=remount-ro $device "$folder"`;
     return await this.#timed(
       `nvme connect -t tcp -a $address -s $port -n $nqn --hostnqn=$hostNqn --hostid=$hostId \\
