@@ -10,11 +10,13 @@ import { suite as moves } from "./suites/moves.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
 import { suite as legacyDriver } from "./suites/legacy_driver.ts";
+import { suite as tryWithoutRouter } from "./suites/try_without_a_router.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
   life,
   quick_start: quickStart,
+  try_without_a_router: tryWithoutRouter,
   replicas,
   api_gone: apiGone,
   legacy_driver: legacyDriver,

@@ -18,6 +18,8 @@ export interface ChartOptions {
   readonly attacherArgs: readonly string[];
   /** The value of that name; by default none. */
   readonly clusterId?: string;
+  /** Where the driver finds its router, in the place of a name that only a cluster's name service knows. */
+  readonly routerAddress?: string;
 }
 
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
