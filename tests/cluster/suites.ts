@@ -9,6 +9,7 @@ import { suite as lostEtcd } from "./suites/lost_etcd.ts";
 import { suite as moves } from "./suites/moves.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
+import { suite as scheduledSnapshots } from "./suites/scheduled_snapshots.ts";
 import { suite as legacyDriver } from "./suites/legacy_driver.ts";
 import { suite as tryWithoutRouter } from "./suites/try_without_a_router.ts";
 
@@ -17,6 +18,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   life,
   quick_start: quickStart,
   try_without_a_router: tryWithoutRouter,
+  scheduled_snapshots: scheduledSnapshots,
   replicas,
   api_gone: apiGone,
   legacy_driver: legacyDriver,
