@@ -1,6 +1,7 @@
 import type { Suite } from "./kit/bench.ts";
 import { suite as apiGone } from "./suites/api_gone.ts";
 import { isLong } from "../support/long.ts";
+import { suite as copySnapshots } from "./suites/copy_snapshots.ts";
 import { suite as drain } from "./suites/drain.ts";
 import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
@@ -19,6 +20,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   quick_start: quickStart,
   try_without_a_router: tryWithoutRouter,
   scheduled_snapshots: scheduledSnapshots,
+  copy_snapshots: copySnapshots,
   replicas,
   api_gone: apiGone,
   legacy_driver: legacyDriver,
