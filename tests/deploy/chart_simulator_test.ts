@@ -5,7 +5,7 @@ import { connectSubsystem } from "../../src/nvme/host_connection.ts";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { create, gibibyte, publishRequest } from "../support/controller_calls.ts";
 import { call, hostNqn } from "../support/nvme_target.ts";
-import { startPart } from "../support/parts.ts";
+import { type Part, startPart } from "../support/parts.ts";
 import { noEnvironment, startClient } from "../support/stack.ts";
 import { chartTest, render, rendered, textOf } from "./chart.ts";
 import { configOf, isWithin } from "./judge.ts";
@@ -68,6 +68,24 @@ chartTest(
     assert.equal(settings.nvmePort, open.get("nvme"));
   },
 );
+
+chartTest(
+  "a NetworkPolicy lets the controller reach the simulator, whose address nobody knows beforehand",
+  () => {
+    const objects = rendered({ values: { ...on, networkPolicy: { enabled: true } } });
+    const { spec } = only<KubernetesObject & { spec: { egress: readonly object[] } }>(
+      objects,
+      "NetworkPolicy",
+    );
+    assert.deepEqual(spec.egress.at(-1), { ports: [{ port: 2222, protocol: "TCP" }] });
+  },
+);
+
+chartTest("commands in the controller's pod go to the simulator", () => {
+  const controller = only<Workload>(rendered({ values: on }), "Deployment", "rds-csi-controller");
+  const env = new Map(driverOf(controller).env?.map(({ name, value }) => [name, value]));
+  assert.deepEqual([env.get("RDS_ADDRESS"), env.get("RDS_PORT")], ["rds-csi-simulator.rds-csi.svc", "2222"]);
+});
 
 chartTest("no other Service and no other workload takes the simulator's pod for its own", () => {
   const objects = rendered({ values: on });
@@ -150,7 +168,7 @@ chartTest(
     // The pod alone has its loopback for itself.
     const router = startPart("sources", "simulator", folder, [...moved(pod.args), "--control-port=0"]);
     parts.defer(() => router.kill());
-    await router.ready(async () => (await router.printed()).includes('"ready":true'));
+    await router.ready(async () => (await printedSoFar(router)).includes('"ready":true'));
     const { controlUrl } = JSON.parse(await router.printed()) as { readonly controlUrl: string };
 
     const config = readServeConfig(
@@ -190,3 +208,13 @@ chartTest(
     assert.deepEqual(await router.stop(), []);
   },
 );
+
+/** What it has printed; nothing before its log is there. */
+async function printedSoFar(part: Part): Promise<string> {
+  try {
+    return await part.printed();
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return "";
+    throw error;
+  }
+}
