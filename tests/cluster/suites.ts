@@ -1,6 +1,7 @@
 import type { Suite } from "./kit/bench.ts";
 import { suite as apiGone } from "./suites/api_gone.ts";
 import { isLong } from "../support/long.ts";
+import { suite as copySnapshots } from "./suites/copy_snapshots.ts";
 import { suite as drain } from "./suites/drain.ts";
 import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
@@ -10,12 +11,17 @@ import { suite as moves } from "./suites/moves.ts";
 import { suite as nodeMoves, withoutProfile as nodeMovesWithoutProfile } from "./suites/node_moves.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
+import { suite as scheduledSnapshots } from "./suites/scheduled_snapshots.ts";
 import { suite as legacyDriver } from "./suites/legacy_driver.ts";
+import { suite as tryWithoutRouter } from "./suites/try_without_a_router.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
   life,
   quick_start: quickStart,
+  try_without_a_router: tryWithoutRouter,
+  scheduled_snapshots: scheduledSnapshots,
+  copy_snapshots: copySnapshots,
   replicas,
   api_gone: apiGone,
   legacy_driver: legacyDriver,

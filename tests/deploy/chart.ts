@@ -10,7 +10,7 @@ if (helm === undefined) {
 }
 
 /** A test that renders the chart; ignored without Helm. */
-export function chartTest(name: string, fn: () => void): void {
+export function chartTest(name: string, fn: () => void | Promise<void>): void {
   Deno.test({ name, ignore: helm === undefined, fn });
 }
 

@@ -314,20 +314,24 @@ chartTest("the dashboard is a ConfigMap where Grafana looks for it, as the file 
   assert.equal(data["rds-csi.json"]?.trim(), readDeployFile("chart/dashboards/rds-csi.json").trim());
 });
 
-for (const name of ["production", "full"] as const) {
+for (const name of ["production", "full", "simulator"] as const) {
   chartTest(`the ${name} rendering is of sound objects, whose driver takes every argument`, () => {
     assertSound(parseObjects(textOf(name)));
   });
 }
 
-chartTest("the full rendering has an object of every template", () => {
-  const folder = new URL("../../deploy/chart/templates", import.meta.url);
-  const templates = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) =>
-    name.endsWith(".yaml")
-  );
-  const text = textOf("full");
-  for (const name of templates) assert.ok(text.includes(`# Source: rds-csi/templates/${name}\n`), name);
-});
+chartTest(
+  "the full rendering has an object of every template but the one that no real router stands beside",
+  () => {
+    const folder = new URL("../../deploy/chart/templates", import.meta.url);
+    const templates = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) =>
+      name.endsWith(".yaml")
+    );
+    const text = textOf("full");
+    const missing = templates.filter((name) => !text.includes(`# Source: rds-csi/templates/${name}\n`));
+    assert.deepEqual(missing, ["simulator.yaml"]);
+  },
+);
 
 /** A copy of a value without one of its leaves, for each leaf, with the leaf's path. */
 function* withoutEachLeaf(value: unknown, path = ""): Generator<[path: string, rest: unknown]> {

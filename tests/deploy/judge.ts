@@ -64,10 +64,16 @@ export function assertSound(objects: readonly KubernetesObject[]): void {
     return `${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
   });
   assert.equal(new Set(keys).size, keys.length, keys.join(", "));
-  assertSoundWorkload(only<Workload>(objects, "Deployment"), objects);
-  const nodes = objects.filter(({ kind }) => kind === "DaemonSet") as Workload[];
-  assert.ok(nodes.length > 0);
-  for (const node of nodes) assertSoundWorkload(node, objects);
+  const workloads = objects.filter(({ kind }) => ["Deployment", "DaemonSet"].includes(kind)) as Workload[];
+  for (const workload of workloads) assertSoundWorkload(workload, objects);
+  const drivers = workloads.filter(hasDriver);
+  assert.equal(drivers.filter(({ kind }) => kind === "Deployment").length, 1);
+  assert.ok(drivers.some(({ kind }) => kind === "DaemonSet"));
+  for (const workload of drivers) assertSoundDriver(driverOf(workload), filesOf(workload, objects));
+}
+
+function hasDriver({ spec }: Workload): boolean {
+  return spec.template.spec.containers.some(({ name }) => name === "driver");
 }
 
 function assertSoundWorkload(workload: Workload, objects: readonly KubernetesObject[]): void {
@@ -75,14 +81,14 @@ function assertSoundWorkload(workload: Workload, objects: readonly KubernetesObj
   for (const [label, value] of Object.entries(selector.matchLabels)) {
     assert.equal(template.metadata.labels[label], value, label);
   }
-  const { containers, volumes, serviceAccountName } = template.spec;
+  const { containers, volumes, serviceAccountName, automountServiceAccountToken } = template.spec;
   for (const { name, securityContext } of containers) assertConfined(name, securityContext);
-  only(objects, "ServiceAccount", serviceAccountName);
+  if (serviceAccountName === undefined) assert.equal(automountServiceAccountToken, false);
+  else only(objects, "ServiceAccount", serviceAccountName);
   const mounted = containers.flatMap(({ volumeMounts }) => volumeMounts.map(({ name }) => name));
   assert.deepEqual([...new Set(mounted)].toSorted(), volumes.map(({ name }) => name).toSorted());
   const names = containers.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
-  assertSoundDriver(driverOf(workload), filesOf(workload, objects));
 }
 
 /** Whatever is not the node's driver, which says why it is more than this, has nothing that it does not need. */

@@ -38,7 +38,8 @@ export interface Container {
 
 /** What a pod is made by. */
 export interface PodSpec {
-  readonly serviceAccountName: string;
+  /** Undefined: the namespace's own, whose token the pod is not given. */
+  readonly serviceAccountName?: string;
   readonly automountServiceAccountToken?: boolean;
   readonly tolerations?: readonly Readonly<Record<string, unknown>>[];
   readonly nodeSelector?: Readonly<Record<string, string>>;

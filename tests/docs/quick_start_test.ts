@@ -29,3 +29,17 @@ Deno.test("the quick start takes away what it has made", () => {
     ] as const
   ) assert(typed.indexOf(made) >= 0 && typed.indexOf(taken) > typed.indexOf(made), `${made}: ${taken}`);
 });
+
+const trial = blocksOf(readPage("docs/guides/try-without-a-router.md"));
+
+Deno.test("of the page for those without a router only the commands that need its pod are not typed by a suite", () => {
+  const others = trial.filter(({ language }) => language !== "sh").map(({ text }) => text.split("\n")[0]);
+  assert.deepEqual(others, ["kubectl -n rds-csi port-forward deployment/rds-csi-simulator 8900"]);
+});
+
+Deno.test("the page for those without a router takes away what it has made", () => {
+  const typed = trial.map(({ text }) => text).join("\n");
+  for (const taken of ["helm uninstall rds-csi", "kubectl delete namespace rds-csi", "rm rds-csi-key "]) {
+    assert(typed.includes(taken), taken);
+  }
+});

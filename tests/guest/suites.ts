@@ -10,6 +10,7 @@ import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
+import { suite as simulatorPod } from "./suites/simulator_pod.ts";
 import { suite as stageTime } from "./suites/stage_time.ts";
 import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
 import { suite as upgrade } from "./suites/upgrade.ts";
@@ -20,6 +21,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   kit,
   demo,
   rescue,
+  simulator_pod: simulatorPod,
   sanity,
   kernel,
   identity,

@@ -89,6 +89,8 @@ export const renderings = {
   production: { values: "deploy/examples/production.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
   /** Everything that can be switched on, and every value that is something else where it can be. */
   full: { values: "tests/deploy/full.values.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
+  /** With a simulated router as a pod. */
+  simulator: { values: "deploy/examples/try-without-a-router.yaml", apiVersions: [] },
 } as const satisfies Readonly<Record<string, Rendering>>;
 
 /**

@@ -186,7 +186,7 @@ items:
 {{- if .Values.config.routers }}
 {{- $_ := set $variables "RDS_CONFIG" "/etc/rds-csi/config.yaml" }}
 {{- else }}
-{{- $router := .Values.router }}
+{{- $router := include "rds-csi.router" . | fromYaml }}
 {{- $keys := $router.secretKeys }}
 {{- $_ := set $variables "RDS_ADDRESS" $router.address }}
 {{- $_ := set $variables "RDS_PORT" (toString $router.port) }}
@@ -203,4 +203,23 @@ items:
 {{- end }}
 {{- end }}
 {{- toYaml $variables }}
+{{- end }}
+
+{{- define "rds-csi.simulatorName" -}}
+{{- include "rds-csi.fullname" . }}-simulator
+{{- end }}
+
+{{- /* The port of its SSH service: one that nobody needs privileges for. */}}
+{{- define "rds-csi.simulatorPort" -}}
+2222
+{{- end }}
+
+{{- /* The only router, as YAML: that of the values, or the simulated one in its place. */}}
+{{- define "rds-csi.router" -}}
+{{- $router := deepCopy .Values.router }}
+{{- if .Values.simulator.enabled }}
+{{- $_ := set $router "address" (printf "%s.%s.svc" (include "rds-csi.simulatorName" .) .Release.Namespace) }}
+{{- $_ := set $router "port" (include "rds-csi.simulatorPort" . | int) }}
+{{- end }}
+{{- toYaml $router }}
 {{- end }}

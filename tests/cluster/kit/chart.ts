@@ -18,8 +18,13 @@ export interface ChartOptions {
   readonly attacherArgs: readonly string[];
   /** The value of that name; by default none. */
   readonly clusterId?: string;
+<<<<<<< HEAD
   /** Whether the controllers know nothing of their router but the defaults, as before somebody has probed it. */
   readonly withoutProfile?: true;
+=======
+  /** Where the driver finds its router, in the place of a name that only a cluster's name service knows. */
+  readonly routerAddress?: string;
+>>>>>>> trial
 }
 
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
@@ -70,17 +75,19 @@ export class Chart {
 
   /** The service account of the driver's controller and of its sidecars. */
   get controllerAccount(): string {
-    return this.#pod("Deployment").serviceAccountName;
+    const { serviceAccountName } = this.#pod("Deployment");
+    if (serviceAccountName === undefined) throw new Error("the controller has no account of its own");
+    return serviceAccountName;
   }
 
   /** The driver as controller. */
   get controller(): Container {
-    return driverOf(only<Workload>(this.objects, "Deployment"));
+    return driverOf(this.#workload("Deployment"));
   }
 
   /** The driver as node. */
   get node(): Container {
-    return driverOf(only<Workload>(this.objects, "DaemonSet"));
+    return driverOf(this.#workload("DaemonSet"));
   }
 
   /** What runs beside the controller. */
@@ -98,8 +105,22 @@ export class Chart {
   }
 
   #pod(kind: "Deployment" | "DaemonSet"): PodSpec {
-    return only<Workload>(this.objects, kind).spec.template.spec;
+    return this.#workload(kind).spec.template.spec;
   }
+
+  /** The one of that kind in which the driver runs; beside it there may be a simulated router. */
+  #workload(kind: "Deployment" | "DaemonSet"): Workload {
+    return only<Workload>(
+      this.objects.filter((object) =>
+        object.kind === kind && (object as Workload).spec.template.spec.containers.some(isDriver)
+      ),
+      kind,
+    );
+  }
+}
+
+function isDriver({ name }: Container): boolean {
+  return name === "driver";
 }
 
 function valuesFor(router: Router, { controllerArgs, attacherArgs, clusterId = "" }: ChartOptions): object {

@@ -143,13 +143,19 @@ export async function makeController(
     "metadata.namespace": chart.namespace,
     "metadata.name": pod,
   });
+<<<<<<< HEAD
   const profileArgs = chart.options.withoutProfile ? [] : [`--router-profile=${profileFile}`];
   const more = [`--kubeconfig=${kubeconfig}`, ...profileArgs];
+=======
+  const { controllerArgs, routerAddress } = chart.options;
+  const more = [`--kubeconfig=${kubeconfig}`, `--router-profile=${profileFile}`];
+>>>>>>> trial
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
       ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),
       ...kept("nvme-address", "nvme-port", "kubernetes", "leader-election", "migration-pairs", "cluster-id"),
-      ...kept(...flagsOf(chart.options.controllerArgs)),
+      ...kept(...flagsOf(controllerArgs)),
+      ...routerAddress === undefined ? {} : { "rds-address": () => `--rds-address=${routerAddress}` },
       // There is no pod with a folder of its own for the socket and one for the Secret.
       "endpoint": () => `--endpoint=unix://${socket}`,
       ...credentialFates,

@@ -1,30 +1,17 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
-import { parseObjects } from "../../deploy/objects.ts";
-import { type Block, blocksOf, readPage } from "../../docs/pages.ts";
-import type { Bench, Suite } from "../kit/bench.ts";
-import { Chart } from "../kit/chart.ts";
-import type { Cluster, Installed, Uninstalled } from "../kit/cluster.ts";
-import { untilGranted } from "../kit/deployment.ts";
-import { packImage, peoplesImage } from "../kit/image.ts";
+import { blocksOf, readPage } from "../../docs/pages.ts";
+import { hostOutput } from "../../guest/kit/host_command.ts";
+import type { Suite } from "../kit/bench.ts";
+import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { paths } from "../kit/objects.ts";
 import type { Router, RouterDoor } from "../kit/router.ts";
 import { Workload } from "../kit/workload.ts";
-import { binary, programOf, projectRoot } from "../../support/parts.ts";
+import { importImage, installed, PagePerson, rigValues, type } from "./pages/person.ts";
+
 /** The router's address here: with the ports that a router has. */
 const address = "127.22.0.1";
-
-/** What the rig gives by values, as to every suite: nothing looks for the images, and nobody waits for loop devices. */
-const rigValues = {
-  controller: {
-    extraArgs: ["--unexport-grace=0s"],
-    nodeSelector: { "rds-csi.test/runs-pods-of-the-chart": "true" },
-  },
-  node: { nodeSelector: { "rds-csi.test/runs-pods-of-the-chart": "true" } },
-  sidecars: { logLevel: 3 },
-};
 
 /** Every block of docs/quick-start.md, in order: nothing of it is left out. */
 export const suite: Suite = {
@@ -60,16 +47,6 @@ export const suite: Suite = {
   },
 };
 
-/** A test for each block; the first that fails ends the suite. */
-async function type(bench: Bench, person: PagePerson, blocks: readonly Block[]): Promise<void> {
-  for (const block of blocks) {
-    const [first = ""] = block.text.split("\n");
-    const name = `${block.heading}, line ${block.line}: ${first.slice(0, 60)}`;
-    const ok = await bench.test(name, () => person.type(block));
-    if (!ok) throw new Error(`The quick start ends at line ${block.line}`);
-  }
-}
-
 /** The router's administrator logs in with a key of their own, as nobody can type a password here. */
 async function adminsDoor(person: PagePerson): Promise<RouterDoor> {
   const key = join(person.folder, "admin-key");
@@ -93,32 +70,6 @@ async function freeDrives(router: Router): Promise<void> {
   }
 }
 
-/** The release as Helm knows it, with its namespace and its Secret, which the page has made itself. */
-async function installed({ folder, plane, tools }: Uninstalled): Promise<Installed> {
-  const admin = ["--kubeconfig", await plane.kubeconfig("admin")];
-  const manifest = await hostOutput(tools.helm, ["get", "manifest", "rds-csi", "-n", "rds-csi", ...admin]);
-  const namespace = await plane.api.get<object>("/api/v1/namespaces/rds-csi");
-  const objects = parseObjects(`${JSON.stringify({ kind: "Namespace", ...namespace })}\n---\n${manifest}`);
-  const chart = Chart.of(objects, { controllerArgs: rigValues.controller.extraArgs });
-  await untilGranted(plane, chart);
-  const credentials = join(folder, "credentials");
-  await Deno.mkdir(credentials, { mode: 0o700 });
-  const secret = await plane.api.get<{ data: Record<string, string> }>(
-    "/api/v1/namespaces/rds-csi/secrets/rds-csi-secret",
-  );
-  for (const [name, value] of Object.entries(secret.data)) {
-    await Deno.writeTextFile(join(credentials, name), atob(value), { mode: 0o400 });
-  }
-  return { chart, credentials };
-}
-
-/** The pod of the page has an image that nobody can download here. */
-async function importImage(cluster: Cluster, bench: Bench): Promise<void> {
-  const archive = join(bench.folder, "busybox.tar");
-  await packImage(archive, peoplesImage);
-  await cluster.node("n1").runtime.importImage(archive);
-}
-
 async function assertGone(cluster: Cluster): Promise<string> {
   const work = new Workload(cluster, AbortSignal.timeout(60_000));
   await work.gone("/api/v1/namespaces", ({ metadata }) => metadata.name === "rds-csi");
@@ -131,138 +82,4 @@ async function assertGone(cluster: Cluster): Promise<string> {
   });
   assert.doesNotMatch(users.output, /rds-csi/);
   return "no namespace, class, file or user";
-}
-
-/** Longest that one block may take, in milliseconds. */
-const blockMs = 4 * 60_000;
-
-/** What stands on the page for what only its reader knows, and what the rig has there. */
-const placeholders = (address: string): readonly (readonly [string, string])[] => [
-  ["10.0.0.1", address],
-  ["10.0.0.0/16", "127.0.0.0/8"],
-];
-
-/** Somebody who types a page's blocks as they stand there: into a shell, and into the terminal of the router. */
-class PagePerson {
-  /** Everything of theirs: their programs, and what is remembered from one block to the next. */
-  readonly folder: string;
-  readonly #address: string;
-  #location: Uninstalled | undefined;
-
-  private constructor(folder: string, address: string) {
-    this.folder = folder;
-    this.#address = address;
-  }
-
-  /** @param values what the rig gives to `helm install` beside the page's own values */
-  static async make(bench: Bench, address: string, values: object): Promise<PagePerson> {
-    const folder = join(bench.folder, "person");
-    await Deno.mkdir(join(folder, "bin"), { recursive: true });
-    await Deno.writeTextFile(join(folder, "rig-values.json"), JSON.stringify(values));
-    await Deno.writeTextFile(join(folder, "cwd"), projectRoot);
-    await Deno.writeTextFile(join(folder, "exports"), "");
-    return new PagePerson(folder, address);
-  }
-
-  /** Gives them the programs that people have, and a cluster to which these go. */
-  async begin(location: Uninstalled): Promise<void> {
-    this.#location = location;
-    const helm = `[ "$1" = install ] && set -- "$@" --values "${join(this.folder, "rig-values.json")}"\n` +
-      `exec "${location.tools.helm}" "$@"`;
-    const programs = {
-      kubectl: `exec "${location.tools.program("kubectl")}" --cache-dir "${
-        join(this.folder, "kubectl")
-      }" "$@"`,
-      helm,
-      // The administrator's own configuration: a key in the place of a password that nobody can type here.
-      ssh: `exec /usr/bin/ssh -F "${join(this.folder, "ssh_config")}" "$@"`,
-      "rds-csi": `exec ${programOf(isFile(binary) ? "binary" : "sources").map(quoted).join(" ")} "$@"`,
-    };
-    for (const [name, script] of Object.entries(programs)) {
-      await Deno.writeTextFile(join(this.folder, "bin", name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    }
-    const config = `IdentityFile ${join(this.folder, "admin-key")}\nIdentitiesOnly yes\nBatchMode yes\n`;
-    await Deno.writeTextFile(join(this.folder, "ssh_config"), config);
-  }
-
-  /**
-   * Types one block, and answers what came of it.
-   *
-   * @throws {Error} for a block of a language that nobody can run, and when the router or the shell complains
-   */
-  async type({ language, text }: Block): Promise<string> {
-    const { router } = this.#here;
-    const typed = placeholders(this.#address).reduce((all, [from, to]) => all.replaceAll(from, to), text);
-    assert.deepEqual(await router.violations(), [], "the driver broke a rule of the router's");
-    await router.control("/log", { method: "DELETE" });
-    const reported = language === "routeros"
-      ? await this.#typeToRouter(typed)
-      : await this.#typeToShell(typed, language);
-    await this.#assertRouterContent();
-    // An administrator may do what the driver must not.
-    if (language === "routeros" || typed.includes("admin@")) {
-      await router.control("/violations", { method: "DELETE" });
-    }
-    return reported;
-  }
-
-  get #here(): Uninstalled {
-    if (this.#location === undefined) throw new Error("There is no cluster yet");
-    return this.#location;
-  }
-
-  /** Line by line, as a terminal takes what is pasted. */
-  async #typeToRouter(text: string): Promise<string> {
-    const lines = text.split("\n").filter((line) => line.trim() !== "");
-    const known = join(this.folder, "admin-known-hosts");
-    const options = ["-F", join(this.folder, "ssh_config"), "-o", `UserKnownHostsFile=${known}`];
-    for (const line of lines) {
-      const wording = [...options, "-o", "StrictHostKeyChecking=accept-new", `admin@${this.#address}`, line];
-      await hostOutput("ssh", wording);
-    }
-    return `${lines.length} lines`;
-  }
-
-  /** In a shell of its own that begins where the last one has ended, and stops at the first failure. */
-  async #typeToShell(text: string, language: string): Promise<string> {
-    assert.equal(language, "sh", "every block is for the router's terminal or for a shell");
-    const script =
-      `set -euo pipefail; cd "$(cat "$PERSON/cwd")"; . "$PERSON/exports"; export PATH="$PERSON/bin:$PATH"
-${text}
-pwd >"$PERSON/cwd"; export -p >"$PERSON/exports"`;
-    const { success, code, stdout, stderr } = await new Deno.Command("bash", {
-      args: ["-c", script],
-      clearEnv: true,
-      env: {
-        PERSON: this.folder,
-        HOME: this.folder,
-        TMPDIR: this.folder,
-        // Where the sources' packages are, if it is the sources that run.
-        DENO_DIR: Deno.env.get("DENO_DIR") ?? join(Deno.env.get("HOME") ?? "", ".cache/deno"),
-        PATH: `${join(binary, "..")}:/usr/sbin:/usr/bin:/sbin:/bin`,
-        KUBECONFIG: await this.#here.plane.kubeconfig("admin"),
-      },
-      stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
-      signal: AbortSignal.timeout(blockMs),
-    }).output();
-    const [out, complaint] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes).trim());
-    if (!success) throw new Error(`it ended with ${code}:\n${complaint}\n${out}`);
-    return out?.split("\n").at(-1)?.slice(0, 120) || "done";
-  }
-
-  /** Over SSH a refused command ends as well as any other; the router's own log tells. */
-  async #assertRouterContent(): Promise<void> {
-    const log = await this.#here.router.control<
-      readonly { readonly command: string; readonly outcome: string }[]
-    >(
-      "/log",
-    );
-    assert.deepEqual(log.filter(({ outcome }) => outcome !== "ok" && outcome !== "running"), []);
-  }
-}
-
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
 }

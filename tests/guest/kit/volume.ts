@@ -41,19 +41,21 @@ export class GuestVolume {
     this.target = `/var/lib/kubelet/pods/${id}/target`;
   }
 
-  /** Makes one of exactly that size. @param parameters of its StorageClass */
+  /** Makes one of exactly that size. @param parameters of its StorageClass @param snapshotId what it is to hold */
   static async create(
     controller: CsiClients["controller"],
     name: string,
     use: VolumeUse,
     sizeBytes: number,
     parameters: Readonly<Record<string, string>> = {},
+    snapshotId?: string,
   ): Promise<GuestVolume> {
     const { volume } = await controller.call("CreateVolume", {
       name,
       capacityRange: { requiredBytes: `${sizeBytes}`, limitBytes: `${sizeBytes}` },
       volumeCapabilities: [capabilityOf(use)],
       parameters,
+      ...(snapshotId === undefined ? {} : { volumeContentSource: { snapshot: { snapshotId } } }),
     });
     return new GuestVolume(controller, use, volume!.volumeId, volume!.volumeContext);
   }

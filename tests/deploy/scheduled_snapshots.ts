@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { type Container, type KubernetesObject, only, parseObjects, readDeployFile } from "./objects.ts";
+
+/** Its path below deploy/. */
+export const exampleFile = "examples/scheduled-snapshots.yaml";
+
+/** What of a CronJob these tests look into. */
+export interface CronJob extends KubernetesObject {
+  readonly spec: {
+    readonly concurrencyPolicy: string;
+    readonly jobTemplate: {
+      readonly spec: {
+        readonly backoffLimit: number;
+        readonly template: {
+          readonly spec: {
+            readonly serviceAccountName: string;
+            readonly containers: readonly (Container & { readonly command: readonly string[] })[];
+          };
+        };
+      };
+    };
+  };
+}
+
+/** The objects of the example, and of its CronJob what runs. */
+export function example() {
+  const objects = parseObjects(readDeployFile(exampleFile));
+  const cronJob = only<CronJob>(objects, "CronJob");
+  const [container] = cronJob.spec.jobTemplate.spec.template.spec.containers;
+  assert(container !== undefined);
+  const env = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value ?? ""]));
+  return { objects, cronJob, container, env, words: [...container.command, ...container.args] };
+}
+
+/** How one run ended, and what it said. */
+export interface Run {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the CronJob's command as its container does, with other values of some of its variables. */
+export async function runExample(env: Readonly<Record<string, string>>): Promise<Run> {
+  const { env: own, words: [program = "", ...args] } = example();
+  const { code, stdout, stderr } = await new Deno.Command(program, {
+    args,
+    clearEnv: true,
+    env: { ...own, ...env },
+    stdin: "null",
+    signal: AbortSignal.timeout(120_000),
+  }).output();
+  const [out = "", err = ""] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes).trim());
+  return { code, stdout: out, stderr: err };
+}

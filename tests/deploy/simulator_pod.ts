@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { findHelm, renderings, renderingText } from "../../tools/deploy/helm.ts";
+import { blocksOf, readPage } from "../docs/pages.ts";
+import { type Container, driverOf, only, parseObjects, type Workload } from "./objects.ts";
+
+/** Where the chart's pods find the entries of the Secret that they are given. */
+export const secretFolder = "/etc/rds-csi";
+
+/** The page that installs it. */
+const guide = "docs/guides/try-without-a-router.md";
+
+/** The pod of the simulated router, and who uses it, for a test that has no kubelet. */
+export interface SimulatorPod {
+  readonly container: Container;
+  /** The words behind `rds-csi simulator`. */
+  readonly args: readonly string[];
+  /** Where the driver is told to find it. */
+  readonly host: string;
+  /** What the driver's controller is told about its router. */
+  readonly routerFlags: readonly string[];
+}
+
+/**
+ * What deploy/examples/try-without-a-router.yaml renders, as a kubelet would start it.
+ *
+ * @param podIp the address that the pod has
+ * @throws {Error} without Helm
+ */
+export function simulatorPod(podIp: string): SimulatorPod {
+  const objects = parseObjects(renderingText(findHelm() ?? assert.fail("no Helm"), renderings.simulator));
+  const pod = only<Workload>(objects, "Deployment", "rds-csi-simulator").spec.template.spec;
+  const [container] = pod.containers;
+  assert(container !== undefined);
+  assert.deepEqual(container.env, [
+    { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
+  ]);
+  const [command, ...args] = container.args.map((word) => word.replaceAll("$(POD_IP)", podIp));
+  assert.equal(command, "simulator");
+  const driver = driverOf(only<Workload>(objects, "Deployment", "rds-csi-controller"));
+  const routerFlags = driver.args.filter((word) => /^--(rds-|base-path=|nvme-)/.test(word));
+  return {
+    container,
+    args,
+    host: routerFlags.find((word) => word.startsWith("--rds-address="))!.replace(/.*=/, ""),
+    routerFlags,
+  };
+}
+
+/**
+ * Makes keys by the guide's own commands, and puts the entries of the guide's Secret into a folder.
+ *
+ * @param folder is made
+ */
+export async function makeGuideSecret(folder: string): Promise<void> {
+  const blocks = blocksOf(readPage(guide)).map(({ text }) => text);
+  const making = blocks.find((text) => text.startsWith("ssh-keygen ")) ?? assert.fail("no keys are made");
+  const keeping = blocks.find((text) => text.includes("create secret")) ?? assert.fail("no Secret is made");
+  const entries = [...keeping.matchAll(/--from-file=([^=\s]+)=(\S+)/g)];
+  await Deno.mkdir(folder);
+  const keys = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    const { success, stderr } = await new Deno.Command("sh", { args: ["-ec", making], cwd: keys }).output();
+    assert(success, new TextDecoder().decode(stderr));
+    for (const [, name, file] of entries) await Deno.copyFile(join(keys, file!), join(folder, name!));
+  } finally {
+    await Deno.remove(keys, { recursive: true });
+  }
+}
