@@ -18,13 +18,10 @@ export interface ChartOptions {
   readonly attacherArgs: readonly string[];
   /** The value of that name; by default none. */
   readonly clusterId?: string;
-<<<<<<< HEAD
   /** Whether the controllers know nothing of their router but the defaults, as before somebody has probed it. */
   readonly withoutProfile?: true;
-=======
   /** Where the driver finds its router, in the place of a name that only a cluster's name service knows. */
   readonly routerAddress?: string;
->>>>>>> trial
 }
 
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */

@@ -143,13 +143,9 @@ export async function makeController(
     "metadata.namespace": chart.namespace,
     "metadata.name": pod,
   });
-<<<<<<< HEAD
-  const profileArgs = chart.options.withoutProfile ? [] : [`--router-profile=${profileFile}`];
+  const { controllerArgs, routerAddress, withoutProfile } = chart.options;
+  const profileArgs = withoutProfile ? [] : [`--router-profile=${profileFile}`];
   const more = [`--kubeconfig=${kubeconfig}`, ...profileArgs];
-=======
-  const { controllerArgs, routerAddress } = chart.options;
-  const more = [`--kubeconfig=${kubeconfig}`, `--router-profile=${profileFile}`];
->>>>>>> trial
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
       ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),
