@@ -58,12 +58,18 @@ export interface NewVolume {
   readonly imported?: boolean;
 }
 
+/** Under which NQN and at which TCP port a disk is exported. */
+export interface VolumeExport {
+  readonly nqn: string;
+  readonly port: number;
+}
+
 /** What a change of a disk sets; what is left out stays. */
 export interface VolumeChange {
   readonly comment?: string;
   readonly sizeBytes?: bigint;
   /** `false` withdraws the export. */
-  readonly export?: { readonly nqn: string; readonly port: number } | false;
+  readonly export?: VolumeExport | false;
   /** Host NQNs that may connect from now on; none lets everybody in. Whoever is connected stays. */
   readonly allowedHosts?: readonly string[];
   /** Lets the router mount no file system that it finds in the disk. */
@@ -89,7 +95,7 @@ export interface MutationOutcome<View> {
   readonly refusal: string | undefined;
 }
 
-/** What nobody has looked at before a disk is added. */
+/** What nobody has looked at before a disk is added or exported. */
 export interface Unseen {
   /** What the names of all files of the volume begin with. */
   readonly filePrefix: string;
@@ -98,9 +104,9 @@ export interface Unseen {
   readonly settleMs: number;
 }
 
-/** How adding a disk ended that nobody had looked for. */
-export interface UnseenAdd extends MutationOutcome<VolumeView> {
-  /** Whether the answer was lost, so that the router may still add the disk later. */
+/** How a mutation ended of a disk that nobody had looked for, or at. */
+export interface UnseenMutation extends MutationOutcome<VolumeView> {
+  /** Whether the answer was lost, so that the router may still do it later. */
   readonly isUnanswered: boolean;
 }
 
@@ -149,7 +155,7 @@ export interface VolumeStore {
     volume: NewVolume,
     unseen: Unseen,
     context: CallContext,
-  ): Promise<UnseenAdd | undefined>;
+  ): Promise<UnseenMutation | undefined>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
    * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.
@@ -160,6 +166,18 @@ export interface VolumeStore {
     change: VolumeChange,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
+  /**
+   * Turns the export of a disk on that nobody has looked at, with whatever else changes, and reads it back: if its comment is
+   * exactly the guard's, its export is off, the router has not mounted it, no other path of a disk holds the prefix, and its pool
+   * is mounted. One command; undefined, and nothing changed, where one command is too short, the router names exports after
+   * their slots, or it could not be asked.
+   */
+  exportUnseen(
+    disk: DiskGuard,
+    change: VolumeChange,
+    unseen: Pick<Unseen, "filePrefix" | "folder">,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined>;
   /**
    * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
    * only when no disk uses it any more; reads back what is left of the stem. One command.
