@@ -448,8 +448,7 @@ export class FakeVolumeStore implements VolumeStore {
   #rename(from: string, to: string, guard: DiskGuard | undefined): undefined {
     if (!this.#holds(guard)) return;
     if (!this.tree.rename(from, to) || !this.#torn.delete(from)) return;
-    this.#torn.add(to);
-    if (!to.endsWith(".part")) this.violations.push(`${to} is a copy that is not whole`);
+    if (this.#torn.add(to)) this.violations.push(`${to} is a copy that is not whole`);
   }
 
   /** Whether any disk is on the image, or in the subvolume. */
