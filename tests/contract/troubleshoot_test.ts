@@ -8,7 +8,11 @@ import { type ClusterStack, startClusterStack } from "../support/cluster_stack.t
 import { create, publishRequest } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
 
-async function troubleshoot({ stack, api }: ClusterStack, ...flags: string[]) {
+async function troubleshoot(cluster: ClusterStack, ...flags: string[]) {
+  return await run("troubleshoot", cluster, ...flags);
+}
+
+async function run(command: string, { stack, api }: ClusterStack, ...flags: string[]) {
   const { io, out } = fakeCommandIo();
   const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
   try {
@@ -19,7 +23,7 @@ async function troubleshoot({ stack, api }: ClusterStack, ...flags: string[]) {
       ...["--rds-password-file", passwordFile, "--rds-host-key", simulator.hostKeyPublic],
     ];
     const args = ["pvc/apps/data", ...flags, "--kubeconfig", kubeconfig, ...router];
-    return { code: await runCommand(commands["troubleshoot"]!, args, io), lines: out };
+    return { code: await runCommand(commands[command]!, args, io), lines: out };
   } finally {
     await Deno.remove(kubeconfig);
   }
@@ -41,6 +45,7 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
   assert.equal(well.code, 0, well.lines.join("\n"));
   assert.match(well.lines.join("\n"), /ok +router +the volume is there, and healthy/);
   assert.match(well.lines.at(-1)!, /^troubleshoot: nothing hangs$/);
+  assert.deepEqual(await run("describe", cluster), well, "a claim is described by following it");
   const disk = `${stack.simulator.controlUrl}/disks/${volumeId}`;
   const edit = { method: "PATCH", body: JSON.stringify({ "nvme-tcp-export": false }) };
   await (await fetch(disk, edit)).body?.cancel();
