@@ -3,7 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
 import { filePrefixOf } from "../volume/model/layout.ts";
 import type { FileView, ImageLocation, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
-import type { MutationOutcome, VolumeChange } from "../volume/ports/store.ts";
+import type { MutationOutcome, VolumeChange, VolumeExport } from "../volume/ports/store.ts";
 import {
   formatComment,
   type OwnedVolume,
@@ -11,6 +11,7 @@ import {
   rewritten,
   type VolumeRecord,
 } from "../volume/model/record.ts";
+import { folderOf } from "../volume/model/sources.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
 import type { ControllerCall, ControllerDeps } from "./deps.ts";
@@ -126,6 +127,46 @@ export async function writeKnown(
 }
 
 /**
+ * Turns the export of a volume on as this process remembers it, with its record, and returns the volume as it was read back;
+ * undefined when it has to be read first. One command, or none; a second one where what was read back is not `wanted`: nobody
+ * was told of that export, so it goes off again under the record of before.
+ *
+ * Undefined proves nothing, as of {@linkcode writeKnown}. The NQN is to be new: by it this tells its own export.
+ *
+ * @throws {VolumeError} precondition when the router keeps too little of a comment; unavailable when what came of the command
+ * cannot be read
+ */
+export async function exportKnown(
+  call: ControllerCall,
+  verb: string,
+  known: OwnedVolume,
+  record: VolumeRecord,
+  wanted: (after: StoredVolume) => boolean,
+  change: Omit<VolumeChange, "comment" | "export"> & { readonly export: VolumeExport },
+): Promise<OwnedVolume | undefined> {
+  const { stored } = known;
+  const { id } = stored;
+  const { cluster } = call.settings;
+  if (!fits(call, known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
+  const comment = commentWith(call, known, record);
+  const unseen = { filePrefix: filePrefixOf(id, cluster), folder: folderOf(known, cluster) };
+  call.known.forget(id);
+  const send = () =>
+    call.store.exportUnseen({ id, comment: stored.comment }, { ...change, comment }, unseen, call.context);
+  const after = (await remembered(call, stored, send))?.after.volume;
+  if (after === undefined || !after.exported || after.exportNqn !== change.export.nqn) return undefined;
+  if (isCut(after.comment, comment)) return await restoreComment(call, stored, after);
+  if (after.comment !== comment) return undefined;
+  if (!wanted(after)) {
+    await putBack(call, stored, after);
+    return undefined;
+  }
+  call.inDoubt.wrote(id, comment);
+  call.known.remember(after);
+  return getOwned(after, cluster, verb);
+}
+
+/**
  * Reads a volume again after a change, where another controller led before: its last command may have found the disk by the
  * comment that was there before, and change it only now, whatever the comment is.
  *
@@ -222,22 +263,28 @@ export function cutComment(verb: string, id: string, keptBytes: number): VolumeE
  * nobody was told of it.
  */
 async function restoreComment(call: ControllerCall, before: StoredVolume, cut: StoredVolume): Promise<never> {
-  const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
-  await call.store.change(before.id, cut.comment, change, call.context);
+  await putBack(call, before, cut);
   throw cutComment("change", before.id, cut.comment.length);
 }
 
+/** Gives a volume the comment of before, with the export off if it was. */
+async function putBack(call: ControllerCall, before: StoredVolume, after: StoredVolume): Promise<void> {
+  const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
+  const send = () => call.store.change(before.id, after.comment, change, call.context);
+  await remembered(call, after, send);
+}
+
 /** Sends a mutation that expects the comment of `before`; one whose end stays unknown is remembered. */
-export async function remembered(
+export async function remembered<Outcome extends MutationOutcome<VolumeView> | undefined>(
   deps: ControllerDeps,
   before: StoredVolume,
-  send: () => Promise<MutationOutcome<VolumeView>>,
-): Promise<MutationOutcome<VolumeView>> {
+  send: () => Promise<Outcome>,
+): Promise<Outcome> {
   const { id, comment } = before;
   try {
     const outcome = await send();
-    const unchanged = outcome.refusal === undefined && outcome.after.volume?.comment === comment;
-    if (unchanged) deps.inDoubt.remember(id, comment);
+    const isUnchanged = outcome?.refusal === undefined && outcome?.after.volume?.comment === comment;
+    if (isUnchanged) deps.inDoubt.remember(id, comment);
     return outcome;
   } catch (error) {
     deps.inDoubt.remember(id, comment);

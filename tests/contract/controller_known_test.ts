@@ -35,6 +35,37 @@ Deno.test("a volume that this controller has published is unpublished in one com
   assert.deepEqual(await stack.violations(), []);
 });
 
+Deno.test("a volume that this controller has made or unpublished last is published in one command", async () => {
+  await using stack = await startStack();
+  await create(stack, "warm-up");
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-2");
+  const publish = (nodeId: string) =>
+    controller.call("ControllerPublishVolume", publishRequest(volumeId, nodeId));
+  assert.equal(await cost(stack, () => publish("node-1")), 1);
+  assert.equal(await cost(stack, () => publish("node-1")), 1, "nothing to do");
+  await rejectsWith(status.FAILED_PRECONDITION, publish("node-2"));
+  await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
+  assert.equal(await cost(stack, () => publish("node-2")), 1);
+  assert.equal((await state(stack)).exports.length, 1);
+  assert.deepEqual(await stack.violations(), []);
+});
+
+Deno.test("a volume that was changed by hand, or is on a router that boots, is read before it is published", async () => {
+  await using stack = await startStack();
+  const { volumeId, publish, unpublish, disk } = await published(stack);
+  await unpublish();
+  await post(stack, `/disks/${volumeId}`, { comment: `by hand ${(await disk()).comment}` });
+  assert.equal(await cost(stack, publish), 3);
+  assert.match(String((await disk()).comment), /^by hand /);
+  await unpublish();
+  await post(stack, "/reboot", { downMs: 1, disksLateMs: 3_000 });
+  await rejectsWith(status.UNAVAILABLE, publish());
+  await eventually(async () => await publish().then(() => true, () => false), 20_000);
+  assert.equal((await state(stack)).exports.length, 1);
+  assert.deepEqual(await stack.violations(), []);
+});
+
 Deno.test("a volume whose comment somebody has changed since is read before it is unpublished", async () => {
   await using stack = await startStack();
   const { volumeId, unpublish, disk, isOff } = await published(stack);

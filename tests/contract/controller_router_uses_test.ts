@@ -47,7 +47,12 @@ Deno.test("a volume whose disk the router itself uses is not published, unpublis
   await using stack = await startStack();
   for (const [index, [use, text]] of uses.entries()) {
     const { volumeId, publish, unpublish, health } = await edited(stack, `pvc-${index}`, use);
-    await changesNothing(stack, () => rejectsWith(status.FAILED_PRECONDITION, publish(), text));
+    const { comment } = await diskOf(stack, volumeId);
+    const refused = () => rejectsWith(status.FAILED_PRECONDITION, publish(), text);
+    await refused();
+    const disk = await diskOf(stack, volumeId);
+    assert.deepEqual([disk["comment"], disk["nvme-tcp-export"]], [comment, false], "as it was remembered");
+    await changesNothing(stack, refused);
     assert.deepEqual(await health(), ["UsedByRouter"], String(text));
     const other = await create(stack, `pvc-held-${index}`);
     const { controller } = stack.clients;
@@ -68,7 +73,7 @@ Deno.test("a disk that the router might mount is kept from that together with th
   await using stack = await startStack();
   const { volumeId, publish, health } = await edited(stack, "pvc-1", { "mount-filesystem": true });
   assert.deepEqual(await health(), ["MayBeMounted"]);
-  assert.equal(await cost(stack, publish), 2);
+  assert.equal(await cost(stack, publish), 1);
   const { "mount-filesystem": mount, "nvme-tcp-export": exported } = await diskOf(stack, volumeId);
   assert.deepEqual([mount, exported, await health()], [false, true, []]);
   await post(stack, `/disks/${volumeId}`, { "mount-filesystem": true });

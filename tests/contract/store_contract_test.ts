@@ -135,6 +135,40 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const shared = await store.addUnseen(slot, unseen(), call());
     assert.deepEqual([shared?.after.volume, shared?.refusal], [undefined, undefined], "its image is used");
   },
+  "exports what nobody looked at, only where it is as it is remembered and its image is its own": async (
+    bench,
+  ) => {
+    const { store, call, folder } = bench;
+    await add(bench, { ...plain(bench), makeFolder: { path: folder, label: undefined } });
+    const unseen = { filePrefix, folder };
+    const change = {
+      export: { nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-00ff00ff", port: 4420 },
+      comment: "two",
+    };
+    const volume = async (guard = one, where = unseen) => {
+      const outcome = await store.exportUnseen(guard, { ...change, neverMounted: true }, where, call());
+      assert.equal(outcome?.refusal, undefined);
+      const { comment, exported, exportNqn } = outcome!.after.volume!;
+      return [comment, exported, exportNqn];
+    };
+    const untouched = ["one", false, ""];
+    assert.deepEqual(await volume({ ...one, comment: "on" }), untouched, "another comment");
+    assert.deepEqual(await volume(one, { ...unseen, folder: "/other" }), untouched, "no such pool");
+    assert.deepEqual(
+      await volume(one, { ...unseen, filePrefix: "pvc-2.0a0b0c0d" }),
+      untouched,
+      "another image",
+    );
+    const on = ["two", true, change.export.nqn];
+    assert.deepEqual(await volume(), on);
+    assert.deepEqual(await volume({ ...one, comment: "two" }), on);
+    const other = {
+      ...change,
+      export: { ...change.export, nqn: "nqn.2000-02.com.mikrotik:pvc-1:2-00ff00ff" },
+    };
+    const twice = await store.exportUnseen({ ...one, comment: "two" }, other, unseen, call());
+    assert.equal(twice?.after.volume?.exportNqn, change.export.nqn, "it is exported already");
+  },
   "shows a volume with what it is made from, and neither other disks nor other snapshots": async (bench) => {
     const { store, call, folder } = bench;
     const { volume, location, frozen } = await addSnapshot(bench);

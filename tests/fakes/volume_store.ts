@@ -30,6 +30,7 @@ import type {
 } from "../../src/volume/ports/store.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
+import { changedDisk, isUnusedAlone } from "./changed_disk.ts";
 import type { Mishap, StoreMethod } from "./mishap.ts";
 import { LingeringExports } from "./lingering.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
@@ -163,10 +164,9 @@ export class FakeVolumeStore implements VolumeStore {
     return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering])];
   }
 
-  async view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView> {
+  async view(id: string, filePrefix: string, context: CallContext, folder = ""): Promise<VolumeView> {
     await this.#read("view", id, context);
-    const files = this.tree.about({ id, filePrefix, folder: folder ?? "" }, undefined);
-    return { ...this.#check(id, filePrefix), files };
+    return { ...this.#check(id, filePrefix), files: this.tree.about({ id, filePrefix, folder }, undefined) };
   }
 
   async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
@@ -262,6 +262,19 @@ export class FakeVolumeStore implements VolumeStore {
   ): Promise<MutationOutcome<VolumeView>> {
     const effect = () => this.#change(id, expectedComment, change);
     const refusal = await this.#mutate("change", id, context, effect);
+    return { after: this.#check(id, undefined), refusal };
+  }
+
+  async exportUnseen(
+    { id, comment }: DiskGuard,
+    change: VolumeChange,
+    { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
+    if (this.unfenced) return undefined;
+    const isFit = () => isUnusedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(folder);
+    const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
+    const refusal = await this.#mutate("exportUnseen", id, context, effect);
     return { after: this.#check(id, undefined), refusal };
   }
 
@@ -384,18 +397,7 @@ export class FakeVolumeStore implements VolumeStore {
   #change(id: string, expectedComment: string, change: VolumeChange): undefined {
     const disk = this.disks.get(id);
     if (disk === undefined || this.hidden.has(id) || disk.comment !== expectedComment) return;
-    const on = change.export
-      ? { exported: true, exportNqn: this.unfenced ? id : change.export.nqn, exportPort: change.export.port }
-      : {};
-    const { mayBeMounted, ...rest } = disk;
-    const after = {
-      ...rest,
-      ...(mayBeMounted === undefined || change.neverMounted ? {} : { mayBeMounted }),
-      comment: change.comment ?? disk.comment,
-      sizeBytes: change.sizeBytes ?? disk.sizeBytes,
-      ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),
-      ...(change.export === false ? { exported: false } : change.bounce ? { exported: true } : on),
-    };
+    const after = changedDisk(disk, change, this.unfenced);
     const grows = after.sizeBytes > disk.sizeBytes;
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
       this.violations.push(`${disk.imagePath} is read-only, and was ${grows ? "grown" : "exported"}`);

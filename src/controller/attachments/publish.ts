@@ -8,6 +8,7 @@ import {
   assertFences,
   decidePublish,
   isExportedAsRecorded,
+  isOfKind,
   isReadOnlyUse,
   mayFormat,
   mayReplay,
@@ -15,12 +16,15 @@ import {
   type PublishFacts,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
+import { remainingGraceMs } from "../../volume/rules/grace.ts";
+import { getOwned } from "../../volume/rules/ownership.ts";
+import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
 import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import { type Holder, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
-import { writeRecord } from "../change.ts";
+import { exportKnown, writeRecord } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -30,7 +34,7 @@ export type PublishContext = Readonly<Record<string, string>>;
 
 /**
  * Publishes a volume to a node: the record names the holder and the export is on under the epoch's NQN. Two commands;
- * one when it is so already. One more when it was imported, and two more when that happens now.
+ * one when it is so already, or when the router has the record of an unpublished volume that this process has written last. One more when it was imported, and two more when that happens now.
  *
  * @throws {VolumeError} not-found, node-unknown, published-elsewhere, exists-incompatible, precondition, unavailable
  */
@@ -43,7 +47,63 @@ export async function publishVolume(
 ): Promise<PublishContext> {
   const call = { ...deps, context };
   const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
-  return await reportingRefusal(deps, refusal, () => publish(call, id, request, parameters));
+  const publishAny = async () =>
+    await publishKnown(call, id, request, parameters) ?? await publish(call, id, request, parameters);
+  return await reportingRefusal(deps, refusal, publishAny);
+}
+
+/**
+ * Begins an epoch of a volume as this process remembers it: nobody holds it, and its export is off. Undefined when it has to be
+ * read first, also to tell what is against it.
+ */
+async function publishKnown(
+  call: ControllerCall,
+  id: string,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+): Promise<PublishContext | undefined> {
+  const stored = call.known.get(id);
+  if (stored === undefined) return undefined;
+  const known = getOwned(stored, call.settings.cluster, "publish");
+  if (!mayBeginUnread(call, known, request)) return undefined;
+  if (!await call.nodes.isKnown(request.nodeId, call.context)) return undefined;
+  const machine = await call.nodes.machineOf(request.nodeId, call.context);
+  const { clock, random } = call;
+  const decision = decidePublish(known, request, { nowMs: clock.now(), random, machine });
+  if (decision.action !== "begin") return undefined;
+  const record = await withConsent(call, known, decision.record, request);
+  const published = await exportAsKnown(call, known, record, parameters.nvmePort);
+  if (published === undefined) return undefined;
+  call.projection.show(id, published.record);
+  return publishContext(call, published, {}, request, parameters);
+}
+
+/** Whether all that is against a publish the router itself can look for, or shows when it is read back. */
+function mayBeginUnread(call: ControllerCall, known: OwnedVolume, request: PublishRequest): boolean {
+  const { record, stored } = known;
+  const { cluster, unexportGraceMs } = call.settings;
+  if (record.newerFields !== undefined || record.holders.length > 0 || stored.exported) return false;
+  // Of these a read tells more than the record does.
+  if (request.isStatic || isImported(record) || isLegacyEpoch(record.epoch)) return false;
+  if (!usesOwnImage(known, cluster) || !isOfKind(record, request.capability)) return false;
+  // Whether the router has booted since, which would end the grace, only a read tells.
+  const ageMs = call.withdrawals.ageMs(stored);
+  return remainingGraceMs({ record, graceMs: unexportGraceMs, upMs: Infinity, ageMs }) === 0;
+}
+
+/** A list of hosts is a person's while nobody holds the volume, and is left alone. */
+async function exportAsKnown(
+  call: ControllerCall,
+  known: OwnedVolume,
+  record: VolumeRecord,
+  port: number,
+): Promise<OwnedVolume | undefined> {
+  const nqn = recordNqn(call, known, {}, record);
+  const wanted = (after: StoredVolume) =>
+    after.imagePath === known.stored.imagePath && after.exportPort === port &&
+    after.routerUses === undefined && !after.mayBeMounted;
+  const change = { export: { nqn, port }, neverMounted: true } as const;
+  return await exportKnown(call, "publish", known, record, wanted, change);
 }
 
 async function publish(
@@ -178,7 +238,7 @@ export async function exportAs(
 function publishContext(
   deps: ControllerDeps,
   volume: OwnedVolume,
-  state: RouterState,
+  state: Pick<RouterState, "unfenced">,
   request: PublishRequest,
   parameters: VolumeParameters,
 ): PublishContext {
@@ -220,7 +280,7 @@ function claimContext(
 function recordNqn(
   deps: ControllerDeps,
   volume: OwnedVolume,
-  state: RouterState,
+  state: Pick<RouterState, "unfenced">,
   record: VolumeRecord,
 ): string {
   if (record.epoch === undefined) {

@@ -51,7 +51,7 @@ Deno.test("unpublishVolume() takes one command for a volume that this controller
   assert.ok(isOff());
   assert.deepEqual(shown, ["pvc-1 a", "pvc-1 "], "as the cluster is shown");
   await publish();
-  assert.deepEqual(methods(), ["view", "change"]);
+  assert.deepEqual(methods(), ["exportUnseen"]);
   await unpublish();
   assert.deepEqual([methods(), isOff()], [["change"], true]);
 });

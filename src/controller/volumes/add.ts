@@ -37,7 +37,7 @@ export async function addVolume(
   try {
     outcome = readBack === "alone" ? await addAlone(call, wanted) : await addWithAll(call, wanted);
     added = outcome.stored?.comment === comment;
-    if (added) call.inDoubt.wrote(id, comment);
+    if (added) rememberAdded(call, outcome.stored!);
   } finally {
     if (!added && copied !== undefined) await discardFinished(call, copied, location);
   }
@@ -68,7 +68,7 @@ export async function addUnseen(
   wanted: NewVolume,
   unseen: Unseen,
 ): Promise<UnseenOutcome> {
-  const { id, comment } = wanted;
+  const { comment } = wanted;
   const outcome = await call.store.addUnseen(wanted, unseen, call.context);
   if (outcome === undefined) return { mayStillApply: false };
   const { after, refusal } = outcome;
@@ -76,12 +76,17 @@ export async function addUnseen(
   await assertWholeComment(call, wanted, stored);
   if (stored?.comment === comment) {
     const volume = assertAdded(call, wanted, { stored, refusal });
-    call.inDoubt.wrote(id, comment);
+    rememberAdded(call, stored);
     return { added: { volume, after, all: undefined }, mayStillApply: false };
   }
   // In a slot that is taken it adds nothing later either.
   const isTaken = stored !== undefined || after.foreign !== undefined;
   return isTaken ? { found: after, mayStillApply: false } : { mayStillApply: outcome.isUnanswered };
+}
+
+function rememberAdded(call: ControllerCall, stored: StoredVolume): void {
+  call.inDoubt.wrote(stored.id, stored.comment);
+  call.known.remember(stored);
 }
 
 /** What was read back after adding a disk. */

@@ -43,7 +43,7 @@ export function unseenDiskStatement(
     none(ros`/file find where name~${holding(filePrefix)}`),
     ...subvolume !== undefined || fileName(folder) === pool ? [] : [oneFile(folder)],
   ];
-  const mounted = ros`/disk find where mounted and mount-point=${pool}`;
+  const mounted = mountedAt(pool);
   if (subvolume === undefined) return onlyIf([...conditions, one(mounted)], plainAdd(volume));
   // Its label was read up to a minute ago: what is mounted there now may be another file system.
   const labelled = one(ros`${mounted} and fs-label=${subvolume.label}`);
@@ -141,6 +141,35 @@ export function changeStatements(
   supportsNqn = true,
 ): Fragment[] {
   const guard = { id, comment: expectedComment };
+  const settings = settingsOf(change, supportsNqn);
+  const { allowedHosts } = change;
+  const hosts = allowedHosts === undefined
+    ? []
+    : [ros`nvme-tcp-server-allow-host-name=${allowedHosts.join(",")}`];
+  if (change.bounce) return [bounceStatement(guard, hosts, settings)];
+  settings.push(...hosts);
+  if (settings.length === 0) return [];
+  return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
+}
+
+/**
+ * Changes a disk that nobody has looked at, whose export is off, in one statement. The router looks that it has not mounted the
+ * disk, that no other path of a disk holds the prefix, and that the pool is there.
+ */
+export function unseenExportStatement(
+  { id, comment }: DiskGuard,
+  change: VolumeChange,
+  { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
+): Fragment {
+  const ofPrefix = ros`file-path~${holding(filePrefix)}`;
+  const own = ros`slot=${id} and ${ofPrefix} and comment=${comment} and !mounted and !nvme-tcp-export`;
+  return onlyIf(
+    [one(ros`/disk find where ${ofPrefix}`), one(mountedAt(poolOf(folder)))],
+    ros`/disk set [find where ${own}] ${joined(settingsOf(change, true), " ")}`,
+  );
+}
+
+function settingsOf(change: VolumeChange, supportsNqn: boolean): Fragment[] {
   const settings: Fragment[] = [];
   if (change.export === false) settings.push(ros`nvme-tcp-export=${false}`);
   if (change.sizeBytes !== undefined) settings.push(ros`file-size=${change.sizeBytes}`);
@@ -151,14 +180,7 @@ export function changeStatements(
     settings.push(ros`nvme-tcp-export=${true} nvme-tcp-server-port=${port}`);
     if (supportsNqn) settings.push(ros`nvme-tcp-server-nqn=${nqn}`);
   }
-  const { allowedHosts } = change;
-  const hosts = allowedHosts === undefined
-    ? []
-    : [ros`nvme-tcp-server-allow-host-name=${allowedHosts.join(",")}`];
-  if (change.bounce) return [bounceStatement(guard, hosts, settings)];
-  settings.push(...hosts);
-  if (settings.length === 0) return [];
-  return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
+  return settings;
 }
 
 /** Off, and on again at once. The comment is compared once, as there is no room for it twice, and changed last. */
@@ -289,6 +311,11 @@ export function noFile(path: string): Fragment {
 /** That a file is at the path. */
 function oneFile(path: string): Fragment {
   return one(ros`/file find where name=${fileName(path)}`);
+}
+
+/** Finds the pool that is mounted there. */
+function mountedAt(pool: string): Fragment {
+  return ros`/disk find where mounted and mount-point=${pool}`;
 }
 
 /** That the router finds nothing. */

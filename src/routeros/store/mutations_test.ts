@@ -11,6 +11,7 @@ import {
   removeStatements,
   renameStatement,
   subvolumeStatements,
+  unseenExportStatement,
 } from "./mutations.ts";
 import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./queries.ts";
 
@@ -136,6 +137,24 @@ Deno.test("changeStatements() has room to keep a disk unmounted beside the longe
   const statements = changeStatements(id, comment, { comment, export: on, neverMounted: true });
   assert.match(statements[0]!.text, / mount-filesystem="no" comment="c+" nvme-tcp-export="yes" /);
   assert.ok(fitsOneExec(statements, []));
+});
+
+Deno.test("unseenExportStatement() lets the router look at what nobody has looked at", () => {
+  const on = { nqn: "nqn.2000-02.com.mikrotik:s1:1-ab", port: 4420 };
+  const unseen = { filePrefix: "s1.1a2b3c4d", folder: "/pool/csi" };
+  const statement = unseenExportStatement(
+    { id: "s1", comment: "old" },
+    { comment: "new", export: on },
+    unseen,
+  );
+  assert.equal(
+    statement.text,
+    `:if (([:len [/disk find where file-path~"s1[.]1a2b3c4d"]]=1) and ` +
+      `([:len [/disk find where mounted and mount-point="pool"]]=1)) do={` +
+      `/disk set [find where slot="s1" and file-path~"s1[.]1a2b3c4d" and comment="old" and !mounted and ` +
+      `!nvme-tcp-export] comment="new" nvme-tcp-export="yes" nvme-tcp-server-port="4420" ` +
+      `nvme-tcp-server-nqn="${on.nqn}"}`,
+  );
 });
 
 Deno.test("changeStatements() bounces an export in one statement: off with the new list, on with the comment", () => {

@@ -20,6 +20,7 @@ import {
   removeStatements,
   renameStatement,
   subvolumeStatements,
+  unseenExportStatement,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
@@ -252,6 +253,10 @@ Deno.test("default changes read everything back in the same exec", () => {
   const longer = "x".repeat(200);
   const published = changeStatements(id, longer, { comment: longer, export: on });
   assert.ok(fitsOneExec(published, viewQueries(id, undefined)), "publish");
+  const unseen = { filePrefix, folder: base };
+  const change = { comment: "x".repeat(170), export: on, neverMounted: true } as const;
+  const unread = unseenExportStatement({ id, comment }, change, unseen);
+  assert.ok(fitsOneExec([unread], [disksQuery(id)]), "publish unread");
   const part = base + snapshotPart(snapshotName(ownId).slice(0, 33));
   assert.ok(fitsOneExec(changes(defaults)["make a snapshot"]!, [filesQuery(part)]), "make a snapshot");
   assert.ok(fitsOneExec(changes(defaults)["remove a snapshot"]!, fileViewQueries(part)), "remove a snapshot");

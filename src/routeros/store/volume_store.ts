@@ -27,6 +27,7 @@ import {
   renameStatement,
   subvolumeStatements,
   unseenDiskStatement,
+  unseenExportStatement,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
@@ -182,6 +183,27 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       readAgain,
       context,
     });
+  }
+
+  async exportUnseen(
+    disk: DiskGuard,
+    change: VolumeChange,
+    unseen: Pick<Unseen, "filePrefix" | "folder">,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
+    const { id } = disk;
+    if (!isSendable(disk.comment)) return undefined;
+    const statements = [unseenExportStatement(disk, change, unseen)];
+    const queries = [disksQuery(id)];
+    if (!this.supportsNqn || !fitsOneExec(statements, queries)) return undefined;
+    const outcome = await ifSent(
+      this.exchange.exec(statements, { kind: "change", key: id, queries, context }),
+    );
+    if (outcome === undefined) return undefined;
+    const { answer, refusal } = outcome;
+    const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
+    const readAgain = () => this.view(id, undefined, context);
+    return { after: after ?? await this.exchange.settle(readAgain, context), refusal };
   }
 
   async remove(

@@ -58,12 +58,18 @@ export interface NewVolume {
   readonly imported?: boolean;
 }
 
+/** Under which NQN and at which TCP port a disk is exported. */
+export interface VolumeExport {
+  readonly nqn: string;
+  readonly port: number;
+}
+
 /** What a change of a disk sets; what is left out stays. */
 export interface VolumeChange {
   readonly comment?: string;
   readonly sizeBytes?: bigint;
   /** `false` withdraws the export. */
-  readonly export?: { readonly nqn: string; readonly port: number } | false;
+  readonly export?: VolumeExport | false;
   /** Host NQNs that may connect from now on; none lets everybody in. Whoever is connected stays. */
   readonly allowedHosts?: readonly string[];
   /** Lets the router mount no file system that it finds in the disk. */
@@ -89,7 +95,7 @@ export interface MutationOutcome<View> {
   readonly refusal: string | undefined;
 }
 
-/** What nobody has looked at before a disk is added. */
+/** What nobody has looked at before a disk is added or exported. */
 export interface Unseen {
   /** What the names of all files of the volume begin with. */
   readonly filePrefix: string;
@@ -160,6 +166,18 @@ export interface VolumeStore {
     change: VolumeChange,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
+  /**
+   * Turns the export of a disk on that nobody has looked at, with whatever else changes, and reads it back: if its comment is
+   * exactly the guard's, its export is off, the router has not mounted it, no other path of a disk holds the prefix, and its pool
+   * is mounted. One command; undefined, and nothing changed, where one command is too short, the router names exports after
+   * their slots, or it could not be asked.
+   */
+  exportUnseen(
+    disk: DiskGuard,
+    change: VolumeChange,
+    unseen: Pick<Unseen, "filePrefix" | "folder">,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView> | undefined>;
   /**
    * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
    * only when no disk uses it any more; reads back what is left of the stem. One command.

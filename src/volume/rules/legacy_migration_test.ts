@@ -30,7 +30,6 @@ const left: StoredVolume = {
   comment: "",
 };
 const random = new SeededRandom(1);
-const state = { pools: [], upMs: 1e9 };
 
 Deno.test("claimOf() gives kind, mode and holders as the cluster's objects say", () => {
   const cases: readonly [string, Parameters<typeof aClusterVolume>[1], string, string][] = [
@@ -152,7 +151,7 @@ Deno.test("migratedComment() never writes the same record again, for a command t
 Deno.test("a volume that was taken over goes on under its NQN, in whatever mode its one writer asks", () => {
   const volume = taken(left, ["node-1"]);
   assert.deepEqual(publishedNodeIds(volume), ["node-1"]);
-  assert.equal(nqnOf(volume, volume.record.epoch!, testPrefix, state), nqn);
+  assert.equal(nqnOf(volume, volume.record.epoch!, testPrefix, {}), nqn);
   for (
     const mode of ["single-node-writer", "single-node-multi-writer", "single-node-single-writer"] as const
   ) {
@@ -171,7 +170,7 @@ Deno.test("a volume that was taken over goes on under its NQN, in whatever mode 
   const off = { ...volume, stored: { ...volume.stored, exported: false } };
   assert.deepEqual(publishedNodeIds(off), []);
   assert.equal(
-    nqnOf({ ...off, stored: { ...off.stored, exportNqn: "" } }, off.record.epoch!, testPrefix, state),
+    nqnOf({ ...off, stored: { ...off.stored, exportNqn: "" } }, off.record.epoch!, testPrefix, {}),
     nqn,
   );
 });

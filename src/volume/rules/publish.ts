@@ -134,7 +134,12 @@ function withoutMark(
  * changed prefix nor an upgrade of the router must cut the volumes that are in use. A router that names exports after
  * their slots leaves no choice.
  */
-export function nqnOf(volume: OwnedVolume, epoch: Epoch, nqnPrefix: string, state: RouterState): string {
+export function nqnOf(
+  volume: OwnedVolume,
+  epoch: Epoch,
+  nqnPrefix: string,
+  state: Pick<RouterState, "unfenced">,
+): string {
   const { stored: { id, exportNqn }, record } = volume;
   if (state.unfenced) return id;
   if (isLegacyEpoch(epoch)) return exportNqn.endsWith(`:${id}`) ? exportNqn : `${nqnPrefix}:${id}`;
@@ -246,14 +251,20 @@ function withoutNode(record: VolumeRecord, remaining: readonly Holder[]): Volume
   return { ...record, holders: remaining, ...(began ? { firstHolderLeft: true as const } : {}) };
 }
 
+/** Whether the capability is of the kind that the volume was made for. */
+export function isOfKind({ capabilities }: VolumeRecord, capability: Capability): boolean {
+  const recorded = parseRecordedCapabilities(capabilities);
+  return recorded !== undefined && sameKind(recorded.kind, capability);
+}
+
 /**
  * Checks that the capability is of the volume's kind.
  *
  * @throws {VolumeError} invalid when it is not
  */
 export function assertKind(volume: OwnedVolume, capability: Capability): void {
+  if (isOfKind(volume.record, capability)) return;
   const recorded = parseRecordedCapabilities(volume.record.capabilities);
-  if (recorded !== undefined && sameKind(recorded.kind, capability)) return;
   throw new VolumeError(
     "invalid",
     `Cannot use the volume in that way as it is of another kind: volume=${volume.stored.id} ` +

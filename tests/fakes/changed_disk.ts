@@ -1,0 +1,31 @@
+import type { StoredVolume } from "../../src/volume/model/inventory.ts";
+import type { VolumeChange } from "../../src/volume/ports/store.ts";
+
+/**
+ * A disk as a router has it after a change of it.
+ *
+ * @param unfenced whether the router names exports after their slots
+ */
+export function changedDisk(disk: StoredVolume, change: VolumeChange, unfenced: boolean): StoredVolume {
+  const on = change.export
+    ? { exported: true, exportNqn: unfenced ? disk.id : change.export.nqn, exportPort: change.export.port }
+    : {};
+  const { mayBeMounted, ...rest } = disk;
+  return {
+    ...rest,
+    ...(mayBeMounted === undefined || change.neverMounted ? {} : { mayBeMounted }),
+    comment: change.comment ?? disk.comment,
+    sizeBytes: change.sizeBytes ?? disk.sizeBytes,
+    ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),
+    ...(change.export === false ? { exported: false } : change.bounce ? { exported: true } : on),
+  };
+}
+
+/** Whether of all disks that one alone is on an image with the prefix, neither exported nor mounted by the router. */
+export function isUnusedAlone(disks: readonly StoredVolume[], id: string, filePrefix: string): boolean {
+  const withPrefix = disks.filter(({ imagePath }) => imagePath.includes(filePrefix));
+  return withPrefix.length === 1 &&
+    withPrefix.every((disk) =>
+      disk.id === id && !disk.exported && !disk.routerUses?.includes("its file system is mounted")
+    );
+}
