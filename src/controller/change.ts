@@ -3,7 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
 import { filePrefixOf } from "../volume/model/layout.ts";
 import type { FileView, ImageLocation, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
-import type { MutationOutcome, VolumeChange, VolumeExport } from "../volume/ports/store.ts";
+import type { MutationOutcome, UnseenMutation, VolumeChange, VolumeExport } from "../volume/ports/store.ts";
 import {
   formatComment,
   type OwnedVolume,
@@ -275,7 +275,7 @@ async function putBack(call: ControllerCall, before: StoredVolume, after: Stored
 }
 
 /** Sends a mutation that expects the comment of `before`; one whose end stays unknown is remembered. */
-export async function remembered<Outcome extends MutationOutcome<VolumeView> | undefined>(
+export async function remembered<Outcome extends MutationOutcome<VolumeView> | UnseenMutation | undefined>(
   deps: ControllerDeps,
   before: StoredVolume,
   send: () => Promise<Outcome>,
@@ -283,13 +283,17 @@ export async function remembered<Outcome extends MutationOutcome<VolumeView> | u
   const { id, comment } = before;
   try {
     const outcome = await send();
-    const isUnchanged = outcome?.refusal === undefined && outcome?.after.volume?.comment === comment;
-    if (isUnchanged) deps.inDoubt.remember(id, comment);
+    const hasEnded = outcome?.refusal !== undefined || isAnswered(outcome);
+    if (!hasEnded && outcome?.after.volume?.comment === comment) deps.inDoubt.remember(id, comment);
     return outcome;
   } catch (error) {
     deps.inDoubt.remember(id, comment);
     throw error;
   }
+}
+
+function isAnswered(outcome: MutationOutcome<VolumeView> | UnseenMutation | undefined): boolean {
+  return outcome !== undefined && "isUnanswered" in outcome && !outcome.isUnanswered;
 }
 
 /**

@@ -24,7 +24,7 @@ import type {
   NewVolume,
   StoredSubvolume,
   Unseen,
-  UnseenAdd,
+  UnseenMutation,
   VolumeChange,
   VolumeStore,
 } from "../../src/volume/ports/store.ts";
@@ -242,7 +242,7 @@ export class FakeVolumeStore implements VolumeStore {
     volume: NewVolume,
     { filePrefix, folder, settleMs }: Unseen,
     context: CallContext,
-  ): Promise<UnseenAdd | undefined> {
+  ): Promise<UnseenMutation | undefined> {
     const { id } = volume;
     if (this.#state().upMs < settleMs) return undefined;
     const isSeen = () =>
@@ -270,12 +270,12 @@ export class FakeVolumeStore implements VolumeStore {
     change: VolumeChange,
     { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
     context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
+  ): Promise<UnseenMutation | undefined> {
     if (this.unfenced) return undefined;
     const isFit = () => isUnusedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(folder);
     const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
     const refusal = await this.#mutate("exportUnseen", id, context, effect);
-    return { after: this.#check(id, undefined), refusal };
+    return { after: this.#check(id, undefined), refusal, isUnanswered: this.#late.includes(effect) };
   }
 
   async remove(

@@ -7,13 +7,19 @@ import type {
   NewSubvolume,
   NewVolume,
   Unseen,
-  UnseenAdd,
+  UnseenMutation,
   VolumeChange,
   VolumeStore,
 } from "../../volume/ports/store.ts";
 import type { FileView, ImageLocation, Inventory, VolumeView } from "../../volume/model/inventory.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
-import { type Answer, divideIntoExecs, type ExecOutcome, fitsOneExec } from "../console/exchange.ts";
+import {
+  type Answer,
+  divideIntoExecs,
+  type ExecOutcome,
+  fitsOneExec,
+  type Question,
+} from "../console/exchange.ts";
 import { assertFit } from "../console/router_info.ts";
 import type { Session } from "../ssh/session.ts";
 import {
@@ -141,7 +147,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     volume: NewVolume,
     unseen: Unseen,
     context: CallContext,
-  ): Promise<UnseenAdd | undefined> {
+  ): Promise<UnseenMutation | undefined> {
     const { id } = volume;
     const onlyOn = this.connectionUpFor(unseen.settleMs);
     const statements = [unseenDiskStatement(volume, unseen)];
@@ -149,11 +155,21 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     if (onlyOn === undefined || !fitsOneExec(statements, queries)) return undefined;
     await this.#assertAddable(volume, context);
     const question = { kind: "add", key: id, queries, context, onlyOn };
+    return await this.#mutateUnseen(statements, question, unseen);
+  }
+
+  /** Sends it once, and reads back the disk of the question's key. */
+  async #mutateUnseen(
+    statements: readonly Fragment[],
+    question: Question,
+    { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
+  ): Promise<UnseenMutation | undefined> {
+    const { key: id, context } = question;
     const outcome = await ifSent(this.exchange.exec(statements, question));
     if (outcome === undefined) return undefined;
     const { answer, refusal } = outcome;
     const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
-    const readAgain = () => this.view(id, unseen.filePrefix, context, unseen.folder);
+    const readAgain = () => this.view(id, filePrefix, context, folder);
     const isUnanswered = answer === undefined && refusal === undefined;
     return { after: after ?? await this.exchange.settle(readAgain, context), refusal, isUnanswered };
   }
@@ -190,20 +206,13 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     change: VolumeChange,
     unseen: Pick<Unseen, "filePrefix" | "folder">,
     context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
+  ): Promise<UnseenMutation | undefined> {
     const { id } = disk;
     if (!isSendable(disk.comment)) return undefined;
     const statements = [unseenExportStatement(disk, change, unseen)];
     const queries = [disksQuery(id)];
     if (!this.supportsNqn || !fitsOneExec(statements, queries)) return undefined;
-    const outcome = await ifSent(
-      this.exchange.exec(statements, { kind: "change", key: id, queries, context }),
-    );
-    if (outcome === undefined) return undefined;
-    const { answer, refusal } = outcome;
-    const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
-    const readAgain = () => this.view(id, undefined, context);
-    return { after: after ?? await this.exchange.settle(readAgain, context), refusal };
+    return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context }, unseen);
   }
 
   async remove(

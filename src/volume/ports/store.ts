@@ -104,9 +104,9 @@ export interface Unseen {
   readonly settleMs: number;
 }
 
-/** How adding a disk ended that nobody had looked for. */
-export interface UnseenAdd extends MutationOutcome<VolumeView> {
-  /** Whether the answer was lost, so that the router may still add the disk later. */
+/** How a mutation ended of a disk that nobody had looked for, or at. */
+export interface UnseenMutation extends MutationOutcome<VolumeView> {
+  /** Whether the answer was lost, so that the router may still do it later. */
   readonly isUnanswered: boolean;
 }
 
@@ -155,7 +155,7 @@ export interface VolumeStore {
     volume: NewVolume,
     unseen: Unseen,
     context: CallContext,
-  ): Promise<UnseenAdd | undefined>;
+  ): Promise<UnseenMutation | undefined>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
    * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.
@@ -177,7 +177,7 @@ export interface VolumeStore {
     change: VolumeChange,
     unseen: Pick<Unseen, "filePrefix" | "folder">,
     context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined>;
+  ): Promise<UnseenMutation | undefined>;
   /**
    * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
    * only when no disk uses it any more; reads back what is left of the stem. One command.
