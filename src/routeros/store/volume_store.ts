@@ -190,12 +190,14 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const statements = changeStatements(id, expectedComment, change, this.supportsNqn);
     const readAgain = () => this.view(id, undefined, context);
     if (statements.length === 0) return { after: await readAgain(), refusal: undefined };
+    // Each statement takes a router time: the uptime is read only where none is known on this connection.
+    const isUpKnown = this.connectionUpFor(0) !== undefined;
     return await this.#mutate({
       kind: "change",
       key: id,
       statements,
-      queries: [viewQueries(id, undefined)],
-      read: (answer) => this.viewOf(id, undefined, answer),
+      queries: [isUpKnown ? [disksQuery(id)] : viewQueries(id, undefined)],
+      read: (answer) => isUpKnown ? this.leftOf(id, undefined, answer) : this.viewOf(id, undefined, answer),
       readAgain,
       context,
     });
