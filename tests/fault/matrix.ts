@@ -43,10 +43,11 @@ interface Target {
   readonly changes: boolean;
 }
 
-function targetsOf(rpcs: readonly Rpc[], commands: Commands): readonly Target[] {
-  return rpcs.flatMap((rpc) =>
-    commands[rpc.name]!.map((changes, index) => ({ rpc, nth: index + 1, changes }))
-  );
+function targetsOf(
+  rpcs: readonly Rpc[],
+  changesOf: (rpc: Rpc) => readonly boolean[],
+): readonly Target[] {
+  return rpcs.flatMap((rpc) => changesOf(rpc).map((changes, index) => ({ rpc, nth: index + 1, changes })));
 }
 
 /** A row: a cell for each target, those that need the same router on one lane. */
@@ -114,7 +115,10 @@ const isWell = await runMatrices(import.meta.url, {
     return commands;
   },
   matrices: async (commands) => {
-    const targets = targetsOf(await allRpcs(), commands);
+    const rpcs = await allRpcs();
+    const targets = targetsOf(rpcs, ({ name }) => commands[name]!);
+    // Who is killed has not made the volume itself.
+    const killTargets = targetsOf(rpcs, ({ name, unremembered }) => unremembered ?? commands[name]!);
     const faults = [...wireFaults, ...routerFaults];
     return [
       // They wait more than they work.
@@ -123,7 +127,11 @@ const isWell = await runMatrices(import.meta.url, {
         tracks: faults.flatMap(([row, faults]) => faultTracks(targets, row, faults)),
         parallel: 8,
       },
-      { suite: "fault/kill", tracks: moments.flatMap((moment) => killTracks(targets, moment)), parallel: 1 },
+      {
+        suite: "fault/kill",
+        tracks: moments.flatMap((moment) => killTracks(killTargets, moment)),
+        parallel: 1,
+      },
     ];
   },
   close: async () => await controllers?.[Symbol.asyncDispose](),

@@ -30,6 +30,12 @@ export interface Rpc {
   readonly codes?: readonly (keyof typeof status)[];
   /** Brings the situation about, on a router that is well. */
   readonly prepare: (scene: Scene) => Promise<Attempt>;
+  /**
+   * Of the commands of a controller that remembers nothing of the volume whether each changes something.
+   *
+   * @default {as counted where it remembers}
+   */
+  readonly unremembered?: readonly boolean[];
 }
 
 /** How long calls may take while nothing goes wrong, in milliseconds. */

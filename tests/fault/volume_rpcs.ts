@@ -191,11 +191,19 @@ export const rpcs: readonly Rpc[] = [
   { name: "DeleteVolume, disk gone", prepare: released(diskGone, deleting) },
   { name: "DeleteVolume, export left on", prepare: released(leftOn, deleting) },
   { name: "DeleteVolume, gone before", prepare: again(released(nothing, deleting)) },
-  { name: "Publish", prepare: async (scene) => publishing(scene, await create(scene), "node-1") },
+  {
+    name: "Publish",
+    prepare: async (scene) => publishing(scene, await create(scene), "node-1"),
+    unremembered: [false, true],
+  },
   { name: "Publish, held", prepare: held(nothing, toNode("node-1")) },
-  { name: "Publish, used before", prepare: released(nothing, toNode("node-2")) },
+  { name: "Publish, used before", prepare: released(nothing, toNode("node-2")), unremembered: [false, true] },
   { name: "Publish, export switched off", prepare: held(switchedOff, toNode("node-1")) },
-  { name: "Publish, export left on", prepare: released(leftOn, toNode("node-2")) },
+  {
+    name: "Publish, export left on",
+    prepare: released(leftOn, toNode("node-2")),
+    unremembered: [false, true, true],
+  },
   {
     name: "Publish, a second reader",
     prepare: async (scene) => {
@@ -204,7 +212,7 @@ export const rpcs: readonly Rpc[] = [
       return publishing(scene, id, "node-2", reader);
     },
   },
-  { name: "Unpublish", prepare: held(nothing, fromNode) },
+  { name: "Unpublish", prepare: held(nothing, fromNode), unremembered: [false, true] },
   {
     name: "Unpublish, one of two",
     prepare: async (scene) => {
