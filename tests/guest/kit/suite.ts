@@ -83,6 +83,11 @@ export class Bench {
     return this.report.test(name, this.signal, body);
   }
 
+  /** Runs tests of which each goes on where the one before has ended; after a failure the rest could only fail too. */
+  async story(tests: readonly (readonly [name: string, body: () => Promise<string>])[]): Promise<void> {
+    for (const [name, body] of tests) if (!await this.test(name, body)) return;
+  }
+
   /**
    * Runs a file of tests in a guest, by the Deno there, and reports each of them. It is bundled here, so that the guest
    * neither fetches nor compiles.

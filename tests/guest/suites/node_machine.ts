@@ -1,50 +1,47 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { ControlPlane } from "../../cluster/kit/control_plane.ts";
 import { type Node, paths } from "../../cluster/kit/objects.ts";
-import { ensureTools } from "../../cluster/kit/tools.ts";
 import { secondsSince } from "../../cluster/kit/waiting.ts";
-import { archivePath } from "../../image/release_files.ts";
-import { MachineNode, machineOptions } from "../machine/node.ts";
-import { ensureRootDisk } from "../machine/root_disk.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
+import { MachineCluster } from "../machine/cluster.ts";
+import { installChart, releaseReady } from "../machine/release.ts";
 
 /** The name of the guest and of its node. */
 const name = "n1";
 
 /** A guest that is a node as a user's machine is, in a cluster whose control plane is on the host. */
 export const suite: Suite = {
-  what: "a node of Kubernetes in a guest: containerd, runc and a kubelet, with the driver's image imported",
-  limitMinutes: 20,
+  what: "the image in a real container runtime under a real kubelet, installed by Helm, over NVMe/TCP",
+  limitMinutes: 30,
   needsGo: true,
   needsImage: true,
   run: async (bench) => {
-    const tools = await ensureTools((line) => bench.report.say(line), bench.signal);
-    const disk = await ensureRootDisk(tools, archivePath("amd64"), (line) => bench.report.say(line));
-    const plane = await ControlPlane.prepare(join(bench.folder, "plane"), tools, [name]);
+    const cluster = await MachineCluster.start(bench, [name]);
     try {
-      await plane.start(bench.signal);
-      await bench.test("the kubelet of the guest registers a node, which is ready", () => {
-        return joinCluster(bench, plane, disk);
-      });
+      await bench.story([
+        ["the kubelet of the guest registers a node, which is ready", () => begin(bench, cluster)],
+        ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster)],
+      ]);
     } finally {
-      await plane.stop();
+      const problems = await cluster.stop();
+      await bench.test("the router ends well", () => {
+        assert.deepEqual(problems, []);
+        return Promise.resolve("nothing to complain of");
+      });
     }
   },
 };
 
-async function joinCluster(bench: Bench, plane: ControlPlane, disk: string): Promise<string> {
+async function begin(bench: Bench, cluster: MachineCluster): Promise<string> {
   const started = performance.now();
-  const guest = await bench.guest(machineOptions(name, disk));
-  const booted = secondsSince(started);
-  await new MachineNode(guest, plane).start(bench.signal);
-  const { status } = await plane.api.get<NodeStatus>(`${paths.nodes}/${name}`);
+  const { guest } = await cluster.boot(bench, name);
+  const { status } = await cluster.api.get<NodeStatus>(`${paths.nodes}/${name}`);
   const { kernelVersion, containerRuntimeVersion, kubeletVersion } = status.nodeInfo;
   assert.match(kernelVersion, /^6\.1\./);
   assert.match(containerRuntimeVersion, /^containerd:\/\//);
-  return `booted after ${booted} s, ready after ${
+  const versions = `Linux ${kernelVersion}, ${containerRuntimeVersion}, kubelet ${kubeletVersion}`;
+  return `booted after ${guest.bootSeconds.toFixed(1)} s, ready after ${
     secondsSince(started)
-  } s: Linux ${kernelVersion}, ${containerRuntimeVersion}, kubelet ${kubeletVersion}`;
+  } s: ${versions}`;
 }
 
 type NodeStatus = Node & {
@@ -54,3 +51,10 @@ type NodeStatus = Node & {
     >;
   };
 };
+
+async function install(bench: Bench, cluster: MachineCluster): Promise<string> {
+  const started = performance.now();
+  await installChart(cluster);
+  const pods = await releaseReady(cluster, name, bench.signal);
+  return `${pods.join(", ")} after ${secondsSince(started)} s`;
+}
