@@ -13,7 +13,8 @@ export function machineOptions(name: string, disk: string): GuestOptions {
     disks: [{ name: rootName, sizeBytes: rootBytes, copyOf: disk }],
     root: rootName,
     reachesHost: true,
-    modules: ["nvme-tcp"],
+    // The kubelet has a raw block volume through a loop device; systemd would load that when it is asked for.
+    modules: ["nvme-tcp", "loop"],
   };
 }
 
