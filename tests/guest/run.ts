@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { print } from "../../tools/print.ts";
 import { buildSuite } from "../sanity/suite.ts";
+import { archivePath } from "../image/release_files.ts";
 import { binary, projectRoot } from "../support/parts.ts";
 import { main } from "../support/suites.ts";
 import { fioIsHere } from "./kit/fio.ts";
@@ -27,6 +28,7 @@ function whySkipped(suite: Suite): string | undefined {
   if (lacking !== undefined) return lacking;
   if (suite.needsGo && !goIsHere()) return "Go, which builds csi-sanity, is not here";
   if (suite.needsFio && !fioIsHere()) return "fio is not here; make test/packages";
+  if (suite.needsImage && !isFile(archivePath("amd64"))) return "the image is not made; make image";
   return suite.needsBinary && !isFile(binary) ? "dist/rds-csi is not built; make build" : undefined;
 }
 

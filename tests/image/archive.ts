@@ -2,19 +2,9 @@
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { version } from "../../src/cli/build_version.ts";
 import type { Descriptor } from "../../tools/image/oci.ts";
-import type { Architecture } from "../../tools/image/root.ts";
 import { hostOutput } from "../guest/kit/host_command.ts";
-import { projectRoot } from "../support/parts.ts";
-
-/** Where `make release` and `make image` put what they make. */
-export const releaseFolder = join(projectRoot, "dist/release");
-
-/** The archive of a platform. */
-export function archivePath(architecture: Architecture, folder = releaseFolder): string {
-  return join(folder, `rds-csi-${version}-${architecture}.oci.tar`);
-}
+import { archivePath } from "./release_files.ts";
 
 /** Whether `make release` or `make image` has made the archives. */
 export const isImageMade = exists(archivePath("amd64")) && exists(archivePath("arm64"));

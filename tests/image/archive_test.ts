@@ -6,16 +6,15 @@ import { architectures, makeImageRoot, readPins } from "../../tools/image/root.t
 import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
 import { projectRoot } from "../support/parts.ts";
 import {
-  archivePath,
   blobPathOf,
   digestOf,
   filesBelow,
   ignoredBecause,
   isImageMade,
-  releaseFolder,
   unpackArchive,
   withScratch,
 } from "./archive.ts";
+import { archivePath, releaseFolder } from "./release_files.ts";
 
 const needed = ["dpkg-deb", "gunzip", "readelf"].filter((name) => findProgram(name) === undefined);
 if (Deno.uid() !== 0) needed.push("root");

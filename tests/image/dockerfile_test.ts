@@ -6,14 +6,8 @@ import { architectures, cacheFolder } from "../../tools/image/root.ts";
 import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
 import { DebianArchive, release } from "../support/debian_archive.ts";
 import { projectRoot } from "../support/parts.ts";
-import {
-  archivePath,
-  filesBelow,
-  ignoredBecause,
-  isImageMade,
-  unpackArchive,
-  withScratch,
-} from "./archive.ts";
+import { filesBelow, ignoredBecause, isImageMade, unpackArchive, withScratch } from "./archive.ts";
+import { archivePath } from "./release_files.ts";
 
 const lacking = [
   ...["apt-get", "dpkg-deb", "buildah"].filter((name) => findProgram(name) === undefined),

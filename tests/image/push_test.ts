@@ -5,15 +5,9 @@ import { findHelm } from "../../tools/deploy/helm.ts";
 import { architectures } from "../../tools/image/root.ts";
 import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
 import { projectRoot } from "../support/parts.ts";
-import {
-  archivePath,
-  ignoredBecause,
-  isImageMade,
-  releaseFolder,
-  unpackArchive,
-  withScratch,
-} from "./archive.ts";
+import { ignoredBecause, isImageMade, unpackArchive, withScratch } from "./archive.ts";
 import { withDaemon } from "./engines.ts";
+import { archivePath, releaseFolder } from "./release_files.ts";
 
 const helm = findHelm();
 const lacking = [

@@ -20,6 +20,8 @@ export interface ImageContent {
   };
   /** Programs of this machine, by their paths in the image; in `bin` they take the place of busybox's. */
   readonly programs?: Readonly<Record<string, string>>;
+  /** Whether it has nothing but these programs, as the sidecars' authors publish theirs. @default {false} */
+  readonly bare?: boolean;
 }
 
 /** The one image of the tests. */
@@ -36,30 +38,34 @@ export const peoplesImage: ImageContent = {
 
 /** Packs this machine's busybox, which is linked statically, as an image into an archive at `path`. */
 export async function packImage(path: string, content: ImageContent): Promise<void> {
-  const busybox = findProgram("busybox");
-  if (busybox === undefined) throw new Error("Cannot pack the image as there is no busybox");
   const scratch = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-image-" });
   try {
     const root = join(scratch, "root");
     for (const folder of ["bin", "dev", "etc", "proc", "sys", "tmp"]) {
       await Deno.mkdir(join(root, folder), { recursive: true });
     }
-    await Deno.copyFile(busybox, join(root, "bin/busybox"));
     for (const [target, program] of Object.entries(content.programs ?? {})) {
       await Deno.mkdir(dirname(join(root, target)), { recursive: true });
       await Deno.copyFile(program, join(root, target));
       await Deno.chmod(join(root, target), 0o755);
     }
-    const applets = (await hostOutput(busybox, ["--list"])).split("\n").filter((name) => /^\w/.test(name));
-    const taken = new Set(["bin/busybox", ...Object.keys(content.programs ?? {})]);
-    for (const name of applets.filter((name) => !taken.has(`bin/${name}`))) {
-      await Deno.symlink("busybox", join(root, "bin", name));
-    }
+    if (content.bare !== true) await addBusybox(root, Object.keys(content.programs ?? {}));
     await Deno.chmod(join(root, "tmp"), 0o1777);
     await packLayer(scratch, root, content);
     await hostOutput("tar", ["-C", scratch, "-cf", path, "manifest.json", "config.json", "layer.tar"]);
   } finally {
     await Deno.remove(scratch, { recursive: true });
+  }
+}
+
+/** @param taken paths in the image that have other programs */
+async function addBusybox(root: string, taken: readonly string[]): Promise<void> {
+  const busybox = findProgram("busybox");
+  if (busybox === undefined) throw new Error("Cannot pack the image as there is no busybox");
+  await Deno.copyFile(busybox, join(root, "bin/busybox"));
+  const applets = (await hostOutput(busybox, ["--list"])).split("\n").filter((name) => /^\w/.test(name));
+  for (const name of applets.filter((name) => name !== "busybox" && !taken.includes(`bin/${name}`))) {
+    await Deno.symlink("busybox", join(root, "bin", name));
   }
 }
 

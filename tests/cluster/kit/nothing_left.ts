@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { findLeftovers } from "../../sanity/leftovers.ts";
 import type { Cluster } from "./cluster.ts";
 import { paths } from "./objects.ts";
+import type { Router } from "./router.ts";
 import { until } from "./waiting.ts";
 
 /**
@@ -18,15 +19,15 @@ export async function assertNothingLeft(cluster: Cluster, signal: AbortSignal): 
     signal,
     state: async () => (await onNodes(cluster)).join(", "),
   });
-  assert.deepEqual(await onRouter(cluster), []);
+  assert.deepEqual(await leftOnRouter(cluster.router), []);
   assert.deepEqual(await cluster.router.violations(), [], "the driver broke a rule of the router's");
   assert.deepEqual(await cluster.fallen(), []);
   return "no attachment, disk, file, mount, loop device, state";
 }
 
 /** What volumes there are on the router, and what files. */
-async function onRouter(cluster: Cluster): Promise<string[]> {
-  const { disks, files } = await cluster.router.control<
+export async function leftOnRouter(router: Router): Promise<string[]> {
+  const { disks, files } = await router.control<
     { disks: { slot: string; type: string }[]; files: { name: string; type: string }[] }
   >("/state");
   return [

@@ -17,6 +17,8 @@ export interface RouterDoor {
   readonly pool: string;
   /** Flags of `rds-csi simulator` that say who. */
   readonly user: readonly string[];
+  /** Port of 127.0.0.1 at which it serves NVMe/TCP itself; by default loop devices reach its volumes. */
+  readonly nvmePort?: number;
 }
 
 /** The simulated router on a Btrfs of its own, so that snapshots are real ones. */
@@ -41,8 +43,11 @@ export class Router {
     signal?: AbortSignal,
     door: RouterDoor = defaultPort(),
   ): Promise<Router> {
-    const pool = await makePool(folder);
-    const { address, sshPort } = door;
+    const { address, sshPort, nvmePort } = door;
+    const pool = await makePool(folder, nvmePort === undefined);
+    const exporter = nvmePort === undefined
+      ? ["--exporter", "loop"]
+      : ["--exporter", "tcp", "--nvme-port", `${nvmePort}`];
     const controlPort = freePort();
     const part = startPart(subject, "simulator", logs, [
       ...[
@@ -55,7 +60,7 @@ export class Router {
         "--backing",
         join(pool, "router"),
       ],
-      ...["--pool", door.pool, "--exporter", "loop", "--timing-scale", "0"],
+      ...["--pool", door.pool, ...exporter, "--timing-scale", "0"],
       // The controllers are told so: volumes grow under their pods.
       ...["--behaviour", "grow=live"],
       ...door.user,
@@ -109,9 +114,14 @@ function defaultPort(): RouterDoor {
   return { address: "127.0.0.1", sshPort: freePort(), pool: "storage-pool:4T:btrfs", user };
 }
 
-async function makePool(folder: string): Promise<string> {
+/** @param mounted whether it is a Btrfs: without one, snapshots are copies of files */
+async function makePool(folder: string, mounted: boolean): Promise<string> {
   const image = join(folder, "pool.img");
   const pool = join(folder, "pool");
+  if (!mounted) {
+    await Deno.mkdir(pool);
+    return pool;
+  }
   await Deno.writeFile(image, new Uint8Array());
   await Deno.truncate(image, poolBytes);
   await hostOutput("mkfs.btrfs", ["--quiet", image]);

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { KubeObject } from "./api.ts";
-import type { Cluster } from "./cluster.ts";
+import type { Api, KubeObject } from "./api.ts";
 import {
   type Attachment,
   type Claim,
@@ -21,14 +20,23 @@ interface Container {
   readonly id: string;
 }
 
+/** The cluster that somebody works with. */
+export interface WorkloadCluster {
+  readonly api: Api;
+  /** A node by its name, which runs scripts in containers. */
+  node(name: string): { readonly runtime: { exec(container: string, script: string): Promise<string> } };
+  /** What of the control plane has ended although nobody ended it. */
+  fallen(): Promise<readonly string[]>;
+}
+
 /** What a person does with a cluster: makes objects, and waits for what becomes of them. */
 export class Workload {
-  readonly #cluster: Cluster;
+  readonly #cluster: WorkloadCluster;
   readonly #signal: AbortSignal;
   /** Containers by the names of their pods, for when the API cannot be asked. */
   readonly #known = new Map<string, Container>();
 
-  constructor(cluster: Cluster, signal: AbortSignal) {
+  constructor(cluster: WorkloadCluster, signal: AbortSignal) {
     this.#cluster = cluster;
     this.#signal = signal;
   }

@@ -32,6 +32,10 @@ export interface Machine {
   readonly disks: readonly { readonly path: string; readonly readOnly: boolean }[];
   /** Which of the disks holds the tools. */
   readonly toolsDisk: number | undefined;
+  /** Which of the disks is the root. */
+  readonly rootDisk: number | undefined;
+  /** Whether the guest reaches the host's 127.0.0.1, as 10.0.2.2. */
+  readonly reachesHost: boolean;
   readonly shares: readonly Share[];
   readonly lan: LanPlace | undefined;
   /** Ports of the guest that the host reaches, by the port of the host. */
@@ -132,7 +136,7 @@ function emulatorArguments(machine: Machine, folder: string, socket: string): st
     // Restricted: the guest reaches neither the host nor what lies beyond it.
     ...[
       "-netdev",
-      `user,id=kit,restrict=on${forwards.join("")}`,
+      `user,id=kit,restrict=${machine.reachesHost ? "off" : "on"}${forwards.join("")}`,
       "-device",
       "virtio-net-pci,netdev=kit,romfile=",
     ],
@@ -156,7 +160,7 @@ function emulatorArguments(machine: Machine, folder: string, socket: string): st
 
 /** What the guest's first process reads, after what the kernel does. */
 function commandLine(machine: Machine): string {
-  const { name, lan, shares, modules, toolsDisk } = machine;
+  const { name, lan, shares, modules, toolsDisk, rootDisk } = machine;
   const mounts = shares.map(({ guestPath, writable, cached }, index) =>
     `share${index}:${guestPath}:${writable ? "rw" : "ro"}:${cached ? "loose" : "none"}`
   );
@@ -166,6 +170,7 @@ function commandLine(machine: Machine): string {
     `guest.name=${name}`,
     ...modules.length === 0 ? [] : [`guest.modules=${modules.join(",")}`],
     ...mounts.length === 0 ? [] : [`guest.shares=${mounts.join(",")}`],
+    ...rootDisk === undefined ? [] : [`guest.root=${diskName(rootDisk)}`],
     ...toolsDisk === undefined ? [] : [`guest.tools=${diskName(toolsDisk)}`],
     ...lan === undefined ? [] : [
       `guest.lan=${lan.address}`,

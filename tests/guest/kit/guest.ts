@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.ts";
 import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./emulator.ts";
 import { guestImage } from "./image.ts";
+import { hostOutput } from "./host_command.ts";
 import type { KernelName } from "./kernel.ts";
 import { freePort } from "./ports.ts";
 
@@ -9,6 +10,8 @@ import { freePort } from "./ports.ts";
 export interface DiskOptions {
   readonly name: string;
   readonly sizeBytes: number;
+  /** A file of which the disk is a copy at first; without one it is blank. */
+  readonly copyOf?: string;
 }
 
 /** How a guest is made. */
@@ -32,6 +35,10 @@ export interface GuestOptions {
    */
   readonly modules?: readonly string[];
   readonly disks?: readonly DiskOptions[];
+  /** Name of the disk that is the guest's root: ext4 with a guest's own files. By default the root is in memory. */
+  readonly root?: string;
+  /** Whether the guest reaches the host's 127.0.0.1, as 10.0.2.2. @default {false} */
+  readonly reachesHost?: boolean;
   /** An ext4 image with programs, to be seen at /opt/tools. */
   readonly toolsPath?: string;
   /** Folders of the host, beside the guest's own one, which is its /host. */
@@ -93,16 +100,19 @@ export class Guest {
     await Deno.mkdir(own, { recursive: true });
     const disks: { path: string; readOnly: boolean }[] = [];
     const names = new Map<string, string>();
-    for (const { name, sizeBytes } of options.disks ?? []) {
+    for (const { name, sizeBytes, copyOf } of options.disks ?? []) {
       const path = join(folder, `${name}.disk`);
       await Deno.writeFile(path, new Uint8Array());
+      if (copyOf !== undefined) await hostOutput("cp", ["--sparse=always", copyOf, path]);
       await Deno.truncate(path, sizeBytes);
       names.set(name, `/dev/${diskName(disks.length)}`);
       disks.push({ path, readOnly: false });
     }
     const toolsDisk = options.toolsPath === undefined ? undefined : disks.length;
     if (options.toolsPath !== undefined) disks.push({ path: options.toolsPath, readOnly: true });
-    const machine = await machineOf(own, options, { disks, toolsDisk });
+    const root = (options.disks ?? []).findIndex(({ name }) => name === options.root);
+    const rootDisk = root < 0 ? undefined : root;
+    const machine = await machineOf(own, options, { disks, toolsDisk, rootDisk });
     const guest = new Guest(machine, folder, names, options.limitSeconds ?? 600);
     made(guest);
     try {
@@ -272,7 +282,7 @@ export class Guest {
 async function machineOf(
   own: string,
   options: GuestOptions,
-  disks: Pick<Machine, "disks" | "toolsDisk">,
+  disks: Pick<Machine, "disks" | "toolsDisk" | "rootDisk">,
 ): Promise<Machine> {
   const share = { hostPath: own, guestPath: "/host", writable: true, cached: false };
   const ports = [agentPort, ...options.ports ?? []];
@@ -289,6 +299,7 @@ async function machineOf(
     modules: options.modules ?? ["loop", "nvme-tcp", "nvmet-tcp"],
     shares: [share, ...options.shares ?? []],
     lan: options.lan,
+    reachesHost: options.reachesHost ?? false,
     forwards: new Map(ports.map((port) => [freePort(), port])),
   };
 }

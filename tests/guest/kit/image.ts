@@ -26,6 +26,7 @@ const modules = [
   ..."virtio_pci virtio_net virtio_blk 9p 9pnet_virtio configfs overlay veth bridge dummy nf_tables".split(
     " ",
   ),
+  ..."nft_chain_nat nft_nat nft_masq".split(" "),
   ..."loop dm-mod dm-flakey dm-delay dm-snapshot dm-multipath dm-round-robin brd ext4 xfs btrfs crc32c-intel crct10dif-pclmul"
     .split(" "),
   ..."nvme nvme-core nvme-fabrics nvme-tcp nvmet nvmet-tcp nbd sch_netem".split(" "),

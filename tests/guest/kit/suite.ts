@@ -15,6 +15,8 @@ export interface Suite extends AnySuite<Bench> {
   readonly needsBinary?: boolean;
   /** Whether it needs csi-sanity, which Go builds. */
   readonly needsGo?: boolean;
+  /** Whether it needs the image's archive, and what a control plane on this machine needs. */
+  readonly needsImage?: boolean;
   /** Whether it needs fio. */
   readonly needsFio?: boolean;
 }
@@ -34,7 +36,8 @@ export class Bench {
   readonly folder: string;
   readonly #name: string;
   readonly #toolsPath: string;
-  readonly #signal: AbortSignal;
+  /** Aborted when the suite is to end. */
+  readonly signal: AbortSignal;
   readonly #guests: Guest[] = [];
 
   constructor(name: string, folder: string, toolsPath: string, signal: AbortSignal) {
@@ -42,13 +45,13 @@ export class Bench {
     this.report = new Report(name);
     this.folder = folder;
     this.#toolsPath = toolsPath;
-    this.#signal = signal;
+    this.signal = signal;
     signal.addEventListener("abort", () => void this.#endGuests(), { once: true });
   }
 
   /** Boots a guest with the tools (deno, rds-csi, csi-sanity) in /opt/tools. */
   async guest(options: GuestOptions = {}): Promise<Guest> {
-    this.#signal.throwIfAborted();
+    this.signal.throwIfAborted();
     const folder = join(this.folder, `guest-${this.#guests.length}-${options.name ?? "guest"}`);
     await Deno.mkdir(folder);
     const limitSeconds = 3600;
@@ -59,7 +62,7 @@ export class Bench {
         this.#guests.push(made);
       },
     );
-    if (this.#signal.aborted) await this.#endGuests();
+    if (this.signal.aborted) await this.#endGuests();
     return guest;
   }
 
@@ -77,7 +80,12 @@ export class Bench {
 
   /** Runs one test on the host and reports what it showed; a failure does not end the suite. */
   test(name: string, body: () => Promise<string>): Promise<boolean> {
-    return this.report.test(name, this.#signal, body);
+    return this.report.test(name, this.signal, body);
+  }
+
+  /** Runs tests of which each goes on where the one before has ended; after a failure the rest could only fail too. */
+  async story(tests: readonly (readonly [name: string, body: () => Promise<string>])[]): Promise<void> {
+    for (const [name, body] of tests) if (!await this.test(name, body)) return;
   }
 
   /**
@@ -114,7 +122,7 @@ export class Bench {
       const { status } = await guest.run(script, { env, limitSeconds, onLine: (line) => run.hear(line) });
       run.end(name, status === 0 ? undefined : `the file ended with status ${status}`);
     } catch (error) {
-      run.end(name, this.#signal.aborted ? this.#signal.reason : error);
+      run.end(name, this.signal.aborted ? this.signal.reason : error);
     }
   }
 

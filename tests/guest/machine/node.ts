@@ -1,0 +1,42 @@
+import type { ControlPlane } from "../../cluster/kit/control_plane.ts";
+import type { Guest, GuestOptions } from "../kit/guest.ts";
+import { MachineKubelet } from "./kubelet.ts";
+import { openNetwork } from "./network.ts";
+import { rootBytes, rootName } from "./root_disk.ts";
+import { MachineRuntime } from "./runtime.ts";
+
+/** How a guest is started that becomes a node. @param disk of {@linkcode ensureRootDisk} */
+export function machineOptions(name: string, disk: string): GuestOptions {
+  return {
+    name,
+    memoryMiB: 4096,
+    disks: [{ name: rootName, sizeBytes: rootBytes, copyOf: disk }],
+    root: rootName,
+    reachesHost: true,
+    // The kubelet has a raw block volume through a loop device; systemd would load that when it is asked for.
+    modules: ["nvme-tcp", "loop"],
+  };
+}
+
+/** A guest that is a node of a cluster, as a user's machine is: containerd, runc and a kubelet, and nothing of the driver's. */
+export class MachineNode {
+  readonly guest: Guest;
+  readonly runtime: MachineRuntime;
+  readonly kubelet: MachineKubelet;
+  readonly #plane: ControlPlane;
+
+  constructor(guest: Guest, plane: ControlPlane) {
+    this.guest = guest;
+    this.runtime = new MachineRuntime(guest);
+    this.kubelet = new MachineKubelet(guest, plane);
+    this.#plane = plane;
+  }
+
+  /** Starts all of it, after the guest was booted; the node is ready when this ends. */
+  async start(signal: AbortSignal): Promise<void> {
+    await openNetwork(this.guest, Number(new URL(this.#plane.api.access.url).port));
+    await this.runtime.start();
+    await this.kubelet.configure();
+    await this.kubelet.start(signal);
+  }
+}
