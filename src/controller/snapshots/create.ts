@@ -158,6 +158,19 @@ function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: Stor
   );
 }
 
+/**
+ * Makes nothing where a removal that was sent earlier may still come: of the same name, source and second.
+ *
+ * @throws {VolumeError} busy
+ */
+function assertNoRemovalOf({ inDoubt }: ControllerDeps, id: string, imagePath: string): void {
+  if (!inDoubt.wasSent(id, imagePath)) return;
+  throw new VolumeError(
+    "busy",
+    `Cannot create the snapshot because its removal a moment ago may still happen: snapshot=${id}; try again`,
+  );
+}
+
 async function makeSnapshot(
   call: ControllerCall,
   state: RouterState,
@@ -205,6 +218,7 @@ async function freezeSubvolume(
   const parent = source.location.subvolume!;
   const base = folderOf(source.volume, call.settings.cluster);
   const location = subvolumeLocation(`${base}/${formatSnapshotName(name)}`, parent.label);
+  assertNoRemovalOf(call, name.id, location.path);
   const subvolume = { ...location.subvolume!, parent, readOnly: true, ...blankGuard(source) };
   const outcome = await call.store.addSubvolume(subvolume, partIn(base, name), call.context);
   return await assertMade(call, name, location, outcome);
@@ -263,6 +277,7 @@ async function copySnapshot(
 ): Promise<StoredSnapshot> {
   const base = folderOf(source.volume, call.settings.cluster);
   const location = plainLocation(`${base}/${formatSnapshotName(name)}.img`);
+  assertNoRemovalOf(call, name.id, location.path);
   const copy = await copyImage(call, { ...purpose, source, target: location, state });
   const { target, finished } = copy;
   if (finished === undefined) return pendingSnapshot(target.path, source.sizeBytes);

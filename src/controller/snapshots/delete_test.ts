@@ -211,6 +211,7 @@ Deno.test("createSnapshot() does not answer OK for what an earlier removal may s
   store.mishap("removeImage", { runs: false });
   await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
   await deleteSnapshot(deps, id, context);
+  await assert.rejects(create(), refusal("busy", /its removal a moment ago/), "in the same second");
   await clock.advance(1_000);
   const second = await create();
   store.runLate();
