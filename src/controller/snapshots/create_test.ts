@@ -55,6 +55,7 @@ Deno.test("createSnapshot() answers nothing as made that it may still take back"
   store.runLate();
   assert.deepEqual(snapshots(), []);
   store.disks.delete("other");
+  await clock.advance(1_000);
   assert.equal((await snapshot()).ready, true);
   await clock.advance(600_000);
   assert.equal((await snapshot()).ready, true);

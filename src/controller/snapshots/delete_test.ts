@@ -211,11 +211,25 @@ Deno.test("createSnapshot() does not answer OK for what an earlier removal may s
   store.mishap("removeImage", { runs: false });
   await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
   await deleteSnapshot(deps, id, context);
-  await assert.rejects(create(), refusal("busy", /its removal a moment ago/), "in the same second");
   await clock.advance(1_000);
   const second = await create();
   store.runLate();
   assert.equal(store.allFiles.has(second.imagePath), true);
+});
+
+Deno.test("createSnapshot() makes nothing at a path that an earlier removal may still take away", async () => {
+  const { store, deps, clock } = controller();
+  store.put(aDisk(aRecord()));
+  const create = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
+  await create();
+  store.mishap("removeImage", { late: true, unreadable: true });
+  await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
+  await deleteSnapshot(deps, id, context);
+  await assert.rejects(create(), refusal("busy", /its removal a moment ago/), "of the same second");
+  await clock.advance(1_000);
+  const { imagePath } = await create();
+  store.runLate();
+  assert.ok(store.allFiles.has(imagePath));
 });
 
 Deno.test("createSnapshot() does not answer OK for what the removal of an earlier controller may still take away", async () => {
