@@ -216,16 +216,20 @@ Deno.test("list() shows this driver's maps only; find() starts no process and fo
 });
 
 Deno.test("reload() that a fence overtakes lets no write wait again, whenever the fence comes", async () => {
-  for (const at of ["load", "resume"]) {
+  for (const at of ["before load", "after load", "before resume", "after resume"]) {
     const { kernel, maps, processes } = fake();
     const map = await maps.make(identity, below("259:1"), call());
     kernel.devices.add("259:2");
     let isFenced = false;
-    processes.script = async (run) => {
-      const result = kernel.run(run);
-      if (run.options.args[0] !== at || isFenced) return result;
+    const fenceAt = async (step: string) => {
+      if (step !== at || isFenced) return;
       isFenced = true;
       await maps.endQueueing(map, call());
+    };
+    processes.script = async (run) => {
+      await fenceAt(`before ${run.options.args[0]}`);
+      const result = kernel.run(run);
+      await fenceAt(`after ${run.options.args[0]}`);
       return result;
     };
     const reloaded = maps.reload(map, below("259:2"), 1n << 30n, call(), { unlessEnded: true });

@@ -67,6 +67,8 @@ export class LayerWatch {
   readonly #unknown = new Set<string>();
   /** UUIDs of maps that do not queue any more. */
   readonly #ended = new Set<string>();
+  /** What may have been connected anew while a call had the lock and took the map away, by NQN. */
+  readonly #inDoubt = new Map<string, StagingState>();
   readonly #atOnce = new Semaphore(maxAtOnce);
   #running: Promise<void> = Promise.resolve();
 
@@ -88,6 +90,7 @@ export class LayerWatch {
 
   /** One look at all maps. It never fails: what it cannot do is noted and tried at the next look. */
   async check(): Promise<void> {
+    await Promise.all([...this.#inDoubt.values()].map((each) => this.#checkInDoubt(each)));
     const all = await this.#options.deps.maps!.list();
     this.#forgetOthers(new Set(all.map(({ uuid }) => uuid)));
     if (all.length === 0) return;
@@ -229,23 +232,40 @@ export class LayerWatch {
 
   /** An unstage may have come in between: then the connection that was made anew is nobody's. */
   async #restore(waiting: WaitingMap, context: CallContext): Promise<Restored> {
-    const { deps, lock } = this.#options;
-    const { volumeId, stagingPath, nqn } = waiting.stagingState;
     try {
-      return await restorePath(deps, waiting, context);
+      return await restorePath(this.#options.deps, waiting, context);
     } finally {
-      if (await findMap(deps, nqn) === undefined) {
-        const release = lock.tryTake([volumeId, stagingPath]);
-        if (release !== undefined) {
-          try {
-            if (await this.#store.findUndamaged(volumeId) === undefined) {
-              await disconnectUnused(deps, nqn, context);
-            }
-          } finally {
-            release();
-          }
-        }
-      }
+      await this.#dropIfUnstaged(waiting.stagingState, context);
+    }
+  }
+
+  /** While there is a map, its unstage ends the connection. What cannot be done now, as a call has the lock, the next look does. */
+  async #dropIfUnstaged(stagingState: StagingState, context: CallContext): Promise<void> {
+    const { deps, lock } = this.#options;
+    const { volumeId, stagingPath, nqn } = stagingState;
+    this.#inDoubt.delete(nqn);
+    if (await findMap(deps, nqn) !== undefined) return;
+    const release = context.signal.aborted ? undefined : lock.tryTake([volumeId, stagingPath]);
+    if (release === undefined) return void this.#inDoubt.set(nqn, stagingState);
+    try {
+      const current = await this.#store.findUndamaged(volumeId);
+      if (current?.nqn !== nqn) await disconnectUnused(deps, nqn, context);
+    } finally {
+      release();
+    }
+  }
+
+  async #checkInDoubt(stagingState: StagingState): Promise<void> {
+    const { nqn } = stagingState;
+    const { clock, notes } = this.#options.deps;
+    const whole = { requestId: `layer-${nqn}`, signal: this.#stop.signal, deadlineMs: Infinity };
+    try {
+      await withDeadline(clock, whole, giveUpMs, `look at the connection ${nqn}`, async (context) => {
+        await this.#dropIfUnstaged(stagingState, context);
+      });
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      notes?.warn("a connection that was made anew is left as it is", { nqn, why: textOf(error) });
     }
   }
 

@@ -1,61 +1,25 @@
 import assert from "node:assert/strict";
 import {
-  block,
   call,
   epoch,
-  FakeNode,
   injected,
   nqn,
   sizeBytes,
   targetPath,
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
-import { VolumeLocks } from "../../csi/server/call.ts";
+import {
+  dropped,
+  givenUp,
+  inUse,
+  layered,
+  mapName as name,
+  watching,
+} from "../../../tests/fakes/watched_map.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { LayerWatch } from "./layer_watch.ts";
 
-const name = "rds-csi-pvc-1";
-const layered = { volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600" } };
 const later = nqn.replace(epoch, "2-22222222");
-
-interface Watched {
-  readonly node: FakeNode;
-  readonly locks: VolumeLocks;
-  readonly watch: LayerWatch;
-}
-
-function watching(node: FakeNode): Watched {
-  const locks = new VolumeLocks();
-  const lock = { tryTake: (keys: readonly string[]) => locks.tryTake(keys, "watch") };
-  return { node, locks, watch: new LayerWatch({ deps: node.deps, fencing: node.service.fencing, lock }) };
-}
-
-/** A published volume with a map, whose file system is on record. */
-async function inUse(kind: "ext4" | "block" = "ext4"): Promise<Watched> {
-  const node = new FakeNode();
-  const capability = kind === "block" ? { capability: block } : {};
-  // The kernel looked for partitions when the device appeared, before there was a file system.
-  Object.assign(node.device, { uniqueId: "a".repeat(32), filesystemUuid: "u-1", readAs: "blank" });
-  await node.stage({ ...layered, ...capability });
-  await node.publish(capability);
-  const watched = watching(node);
-  await watched.watch.check();
-  node.operations.length = 0;
-  return watched;
-}
-
-/** The kernel drops the device: the router came back and gave its export another identity. */
-function dropped(node: FakeNode): void {
-  Object.assign(node.device, { path: "/dev/loop9", deviceNumber: "7:9", uniqueId: "b".repeat(32) });
-  node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: "7:9" });
-  node.showDevices();
-}
-
-/** The kernel gives the connection up, as newer ones do at the first refusal. */
-function givenUp(node: FakeNode): void {
-  node.device.connected = false;
-  node.showDevices();
-}
 
 for (const kind of ["ext4", "block"] as const) {
   Deno.test(`what a pod writes to ${kind} goes on at the next look when its device came back under another identity`, async () => {
@@ -390,20 +354,6 @@ Deno.test("a volume that is in a later epoch by now is not connected again", asy
   await watch.check();
   assert.equal(node.device.connected, false);
   assert.equal(node.mapper.write(name), "waits");
-});
-
-Deno.test("a connection that is made anew while the volume is unstaged does not stay", async () => {
-  const { node, watch } = await inUse();
-  givenUp(node);
-  node.offered = () => [nqn];
-  node.after = (step) => {
-    if (step !== "connect") return;
-    node.mapper.maps.clear();
-    node.paths.nodes.delete(`/state/volumes/${volumeId}.json`);
-    node.table = [];
-  };
-  await watch.check();
-  assert.equal(node.device.connected, false);
 });
 
 Deno.test("a volume that hangs keeps no other from being looked at, and the watch ends when it is stopped", async () => {
