@@ -177,7 +177,8 @@ async function withoutNeverUsed(
   const { after, refusal } = await call.store.removeImage(location, filePrefix, call.context);
   // A pool that went away in between shows no file either.
   assertPoolMounted(after, location.path);
-  if (!after.files.some(({ path }) => path === mark)) return after.files;
+  // What that try sent late may have made its disk right now, which took the mark.
+  if (!after.files.some(({ path }) => path === mark || path === location.path)) return after.files;
   throw new VolumeError(
     "unavailable",
     `Cannot create the volume as what an earlier try has left is still there: path=${location.path}${

@@ -254,6 +254,19 @@ Deno.test("createVolume() makes anew a clone that never had a disk, in any contr
   }
 });
 
+Deno.test("createVolume() tries again when what an earlier try sent makes the clone's disk right now", async () => {
+  const { store, clone } = controller();
+  store.mishap("add", { runs: "half", unreadable: true });
+  await assert.rejects(clone(), refusal("unavailable"));
+  const late = () => {
+    store.allFiles.delete(mark);
+    store.disks.set(id, aDisk(aRecord(), { id, imagePath: image }));
+  };
+  store.mishap("removeImage", { before: late });
+  await assert.rejects(clone(), refusal("unavailable", /an earlier try has left is still there/));
+  assert.ok(store.allFiles.has(image));
+});
+
 Deno.test("createVolume() removes the clone whose disk the router refuses", async () => {
   const { store, clone } = controller();
   store.refusesDisks = true;
