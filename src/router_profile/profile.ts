@@ -45,11 +45,13 @@ export function formatProfile(
 }
 
 /**
- * Reads a profile file.
+ * Reads a profile file. Answers to questions that only an earlier or a later version asks are passed over, so that either
+ * version starts with it.
  *
- * @throws {RangeError} when it is none, or names a question or an answer that does not exist
+ * @param passOver told each such question
+ * @throws {RangeError} when it is none, or gives an answer that does not exist
  */
-export function parseProfile(text: string): RouterProfile {
+export function parseProfile(text: string, passOver: (question: string) => void = () => {}): RouterProfile {
   const value = parseObject(text);
   if (value.format !== format) {
     throw new RangeError(`It is no router profile: its format is not ${format}.`);
@@ -66,34 +68,18 @@ export function parseProfile(text: string): RouterProfile {
     version,
     vocabulary: parseVocabulary(value.vocabulary),
     poolFilesystem,
-    answers: parseSettings(answerReaders, withoutRetired(asObject(value.answers))),
+    answers: parseSettings(answerReaders, known(asObject(value.answers), passOver)),
   };
 }
 
-/** Questions of earlier versions of `doctor --probe` that nothing depends on any more: their answers are passed over. */
-const retired: ReadonlySet<string> = new Set([
-  "attachedFile",
-  "booleans",
-  "duplicateSlot",
-  "emptyFind",
-  "errorPlace",
-  "errorStream",
-  "errorText",
-  "exitOnError",
-  "fileSize",
-  "interleave",
-  "lineEnd",
-  "maxSessions",
-  "noise",
-  "numbers",
-  "oddSize",
-  "otherSize",
-  "parentDirectory",
-  "unknownProperty",
-]);
-
-function withoutRetired(answers: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(answers).filter(([name]) => !retired.has(name)));
+/** Only what this version asks: nothing in it depends on the rest. */
+function known(
+  answers: Readonly<Record<string, unknown>>,
+  passOver: (question: string) => void,
+): Readonly<Record<string, unknown>> {
+  const isKnown = (name: string) => Object.hasOwn(answerReaders, name);
+  for (const name of Object.keys(answers).filter((name) => !isKnown(name))) passOver(name);
+  return Object.fromEntries(Object.entries(answers).filter(([name]) => isKnown(name)));
 }
 
 function parseVocabulary(value: unknown): Vocabulary {

@@ -30,6 +30,18 @@ Deno.test("the quick start takes away what it has made", () => {
   ) assert(typed.indexOf(made) >= 0 && typed.indexOf(taken) > typed.indexOf(made), `${made}: ${taken}`);
 });
 
+Deno.test("the quick start probes the router once the doctor has seen it, and installs with what that found out", () => {
+  const order = [
+    "--base-path /storage-pool/metal-csi\n",
+    "doctor --probe ",
+    "--set-file router.profile=profile.json",
+  ];
+  const typed = blocks.map(({ text }) => `${text}\n`).join("");
+  const places = order.map((words) => typed.indexOf(words));
+  assert(!places.includes(-1), `${places}`);
+  assert.deepEqual(places, places.toSorted((a, b) => a - b));
+});
+
 const trial = blocksOf(readPage("docs/guides/try-without-a-router.md"));
 
 Deno.test("of the page for those without a router only the commands that need its pod are not typed by a suite", () => {

@@ -29,3 +29,18 @@ Deno.test("readServeConfig() takes a node's settle time from routers' profiles, 
     (error) => error instanceof FlagError && /--router-profile/.test(error.message),
   );
 });
+
+Deno.test("readServeConfig() takes the profile of a later version, and refuses a question that is mistyped", () => {
+  const vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
+  const profile = { name: "r", version: "7.24", vocabulary, poolFilesystem: "btrfs", answers: {} } as const;
+  const settle = (answers: object) => {
+    const text = JSON.stringify({ ...JSON.parse(formatProfile(profile)), answers });
+    return readServeConfig([...node, "--router-profile", "/a"], none, () => text).node?.fenceSettleMs;
+  };
+  assert.equal(settle({ disksLate: 100_000, ofTomorrow: "yes" }), 160_000);
+  assert.throws(
+    () => settle({ diskLate: 100_000 }),
+    (error) =>
+      error instanceof FlagError && /no question diskLate; did you mean disksLate\?/.test(error.message),
+  );
+});

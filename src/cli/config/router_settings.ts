@@ -1,6 +1,6 @@
 import type { ControllerSettings } from "../../controller/deps.ts";
-import type { FlagValues } from "../flags.ts";
-import type { RouterBehaviours } from "../../router_profile/answers.ts";
+import { didYouMean, type FlagValues } from "../flags.ts";
+import { answerReaders, type RouterBehaviours } from "../../router_profile/answers.ts";
 import { narrowLimits } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { waitsFor } from "../../router_profile/waits.ts";
@@ -148,14 +148,20 @@ export function readProfile(
   return profile;
 }
 
-/** A file of a profile; what is wrong with it is noted in the flags. */
+/**
+ * A file of a profile; what is wrong with it is noted in the flags. A question that looks like one of this version is: who
+ * has mistyped it in a file by hand relies on its answer.
+ */
 export function readProfileFile(
   flags: FlagValues,
   path: string,
   readText: TextReader,
 ): RouterProfile | undefined {
   try {
-    return parseProfile(readText(path));
+    return parseProfile(readText(path), (question) => {
+      const hint = didYouMean(question, Object.keys(answerReaders));
+      if (hint !== "") throw new RangeError(`There is no question ${question}${hint}`);
+    });
   } catch (error) {
     flags.problem(
       "router-profile",

@@ -87,6 +87,14 @@ export class Chart {
     return driverOf(this.#workload("DaemonSet"));
   }
 
+  /** The routers' profiles that it was given, by the names of their files; none where it was given none. */
+  get profiles(): Readonly<Record<string, string>> {
+    const found = this.objects.find(({ kind, metadata }) =>
+      kind === "ConfigMap" && metadata.name.endsWith("-router-profiles")
+    );
+    return (found as { readonly data?: Readonly<Record<string, string>> } | undefined)?.data ?? {};
+  }
+
   /** What runs beside the controller. */
   get sidecars(): readonly Container[] {
     return this.#pod("Deployment").containers.filter(({ name }) => name !== this.controller.name);

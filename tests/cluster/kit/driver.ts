@@ -135,16 +135,18 @@ export async function makeController(
 ): Promise<Driver> {
   const { subject, folder, logs, chart } = location;
   const credentialFates = await fatesOfCredentials(location);
-  const profileFile = join(folder, "router-profile.json");
+  const profileFates = await fatesOfProfiles(location);
+  const ownProfile = join(folder, "router-profile.json");
   const profile = { ...getProfile("ros-7.24"), answers: { grow: "live" } } as const;
-  await Deno.writeTextFile(profileFile, formatProfile(profile));
+  await Deno.writeTextFile(ownProfile, formatProfile(profile));
   const socket = join(folder, `${pod}.sock`);
   const env = envForRig(chart.controller, {
     "metadata.namespace": chart.namespace,
     "metadata.name": pod,
   });
   const { controllerArgs, routerAddress, withoutProfile } = chart.options;
-  const profileArgs = withoutProfile ? [] : [`--router-profile=${profileFile}`];
+  const needsProfile = !withoutProfile && Object.keys(profileFates).length === 0;
+  const profileArgs = needsProfile ? [`--router-profile=${ownProfile}`] : [];
   const more = [`--kubeconfig=${kubeconfig}`, ...profileArgs];
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
@@ -155,6 +157,7 @@ export async function makeController(
       // There is no pod with a folder of its own for the socket and one for the Secret.
       "endpoint": () => `--endpoint=unix://${socket}`,
       ...credentialFates,
+      ...profileFates,
       // Several drivers are on one machine, which others use too.
       "metrics-address": () => `--metrics-address=${metricsAddress}`,
     };
@@ -178,12 +181,24 @@ async function fatesOfCredentials({ folder, credentials }: DriverPlace): Promise
   };
 }
 
+/** Where the profiles are that the chart was given, which a pod has in a folder of their own; none where it was given none. */
+async function fatesOfProfiles({ chart, folder }: Pick<DriverPlace, "chart" | "folder">): Promise<Fates> {
+  const texts = Object.entries(chart.profiles);
+  if (texts.length === 0) return {};
+  const profiles = join(folder, "profiles");
+  await Deno.mkdir(profiles, { recursive: true });
+  for (const [name, text] of texts) await Deno.writeTextFile(join(profiles, name), text);
+  const there = (path: string) => join(profiles, basename(path));
+  return { "router-profile": (paths) => `--router-profile=${paths.split(",").map(there).join(",")}` };
+}
+
 /** The driver of a node as the chart renders it, whose kubelet has this folder and is told of it by the driver itself. */
 export async function makeNodeDriver(location: DriverPlace, node: string, kubelet: string): Promise<Driver> {
   const { subject, logs, router, chart } = location;
   const folder = join(kubelet, "plugins", driverName);
   await Deno.mkdir(folder, { recursive: true });
   const env = envForRig(chart.node, { "spec.nodeName": node });
+  const profileFates = await fatesOfProfiles({ chart, folder });
   // Every node has its kubelet elsewhere, as all are on one machine.
   const here = (value: string) => value.replace(chart.kubeletPath, kubelet);
   return new Driver(join(folder, "csi.sock"), (metricsAddress) => {
@@ -193,6 +208,7 @@ export async function makeNodeDriver(location: DriverPlace, node: string, kubele
       "kubelet-path": (value) => `--kubelet-path=${here(value)}`,
       "state-dir": (value) => `--state-dir=${here(value)}`,
       "metrics-address": () => `--metrics-address=${metricsAddress}`,
+      ...profileFates,
     };
     const [command = "", ...args] = argsForRig(chart.node, nodeFates);
     // This kernel has no NVMe/TCP.

@@ -16,7 +16,7 @@ const address = "127.22.0.1";
 /** Every block of docs/quick-start.md, in order: nothing of it is left out. */
 export const suite: Suite = {
   what: "every command of docs/quick-start.md, typed as it stands there",
-  limitMinutes: 8,
+  limitMinutes: 11,
   run: async (bench) => {
     const blocks = blocksOf(readPage("docs/quick-start.md"));
     const [installing, removing] = ["helm install", "helm uninstall"].map((wording) =>

@@ -65,7 +65,7 @@ export async function importImage(cluster: Cluster, bench: Bench): Promise<void>
 }
 
 /** Longest that one block may take, in milliseconds. */
-const blockMs = 4 * 60_000;
+const blockMs = 7 * 60_000;
 
 /** What stands on the page for what only its reader knows, and what the rig has there. */
 const placeholders = (address: string): readonly (readonly [string, string])[] => [
@@ -196,7 +196,11 @@ pwd >"$PERSON/cwd"; export -p >"$PERSON/exports"`;
     >(
       "/log",
     );
-    assert.deepEqual(log.filter(({ outcome }) => outcome !== "ok" && outcome !== "running"), []);
+    // A probe asks for what a router refuses.
+    const refused = log.filter(({ command, outcome }) =>
+      outcome !== "ok" && outcome !== "running" && !command.includes("rds-csi-probe-")
+    );
+    assert.deepEqual(refused, []);
   }
 }
 
