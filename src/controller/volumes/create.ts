@@ -342,6 +342,6 @@ async function assertKept(
   await takeBack(call, volume, after, `the pool has no room for it (over=${over})`);
   throw new VolumeError(
     "exhausted",
-    `Cannot keep the volume as others took the room at the same time: path=${imagePath} over=${over}`,
+    `Cannot keep the volume because others took the room at the same time: path=${imagePath} over=${over}`,
   );
 }

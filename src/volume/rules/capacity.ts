@@ -103,7 +103,9 @@ export function getPool(inventory: Pick<Inventory, "pools">, basePath: string): 
   if (pool !== undefined) return pool;
   throw new VolumeError(
     "unavailable",
-    `Cannot use the pool as it is not mounted on the router: pool=${poolOf(basePath)} basePath=${basePath}`,
+    `Cannot use the pool because it is not mounted on the router: pool=${
+      poolOf(basePath)
+    } basePath=${basePath}`,
   );
 }
 
