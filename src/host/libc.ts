@@ -211,7 +211,7 @@ export class Libc implements KernelFiles {
     try {
       const count = Number(await this.#c.preadWaiting(descriptor, memory, BigInt(length), offset));
       // Why is lost with the thread.
-      if (count < 0) throw unreadable(path, "because a read failed: see the node's kernel log", offset);
+      if (count < 0) throw unreadable(path, "because a read fails: see the node's kernel log", offset);
       if (count < length) throw unreadable(path, `whole: bytes=${count} wanted=${length}`, offset);
       const bytes = new Uint8Array(length);
       this.#c.copyOut(bytes, memory, BigInt(length));
