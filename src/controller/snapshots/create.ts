@@ -31,6 +31,7 @@ import {
   unfinishedSnapshots,
 } from "../../volume/model/snapshots.ts";
 import { poolOf, snapshotIdFor } from "../../volume/model/ids.ts";
+import { formatBytes } from "../../volume/model/sizes.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
 import { notFound, ownFilePrefix } from "../load.ts";
@@ -310,7 +311,9 @@ async function assertStillRoom(call: ControllerCall, made: StoredSnapshot): Prom
   const left = after.files.some((file) => file.path === made.imagePath);
   throw new VolumeError(
     left ? "unavailable" : "exhausted",
-    `Cannot keep the snapshot because others took the room at the same time: snapshot=${made.id} over=${over}` +
+    `Cannot keep the snapshot because others took the room at the same time: snapshot=${made.id}, ${
+      formatBytes(over)
+    } too much` +
       (left ? `; it could not be taken back: path=${made.imagePath}` : ""),
   );
 }

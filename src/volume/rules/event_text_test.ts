@@ -49,7 +49,12 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       "MigrationOverdue",
       /more than 300 s .* on a, which has had it longest/,
     ],
-    [{ kind: "export-restored", volumeId: "v", nodeIds: ["a"] }, "Normal", "ExportRestored", /export for a was off/],
+    [
+      { kind: "export-restored", volumeId: "v", nodeIds: ["a"] },
+      "Normal",
+      "ExportRestored",
+      /export for a was off/,
+    ],
     [
       { kind: "export-unwanted", volumeId: "v", nodeIds: ["a"], withdrawn: true },
       "Warning",
