@@ -80,7 +80,7 @@ longTest({
         "promised 252 GiB",
         "250 GiB nobody",
         "AttachRefused",
-        "Node node-3 was refused: Cannot publish the volume as another node holds it",
+        "Node node-3 was refused: Cannot publish the volume because another node holds it",
         "ControllerPublishVolume FAILED_PRECONDITION",
         "commands take",
       ]

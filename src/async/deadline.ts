@@ -143,12 +143,12 @@ export function watchContext(
 function endReason(context: CallContext): VolumeError {
   const reason: unknown = context.signal.reason;
   if (VolumeError.is(reason)) return reason;
-  return new VolumeError("cancelled", "Cannot finish as the call was cancelled", { cause: reason });
+  return new VolumeError("cancelled", "Cannot finish because the call was cancelled", { cause: reason });
 }
 
 function timeIsUp(): VolumeError {
   return new VolumeError(
     "deadline",
-    "Cannot wait any longer as the call's time is up; try again",
+    "Cannot wait any longer because the call's time is up; try again",
   );
 }

@@ -142,6 +142,6 @@ function tooLong(key: string, timeoutMs: number): VolumeError {
 function refused(key: string): VolumeError {
   return new VolumeError(
     "unavailable",
-    `Cannot begin ${key} as an earlier attempt still hangs in the kernel: try again when what it waits for is back`,
+    `Cannot begin ${key} because an earlier attempt still hangs in the kernel: try again when what it waits for is back`,
   );
 }

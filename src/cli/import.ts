@@ -8,6 +8,7 @@ import { withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
 import type { ControllerConfig, Environment } from "./config/config.ts";
 import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
+import { formatBytes } from "../volume/model/sizes.ts";
 import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";
 
 /** What `rds-csi import --help` says before the flags. */
@@ -47,7 +48,7 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
 }
 
 function explain({ outcome, id, imagePath, sizeBytes, withdrawn }: Import): string[] {
-  const what = `${id} (${imagePath}, ${sizeBytes} bytes)`;
+  const what = `${id} (${imagePath}, ${formatBytes(sizeBytes)})`;
   const text = {
     imported: `The disk ${what} is a volume of this cluster now.`,
     already: `The disk ${what} was imported before.`,

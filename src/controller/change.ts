@@ -44,10 +44,13 @@ export function failMutation(
   if (after !== undefined && after.comment !== before) {
     throw new VolumeError(
       "busy",
-      `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
+      `Cannot ${verb} the volume because its record was changed at the same time: volume=${id}; try again`,
     );
   }
-  throw new VolumeError("unavailable", `Cannot ${verb} the volume as ${whyNotDone(refusal)}: volume=${id}`);
+  throw new VolumeError(
+    "unavailable",
+    `Cannot ${verb} the volume because ${whyNotDone(refusal)}: volume=${id}`,
+  );
 }
 
 /**
@@ -253,7 +256,7 @@ export function isCut(kept: string, written: string): boolean {
 export function cutComment(verb: string, id: string, keptBytes: number): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as the router keeps only ${keptBytes} bytes of a comment: volume=${id}; shorter node ids, ` +
+    `Cannot ${verb} the volume because the router keeps only ${keptBytes} bytes of a comment: volume=${id}; shorter node ids, ` +
       "or a shorter note in the disk's comment, make room (rds-csi doctor --probe tells the router's limits)",
   );
 }

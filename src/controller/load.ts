@@ -87,7 +87,7 @@ export async function withImage(
   if (again.volume?.comment !== volume.stored.comment) {
     throw new VolumeError(
       "busy",
-      `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
+      `Cannot ${verb} the volume because its record was changed at the same time: volume=${id}; try again`,
     );
   }
   const { sizeBytes } = again.volume;
@@ -98,7 +98,7 @@ export async function withImage(
     ? `its image is smaller than its disk: file=${image.sizeBytes} disk=${sizeBytes}`
     : undefined;
   if (reason !== undefined) {
-    throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
+    throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${id}`);
   }
   return { view: again, volume: assertOwned(again.volume, call.settings.cluster, verb) };
 }
@@ -117,7 +117,7 @@ export function assertNotShared(deps: ControllerDeps, id: string, view: VolumeVi
   if (sharer === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as another disk uses its image: volume=${id} disk=${sharer.id} path=${sharer.imagePath}`,
+    `Cannot ${verb} the volume because another disk uses its image: volume=${id} disk=${sharer.id} path=${sharer.imagePath}`,
   );
 }
 
@@ -132,7 +132,7 @@ export function assertOwnImage(deps: ControllerDeps, volume: OwnedVolume, verb: 
   if (usesOwnImage(volume, deps.settings.cluster)) return;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
+    `Cannot ${verb} the volume because its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
       "a person has to look at what that file is",
   );
 }
@@ -164,13 +164,13 @@ export function assertNotImported({ stored, record }: OwnedVolume, verb: string,
   if (!isImported(record)) return;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
+    `Cannot ${verb} the volume because it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
   );
 }
 
 /** The error for a volume that is provably not there. */
 export function notFound(verb: string, id: string): VolumeError {
-  return new VolumeError("not-found", `Cannot ${verb} the volume as there is none: volume=${id}`);
+  return new VolumeError("not-found", `Cannot ${verb} the volume because there is none: volume=${id}`);
 }
 
 /**

@@ -44,7 +44,7 @@ export class MisplacedVolumes {
     if (router === undefined) return;
     throw new VolumeError(
       "precondition",
-      `Cannot ${verb} the volume as another router of --config has it: volume=${id} on=${router}; names, addresses, or which ` +
+      `Cannot ${verb} the volume because another router of --config has it: volume=${id} on=${router}; names, addresses, or which ` +
         "router is the default one, were exchanged in that file: put them back",
     );
   }

@@ -68,7 +68,7 @@ export class DeviceMapper implements DeviceMaps {
     if (parsed !== undefined) return parsed;
     throw new VolumeError(
       "unavailable",
-      `Cannot read the map as its table is none of this driver's: map=${name} table=${table.stdout.trim()}`,
+      `Cannot read the map because its table is none of this driver's: map=${name} table=${table.stdout.trim()}`,
     );
   }
 
@@ -156,7 +156,7 @@ export class DeviceMapper implements DeviceMaps {
     if (there?.uuid === uuid) return;
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the map as it is not the volume's: map=${name} expected uuid=${uuid} ` +
+      `Cannot use the map because it is not the volume's: map=${name} expected uuid=${uuid} ` +
         `found ${there?.uuid ?? "no map"}`,
     );
   }
@@ -169,7 +169,7 @@ export class DeviceMapper implements DeviceMaps {
     await this.#done(["clear"], map, [], "reload the map", context);
     throw new VolumeError(
       "unavailable",
-      `Cannot reload the map as it has grown meanwhile: map=${name} size=${there.sizeBytes} wanted=${sizeBytes}`,
+      `Cannot reload the map because it has grown meanwhile: map=${name} size=${there.sizeBytes} wanted=${sizeBytes}`,
     );
   }
 
@@ -188,7 +188,7 @@ export class DeviceMapper implements DeviceMaps {
     if (isRight) return map!;
     throw new VolumeError(
       "unavailable",
-      `Cannot use the map as it is not as it was made: map=${identity.name} wanted=${
+      `Cannot use the map because it is not as it was made: map=${identity.name} wanted=${
         formatTable(sizeBytes, deviceNumber)
       } found=${stdout.trim()} ` +
         `below=${map!.below.join()} suspended=${map!.suspended}`,

@@ -78,7 +78,7 @@ Deno.test("obstacle() says so where there is no dmsetup, and says nothing where 
   const { maps, processes } = fake();
   const { script } = processes;
   processes.script = () => {
-    throw new VolumeError("precondition", "Cannot run dmsetup as it is not installed");
+    throw new VolumeError("precondition", "Cannot run dmsetup because it is not installed");
   };
   assert.match(await maps.obstacle(call()) ?? "", /not installed/);
   processes.script = script;

@@ -122,7 +122,7 @@ export class SystemBlockDevices implements BlockDevices {
     await release();
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the device as another one lies at its path: device=${device.path} ` +
+      `Cannot use the device because another one lies at its path: device=${device.path} ` +
         `expected number=${device.deviceNumber} found number=${held.deviceNumber}`,
     );
   }

@@ -22,7 +22,7 @@ function endOffsets(device: ProvenDevice): readonly bigint[] {
   if (tail < 0n) {
     throw new VolumeError(
       "precondition",
-      `Cannot judge the device as it is smaller than its ends: device=${device.path} size=${device.sizeBytes}`,
+      `Cannot judge the device because it is smaller than its ends: device=${device.path} size=${device.sizeBytes}`,
     );
   }
   return [...new Set([0n, tail])];

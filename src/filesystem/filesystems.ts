@@ -98,14 +98,18 @@ export class SystemFilesystems implements Filesystems {
     if (result.code === 8 && / is (?:in use|mounted)\.$/m.test(result.stdout + result.stderr)) {
       throw new VolumeError(
         "in-use",
-        `Cannot check the file system as its device is in use: device=${device.path}: ${complaint(result)}`,
+        `Cannot check the file system because its device is in use: device=${device.path}: ${
+          complaint(result)
+        }`,
       );
     }
     // 4: errors were left. Without it the check did not come to its end (in use, killed, no superblock, …), which may pass.
     const needsRepair = (result.code & 4) !== 0;
     throw new VolumeError(
       needsRepair ? "precondition" : "unavailable",
-      `Cannot use the file system as ${needsRepair ? "it needs repair by hand" : "its check did not end"}: ` +
+      `Cannot use the file system because ${
+        needsRepair ? "it needs repair by hand" : "its check did not end"
+      }: ` +
         `device=${device.path}: ${complaint(result)}; ${needsRepair ? "" : "if it stays so, "}` +
         repairAdvice,
     );
@@ -132,7 +136,7 @@ export class SystemFilesystems implements Filesystems {
     const denied = /Permission denied to resize/.test(result.stderr);
     throw new VolumeError(
       denied ? "precondition" : "unavailable",
-      `Cannot grow the file system${denied ? " as this process lacks CAP_SYS_RESOURCE" : ""}: ` +
+      `Cannot grow the file system${denied ? " because this process lacks CAP_SYS_RESOURCE" : ""}: ` +
         `device=${device.path}: ${complaint(result)}`,
     );
   }

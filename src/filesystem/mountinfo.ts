@@ -18,7 +18,10 @@ function parseLine(line: string): MountEntry {
   const [mountId, parentId, deviceNumber, root, mountPoint, mountOptions] = fields;
   const [filesystem, source, superOptions] = fields.slice(separator + 1);
   if (separator < 0 || superOptions === undefined || !/^[0-9]+:[0-9]+$/.test(deviceNumber!)) {
-    throw new VolumeError("unavailable", `Cannot read the mount table as a line has another form: ${line}`);
+    throw new VolumeError(
+      "unavailable",
+      `Cannot read the mount table because a line has another form: ${line}`,
+    );
   }
   return {
     mountId: Number(mountId),
@@ -56,5 +59,8 @@ export function readMountTable(files: KernelFiles): readonly MountEntry[] {
     if (text !== undefined && text === last) return parseMountinfo(text);
     last = text;
   }
-  throw new VolumeError("unavailable", "Cannot read the mount table as it does not stand still: try again");
+  throw new VolumeError(
+    "unavailable",
+    "Cannot read the mount table because it does not stand still: try again",
+  );
 }

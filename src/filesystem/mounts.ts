@@ -159,7 +159,7 @@ export class SystemMounts implements Mounts {
     await this.#unmountTo(target, keep, context);
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the mount as it shows something else than asked for: target=${target} ${wanted}; found ` +
+      `Cannot use the mount because it shows something else than asked for: target=${target} ${wanted}; found ` +
         `device=${found?.deviceNumber} type=${found?.filesystem} options=${found?.mountOptions.join(",")}`,
     );
   }
@@ -178,7 +178,7 @@ export class SystemMounts implements Mounts {
         const busy = /busy/.test(result.stderr);
         throw new VolumeError(
           busy ? "in-use" : "unavailable",
-          `Cannot unmount ${target}${busy ? " as it is in use" : ""}: ${complaint(result)}`,
+          `Cannot unmount ${target}${busy ? " because it is in use" : ""}: ${complaint(result)}`,
         );
       }
       count = left;

@@ -27,7 +27,7 @@ export async function lockFolder(
       file.close();
       throw new VolumeError(
         "precondition",
-        `Cannot use the folder as another process has it: path=${folder} waited-ms=${timeoutMs}; ` +
+        `Cannot use the folder because another process has it: path=${folder} waited-ms=${timeoutMs}; ` +
           "no two nodes share one, and an earlier process has to end first",
       );
     }

@@ -153,7 +153,7 @@ export class Libc implements KernelFiles {
   ): Promise<readonly Uint8Array[]> {
     const turn = await this.#begin(this.#reading, maxReading, path, signal);
     if (turn === undefined) {
-      throw unreadable(path, signal.aborted ? tooLate : "as an earlier read of it hangs");
+      throw unreadable(path, signal.aborted ? tooLate : "because an earlier read of it hangs");
     }
     // Who gives up leaves the memory, the descriptor and the turn to the thread that still reads.
     const reading = this.#openAndRead(path, parts, signal).finally(() => this.#ended(this.#reading, turn));
@@ -169,7 +169,7 @@ export class Libc implements KernelFiles {
     const isFlushed = flushing && await unlessAborted(flushing, signal);
     if (isFlushed !== undefined) return isFlushed;
     const why = signal.aborted ? "it takes too long, or the call is over" : "an earlier flush of it hangs";
-    throw new VolumeError("unavailable", `Cannot flush the device as ${why}: device=${path}`);
+    throw new VolumeError("unavailable", `Cannot flush the device because ${why}: device=${path}`);
   }
 
   /** In one turn: a close of the device that hangs says nothing about what is still to be written. */
@@ -189,7 +189,7 @@ export class Libc implements KernelFiles {
     signal: AbortSignal,
   ): Promise<readonly Uint8Array[]> {
     const descriptor = await this.#openDevice(path, O_DIRECT[Deno.build.arch], signal);
-    if (descriptor === undefined) throw unreadable(path, "as it does not open");
+    if (descriptor === undefined) throw unreadable(path, "because it does not open");
     try {
       const all: Uint8Array[] = [];
       for (const part of parts) {
@@ -205,13 +205,13 @@ export class Libc implements KernelFiles {
   async #readPart(path: string, descriptor: number, { offset, length }: DevicePart): Promise<Uint8Array> {
     const pointer = new BigUint64Array(1);
     if (this.#c.posix_memalign(new Uint8Array(pointer.buffer), directAlignment, BigInt(length)) !== 0) {
-      throw unreadable(path, `as there is no memory: wanted=${length}`);
+      throw unreadable(path, `because there is no memory: wanted=${length}`);
     }
     const memory = pointer[0]!;
     try {
       const count = Number(await this.#c.preadWaiting(descriptor, memory, BigInt(length), offset));
       // Why is lost with the thread.
-      if (count < 0) throw unreadable(path, "as a read fails, and the node's kernel log says why", offset);
+      if (count < 0) throw unreadable(path, "because a read fails: see the node's kernel log", offset);
       if (count < length) throw unreadable(path, `whole: bytes=${count} wanted=${length}`, offset);
       const bytes = new Uint8Array(length);
       this.#c.copyOut(bytes, memory, BigInt(length));
@@ -303,7 +303,7 @@ export class Libc implements KernelFiles {
       total += length;
       if (total < attributeBytes && path.startsWith("/sys/")) return chunks[0]!;
     }
-    throw new VolumeError("unavailable", `Cannot read ${path} as it is too long: most=${maxFileBytes}`);
+    throw new VolumeError("unavailable", `Cannot read ${path} because it is too long: most=${maxFileBytes}`);
   }
 
   #readFolder(descriptor: number, path: string): readonly string[] | undefined {
@@ -353,7 +353,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-const tooLate = "as it takes too long, or the call is over";
+const tooLate = "because it takes too long, or the call is over";
 
 function unreadable(path: string, why: string, offset?: bigint): VolumeError {
   const where = offset === undefined ? "" : ` offset=${offset}`;

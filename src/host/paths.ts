@@ -163,7 +163,7 @@ async function removeEmptyFolder(path: string): Promise<void> {
   const info = await orUndefined(Deno.lstat(path));
   if (info === undefined) return;
   if (!info.isDirectory) {
-    throw new VolumeError("precondition", `Cannot remove ${path} as it is not a folder`);
+    throw new VolumeError("precondition", `Cannot remove ${path} because it is not a folder`);
   }
   await refusing(path, "it is not an empty folder", Deno.remove(path));
 }
@@ -172,7 +172,7 @@ async function removeEmptyFile(path: string): Promise<void> {
   const info = await orUndefined(Deno.lstat(path));
   if (info === undefined) return;
   if (!info.isFile || info.size !== 0) {
-    throw new VolumeError("precondition", `Cannot remove ${path} as it is not an empty file`);
+    throw new VolumeError("precondition", `Cannot remove ${path} because it is not an empty file`);
   }
   await Deno.remove(path);
 }
@@ -182,7 +182,7 @@ async function removeFile(path: string): Promise<void> {
   for (const one of [temporaryOf(path), path]) {
     const info = await orUndefined(Deno.lstat(one));
     if (info === undefined) continue;
-    if (!info.isFile) throw new VolumeError("precondition", `Cannot remove ${one} as it is not a file`);
+    if (!info.isFile) throw new VolumeError("precondition", `Cannot remove ${one} because it is not a file`);
     await Deno.remove(one);
     await syncFolder(dirname(one));
   }
@@ -260,6 +260,6 @@ async function refusing<T>(path: string, why: string, attempt: Promise<T>): Prom
     return await attempt;
   } catch (error) {
     if (error instanceof Deno.errors.NotCapable) throw error;
-    throw new VolumeError("precondition", `Cannot remove ${path} as ${why}`, { cause: error });
+    throw new VolumeError("precondition", `Cannot remove ${path} because ${why}`, { cause: error });
   }
 }

@@ -73,7 +73,7 @@ export class LibcSysfsWriter implements SysfsWriter {
 
 function assertListed(path: string, list: readonly RegExp[]): void {
   if (list.some((form) => form.test(path))) return;
-  throw new VolumeError("internal", `Cannot write ${path} as it is not on the list`);
+  throw new VolumeError("internal", `Cannot write ${path} because it is not on the list`);
 }
 
 function writeOnce(
@@ -82,9 +82,9 @@ function writeOnce(
   bytes: Uint8Array<ArrayBuffer>,
 ): void {
   const descriptor = libc.open(new TextEncoder().encode(path + "\0"), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) throw new VolumeError("unavailable", `Cannot write ${path} as it does not open`);
+  if (descriptor < 0) throw new VolumeError("unavailable", `Cannot write ${path} because it does not open`);
   const written = libc.write(descriptor, bytes, BigInt(bytes.length));
   libc.close(descriptor);
   if (Number(written) === bytes.length) return;
-  throw new VolumeError("unavailable", `Cannot write ${path} as the kernel does not take the value`);
+  throw new VolumeError("unavailable", `Cannot write ${path} because the kernel does not take the value`);
 }

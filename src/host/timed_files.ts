@@ -66,7 +66,9 @@ export class TimedFiles {
     try {
       await this.#threads.acquire(call, this.#clock);
     } catch (cause) {
-      throw new VolumeError("unavailable", `Cannot use ${path} as too many file operations hang`, { cause });
+      throw new VolumeError("unavailable", `Cannot use ${path} because too many file operations hang`, {
+        cause,
+      });
     }
   }
 }

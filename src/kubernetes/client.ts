@@ -100,7 +100,7 @@ export class KubernetesClient implements KubernetesApi {
     } catch (error) {
       const cause = signal.aborted ? signal.reason : error;
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new ApiError(0, `Cannot reach the API server as ${reason}: ${call.method} ${call.path}`, {
+      throw new ApiError(0, `Cannot reach the API server because ${reason}: ${call.method} ${call.path}`, {
         cause,
       });
     } finally {

@@ -166,7 +166,9 @@ export class KubernetesClusterView implements ClusterView {
       signal.throwIfAborted();
       if (VolumeError.is(cause)) throw cause;
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new VolumeError("unavailable", `Cannot ask the cluster what it uses as ${reason}`, { cause });
+      throw new VolumeError("unavailable", `Cannot ask the cluster what it uses because ${reason}`, {
+        cause,
+      });
     }
   }
 }
@@ -193,7 +195,7 @@ async function assertAttachRequired({ api, driverName }: Source, signal: AbortSi
   if (driver.spec?.attachRequired !== false) return;
   throw new VolumeError(
     "precondition",
-    `Cannot tell who has a volume as the CSIDriver object says attachRequired: false: csidriver=${driverName}; no ` +
+    `Cannot tell who has a volume because the CSIDriver object says attachRequired: false: csidriver=${driverName}; no ` +
       "VolumeAttachment is made then: end the pods that use volumes, and put this driver's object in its place",
   );
 }

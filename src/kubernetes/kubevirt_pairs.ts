@@ -32,7 +32,7 @@ export function kubevirtPairs(api: KubernetesApi, volumes: PersistentVolumes): M
         const reason = error instanceof Error ? error.message : String(error);
         throw new VolumeError(
           "unavailable",
-          `Cannot tell whether two nodes may share the volume as the cluster does not say who uses it: ` +
+          `Cannot tell whether two nodes may share the volume because the cluster does not say who uses it: ` +
             `volume=${volumeId}: ${reason} (--migration-pairs kubevirt)`,
           { cause: error },
         );

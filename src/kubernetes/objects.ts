@@ -277,7 +277,7 @@ async function listOnce<T, K>(
     if (!page.kind?.endsWith("List")) {
       throw new ApiError(
         0,
-        `Cannot read the API server's answer as it is no list: GET ${path} kind=${page.kind}`,
+        `Cannot read the API server's answer because it is no list: GET ${path} kind=${page.kind}`,
       );
     }
     for (const item of page.items ?? []) {

@@ -76,7 +76,7 @@ export class LoopConnector implements Connector {
   async rescan(nqn: string, context: CallContext): Promise<void> {
     const attachment = await this.#attachment(nqn);
     if (attachment === undefined) {
-      throw new VolumeError("unavailable", `Cannot rescan as it is not connected: nqn=${nqn}`);
+      throw new VolumeError("unavailable", `Cannot rescan because it is not connected: nqn=${nqn}`);
     }
     const result = await this.#run(
       "losetup",
@@ -127,7 +127,10 @@ export class LoopConnector implements Connector {
     assertFileName(nqn);
     const backing = await this.#options.paths.realPath(`${this.#options.backingPath}/exports/${nqn}`);
     if (backing !== undefined) return backing;
-    throw new VolumeError("unavailable", `Cannot connect as the target refuses: no such export: nqn=${nqn}`);
+    throw new VolumeError(
+      "unavailable",
+      `Cannot connect because the target refuses: no such export: nqn=${nqn}`,
+    );
   }
 
   #statePath(nqn: string): string {
@@ -176,7 +179,10 @@ export class LoopConnector implements Connector {
       if (!/busy/i.test(result.stderr)) throw failed("attach", attachment, result);
       await clock.sleep(retryMs * (attempt + 1), context.signal);
     }
-    throw new VolumeError("unavailable", `Cannot attach as every loop device was taken at once: nqn=${nqn}`);
+    throw new VolumeError(
+      "unavailable",
+      `Cannot attach because every loop device was taken at once: nqn=${nqn}`,
+    );
   }
 
   async #freeDevice(context: CallContext): Promise<string> {
@@ -203,7 +209,7 @@ export class LoopConnector implements Connector {
       if (clock.monotonicMs() >= untilMs) {
         throw new VolumeError(
           "in-use",
-          `Cannot detach ${device} as somebody has it open or mounted: nqn=${nqn}`,
+          `Cannot detach ${device} because somebody has it open or mounted: nqn=${nqn}`,
         );
       }
       await clock.sleep(retryMs, context.signal);
@@ -235,7 +241,7 @@ function assertFileName(nqn: string): void {
   if (/^nqn\.[^/\0]{1,219}$/.test(nqn)) return;
   throw new VolumeError(
     "invalid",
-    `Cannot use the NQN as it has another form: nqn=${JSON.stringify(nqn.slice(0, 64))}`,
+    `Cannot use the NQN because it has another form: nqn=${JSON.stringify(nqn.slice(0, 64))}`,
   );
 }
 
@@ -265,7 +271,7 @@ export function parseAttachment(text: string, path: string): Attachment {
     typeof device === "string" && /^loop[0-9]+$/.test(device) &&
     (diskSequence === undefined || (typeof diskSequence === "string" && /^[0-9]+$/.test(diskSequence)));
   if (!sound) {
-    throw new VolumeError("precondition", `Cannot use the state file as it is damaged: file=${path}`);
+    throw new VolumeError("precondition", `Cannot use the state file because it is damaged: file=${path}`);
   }
   return { backing, device, diskSequence };
 }

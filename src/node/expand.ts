@@ -43,7 +43,7 @@ export async function expandVolume(
   if (limitBytes > 0n && device.sizeBytes > limitBytes) {
     throw new VolumeError(
       "out-of-range",
-      `Cannot expand the volume as it is larger than the limit: volume=${stagingState.volumeId} ` +
+      `Cannot expand the volume because it is larger than the limit: volume=${stagingState.volumeId} ` +
         `size=${device.sizeBytes} limit=${limitBytes}`,
     );
   }
@@ -68,7 +68,7 @@ async function awaitGrown(
   if (device.deviceNumber === stagingState.device?.deviceNumber) return device;
   throw new VolumeError(
     "identity-mismatch",
-    `Cannot expand the volume as its device became another one: volume=${stagingState.volumeId} ` +
+    `Cannot expand the volume because its device became another one: volume=${stagingState.volumeId} ` +
       `was=${stagingState.device?.deviceNumber} is=${device.deviceNumber}`,
   );
 }
@@ -89,7 +89,7 @@ async function findGrown(
   if (grown !== undefined) return grown;
   throw new VolumeError(
     "precondition",
-    `Cannot expand the volume as its device keeps its size: volume=${volumeId} size=${found.sizeBytes} ` +
+    `Cannot expand the volume because its device keeps its size: volume=${volumeId} size=${found.sizeBytes} ` +
       `wanted=${requiredBytes}; it grows when the router exports it anew: end the pods that use it, and start them again`,
   );
 }
@@ -101,7 +101,7 @@ async function writableStaging(deps: NodeDeps, stagingState: StagingState): Prom
   if (!stagingState.readOnly && top?.deviceNumber === stagingState.device?.deviceNumber) return mountPoint;
   throw new VolumeError(
     "precondition",
-    `Cannot grow the file system as it is ${
+    `Cannot grow the file system because it is ${
       stagingState.readOnly ? "staged read-only" : "not mounted at its staging path"
     }: ` +
       `volume=${stagingState.volumeId}`,

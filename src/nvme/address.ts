@@ -46,5 +46,5 @@ export function describeAddress({ address, port, nqn }: SubsystemAddress): strin
 }
 
 function invalid(reason: string, facts: string): VolumeError {
-  return new VolumeError("invalid", `Cannot connect to the NVMe subsystem as ${reason}: ${facts}`);
+  return new VolumeError("invalid", `Cannot connect to the NVMe subsystem because ${reason}: ${facts}`);
 }

@@ -106,7 +106,7 @@ export async function connectQueue(
   }
   throw new VolumeError(
     "unavailable",
-    `Cannot connect to the NVMe subsystem as the target wants a password, and this host has none: nqn=${nqn}`,
+    `Cannot connect to the NVMe subsystem because the target wants a password, and this host has none: nqn=${nqn}`,
   );
 }
 
@@ -119,7 +119,7 @@ async function enable(admin: Queue, subject: string, context: CallContext, clock
   for (;;) {
     const { result: status } = await admin.run(getProperty(properties.status, 4), context);
     if ((status & fatalBit) !== 0n) {
-      throw new VolumeError("unavailable", `Cannot use the NVMe controller as it failed: ${subject}`);
+      throw new VolumeError("unavailable", `Cannot use the NVMe controller because it failed: ${subject}`);
     }
     if ((status & readyBit) !== 0n) return;
     await duringCall(clock.sleep(pollMs), context, clock);
@@ -145,7 +145,7 @@ export async function withinLimit<T>(
     if (!VolumeError.is(error, "deadline") || context.signal.aborted) throw error;
     throw new VolumeError(
       "unavailable",
-      `Cannot connect to the NVMe target as it did not answer in time: ms=${connectLimitMs} ${
+      `Cannot connect to the NVMe target because it did not answer in time: ms=${connectLimitMs} ${
         describeAddress(where)
       }`,
     );

@@ -111,7 +111,7 @@ function assertRange(lba: bigint, blocks: number, most: number): void {
   if (countable && lba >= 0n && lba + BigInt(blocks) <= 1n << 64n) return;
   throw new VolumeError(
     "invalid",
-    `Cannot read NVMe blocks as there are none like these: lba=${lba} blocks=${blocks} most=${most}`,
+    `Cannot read NVMe blocks because there are none like these: lba=${lba} blocks=${blocks} most=${most}`,
   );
 }
 
@@ -193,7 +193,7 @@ class TcpHostConnection implements HostConnection {
     if (namespace !== undefined) return namespace;
     throw new VolumeError(
       "unavailable",
-      `Cannot find namespace ${namespaceId} as the subsystem has none: ${describeAddress(this.#where)}`,
+      `Cannot find namespace ${namespaceId} because the subsystem has none: ${describeAddress(this.#where)}`,
     );
   }
 

@@ -115,7 +115,7 @@ const unable: readonly (readonly [name: string, say: Parameters<typeof controlle
   ["wants a password", (_opcode, count) => count === 2 ? { result: 0x2_0001n } : {}, /wants a password/],
   ["refuses", (_opcode, count) => count === 2 ? { type: 1, code: 0x81 } : {}, /no controller to spare/],
   ["has queues that are too short", (_opcode, count) => count === 3 ? { result: 3n } : {}, /mqes=3/],
-  ["fails", (_opcode, count) => count === 5 ? { result: 2n } : {}, /as it failed/],
+  ["fails", (_opcode, count) => count === 5 ? { result: 2n } : {}, /because it failed/],
   ["does not say who it is", (opcode) => opcode === 0x06 ? { code: 0x06 } : {}, /identify .*internal error/],
   [
     "gives no queues",
@@ -156,7 +156,7 @@ Deno.test("connectSubsystem() waits until the controller is ready", async () => 
   assert.equal(streams.length, 2);
   await assert.rejects(
     connection.namespaceBytes(fakeCall(clock)),
-    isUnavailable(/namespace 1 as the subsystem has none/),
+    isUnavailable(/namespace 1 because the subsystem has none/),
   );
   await connection[Symbol.asyncDispose]();
   assert.deepEqual([streams.map(({ closed }) => closed), clock.waiting], [[true, true], 0]);

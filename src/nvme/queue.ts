@@ -107,7 +107,7 @@ export class Queue implements AsyncDisposable {
     this.#endReason = reason;
     this.#stream.close();
     this.#initialised.reject(
-      new VolumeError("unavailable", `Cannot speak NVMe/TCP as ${reason}: ${this.#subject}`),
+      new VolumeError("unavailable", `Cannot speak NVMe/TCP because ${reason}: ${this.#subject}`),
     );
     for (const { command, reject } of this.#waiting.values()) reject(this.#gone(command, reason));
     this.#waiting.clear();
@@ -175,7 +175,7 @@ export class Queue implements AsyncDisposable {
     waiting.reject(
       new VolumeError(
         "unavailable",
-        `Cannot ${purpose} as the target refused: status="${cause.message}" ${this.#subject}`,
+        `Cannot ${purpose} because the target refused: status="${cause.message}" ${this.#subject}`,
         { cause },
       ),
     );
@@ -212,7 +212,7 @@ export class Queue implements AsyncDisposable {
   }
 
   #gone(command: Command, reason: string): VolumeError {
-    return new VolumeError("unavailable", `Cannot ${command.purpose} as ${reason}: ${this.#subject}`);
+    return new VolumeError("unavailable", `Cannot ${command.purpose} because ${reason}: ${this.#subject}`);
   }
 }
 

@@ -74,7 +74,7 @@ Deno.test("a refusal is told with the target's status, and the queue goes on", a
       refused,
       (error) =>
         VolumeError.is(error, "unavailable") && error.cause instanceof StatusError &&
-        /Cannot identify the NVMe namespace as .*status="invalid namespace or format \(0\/0x0b\)" port=1/
+        /Cannot identify the NVMe namespace because .*status="invalid namespace or format \(0\/0x0b\)" port=1/
           .test(error.message),
     );
     const next = queue.run(keepAlive(), fakeCall(clock));
@@ -157,7 +157,7 @@ Deno.test("ending it here fails what waits, and sends nothing any more", async (
   await withQueue(async (queue, stream, clock) => {
     const waiting = queue.run(keepAlive(), fakeCall(clock));
     queue.end("the other queue has ended");
-    await assert.rejects(waiting, /as the other queue has ended/);
+    await assert.rejects(waiting, /because the other queue has ended/);
     assert.equal(await queue.ended, "the other queue has ended");
     assert.equal(stream.written.length, 1);
   });

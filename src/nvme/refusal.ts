@@ -33,7 +33,7 @@ export function explainRefusal(error: unknown, nqn: string, hostNqn: string): un
   const facts = `status="${cause.message}" nqn=${nqn} hostnqn=${hostNqn}`;
   return new VolumeError(
     "unavailable",
-    `Cannot connect to the NVMe subsystem as ${text[cause.refusal](facts)}`,
+    `Cannot connect to the NVMe subsystem because ${text[cause.refusal](facts)}`,
     {
       cause,
     },

@@ -25,14 +25,14 @@ export function connectFailure(error: unknown, address: string, port: number): V
   if (error instanceof Deno.errors.NotCapable) {
     return new VolumeError(
       "unavailable",
-      `Cannot reach the NVMe target as this process may not: ${where}; start it with --allow-net for it`,
+      `Cannot reach the NVMe target because this process may not: ${where}; start it with --allow-net for it`,
       { cause: error },
     );
   }
   const reason = error instanceof Deno.errors.ConnectionRefused
     ? "nothing listens there"
     : `the connection failed (${error instanceof Error ? error.message : error})`;
-  return new VolumeError("unavailable", `Cannot reach the NVMe target as ${reason}: ${where}`, {
+  return new VolumeError("unavailable", `Cannot reach the NVMe target because ${reason}: ${where}`, {
     cause: error,
   });
 }

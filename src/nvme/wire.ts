@@ -6,7 +6,7 @@ import { VolumeError } from "../volume/errors.ts";
  * @param found what was found, as `key=value`
  */
 export function wireError(reason: string, found: string): VolumeError {
-  return new VolumeError("unavailable", `Cannot understand the NVMe target as ${reason}: ${found}`);
+  return new VolumeError("unavailable", `Cannot understand the NVMe target because ${reason}: ${found}`);
 }
 
 /** A view of the same bytes that reads and writes numbers; NVMe's are little-endian. */

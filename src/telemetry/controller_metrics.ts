@@ -7,56 +7,55 @@ import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 export const controllerMetrics = {
   rds_csi_unfenced_detaches_total: {
     type: "counter",
-    help:
-      "Nodes that left a volume which others go on using, and that the router could not be told to shut out.",
+    help: "Nodes that left a volume which other nodes still use, and that the router could not shut out.",
     labels: ["backend"],
   },
   rds_csi_fenced_nodes_total: {
     type: "counter",
-    help: "Nodes that were cut off from a volume without being asked.",
+    help: "Nodes that the driver cut off from a volume without a request.",
     labels: ["backend"],
   },
   rds_csi_attach_refusals_total: {
     type: "counter",
-    help: "Attachments refused for a reason that stays until somebody does something.",
+    help: "Attachments refused for a reason that stays until a person acts.",
     labels: ["backend"],
   },
   rds_csi_overdue_migrations_total: {
     type: "counter",
-    help: "Looks that found a volume shared by two nodes for longer than a migration may take.",
+    help: "Checks that found two nodes sharing a volume for longer than a migration may take.",
     labels: ["backend"],
   },
   rds_csi_exports_restored_total: {
     type: "counter",
     help:
-      "Exports of volumes in use that were off, or other than their nodes knew them, and are right again.",
+      "Exports of volumes in use that were off, or under another name than their nodes know, and were restored.",
     labels: ["backend"],
   },
   rds_csi_unwanted_exports_total: {
     type: "counter",
-    help: "Looks that found a volume exported which the cluster wants nowhere, by whether it was withdrawn.",
+    help: "Checks that found an export which no VolumeAttachment wants, by whether it was withdrawn.",
     labels: ["backend", "withdrawn"],
   },
   rds_csi_orphans: {
     type: "gauge",
-    help: "What the last audit found without an owner, or without itself, by kind: see `rds-csi audit`.",
+    help:
+      "Findings of the last audit without an owner, or with a part missing, by kind: see `rds-csi audit`.",
     labels: ["backend", "kind"],
   },
   rds_csi_last_audit_timestamp_seconds: {
     type: "gauge",
-    help: "When the last audit was made; 0 while there was none, and where another controller leads.",
+    help: "Time of the last audit; 0 before the first one, and where another controller leads.",
     labels: ["backend"],
   },
   rds_csi_inventory_timestamp_seconds: {
     type: "gauge",
-    help:
-      "When the look was made that the figures of pools and volumes are of, by what was looked at: disks or " +
-      "snapshots; 0 while there was none. Only calls and rounds look.",
+    help: "Time of the reading that the totals of pools and volumes come from, by what was read: disks or " +
+      "snapshots; 0 before the first one. Only calls and the reconcile loop read them.",
     labels: ["backend", "of"],
   },
   rds_csi_pool_mounted: {
     type: "gauge",
-    help: "Whether the pool of a base path is mounted; while it is not, nothing else is told of it.",
+    help: "Whether the pool of a base path is mounted; while it is not, its other metrics are absent.",
     labels: ["backend", "base_path", "pool"],
   },
   rds_csi_pool_size_bytes: {
@@ -66,24 +65,24 @@ export const controllerMetrics = {
   },
   rds_csi_pool_free_bytes: {
     type: "gauge",
-    help: "What is free on the pool of a base path.",
+    help: "Free space on the pool of a base path.",
     labels: ["backend", "base_path", "pool"],
   },
   rds_csi_pool_promised_bytes: {
     type: "gauge",
-    help:
-      "What was promised on the pool of a base path to disks, whoever owns them, and to snapshots: new volumes " +
+    help: "Space promised on the pool of a base path to disks of any owner and to snapshots: new volumes " +
       "are made only while both together stay within its size times --overcommit.",
     labels: ["backend", "base_path", "pool", "to"],
   },
   rds_csi_volumes: {
     type: "gauge",
-    help: "This cluster's volumes by base path; elsewhere for those in a folder that no --base-path names.",
+    help:
+      "This cluster's volumes by base path; `elsewhere` counts those in a folder that no --base-path names.",
     labels: ["backend", "base_path"],
   },
   rds_csi_attachments: {
     type: "gauge",
-    help: "Nodes that hold this cluster's volumes, each as often as it holds one, by base path.",
+    help: "Pairs of a node and a volume of this cluster that it holds, by base path.",
     labels: ["backend", "base_path"],
   },
   rds_csi_migrations: {

@@ -5,7 +5,7 @@ import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 export const processMetrics = {
   rds_csi_build_info: {
     type: "gauge",
-    help: "Always 1; the labels tell what runs.",
+    help: "Always 1; the labels name what runs.",
     labels: ["version", "deno_version"],
   },
   process_start_time_seconds: {

@@ -68,7 +68,7 @@ async function answer(request: Request, pages: TelemetryPages, showsStatus: bool
   const { pathname, searchParams } = new URL(request.url);
   if (!showsStatus && (pathname === "/" || pathname === "/status.json")) {
     return plain(
-      "the status page is shown to this machine only, unless --status-address says where else",
+      "the status page is served to this machine only; set --status-address to serve it elsewhere",
       403,
     );
   }
@@ -84,7 +84,7 @@ async function answer(request: Request, pages: TelemetryPages, showsStatus: bool
     case "/readyz":
       return result(await pages.unreadiness());
     default:
-      return plain("there are /, /status.json, /metrics, /healthz and /readyz", 404);
+      return plain("not found: use /, /status.json, /metrics, /healthz or /readyz", 404);
   }
 }
 

@@ -12,12 +12,12 @@ import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 export const nodeMetrics = {
   rds_csi_identity_mismatches_total: {
     type: "counter",
-    help: "Actions refused because what is there is not provably the volume.",
+    help: "Actions refused because the device is not proven to be the volume.",
     labels: [],
   },
   rds_csi_format_refusals_total: {
     type: "counter",
-    help: "Devices that were not formatted though they hold no file system that could be mounted, by reason.",
+    help: "Devices without a mountable file system that the driver refused to format, by reason.",
     labels: ["reason"],
   },
   rds_csi_connects_total: {
@@ -28,23 +28,23 @@ export const nodeMetrics = {
   rds_csi_connection_losses_total: {
     type: "counter",
     help:
-      "Paths that were live when a volume was looked at and not at the next look; every --fence-interval is one.",
+      "Paths that were live at one check of a volume and not at the next; a check runs every --fence-interval.",
     labels: [],
   },
   rds_csi_reconnects_total: {
     type: "counter",
-    help: "Paths that were not live when a volume was looked at and were at the next look.",
+    help: "Paths that were not live at one check of a volume and were live at the next.",
     labels: [],
   },
   rds_csi_stale_mounts_total: {
     type: "counter",
-    help: "Mounts met whose device is gone or another one, or which do not answer, by what met them.",
+    help: "Mounts whose device is gone or has changed, or which do not answer, by what found them.",
     labels: ["finder"],
   },
   rds_csi_hung_operations_total: {
     type: "counter",
     help:
-      "What the kernel did not let go of when its time was over, by tool; file for the driver's own files.",
+      "Operations that still hung in the kernel after their timeout, by tool; `file` for the driver's own files.",
     labels: ["operation"],
   },
   rds_csi_fenced_volumes_torn_down_total: {
@@ -57,18 +57,18 @@ export const nodeMetrics = {
   rds_csi_waits_given_up_total: {
     type: "counter",
     help:
-      "Volumes with a device layer whose writes were made to fail, as their device was away for longer than ctrlLossTmo.",
+      "Volumes with a device layer whose writes were failed because their device was away for longer than ctrlLossTmo.",
     labels: [],
   },
   rds_csi_tool_seconds: {
     type: "histogram",
-    help: "How long the tools ran that the driver does its work with, as mkfs.ext4 and mount.",
+    help: "Run time of the tools that the driver runs, such as mkfs.ext4 and mount.",
     labels: ["tool"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   },
   rds_csi_tools_busy_seconds_total: {
     type: "counter",
-    help: "Time in which at least one tool ran: what a call takes beyond that is the driver's own.",
+    help: "Time in which at least one tool ran: the rest of a call's time is the driver's own.",
     labels: [],
   },
   rds_csi_waiting_volumes: {
@@ -160,12 +160,12 @@ export class NodeMetrics implements NodeEvents {
 export const registrationMetrics = {
   rds_csi_kubelet_registered: {
     type: "gauge",
-    help: "Whether the kubelet has registered the driver, by what it said last.",
+    help: "Whether the kubelet has registered the driver, by its last answer.",
     labels: [],
   },
   rds_csi_kubelet_registrations_total: {
     type: "counter",
-    help: "What the kubelet said of the driver's registration, by outcome: ok or failed.",
+    help: "The kubelet's answers about the driver's registration, by outcome: ok or failed.",
     labels: ["outcome"],
   },
 } as const satisfies MetricTable;

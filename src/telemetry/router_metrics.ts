@@ -4,20 +4,19 @@ import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 export const routerMetrics = {
   rds_csi_router_commands_total: {
     type: "counter",
-    help:
-      "Commands to the router, by what they were for and what became of them: ended in order, torn, timeout, " +
-      "cancelled while it ran, or not-run as the router gave no channel.",
+    help: "Commands to the router, by purpose and by outcome: ended in order, torn, timeout, " +
+      "cancelled while it ran, or not-run because the router gave no channel.",
     labels: ["backend", "kind", "outcome"],
   },
   rds_csi_router_command_seconds: {
     type: "histogram",
-    help: "Time from sending a command to its end, without those that were not run.",
+    help: "Time from sending a command to its end; commands that were not run do not count.",
     labels: ["backend", "kind"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   },
   rds_csi_router_command_wait_seconds: {
     type: "histogram",
-    help: "Time that a command had waited for its turn and for a connection when it was sent.",
+    help: "Time that a command waited for its turn and for a connection before it was sent.",
     labels: ["backend"],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
   },
@@ -43,17 +42,17 @@ export const routerMetrics = {
   },
   rds_csi_router_connection_failures_total: {
     type: "counter",
-    help: "Connections that could not be opened, or ended before they were of any use.",
+    help: "Connections that could not be opened, or ended before the first command.",
     labels: ["backend"],
   },
   rds_csi_router_breaker_open: {
     type: "gauge",
-    help: "Whether calls are refused at once as the router cannot be reached, or answers no command.",
+    help: "Whether calls are refused at once because the router cannot be reached, or answers no command.",
     labels: ["backend"],
   },
   rds_csi_router_breaker_opens_total: {
     type: "counter",
-    help: "How often that began.",
+    help: "How often the driver began to refuse calls at once.",
     labels: ["backend"],
   },
 } as const satisfies MetricTable;

@@ -28,17 +28,17 @@ export const volumeIoMetrics = {
   },
   rds_csi_volume_read_seconds_total: {
     type: "counter",
-    help: "What these reads took together; by their number, what one took.",
+    help: "Total time of these reads; divided by their number, the time of one.",
     labels,
   },
   rds_csi_volume_write_seconds_total: {
     type: "counter",
-    help: "What these writes took together; by their number, what one took.",
+    help: "Total time of these writes; divided by their number, the time of one.",
     labels,
   },
   rds_csi_volume_busy_seconds_total: {
     type: "counter",
-    help: "Time in which a staged volume's device had something to do.",
+    help: "Time in which a staged volume's device was busy.",
     labels,
   },
 } as const satisfies MetricTable;

@@ -326,5 +326,5 @@ Deno.test("two routers of the file that are one machine never promise the same r
   });
   await create(stack, "pvc-1", sized("nas1", 1n));
   await create(stack, "pvc-2", sized("nas2", 80n));
-  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized("nas1", 30n)), /available=/);
+  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized("nas1", 30n)), /left on pool/);
 });

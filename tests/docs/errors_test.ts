@@ -54,16 +54,16 @@ Deno.test("messagesIn() finds messages however they are written, and cuts off th
       [
         '/** Text: "Cannot be found here" */',
         'throw new VolumeError("busy", "Cannot do it");',
-        "throw new VolumeError(`Cannot ${verb} the volume as it is ${a ? `${b}` : c} now: volume=${id}`);",
-        '  `Cannot go on as there is ` +\n    `no way: why=${why}; ` + "try again",',
-        "`Cannot read it as ${reason}: file=${f}`",
+        "throw new VolumeError(`Cannot ${verb} the volume because it is ${a ? `${b}` : c} now: volume=${id}`);",
+        '  `Cannot go on because there is ` +\n    `no way: why=${why}; ` + "try again",',
+        "`Cannot read it because ${reason}: file=${f}`",
       ].join("\n"),
     ),
     [
       "Cannot do it",
-      "Cannot … the volume as it is … now",
-      "Cannot go on as there is no way",
-      "Cannot read it as …",
+      "Cannot … the volume because it is … now",
+      "Cannot go on because there is no way",
+      "Cannot read it because …",
     ],
   );
   assert.equal(messageStart("Cannot use it (for now): a=b"), "Cannot use it");

@@ -18,7 +18,7 @@ export class FakeHostSide implements HostSide {
 
   connect(nqn: string, host: HostName): Promise<HostLink> {
     if (!this.#isServed(nqn) || !this.#lets(nqn, host)) {
-      const error = new VolumeError("unavailable", `Cannot connect as the target refuses: nqn=${nqn}`);
+      const error = new VolumeError("unavailable", `Cannot connect because the target refuses: nqn=${nqn}`);
       this.#refusals.add(error);
       return Promise.reject(error);
     }
@@ -27,7 +27,10 @@ export class FakeHostSide implements HostSide {
     const live = async <Result>(read: () => Result): Promise<any> => {
       await Promise.resolve();
       if (this.#router.exports.generationOf(nqn) === generation && this.#isServed(nqn)) return read();
-      throw new VolumeError("unavailable", `Cannot ask the target as the connection has ended: nqn=${nqn}`);
+      throw new VolumeError(
+        "unavailable",
+        `Cannot ask the target because the connection has ended: nqn=${nqn}`,
+      );
     };
     return Promise.resolve({
       ended: new Promise(() => {}),

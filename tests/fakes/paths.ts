@@ -70,7 +70,7 @@ export class FakePaths implements Paths {
       const node = this.nodes.get(path);
       if (node === undefined) return;
       if (node.kind !== "directory" || this.#children(path).length > 0) {
-        throw new VolumeError("precondition", `Cannot remove ${path} as it is not an empty folder`);
+        throw new VolumeError("precondition", `Cannot remove ${path} because it is not an empty folder`);
       }
       this.nodes.delete(path);
     });
@@ -81,7 +81,7 @@ export class FakePaths implements Paths {
       const node = this.nodes.get(path);
       if (node === undefined) return;
       if (node.kind !== "file" || node.text !== "") {
-        throw new VolumeError("precondition", `Cannot remove ${path} as it is not an empty file`);
+        throw new VolumeError("precondition", `Cannot remove ${path} because it is not an empty file`);
       }
       this.nodes.delete(path);
     });

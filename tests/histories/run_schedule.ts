@@ -318,7 +318,7 @@ class Cluster {
     const keys = call.verb === "snapshot" ? [call.of, call.source!] : [call.of];
     const done = this.#answered(step, call, process, async (context) => {
       const release = deps.locks.tryTake(keys, call.verb);
-      if (release === undefined) throw new VolumeError("busy", "Cannot change it as another call does");
+      if (release === undefined) throw new VolumeError("busy", "Cannot change it because another call does");
       try {
         return await send({ ...deps, store }, context);
       } finally {

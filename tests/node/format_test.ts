@@ -26,7 +26,10 @@ for (const capability of [ext4, xfs]) {
       // Behind the device's back: what it reads from there on fails with EIO.
       const cutBytes = small - 2n * mebibyte;
       beforeProbe(node, () => Deno.truncate(volume.image, Number(cutBytes)));
-      await assert.rejects(node.stage(volume, { capability }), refusal("unavailable", /as a read fails/));
+      await assert.rejects(
+        node.stage(volume, { capability }),
+        refusal("unavailable", /because a read fails/),
+      );
       await assertBlank(volume, cutBytes);
       assert.deepEqual(mountsUnder(node.folder), []);
       assert.deepEqual(await node.deps.connector.connected(call()), []);
@@ -43,7 +46,10 @@ for (const capability of [ext4, xfs]) {
         const command = new Deno.Command("blkid", { args: ["-p", await node.device(volume)] });
         said = `exit ${(await command.output()).code}`;
       });
-      await assert.rejects(node.stage(volume, { capability }), refusal("unavailable", /as a read fails/));
+      await assert.rejects(
+        node.stage(volume, { capability }),
+        refusal("unavailable", /because a read fails/),
+      );
       assert.equal(said, "exit 2", "the same as for a blank device");
       await assertBlank(volume, 0n);
     },

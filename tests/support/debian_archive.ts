@@ -54,7 +54,9 @@ export class DebianArchive {
     await this.#run("apt-get", "-qq", "download", name);
     const file = [...Deno.readDirSync(this.#folder)].map((entry) => entry.name)
       .find((file) => file.startsWith(`${name}_`) && file.endsWith(".deb"));
-    if (file === undefined) throw new Error(`Cannot find the package ${name} as apt-get downloaded nothing`);
+    if (file === undefined) {
+      throw new Error(`Cannot find the package ${name} because apt-get downloaded nothing`);
+    }
     return join(this.#folder, file);
   }
 
@@ -91,6 +93,8 @@ export async function downloadPackages(
 async function archiveSite(): Promise<string> {
   const targets = await hostOutput("apt-get", ["indextargets", "--format", "$(SITE) $(RELEASE)"]);
   const site = targets.split("\n").map((line) => line.split(" ")).find(([, of]) => of === release)?.[0];
-  if (site === undefined) throw new Error(`Cannot download from Debian as apt has no source of ${release}`);
+  if (site === undefined) {
+    throw new Error(`Cannot download from Debian because apt has no source of ${release}`);
+  }
   return site;
 }

@@ -125,7 +125,7 @@ async function assertNotConnected(deps: NodeDeps, volumeId: string, context: Cal
   if (connected.length === 0) return;
   throw new VolumeError(
     "in-use",
-    `Cannot attach the volume as it is connected here already: volume=${volumeId} nqn=${
+    `Cannot attach the volume because it is connected here already: volume=${volumeId} nqn=${
       connected.join(",")
     }; ` +
       "--existing looks at that connection and changes nothing, rds-csi detach ends one that nobody uses",
@@ -147,6 +147,6 @@ function assertReadOnly(files: KernelFiles, device: ProvenDevice): void {
   if (isReadOnlyDevice(files, device) === true) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot attach the volume as the kernel does not show its device as read-only: device=${device.path}`,
+    `Cannot attach the volume because the kernel does not show its device as read-only: device=${device.path}`,
   );
 }

@@ -81,7 +81,7 @@ export async function detachVolume(
   if (!(await connector.connected(context)).includes(nqn)) return nqn;
   throw new VolumeError(
     "unavailable",
-    `Cannot call the volume detached as it is still connected: nqn=${nqn}`,
+    `Cannot call the volume detached because it is still connected: nqn=${nqn}`,
   );
 }
 
@@ -108,5 +108,5 @@ async function assertUnused(
 }
 
 function inUse({ path, nqn }: FoundDevice, why: string): VolumeError {
-  return new VolumeError("in-use", `Cannot detach the volume as ${why}: device=${path} nqn=${nqn}`);
+  return new VolumeError("in-use", `Cannot detach the volume because ${why}: device=${path} nqn=${nqn}`);
 }

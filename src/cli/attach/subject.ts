@@ -28,7 +28,7 @@ export function parseSubject(text: string, nqnPrefix: string): Subject {
   if (name !== undefined) return { volumeId: name.volumeId, nqn: text };
   throw new VolumeError(
     "invalid",
-    `Cannot use the NQN as it is not of this driver's: nqn=${text}; expected ${nqnPrefix}:<volume>:<epoch>, and ` +
+    `Cannot use the NQN because it is not of this driver's: nqn=${text}; expected ${nqnPrefix}:<volume>:<epoch>, and ` +
       "--nqn-prefix where that is another",
   );
 }
@@ -58,7 +58,7 @@ export async function offeredNqn(
   }
   throw new VolumeError(
     "not-found",
-    `Cannot attach the volume as the router does not offer it to this node: ${where}; an export is there only while ` +
+    `Cannot attach the volume because the router does not offer it to this node: ${where}; an export is there only while ` +
       "the volume is published: `rds-csi attach --help` says how to publish it by hand",
   );
 }
@@ -78,7 +78,7 @@ export async function connectedNqn(
   if (found.length === 1) return found[0]!;
   const what = nqn ?? volumeId;
   if (found.length === 0) {
-    throw new VolumeError("not-found", `Cannot find ${what} as it is not connected here`);
+    throw new VolumeError("not-found", `Cannot find ${what} because it is not connected here`);
   }
   throw new VolumeError(
     "precondition",
@@ -96,7 +96,7 @@ export async function assertNotStaged(deps: NodeDeps, verb: string, volumeId: st
   if (stagingState === undefined) return;
   throw new VolumeError(
     "in-use",
-    `Cannot ${verb} the volume as the kubelet has staged it here: volume=${volumeId} staging=${stagingState.stagingPath}; ` +
+    `Cannot ${verb} the volume because the kubelet has staged it here: volume=${volumeId} staging=${stagingState.stagingPath}; ` +
       `rds-csi describe ${volumeId} shows it`,
   );
 }

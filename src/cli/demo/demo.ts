@@ -122,7 +122,9 @@ function chooseSubjects(
   const expands = growable || filesystem === "xfs";
   if (!growable) {
     const instead = expands ? "xfs is shown instead" : "its expansion is left out";
-    io.err(`demo: ext4 cannot be grown while mounted as this process lacks CAP_SYS_RESOURCE: ${instead}`);
+    io.err(
+      `demo: ext4 cannot be grown while mounted because this process lacks CAP_SYS_RESOURCE: ${instead}`,
+    );
   }
   return [
     { kind: filesystem, expands, dataBytes, name: demoName(filesystem) },

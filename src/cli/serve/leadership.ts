@@ -79,7 +79,7 @@ export class Lead implements Leading {
   }
 
   #over(reason: string): VolumeError {
-    return new VolumeError("unavailable", `Cannot wait for the lead as ${reason}`);
+    return new VolumeError("unavailable", `Cannot wait for the lead because ${reason}`);
   }
 
   refusal(): string | undefined {
@@ -101,7 +101,7 @@ export class Lead implements Leading {
   }
 
   #error(refusal: string): VolumeError {
-    return new VolumeError("unavailable", `Cannot serve the call as ${refusal}`);
+    return new VolumeError("unavailable", `Cannot serve the call because ${refusal}`);
   }
 
   /**

@@ -65,7 +65,7 @@ Deno.test("who asks whether it is ready waits for the lead, and not beyond half 
   await clock.advance(4_999);
   assert.equal(answers.length, 0);
   await clock.advance(1);
-  assert.match(answers.join(), /^Cannot serve the call as no controller leads yet$/);
+  assert.match(answers.join(), /^Cannot serve the call because no controller leads yet$/);
   await clock.advance(15_000);
   assert.equal(answers.length, 3);
   answers = [];

@@ -108,7 +108,7 @@ async function readAuthentication(config: RouterConfig, adapters: Readers): Prom
   const password = (await readSecret("rds-password-file", path, adapters)).replace(/\r?\n$/, "");
   // One that is being written: with an empty password the router would count a failed login.
   if (password === "") {
-    throw new VolumeError("invalid", `Cannot use the password as its file is empty: file=${path}`);
+    throw new VolumeError("invalid", `Cannot use the password because its file is empty: file=${path}`);
   }
   return { password };
 }
@@ -126,7 +126,7 @@ async function readSecret(flag: string, path: string, adapters: Readers): Promis
     // It may be the secret itself, which the reason repeats.
     throw new VolumeError(
       "invalid",
-      `Cannot read the file of --${flag}: it is not shown, as it does not begin as a path does: give it as /… or ./…`,
+      `Cannot read the file of --${flag}: it is not shown, because it does not begin as a path does: give it as /… or ./…`,
     );
   }
 }

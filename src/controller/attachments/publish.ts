@@ -299,12 +299,15 @@ async function assertPair(call: ControllerCall, id: string): Promise<void> {
   if (reason === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot publish the volume to a second node as it is not the migration of one virtual machine: volume=${id}: ` +
+    `Cannot publish the volume to a second node because it is not the migration of one virtual machine: volume=${id}: ` +
       `${reason} (--migration-pairs)`,
   );
 }
 
 async function assertKnownNode(call: ControllerCall, nodeId: string): Promise<void> {
   if (await call.nodes.isKnown(nodeId, call.context)) return;
-  throw new VolumeError("node-unknown", `Cannot publish the volume as the node is not known: node=${nodeId}`);
+  throw new VolumeError(
+    "node-unknown",
+    `Cannot publish the volume because the node is not known: node=${nodeId}`,
+  );
 }

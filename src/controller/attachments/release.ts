@@ -76,7 +76,7 @@ async function releaseImported(
     const reason = nodes === "" ? `it is exported: nqn=${stored.exportNqn}` : `a node has it: node=${nodes}`;
     throw new VolumeError(
       "precondition",
-      `Cannot release the volume as ${reason}; unpublish it first: volume=${stored.id}`,
+      `Cannot release the volume because ${reason}; unpublish it first: volume=${stored.id}`,
     );
   }
   assertOwnImage(call, volume, "release");
@@ -100,5 +100,5 @@ function assertEarliers(volume: OwnedVolume): void {
     ? `it is exported though nobody has it: nqn=${stored.exportNqn}; unpublish it first`
     : undefined;
   if (reason === undefined) return;
-  throw new VolumeError("precondition", `Cannot release the volume as ${reason}: volume=${stored.id}`);
+  throw new VolumeError("precondition", `Cannot release the volume because ${reason}: volume=${stored.id}`);
 }

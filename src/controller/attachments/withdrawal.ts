@@ -95,7 +95,7 @@ export async function waitForGrace(
   if (call.clock.now() + waitMs >= call.context.deadlineMs) {
     throw new VolumeError(
       "unavailable",
-      `Cannot ${verb} the volume yet as its last export was withdrawn only a moment ago: volume=${volume.stored.id}; ` +
+      `Cannot ${verb} the volume yet because its last export was withdrawn only a moment ago: volume=${volume.stored.id}; ` +
         `try again in ${Math.ceil(waitMs / 1000)} s (--unexport-grace)`,
     );
   }

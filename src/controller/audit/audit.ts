@@ -81,7 +81,7 @@ export async function deleteOrphan(
   if (kept !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot delete what was found as ${kept}: kind=${kind} id=${id} path=${path}`,
+      `Cannot delete what was found because ${kept}: kind=${kind} id=${id} path=${path}`,
     );
   }
   await assertStillUnused(deps, finding, context);
@@ -92,7 +92,7 @@ export async function deleteOrphan(
   if (!after.files.some((file) => file.path === path)) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the file as it is still there: path=${path}${answered(refusal)}`,
+    `Cannot delete the file because it is still there: path=${path}${answered(refusal)}`,
   );
 }
 
@@ -110,14 +110,14 @@ async function assertStillUnused(
   if (snapshots === undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot delete the snapshot as the cluster does not tell which snapshots it uses: id=${id}; one may be being made ` +
+      `Cannot delete the snapshot because the cluster does not tell which snapshots it uses: id=${id}; one may be being made ` +
         "right now: try again",
     );
   }
   if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id) && !snapshots.has(id)) return;
   throw new VolumeError(
     "precondition",
-    `Cannot delete what was found as the cluster uses it by now: id=${id}`,
+    `Cannot delete what was found because the cluster uses it by now: id=${id}`,
   );
 }
 

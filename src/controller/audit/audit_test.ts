@@ -166,7 +166,7 @@ Deno.test("deleteOrphan() keeps an image whose disk came back, and what is prote
   await assert.rejects(remove(), refusal("unavailable", /still there/));
   await assert.rejects(
     remove({ ...finding, kept: "it is published" }),
-    refusal("precondition", /as it is published/),
+    refusal("precondition", /because it is published/),
   );
   assert.equal(test.store.allFiles.has(plainImage("pvc-9")), true);
 });

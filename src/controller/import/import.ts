@@ -163,7 +163,7 @@ async function importFile(
     const reason = whyNotDone(refusal);
     throw new VolumeError(
       "unavailable",
-      `Cannot import the file as ${reason}: volume=${id} path=${imagePath}`,
+      `Cannot import the file because ${reason}: volume=${id} path=${imagePath}`,
     );
   }
   await assertTakenAsItWas(call, stored, around, sizeBytes);
@@ -201,7 +201,7 @@ function claimed(request: ImportRequest): ImportClaim {
   if (kind !== undefined) return { kind, mode, exportIsUnused };
   throw new VolumeError(
     "invalid",
-    `Cannot import the disk without --kind as nobody but you can say what it is: volume=${request.id}`,
+    `Cannot import the disk without --kind because nobody but you can say what it is: volume=${request.id}`,
   );
 }
 
@@ -219,5 +219,5 @@ function otherKind(id: string, recorded: VolumeKind, asked: VolumeKind): VolumeE
 }
 
 function refused(id: string, reason: string): VolumeError {
-  return new VolumeError("precondition", `Cannot import the disk as ${reason}: volume=${id}`);
+  return new VolumeError("precondition", `Cannot import the disk because ${reason}: volume=${id}`);
 }

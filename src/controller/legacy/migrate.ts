@@ -152,7 +152,7 @@ export async function readAttachments(cluster: ClusterView, context: CallContext
 function undecided(id: string, reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot take the volume over from the legacy driver as ${reason}: volume=${id}; if nobody else can have it, run: ` +
+    `Cannot take the volume over from the legacy driver because ${reason}: volume=${id}; if nobody else can have it, run: ` +
       `rds-csi adopt ${id} [--node NODE]`,
   );
 }

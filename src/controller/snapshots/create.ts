@@ -31,6 +31,7 @@ import {
   unfinishedSnapshots,
 } from "../../volume/model/snapshots.ts";
 import { poolOf, snapshotIdFor } from "../../volume/model/ids.ts";
+import { formatBytes } from "../../volume/model/sizes.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
 import { notFound, ownFilePrefix } from "../load.ts";
@@ -147,13 +148,13 @@ function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: Stor
   if (!inDoubt.wasSent(id, imagePath)) {
     throw new VolumeError(
       "busy",
-      `Cannot keep the snapshot yet as the controller before this one may have sent its removal: snapshot=${id}; try ` +
+      `Cannot keep the snapshot yet because the controller before this one may have sent its removal: snapshot=${id}; try ` +
         "again in some minutes",
     );
   }
   throw new VolumeError(
     "busy",
-    `Cannot keep the snapshot as it was to be deleted a short time ago, which may still happen: snapshot=${id}; ` +
+    `Cannot keep the snapshot because it was to be deleted a short time ago, which may still happen: snapshot=${id}; ` +
       "delete it, or try again in some minutes",
   );
 }
@@ -202,7 +203,7 @@ function findVolume(deps: ControllerDeps, view: SnapshotView, id: string): Found
   if (basePaths.includes(base)) return source;
   throw new VolumeError(
     "precondition",
-    `Cannot snapshot the volume as it lies outside the allowed folders: volume=${id} folder=${base} ` +
+    `Cannot snapshot the volume because it lies outside the allowed folders: volume=${id} folder=${base} ` +
       `allowed=${basePaths.join(", ")} (--base-path)`,
   );
 }
@@ -247,7 +248,7 @@ async function assertMade(
   if (made !== undefined || all.length > 0) {
     throw new VolumeError(
       "busy",
-      `Cannot create the snapshot as another one of its name was made at the same time: snapshot=${name.id}; try again`,
+      `Cannot create the snapshot because another one of its name was made at the same time: snapshot=${name.id}; try again`,
     );
   }
   throw notMade(name, refusal, location.subvolume);
@@ -264,7 +265,7 @@ function notMade(
   const reason = whyNotDone(refusal, hint);
   return new VolumeError(
     "unavailable",
-    `Cannot create the snapshot as ${reason}: snapshot=${id} volume=${source}`,
+    `Cannot create the snapshot because ${reason}: snapshot=${id} volume=${source}`,
   );
 }
 
@@ -288,7 +289,7 @@ async function copySnapshot(
     if (outcome.refusal !== undefined) throw notMade(name, outcome.refusal);
     throw new VolumeError(
       "busy",
-      `Cannot create the snapshot as its volume was changed while it was copied: snapshot=${name.id} ` +
+      `Cannot create the snapshot because its volume was changed while it was copied: snapshot=${name.id} ` +
         `volume=${name.source}; try again`,
     );
   }
@@ -310,7 +311,9 @@ async function assertStillRoom(call: ControllerCall, made: StoredSnapshot): Prom
   const left = after.files.some((file) => file.path === made.imagePath);
   throw new VolumeError(
     left ? "unavailable" : "exhausted",
-    `Cannot keep the snapshot as others took the room at the same time: snapshot=${made.id} over=${over}` +
+    `Cannot keep the snapshot because others took the room at the same time: snapshot=${made.id}, ${
+      formatBytes(over)
+    } too much` +
       (left ? `; it could not be taken back: path=${made.imagePath}` : ""),
   );
 }

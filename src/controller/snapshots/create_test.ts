@@ -244,7 +244,7 @@ Deno.test("createSnapshot() finds no room before it makes anything", async () =>
   await refusedUnchanged(
     store,
     () => snapshot(),
-    refusal("exhausted", /needed=54760833024 available=52613349376/),
+    refusal("exhausted", /needs 51 GiB, 49 GiB left/),
   );
   assert.equal(
     (await controller({ overcommit: 1.5 }, { epoch }, { sizeBytes: 51n * gibibyte }).snapshot()).ready,
@@ -256,7 +256,7 @@ Deno.test("createSnapshot() takes its snapshot back when others took the room, a
   const other = aDisk(aRecord(), { id: "other", sizeBytes: 99n * gibibyte, imagePath: "/pool/x.img" });
   const { store, snapshot, snapshots } = controller();
   store.mishap("addSubvolume", { before: () => store.put(other) });
-  await assert.rejects(snapshot(), refusal("exhausted", /others took the room .*over=1073741824$/));
+  await assert.rejects(snapshot(), refusal("exhausted", /others took the room .*1 GiB too much$/));
   assert.deepEqual(snapshots(), []);
 
   for (const mishap of [{ runs: false }, { refusal: "no" }, { unreadable: true, runs: false }]) {

@@ -44,6 +44,6 @@ async function removeOne(call: ControllerCall, id: string, location: ImageLocati
 function failLeft(id: string, path: string, refusal: string | undefined): never {
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the snapshot as it is still there: snapshot=${id} path=${path}${answered(refusal)}`,
+    `Cannot delete the snapshot because it is still there: snapshot=${id} path=${path}${answered(refusal)}`,
   );
 }

@@ -69,7 +69,7 @@ export async function getSnapshot(
 ): Promise<StoredSnapshot> {
   const found = (await listSnapshots(deps, { id, source: "" }, context))[0];
   if (found !== undefined) return found;
-  throw new VolumeError("not-found", `Cannot find the snapshot as there is none: snapshot=${id}`);
+  throw new VolumeError("not-found", `Cannot find the snapshot because there is none: snapshot=${id}`);
 }
 
 /**

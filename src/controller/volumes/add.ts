@@ -116,7 +116,7 @@ function assertAdded(
       ? ""
       : ` (no other subvolume may be called ${parent}, no volume have its label, nor its volume change meanwhile)`;
     const reason = whyNotDone(refusal, hint);
-    throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
+    throw new VolumeError("unavailable", `Cannot create the volume because ${reason}: volume=${plan.id}`);
   }
   const volume = assertOwned(stored, deps.settings.cluster, "create");
   const asPlanned = stored.comment === plan.comment && stored.imagePath === plan.location.path &&
@@ -124,7 +124,7 @@ function assertAdded(
   if (asPlanned) return volume;
   throw new VolumeError(
     "busy",
-    `Cannot create the volume as the router shows another one than was added: volume=${plan.id} ` +
+    `Cannot create the volume because the router shows another one than was added: volume=${plan.id} ` +
       `size=${stored.sizeBytes} path=${stored.imagePath}; try again`,
   );
 }

@@ -34,6 +34,6 @@ function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {
   if (reason === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot allow formatting the volume as ${reason}: volume=${stored.id}`,
+    `Cannot allow formatting the volume because ${reason}: volume=${stored.id}`,
   );
 }

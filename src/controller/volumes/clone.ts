@@ -126,7 +126,7 @@ async function planFrom(
   if (finished !== undefined) return { volume: { ...base, location: target, copied: finished }, sizeBytes };
   throw new VolumeError(
     "unavailable",
-    `Cannot create the volume yet as its data is still being copied: volume=${plan.id}; try again`,
+    `Cannot create the volume yet because its data is still being copied: volume=${plan.id}; try again`,
   );
 }
 
@@ -135,7 +135,7 @@ function assertAdopts(deps: ControllerDeps, id: string): void {
   if (deps.settings.adopts) return;
   throw new VolumeError(
     "precondition",
-    `Cannot create the volume from a source as this router makes no disk of a file that is there: volume=${id}`,
+    `Cannot create the volume from a source because this router makes no disk of a file that is there: volume=${id}`,
   );
 }
 
@@ -181,7 +181,7 @@ async function withoutNeverUsed(
   if (!after.files.some(({ path }) => path === mark || path === location.path)) return after.files;
   throw new VolumeError(
     "unavailable",
-    `Cannot create the volume as what an earlier try has left is still there: path=${location.path}${
+    `Cannot create the volume because what an earlier try has left is still there: path=${location.path}${
       answered(refusal)
     }`,
   );
@@ -226,12 +226,15 @@ async function findSource(call: ControllerCall, view: SourceView, source: Source
   const snapshot = snapshots.find(({ id }) => id === source.id);
   if (snapshot === undefined) {
     assertAbsenceProven(view, basePaths, settleMs);
-    throw new VolumeError("not-found", `Cannot restore the snapshot as there is none: snapshot=${source.id}`);
+    throw new VolumeError(
+      "not-found",
+      `Cannot restore the snapshot because there is none: snapshot=${source.id}`,
+    );
   }
   if (!snapshot.ready) {
     throw new VolumeError(
       "unavailable",
-      `Cannot restore the snapshot as it is still being copied: snapshot=${source.id}`,
+      `Cannot restore the snapshot because it is still being copied: snapshot=${source.id}`,
     );
   }
   const { imagePath, sizeBytes, blank } = snapshot;

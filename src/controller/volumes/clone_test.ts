@@ -363,7 +363,7 @@ Deno.test("createVolume() takes a clone back when others took the room for it or
     store.mishap("add", { before: () => store.put(late) });
     await assert.rejects(
       clone(fromVolume, ofSize(sizeBytes)),
-      refusal("exhausted", /others took the room at the same time: .*over=1073741824/),
+      refusal("exhausted", /others took the room at the same time: .*1 GiB too much/),
     );
     assert.deepEqual([...store.disks.keys()], ["pvc-1", "other", "late"]);
     assert.equal(subvolumeOf(store)?.path, "csi");
@@ -380,7 +380,7 @@ Deno.test("createVolume() counts a source that grew meanwhile as it is", async (
       store.putFile(subvolumeImage("pvc-1"), grown.sizeBytes);
     },
   });
-  await assert.rejects(clone(), refusal("exhausted", /over=2147483648/));
+  await assert.rejects(clone(), refusal("exhausted", /2 GiB too much/));
 });
 
 Deno.test("createVolume() refuses a clone of the same name that was made from something else", async () => {

@@ -65,7 +65,7 @@ export class ImageCopies<About, Result> {
     if (job === undefined) return;
     this.#forget(key, job);
     job.controller.abort(
-      new VolumeError("cancelled", "Cannot go on copying as the copy is no longer wanted"),
+      new VolumeError("cancelled", "Cannot go on copying because the copy is no longer wanted"),
     );
     await job.result.catch(() => undefined);
   }

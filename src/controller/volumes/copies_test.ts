@@ -82,7 +82,7 @@ Deno.test("ImageCopies.join() goes on with the work when the call that began it 
   const { join, contexts, resolve, copies } = work();
   const gone = new AbortController();
   const call = join({ signal: gone.signal });
-  gone.abort(new VolumeError("cancelled", "Cannot wait as the caller went away"));
+  gone.abort(new VolumeError("cancelled", "Cannot wait because the caller went away"));
   await assert.rejects(call, refusal("cancelled"));
   assert.equal(contexts[0]?.signal.aborted, false);
   assert.equal(copies.find("a"), "about");

@@ -85,7 +85,7 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
     }
     throw new VolumeError(
       "unavailable",
-      `Cannot create the ${object} as its data was not copied to the end: ${object}=${key}${
+      `Cannot create the ${object} because its data was not copied to the end: ${object}=${key}${
         answered(refusal)
       }`,
     );
@@ -106,7 +106,7 @@ async function assertWhole(
   if (copy !== undefined && copy.sizeBytes >= source.sizeBytes) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot create the ${object} as the router called a copy whole that is not: ${object}=${key} ` +
+    `Cannot create the ${object} because the router called a copy whole that is not: ${object}=${key} ` +
       `size=${copy?.sizeBytes ?? "none"} source=${source.sizeBytes}; try again`,
   );
 }
@@ -126,7 +126,7 @@ async function assertUnused(
   if (volume?.comment === comment && !volume.exported) return;
   throw new VolumeError(
     "busy",
-    `Cannot create the ${object} as its source was changed while it was copied: ${object}=${key} source=${id}; try again`,
+    `Cannot create the ${object} because its source was changed while it was copied: ${object}=${key} source=${id}; try again`,
   );
 }
 
@@ -206,7 +206,7 @@ function assertSameCopy({ key, object, from, target }: CopyRequest, going: CopyA
   if (going.source === formatSource(from) && sameLocation) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot create the ${object} as one of its name is being copied: ${object}=${key} source=${going.source} ` +
+    `Cannot create the ${object} because one of its name is being copied: ${object}=${key} source=${going.source} ` +
       `path=${going.target.path}; requested source=${formatSource(from)} path=${target.path}`,
   );
 }
@@ -227,7 +227,7 @@ function assertCopies(deps: ControllerDeps, { source, object, key }: CopyRequest
       "stop what uses it first"
     : undefined;
   if (reason === undefined) return;
-  throw new VolumeError("precondition", `Cannot create the ${object} as ${reason}: ${object}=${key}`);
+  throw new VolumeError("precondition", `Cannot create the ${object} because ${reason}: ${object}=${key}`);
 }
 
 /** A source as the router shows it. */

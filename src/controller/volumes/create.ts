@@ -18,7 +18,7 @@ import {
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
-import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
+import { chooseGrownSize, chooseSize, formatBytes } from "../../volume/model/sizes.ts";
 import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
 import { type CloneRequest, findCloneSource, planClone, type PlannedVolume } from "./clone.ts";
 import { giveUpCopies } from "./copying.ts";
@@ -339,9 +339,11 @@ async function assertKept(
   const shown = await promised.learnFrom(() => store.createView(undefined, call.context));
   const over = overPromisedBytes(getPool(after, imagePath), shown, settings.overcommit, growth);
   if (over === 0n) return volume;
-  await takeBack(call, volume, after, `the pool has no room for it (over=${over})`);
+  await takeBack(call, volume, after, `the pool has no room for it (${formatBytes(over)} too much)`);
   throw new VolumeError(
     "exhausted",
-    `Cannot keep the volume as others took the room at the same time: path=${imagePath} over=${over}`,
+    `Cannot keep the volume because others took the room at the same time: path=${imagePath}, ${
+      formatBytes(over)
+    } too much`,
   );
 }

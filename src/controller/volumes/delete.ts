@@ -108,7 +108,9 @@ function assertDeleted(id: string, path: string, { after, refusal }: MutationOut
 function failLeft(id: string, path: string, refusal: string | undefined): never {
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the volume as the image is still there: volume=${id} path=${path}${answered(refusal)}`,
+    `Cannot delete the volume because the image is still there: volume=${id} path=${path}${
+      answered(refusal)
+    }`,
   );
 }
 
@@ -117,7 +119,7 @@ function assertNotHeld(volume: OwnedVolume): void {
   if (holders.length === 0) return;
   throw new VolumeError(
     "precondition",
-    `Cannot delete the volume as it is published: volume=${volume.stored.id} ` +
+    `Cannot delete the volume because it is published: volume=${volume.stored.id} ` +
       `node=${nodeIdsOf(holders).join(", ")}`,
   );
 }

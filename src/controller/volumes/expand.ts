@@ -127,13 +127,13 @@ export async function growVolume(
   if (after.sizeBytes !== stored.sizeBytes) {
     throw new VolumeError(
       "busy",
-      `Cannot ${verb} the volume as it was grown to another size at the same time: volume=${stored.id} ` +
+      `Cannot ${verb} the volume because it was grown to another size at the same time: volume=${stored.id} ` +
         `size=${after.sizeBytes} wanted=${sizeBytes}; try again`,
     );
   }
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as the router took the new size and did not grow the disk: volume=${stored.id} ` +
+    `Cannot ${verb} the volume because the router took the new size and did not grow the disk: volume=${stored.id} ` +
       `size=${after.sizeBytes} wanted=${sizeBytes}; rds-csi doctor --probe tells what this router can do`,
   );
 }
@@ -155,5 +155,5 @@ export function assertGrows(
     ? "this router grows a disk only while it is not exported: unpublish it first (stop what uses it)"
     : undefined;
   if (reason === undefined) return;
-  throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${stored.id}`);
+  throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${stored.id}`);
 }

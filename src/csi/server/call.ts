@@ -102,7 +102,10 @@ export class VolumeLocks {
     for (const key of keys) {
       const other = this.#holders.get(key);
       if (other === undefined) continue;
-      throw new VolumeError("busy", `Cannot change ${key} as another call is changing it: held by ${other}`);
+      throw new VolumeError(
+        "busy",
+        `Cannot change ${key} because another call is changing it: held by ${other}`,
+      );
     }
     const taken = new Set(keys);
     for (const key of taken) this.#holders.set(key, holder);

@@ -95,7 +95,7 @@ export class CallRunner {
     await this.#settled(graceMs);
     for (const scope of this.#running) {
       scope.end(
-        new VolumeError("unavailable", "Cannot finish the call as the driver is stopping: try again"),
+        new VolumeError("unavailable", "Cannot finish the call because the driver is stopping: try again"),
       );
     }
     await this.#settled(ABORT_GRACE_MS);
@@ -114,7 +114,7 @@ export class CallRunner {
       const request = call.request as never;
       this.#logRequest(call, scope);
       if (this.#stopping) {
-        throw new VolumeError("unavailable", "Cannot take the call as the driver is stopping");
+        throw new VolumeError("unavailable", "Cannot take the call because the driver is stopping");
       }
       scope.context.signal.throwIfAborted();
       if (method.changing) {

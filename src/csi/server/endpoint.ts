@@ -54,7 +54,7 @@ function refused(text: string, reason: string): VolumeError {
     "invalid",
     `Cannot listen on ${
       JSON.stringify(text)
-    } as ${reason}: allowed are unix:///path, unix:/path, /path and ` +
+    } because ${reason}: allowed are unix:///path, unix:/path, /path and ` +
       `tcp://127.0.0.1:port`,
   );
 }

@@ -26,7 +26,9 @@ export function implementation(
   const handlers: UntypedServiceImplementation = {};
   for (const [name, method] of Object.entries(methods)) {
     const path = definition[name]?.path;
-    if (path === undefined) throw new TypeError(`Cannot register ${name} as the service has no such method`);
+    if (path === undefined) {
+      throw new TypeError(`Cannot register ${name} because the service has no such method`);
+    }
     if (method !== undefined) handlers[name] = unary(path, method, locks, runner);
   }
   return handlers;

@@ -30,7 +30,7 @@ export function guardSessions(server: Server): void {
   if (!(http2Servers instanceof Map) || http2Servers.size === 0) {
     throw new VolumeError(
       "internal",
-      "Cannot guard the HTTP/2 sessions as grpc-js does not show its servers",
+      "Cannot guard the HTTP/2 sessions because grpc-js does not show its servers",
     );
   }
   for (const http2Server of http2Servers.keys() as Iterable<Http2Server>) {

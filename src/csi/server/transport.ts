@@ -129,7 +129,7 @@ async function bind(server: Server, target: string): Promise<number> {
   const port = await promise.catch((error: Error) => {
     // Without the library's count of the addresses that a name stands for.
     const reason = /\[listen (.*)\]$/s.exec(error.message)?.[1] ?? error.message;
-    throw new VolumeError("unavailable", `Cannot listen as binding failed: ${reason}`, { cause: error });
+    throw new VolumeError("unavailable", `Cannot listen because binding failed: ${reason}`, { cause: error });
   });
   guardSessions(server);
   return port;

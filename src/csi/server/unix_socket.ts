@@ -46,14 +46,14 @@ async function assertReplaceable(path: string): Promise<void> {
   if (!there.isSocket) {
     throw new VolumeError(
       "precondition",
-      `Cannot listen as something that is not a socket is there: path=${path}`,
+      `Cannot listen because something that is not a socket is there: path=${path}`,
     );
   }
   const answer = await dial(path);
   if (answer === "refused") return;
   throw new VolumeError(
     "precondition",
-    `Cannot listen as another process ${
+    `Cannot listen because another process ${
       answer === "accepted" ? "answers" : "may still listen"
     } there: path=${path}` +
       ` (${answer}); stop it first`,

@@ -71,7 +71,10 @@ function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
 async function info(service: NodeService): Promise<ResponseOf<NodeRpcs, "NodeGetInfo">> {
   const obstacle = await service.obstacle();
   if (obstacle !== undefined) {
-    throw new VolumeError("precondition", `Cannot register this node as it can reach no volume: ${obstacle}`);
+    throw new VolumeError(
+      "precondition",
+      `Cannot register this node because it can reach no volume: ${obstacle}`,
+    );
   }
   const { nodeId, maxVolumesPerNode, topology } = service.info();
   const isPlaced = Object.keys(topology).length > 0;
@@ -125,7 +128,7 @@ function fsTypeOf(
 /** The one required field whose absence has a code of its own (CSI specification, "NodePublishVolume Errors"). */
 function stagingPathOf(request: Request<"NodePublishVolume">): string {
   if (request.stagingTargetPath !== "") return requiredPath("staging_target_path", request.stagingTargetPath);
-  throw new VolumeError("precondition", "Cannot publish the volume as no staging_target_path is given");
+  throw new VolumeError("precondition", "Cannot publish the volume because no staging_target_path is given");
 }
 
 const handleUnpublish: Handler<"NodeUnpublishVolume"> = async (service, request, context) => {

@@ -23,7 +23,7 @@ import type { CapacityRange, VolumeCapability, VolumeContentSource } from "../ge
  */
 export function requiredField(name: string, value: string): string {
   if (value !== "") return value;
-  throw new VolumeError("invalid", `Cannot serve the request as a required field is missing: ${name}`);
+  throw new VolumeError("invalid", `Cannot serve the request because a required field is missing: ${name}`);
 }
 
 /**
@@ -56,7 +56,7 @@ export function requiredSourceVolumeId(value: string): string {
   if (isVolumeId(requiredField("source_volume_id", value))) return value;
   throw new VolumeError(
     "not-found",
-    `Cannot find the volume as there is none: volume=${JSON.stringify(value.slice(0, 64))}`,
+    `Cannot find the volume because there is none: volume=${JSON.stringify(value.slice(0, 64))}`,
   );
 }
 
@@ -81,7 +81,7 @@ export function contentSource(
   if (isLegacySnapshotId(id)) throw noData(id);
   throw new VolumeError(
     "not-found",
-    `Cannot restore the snapshot as there is none: snapshot=${JSON.stringify(id.slice(0, 64))}`,
+    `Cannot restore the snapshot because there is none: snapshot=${JSON.stringify(id.slice(0, 64))}`,
   );
 }
 
@@ -110,7 +110,7 @@ export function requiredCapability(capability: VolumeCapability | null, fsType: 
   if (capability === null) {
     throw new VolumeError(
       "invalid",
-      "Cannot serve the request as a required field is missing: volume_capability",
+      "Cannot serve the request because a required field is missing: volume_capability",
     );
   }
   return parseCapability(requestedCapability(capability, fsType));
@@ -128,7 +128,7 @@ export function requiredCapabilities(
   if (capabilities.length === 0) {
     throw new VolumeError(
       "invalid",
-      "Cannot serve the request as a required field is missing: volume_capabilities",
+      "Cannot serve the request because a required field is missing: volume_capabilities",
     );
   }
   return capabilities.map((capability) => requestedCapability(capability, fsType));
@@ -165,5 +165,5 @@ function byteLength(text: string): number {
 }
 
 function wrong(name: string, why: string): VolumeError {
-  return new VolumeError("invalid", `Cannot use the path as ${why}: field=${name}`);
+  return new VolumeError("invalid", `Cannot use the path because ${why}: field=${name}`);
 }

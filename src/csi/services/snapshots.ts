@@ -78,7 +78,7 @@ function assertNoParameters(parameters: Readonly<Record<string, string>>): void 
   if (unknown === undefined) return;
   throw new VolumeError(
     "invalid",
-    `Cannot use the VolumeSnapshotClass parameter as it is unknown: key=${
+    `Cannot use the VolumeSnapshotClass parameter because it is unknown: key=${
       JSON.stringify(unknown.slice(0, 64))
     }; ` +
       "there are none",

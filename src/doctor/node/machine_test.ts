@@ -100,7 +100,7 @@ Deno.test("checkTools() names the package of what is missing, and leaves out wha
   const processes = new FakeProcesses();
   processes.script = ({ tool }) => {
     if (tool !== "mkfs.xfs") return { stderr: `${tool} 1.47.0 (5-Feb-2023)\n`, code: 1 };
-    throw new VolumeError("precondition", "Cannot run mkfs.xfs as it is not installed");
+    throw new VolumeError("precondition", "Cannot run mkfs.xfs because it is not installed");
   };
   const findings = await checkTools(processes, "nvme-tcp", call());
   const [finding, ...others] = findings.filter(({ state }) => state !== "ok");

@@ -55,13 +55,13 @@ async function surveySite(line: ProbeSession, basePath: string): Promise<Site> {
 async function read(line: ProbeSession, query: typeof resourceQuery): Promise<string> {
   const { done, frames, texts: text } = await line.run([], [query]);
   if (done) return frames[0]!;
-  throw new VolumeError("unavailable", `Cannot read from the router as it refused: ${text}`);
+  throw new VolumeError("unavailable", `Cannot read from the router because it refused: ${text}`);
 }
 
 function refuse(basePath: string, reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot probe the router in that folder as ${reason}: base-path=${basePath}; ` +
+    `Cannot probe the router in that folder because ${reason}: base-path=${basePath}; ` +
       "name a folder on the router in which scratch volumes may be made and removed",
   );
 }
@@ -157,7 +157,10 @@ export async function prepareReboot(options: ProbeOptions): Promise<void> {
       options.say("that removes it, as --probe alone does");
     } catch (error) {
       const failure = error instanceof NoAnswer
-        ? new VolumeError("precondition", `Cannot make a disk that stands over a reboot as ${error.message}`)
+        ? new VolumeError(
+          "precondition",
+          `Cannot make a disk that stands over a reboot because ${error.message}`,
+        )
         : error;
       await leaveNothing(line, location, failure, options);
       throw failure;

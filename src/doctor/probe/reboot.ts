@@ -108,7 +108,7 @@ async function findStanding(
 async function readUpMs(line: ProbeSession): Promise<number> {
   const { done, frames, texts: text } = await line.run([], [resourceQuery]);
   if (done) return parseResource(frames[0]!).upMs;
-  throw new VolumeError("unavailable", `Cannot read the router's uptime as it refused: ${text}`);
+  throw new VolumeError("unavailable", `Cannot read the router's uptime because it refused: ${text}`);
 }
 
 const beforeForm = /^before-reboot (\d+) (\S+) ([0-9a-f]*|-) ([0-9a-f]*|-) (.*)$/;
@@ -128,7 +128,7 @@ function parseBefore(comment: string): Before | undefined {
 function refuse(reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot tell what a reboot does to the disk that --before-reboot leaves as ${reason}; it stays as it is, and ` +
+    `Cannot tell what a reboot does to the disk that --before-reboot leaves because ${reason}; it stays as it is, and ` +
       "--probe alone removes it",
   );
 }

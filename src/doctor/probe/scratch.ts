@@ -248,7 +248,7 @@ async function readFirst(line: ProbeSession, queries: readonly Fragment[]): Prom
       reason = error.message;
     }
   }
-  throw new VolumeError("unavailable", `Cannot tell what a probe has left on the router as ${reason}`);
+  throw new VolumeError("unavailable", `Cannot tell what a probe has left on the router because ${reason}`);
 }
 
 /** How often it is looked whether everything is gone, and how long is waited between, in milliseconds. */
@@ -308,7 +308,7 @@ export async function removeAll(
   const left = await cleanUp(line, location, options).catch((cause) => {
     throw new VolumeError(
       "unavailable",
-      `Cannot clean up after the probe as the router cannot be asked: base-path=${location.basePath}; the next probe of ` +
+      `Cannot clean up after the probe because the router cannot be asked: base-path=${location.basePath}; the next probe of ` +
         "this folder does, or look for names that begin with rds-csi-probe- yourself",
       { cause },
     );

@@ -36,14 +36,14 @@ export interface Ran {
 /** A channel or a connection ended without a word: whether the command ran is not known. */
 export class LostAnswer extends VolumeError {
   constructor(target: string, reason: string) {
-    super("unavailable", `Cannot know what the router did as ${reason}: router=${target}`);
+    super("unavailable", `Cannot know what the router did because ${reason}: router=${target}`);
   }
 }
 
 /** The router does not let anybody in any more. */
 export class RouterGone extends VolumeError {
   constructor(target: string, reason: string) {
-    super("unavailable", `Cannot connect to the router as ${reason}: router=${target}`);
+    super("unavailable", `Cannot connect to the router because ${reason}: router=${target}`);
   }
 }
 
@@ -198,7 +198,7 @@ export class ProbeSession {
 
   #unavailable(reason: string): VolumeError {
     const { target } = this.#options.transport;
-    return new VolumeError("unavailable", `Cannot ask the router as ${reason}: router=${target}`);
+    return new VolumeError("unavailable", `Cannot ask the router because ${reason}: router=${target}`);
   }
 }
 

@@ -53,13 +53,13 @@ export async function proveAgain(
   if (found === undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot go on as the device is gone: device=${device.path} nqn=${device.nqn}`,
+      `Cannot go on because the device is gone: device=${device.path} nqn=${device.nqn}`,
     );
   }
   if (found.deviceNumber !== device.deviceNumber) {
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot go on as the device became another one: was=${device.deviceNumber} is=${found.deviceNumber}`,
+      `Cannot go on because the device became another one: was=${device.deviceNumber} is=${found.deviceNumber}`,
     );
   }
   if (found.uniqueId !== device.uniqueId && await findMap(deps, device.nqn) !== undefined) {
@@ -76,7 +76,7 @@ function assertNotRenewed(
   if (uniqueId === before.uniqueId || before.uniqueId === "") return;
   throw new VolumeError(
     "unavailable",
-    `Cannot use the device yet as its router gave it a new identity: device=${path} nqn=${nqn} ` +
+    `Cannot use the device yet because its router gave it a new identity: device=${path} nqn=${nqn} ` +
       `was id=${before.uniqueId} is id=${uniqueId}; it is tried again`,
   );
 }
@@ -115,7 +115,7 @@ export async function awaitDevice(
     return lacking === undefined ? found : undefined;
   });
   if (device !== undefined) return device;
-  throw new VolumeError("unavailable", `Cannot use the device as ${lacking}: nqn=${nqn}`);
+  throw new VolumeError("unavailable", `Cannot use the device because ${lacking}: nqn=${nqn}`);
 }
 
 async function whatIsLacking(
@@ -175,6 +175,6 @@ export function proveDevice(
 function mismatch(found: FoundDevice, expected: string, actual: string): VolumeError {
   return new VolumeError(
     "identity-mismatch",
-    `Cannot use the device as it is not the volume: device=${found.path} expected ${expected} found ${actual}`,
+    `Cannot use the device because it is not the volume: device=${found.path} expected ${expected} found ${actual}`,
   );
 }

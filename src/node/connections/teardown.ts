@@ -104,7 +104,7 @@ export async function disconnectUnused(deps: NodeDeps, nqn: string, context: Cal
     if (!unused) {
       throw new VolumeError(
         "in-use",
-        `Cannot disconnect as the device is in use: device=${device.path} ` +
+        `Cannot disconnect because the device is in use: device=${device.path} ` +
           (mount === undefined ? "it cannot be opened exclusively" : `mounted at=${mount.mountPoint}`),
       );
     }
@@ -150,7 +150,7 @@ async function refuseWhilePublished(
   if (foreign !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot unstage the volume as something else is mounted at its staging path: volume=${volume.volumeId} ` +
+      `Cannot unstage the volume because something else is mounted at its staging path: volume=${volume.volumeId} ` +
         `path=${foreign.mountPoint} device=${foreign.deviceNumber} type=${foreign.filesystem}`,
     );
   }
@@ -236,11 +236,11 @@ async function verifyGone(
   if (mounted === undefined && left === undefined && map === undefined) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot call the volume unstaged as something of it is left: volume=${volume.volumeId} ` +
+    `Cannot call the volume unstaged because something of it is left: volume=${volume.volumeId} ` +
       `mounted=${mounted ?? "no"} connected=${left ?? "no"} map=${map?.name ?? "no"}`,
   );
 }
 
 function inUse(volume: Teardown, why: string): VolumeError {
-  return new VolumeError("in-use", `Cannot unstage the volume as ${why}: volume=${volume.volumeId}`);
+  return new VolumeError("in-use", `Cannot unstage the volume because ${why}: volume=${volume.volumeId}`);
 }

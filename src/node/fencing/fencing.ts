@@ -122,7 +122,7 @@ export class Fencing {
       if (stagingState !== undefined) await this.#remember(stagingState, result.memory);
       throw new VolumeError(
         "unavailable",
-        `Cannot unmount the volume as its connection is down and it is not known to be fenced: ` +
+        `Cannot unmount the volume because its connection is down and it is not known to be fenced: ` +
           `volume=${volume.volumeId} nqn=${nqn} because ${result.why}; it is tried again when the target answers`,
       );
     }

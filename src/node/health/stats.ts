@@ -62,7 +62,7 @@ async function liveSize(deps: NodeDeps, stagingState: StagingState, context: Cal
   const state = found === undefined ? "gone" : isSame ? "empty" : "another one since it was staged";
   throw new VolumeError(
     "unavailable",
-    `Cannot tell the size and use as the device is ${state}: volume=${stagingState.volumeId} nqn=${stagingState.nqn}`,
+    `Cannot tell the size and use because the device is ${state}: volume=${stagingState.volumeId} nqn=${stagingState.nqn}`,
   );
 }
 

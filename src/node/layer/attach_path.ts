@@ -72,7 +72,7 @@ async function proveOnMap(
   if (!isOn(map, below)) {
     throw new VolumeError(
       "unavailable",
-      `Cannot use the volume as its map is not on its device: map=${map.name} below=${map.below.join()} ` +
+      `Cannot use the volume because its map is not on its device: map=${map.name} below=${map.below.join()} ` +
         `device=${below.deviceNumber}`,
     );
   }
@@ -101,7 +101,7 @@ async function assertSameContent(
   if (below.sizeBytes < map.sizeBytes) {
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the device as it is not the volume: device=${below.path} volume=${volumeId} ` +
+      `Cannot use the device because it is not the volume: device=${below.path} volume=${volumeId} ` +
         `expected size>=${map.sizeBytes} found size=${below.sizeBytes}`,
     );
   }
@@ -115,7 +115,7 @@ async function assertSameContent(
   const found = signature.state === "found" ? `${signature.type} ${signature.uuid ?? ""}` : signature.state;
   throw new VolumeError(
     signature.state === "unknown" ? "unavailable" : "identity-mismatch",
-    `Cannot use the device as it is not the volume: device=${below.path} volume=${volumeId} ` +
+    `Cannot use the device because it is not the volume: device=${below.path} volume=${volumeId} ` +
       `expected file system=${kind} ${filesystemUuid ?? ""} found ${found}`,
   );
 }

@@ -33,19 +33,19 @@ export function parseMountFlags(flags: readonly string[]): MountFlags {
     if (!plainFlag.test(word) || word.length > 256) {
       throw new VolumeError(
         "invalid",
-        "Cannot use the mount flags as one has other characters than options have",
+        "Cannot use the mount flags because one has other characters than options have",
       );
     }
     const name = word.replace(/=.*$/, "");
     const wouldPanic = word === "errors=panic"; // One lost volume would take the whole node.
     const halfReadOnly = /^r[ow]=/.test(word); // `ro=vfs` would leave the file system writable.
     if (refused.has(name) || wouldPanic || halfReadOnly || /^x-mount/i.test(name)) {
-      throw new VolumeError("invalid", `Cannot use the mount flags as one is not allowed: flag=${name}`);
+      throw new VolumeError("invalid", `Cannot use the mount flags because one is not allowed: flag=${name}`);
     }
   }
   const readOnly = flags.includes("ro");
   if (readOnly && flags.includes("rw")) {
-    throw new VolumeError("invalid", "Cannot use the mount flags as they ask for both ro and rw");
+    throw new VolumeError("invalid", "Cannot use the mount flags because they ask for both ro and rw");
   }
   return { readOnly, flags: [...new Set(flags.filter((word) => word !== "ro" && word !== "rw"))] };
 }

@@ -88,20 +88,20 @@ function getStaged(stagingState: StagingState | undefined, request: PublishReque
   if (stagingState?.staged !== true) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as it is not staged on this node: ${volume}`,
+      `Cannot publish the volume because it is not staged on this node: ${volume}`,
     );
   }
   if (stagingState.stagingPath !== request.stagingPath) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as it is staged at another path: ${volume} staged at=${stagingState.stagingPath}`,
+      `Cannot publish the volume because it is staged at another path: ${volume} staged at=${stagingState.stagingPath}`,
     );
   }
   const epoch = request.publishContext.epoch ?? "";
   if (epoch !== "" && epoch !== stagingState.epoch) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as it is staged in another epoch: ${volume} staged=${stagingState.epoch} asked=${epoch}`,
+      `Cannot publish the volume because it is staged in another epoch: ${volume} staged=${stagingState.epoch} asked=${epoch}`,
     );
   }
   return stagingState;
@@ -122,14 +122,14 @@ async function proveUnchanged(
   if (found === undefined && await findMap(deps, stagingState.nqn) !== undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot publish the volume as its device is away, and what is written waits for it: ` +
+      `Cannot publish the volume because its device is away, and what is written waits for it: ` +
         `volume=${stagingState.volumeId}; it is tried again when the router is back`,
     );
   }
   if (found === undefined || found.deviceNumber !== stagingState.device?.deviceNumber) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as its device is ${
+      `Cannot publish the volume because its device is ${
         found === undefined ? "gone" : "another one"
       } since it was ` +
         `staged: volume=${stagingState.volumeId}; it has to be unstaged and staged again`,
@@ -161,7 +161,7 @@ async function assertMounted(
     : "is another one";
   throw new VolumeError(
     "precondition",
-    `Cannot publish the volume as its file system at the staging path ${state}: volume=${stagingState.volumeId} ` +
+    `Cannot publish the volume because its file system at the staging path ${state}: volume=${stagingState.volumeId} ` +
       `path=${stagingState.stagingPath}; it has to be unstaged and staged again`,
   );
 }
@@ -195,7 +195,7 @@ async function assertTargetFits(
   if (!await isThisVolume(deps, top, stagingState, device, context)) {
     throw new VolumeError(
       "exists-incompatible",
-      `Cannot publish the volume as something else is mounted at the target: volume=${stagingState.volumeId} ` +
+      `Cannot publish the volume because something else is mounted at the target: volume=${stagingState.volumeId} ` +
         `path=${target.targetPath} device=${top.deviceNumber} type=${top.filesystem}`,
     );
   }
@@ -205,7 +205,7 @@ async function assertTargetFits(
   if (isReadOnly === target.readOnly && (target.readOnly || !isReadOnlyMount(top))) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot publish the volume as it is published there otherwise: volume=${stagingState.volumeId} ` +
+    `Cannot publish the volume because it is published there otherwise: volume=${stagingState.volumeId} ` +
       `path=${target.targetPath} readonly=${isReadOnly} asked=${target.readOnly}`,
   );
 }
@@ -235,7 +235,7 @@ async function makeTarget(
   if (info !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as the target is not a ${wanted}: volume=${stagingState.volumeId} path=${path} is=${info.kind}`,
+      `Cannot publish the volume because the target is not a ${wanted}: volume=${stagingState.volumeId} path=${path} is=${info.kind}`,
     );
   }
   if (wanted === "directory") {
@@ -311,5 +311,5 @@ function refused(
   stagingState: StagingState,
   why: string,
 ): VolumeError {
-  return new VolumeError(kind, `Cannot publish the volume as ${why} volume=${stagingState.volumeId}`);
+  return new VolumeError(kind, `Cannot publish the volume because ${why} volume=${stagingState.volumeId}`);
 }

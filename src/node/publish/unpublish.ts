@@ -46,7 +46,7 @@ export async function unpublishVolume(
   else if (info !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot remove the target as it is neither a file nor a folder: volume=${request.volumeId} path=${targetPath}`,
+      `Cannot remove the target because it is neither a file nor a folder: volume=${request.volumeId} path=${targetPath}`,
     );
   }
   await forgetTarget(stagingStore, request);

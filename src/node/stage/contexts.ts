@@ -71,7 +71,7 @@ export function parsePublishContext(
   if (!isNqnOf(nqn, volumeId, epoch)) {
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the publish context as its NQN is not this volume's: volume=${volumeId} epoch=${epoch} nqn=${nqn}`,
+      `Cannot use the publish context because its NQN is not this volume's: volume=${volumeId} epoch=${epoch} nqn=${nqn}`,
     );
   }
   return {

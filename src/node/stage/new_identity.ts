@@ -50,7 +50,7 @@ export async function assertRenewable(
   if (found.sizeBytes !== device?.sizeBytes && found.sizeBytes !== sizeBytes) {
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the device as it is not the volume: device=${found.path} expected id=${device?.uniqueId} ` +
+      `Cannot use the device because it is not the volume: device=${found.path} expected id=${device?.uniqueId} ` +
         `size=${device?.sizeBytes} found id=${found.uniqueId} size=${found.sizeBytes}`,
     );
   }
@@ -61,7 +61,7 @@ export async function assertRenewable(
     if (mountsAt(table, await deps.paths.mountPoint(targetPath)).length > 0) {
       throw new VolumeError(
         "in-use",
-        `Cannot stage the volume as its router gave it a new identity while a pod has it: volume=${volumeId} ` +
+        `Cannot stage the volume because its router gave it a new identity while a pod has it: volume=${volumeId} ` +
           `path=${targetPath}; restart the pods that use it`,
       );
     }
@@ -70,7 +70,7 @@ export async function assertRenewable(
   if (holder?.certain) {
     throw new VolumeError(
       "in-use",
-      `Cannot stage the volume as its device is open: volume=${volumeId} device=${found.path} ${holder.description}`,
+      `Cannot stage the volume because its device is open: volume=${volumeId} device=${found.path} ${holder.description}`,
     );
   }
 }
@@ -89,7 +89,7 @@ export function assertSameFilesystem(
   if (filesystemUuid === undefined || uuid === filesystemUuid) return;
   throw new VolumeError(
     "identity-mismatch",
-    `Cannot use the device as it is not the volume: device=${path} volume=${volumeId} ` +
+    `Cannot use the device because it is not the volume: device=${path} volume=${volumeId} ` +
       `expected file system=${filesystemUuid} found ${uuid ?? "none"}`,
   );
 }

@@ -127,7 +127,7 @@ function assertThisMachine(
   if (publish.machine === undefined || machine.is(publish.machine) !== false) return;
   throw new VolumeError(
     "precondition",
-    `Cannot stage the volume as it was published to another machine of this node's name: volume=${volumeId} ` +
+    `Cannot stage the volume because it was published to another machine of this node's name: volume=${volumeId} ` +
       `node=${nodeId} machine=${publish.machine}; delete the pods of this node that use it, so that it is detached and ` +
       "published anew, and switch the other machine off or give it another name",
   );
@@ -199,7 +199,7 @@ async function dropOlder(
   if (!isHere) return beginAnew(stagingState, wanted);
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
+    `Cannot stage the volume because it is staged in another way: volume=${wanted.volumeId} ${difference}`,
   );
 }
 
@@ -235,7 +235,10 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
   const info = await deps.paths.ownInfo(path, context);
   if (info?.kind === "directory") return mountPoint;
   if (info !== undefined) {
-    throw new VolumeError("precondition", `Cannot stage as the staging path is not a folder: path=${path}`);
+    throw new VolumeError(
+      "precondition",
+      `Cannot stage because the staging path is not a folder: path=${path}`,
+    );
   }
   undo.add("remove the staging folder", () => deps.paths.removeEmptyFolder(path));
   await deps.paths.makeFolder(path, 0o750);
@@ -347,7 +350,7 @@ async function refuseWhileBound(
   if (use === undefined) return;
   throw new VolumeError(
     "in-use",
-    `Cannot stage the volume as its device is ${binds.includes(use) ? "bound" : "mounted"} elsewhere: ` +
+    `Cannot stage the volume because its device is ${binds.includes(use) ? "bound" : "mounted"} elsewhere: ` +
       `volume=${stagingState.volumeId} device=${device.path} path=${use.mountPoint}`,
   );
 }

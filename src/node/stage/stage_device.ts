@@ -68,7 +68,7 @@ async function writeDeviceFile(
   if (mounted !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot stage the block volume as something is mounted at its staging path: path=${stagingState.stagingPath} ` +
+      `Cannot stage the block volume because something is mounted at its staging path: path=${stagingState.stagingPath} ` +
         `type=${mounted.filesystem}`,
     );
   }
@@ -122,7 +122,7 @@ async function isMountedRight(
     if (!isOnBlockDevice(entry) || !isOurs(entry, stagingState, device)) {
       throw new VolumeError(
         "precondition",
-        `Cannot stage the volume as something else is mounted at its staging path: volume=${stagingState.volumeId} ` +
+        `Cannot stage the volume because something else is mounted at its staging path: volume=${stagingState.volumeId} ` +
           `path=${mountPoint} device=${entry.deviceNumber} type=${entry.filesystem}`,
       );
     }
@@ -151,7 +151,7 @@ function refuseWhileMounted(elsewhere: readonly MountEntry[], stagingState: Stag
   if (entry === undefined) return;
   throw new VolumeError(
     "in-use",
-    `Cannot stage the volume as it is mounted elsewhere: volume=${stagingState.volumeId} path=${entry.mountPoint}`,
+    `Cannot stage the volume because it is mounted elsewhere: volume=${stagingState.volumeId} path=${entry.mountPoint}`,
   );
 }
 
@@ -348,7 +348,7 @@ async function refuseWhileBusy(
   deps.events.occurred({ kind: "format-refused", reason: "in-use" });
   throw new VolumeError(
     "busy",
-    `Cannot format the device as it is in use, perhaps by an earlier attempt: device=${device.path} ` +
+    `Cannot format the device because it is in use, perhaps by an earlier attempt: device=${device.path} ` +
       `holder=${holder?.description ?? "unknown"}`,
   );
 }

@@ -36,7 +36,7 @@ export async function targetPaths(
   if (known.length > 0) return known;
   throw new VolumeError(
     "unavailable",
-    `Cannot connect as the target's name has no address: nqn=${target.nqn} ${unknown.join(" ")}; ` +
+    `Cannot connect because the target's name has no address: nqn=${target.nqn} ${unknown.join(" ")}; ` +
       "see this node's name service, or give an IP address",
   );
 }

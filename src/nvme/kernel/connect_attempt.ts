@@ -109,7 +109,7 @@ export class ConnectAttempt {
       if (use === undefined) continue;
       if (this.#isLegacyDrivers(foreign, paths)) {
         this.#kept.add(identityOf(foreign));
-        this.#warn("keeps the connection that the legacy driver has made, as it is in use", {
+        this.#warn("keeps the connection that the legacy driver has made, because it is in use", {
           ...facts,
           use,
         });
@@ -118,7 +118,7 @@ export class ConnectAttempt {
       const text = Object.entries(facts).map(([key, value]) => `${key}=${value}`).join(" ");
       throw new VolumeError(
         "precondition",
-        "Cannot connect as the subsystem is connected to another address or as another host, and in use: " +
+        "Cannot connect because the subsystem is connected to another address or as another host, and in use: " +
           `${text} wanted=${
             this.#target.addresses.join(",")
           }:${this.#target.port} hostnqn=${this.#adapters.host.hostNqn} ` +
@@ -199,7 +199,7 @@ export class ConnectAttempt {
       const seconds = Math.round((clock.now() - this.#startedMs) / 1000);
       throw new VolumeError(
         "unavailable",
-        `Cannot connect as the connection does not come to life: nqn=${this.#target.nqn} ${states}, watched for ` +
+        `Cannot connect because the connection does not come to life: nqn=${this.#target.nqn} ${states}, watched for ` +
           `${seconds} s${this.#describeFailures()}; the router is away, or does not export the volume any more`,
       );
     }

@@ -134,7 +134,7 @@ export class KernelConnector implements Connector {
     if (await poll(clock, context, () => isGone(files, nqn) || undefined)) return;
     throw new VolumeError(
       "unavailable",
-      `Cannot disconnect as the kernel keeps it: nqn=${nqn} ${this.#states(nqn)}: ${said}`,
+      `Cannot disconnect because the kernel keeps it: nqn=${nqn} ${this.#states(nqn)}: ${said}`,
     );
   }
 
@@ -173,7 +173,7 @@ export class KernelConnector implements Connector {
         if (isLive()) {
           throw new VolumeError(
             "unavailable",
-            `Cannot disconnect as the device still takes what was written to it: nqn=${nqn} device=${path}: ` +
+            `Cannot disconnect because the device still takes what was written to it: nqn=${nqn} device=${path}: ` +
               `${error.message}; try again`,
           );
         }
@@ -185,7 +185,7 @@ export class KernelConnector implements Connector {
   #notLive(verb: string, nqn: string): VolumeError {
     return new VolumeError(
       "unavailable",
-      `Cannot ${verb} the subsystem as no connection to it is live: nqn=${nqn} ${this.#states(nqn)}`,
+      `Cannot ${verb} the subsystem because no connection to it is live: nqn=${nqn} ${this.#states(nqn)}`,
     );
   }
 
@@ -204,7 +204,7 @@ export class KernelConnector implements Connector {
     if (this.#isOwn(nqn)) return;
     throw new VolumeError(
       "precondition",
-      `Cannot ${verb} the subsystem as it is not this driver's: nqn=${nqn} prefix=${this.#options.nqnPrefix}; ` +
+      `Cannot ${verb} the subsystem because it is not this driver's: nqn=${nqn} prefix=${this.#options.nqnPrefix}; ` +
         "node and controller need the same --nqn-prefix",
     );
   }

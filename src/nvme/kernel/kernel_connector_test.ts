@@ -388,7 +388,7 @@ for (const state of ["live", "new"]) {
     const controller = deps.add(ours);
     deps.files.onFlush = () => {
       deps.set(controller, state);
-      throw new VolumeError("unavailable", "Cannot flush the device as it takes too long");
+      throw new VolumeError("unavailable", "Cannot flush the device because it takes too long");
     };
     const disconnecting = deps.connector.disconnect(nqn, deps.call);
     if (kept) {
@@ -404,7 +404,7 @@ for (const state of ["live", "new"]) {
 Deno.test("disconnect() gives up a flush after ten seconds, and leaves a controller that is live", async () => {
   const deps = new Deps();
   const controller = deps.add(ours);
-  const late = new VolumeError("unavailable", "Cannot flush the device as it takes too long");
+  const late = new VolumeError("unavailable", "Cannot flush the device because it takes too long");
   deps.files.onFlush = (_path, signal) =>
     new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(late)));
   let outcome: unknown;
@@ -428,7 +428,7 @@ Deno.test("disconnect() waits for an earlier attempt that hangs in the kernel", 
   const deps = new Deps();
   deps.add({ ...ours, state: "deleting" });
   deps.script = () => {
-    throw new VolumeError("unavailable", "Cannot begin nvme as an earlier attempt still hangs");
+    throw new VolumeError("unavailable", "Cannot begin nvme because an earlier attempt still hangs");
   };
   const disconnecting = deps.connector.disconnect(nqn, deps.call);
   await deps.clock.advance(5_000);

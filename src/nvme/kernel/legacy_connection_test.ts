@@ -34,7 +34,7 @@ Deno.test("connect() keeps what the legacy driver has connected and is in use, a
     assert.deepEqual(kernel.warnings.length, 1);
     assert.match(
       kernel.warnings[0]!,
-      /^keeps the connection that the legacy driver has made, as it is in use/,
+      /^keeps the connection that the legacy driver has made, because it is in use/,
     );
   }
 });

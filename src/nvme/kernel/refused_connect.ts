@@ -24,14 +24,14 @@ export function connectFailure(
   if (missing !== undefined) {
     return new VolumeError(
       "precondition",
-      `Cannot connect as this node's kernel cannot do NVMe/TCP: ${missing}: ${facts}; ${transportAdvice}`,
+      `Cannot connect because this node's kernel cannot do NVMe/TCP: ${missing}: ${facts}; ${transportAdvice}`,
     );
   }
   const said = result.stderr + result.stdout;
   const [, reason, advice] = reasons.find(([form]) => form.test(said)) ?? [undefined, "the kernel fails", ""];
   return new VolumeError(
     "unavailable",
-    `Cannot connect as ${reason}: ${facts}${advice === "" ? "" : `; ${advice}`}`,
+    `Cannot connect because ${reason}: ${facts}${advice === "" ? "" : `; ${advice}`}`,
   );
 }
 

@@ -119,7 +119,7 @@ export function limitedCommand(maxBytes: number, statements: readonly Fragment[]
   if (text.length > maxBytes) {
     throw new VolumeError(
       "invalid",
-      `Cannot send the command as it is too long: bytes=${text.length} most=${maxBytes}; ` +
+      `Cannot send the command because it is too long: bytes=${text.length} most=${maxBytes}; ` +
         "shorter base paths, volume ids or comments make room",
     );
   }
@@ -145,7 +145,7 @@ export function quote(value: string): string {
   if (!isSendable(value)) {
     throw new VolumeError(
       "invalid",
-      `Cannot send a value to the router as it holds control or non-ASCII characters: value=${
+      `Cannot send a value to the router because it holds control or non-ASCII characters: value=${
         JSON.stringify(value.slice(0, 64))
       }`,
     );
@@ -156,7 +156,10 @@ export function quote(value: string): string {
 function spell(value: CommandValue): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number" && !Number.isSafeInteger(value)) {
-    throw new VolumeError("invalid", `Cannot send a number to the router as it is not exact: value=${value}`);
+    throw new VolumeError(
+      "invalid",
+      `Cannot send a number to the router because it is not exact: value=${value}`,
+    );
   }
   return String(value);
 }

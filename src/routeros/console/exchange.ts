@@ -106,13 +106,13 @@ export class Exchange {
       if (cut && whenCut === "return") return "cut";
       const location = `router=${this.#session.target} what=${question.kind}`;
       if (refusal !== undefined) {
-        throw new ReadRefused(`Cannot read from the router as it refused: ${refusal}; ${location}`);
+        throw new ReadRefused(`Cannot read from the router because it refused: ${refusal}; ${location}`);
       }
       if (attempt === readAttempts) {
         const reason = cut ? "its answer came cut" : "its answer was lost";
         throw new VolumeError(
           "unavailable",
-          `Cannot read from the router as ${reason} ${attempt} times: ${location}`,
+          `Cannot read from the router because ${reason} ${attempt} times: ${location}`,
         );
       }
       await this.#pause(attempt, question.context);

@@ -223,5 +223,5 @@ export class Row {
 
 /** The error for an answer that came whole and still cannot be read. */
 export function unreadable(what: string, reason: string, cause?: unknown): VolumeError {
-  return new VolumeError("unavailable", `Cannot read the router's ${what} as ${reason}`, { cause });
+  return new VolumeError("unavailable", `Cannot read the router's ${what} because ${reason}`, { cause });
 }

@@ -92,7 +92,7 @@ export function assertFit(router: RouterInfo, packagesFrame: string): void {
   if (!router.supported) {
     throw new VolumeError(
       "precondition",
-      `Cannot work with this router as its RouterOS is too old: version=${router.version} needed=7.17; ` +
+      `Cannot work with this router because its RouterOS is too old: version=${router.version} needed=7.17; ` +
         "upgrade it (/system/package/update)",
     );
   }
@@ -105,6 +105,6 @@ export function assertFit(router: RouterInfo, packagesFrame: string): void {
     : `enable it (/system/package/enable ${storagePackage}, then reboot)`;
   throw new VolumeError(
     "precondition",
-    `Cannot work with this router as a package is ${state}: package=${storagePackage} version=${router.version}; ${action}`,
+    `Cannot work with this router because a package is ${state}: package=${storagePackage} version=${router.version}; ${action}`,
   );
 }

@@ -97,7 +97,7 @@ export class Pending {
 function lateBecause(cause: string, error: VolumeError): VolumeError {
   return new VolumeError(
     "deadline",
-    `Cannot wait any longer as the call's time is up and ${cause}; try again`,
+    `Cannot wait any longer because the call's time is up and ${cause}; try again`,
     { cause: error },
   );
 }

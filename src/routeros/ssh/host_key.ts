@@ -38,7 +38,7 @@ export function parseHostKeys(text: string, host: string, port: number): HostKey
   if (keys.length > 0) return keys;
   throw new VolumeError(
     "invalid",
-    `Cannot pin the router's host key as no line names it: host=${host} port=${port}; ` +
+    `Cannot pin the router's host key because no line names it: host=${host} port=${port}; ` +
       "take the output of ssh-keyscan on a machine that nobody can be in between of",
   );
 }
@@ -104,7 +104,7 @@ function namesHost(hosts: string, host: string, port: number): boolean {
 function notReadable(reason: string): VolumeError {
   return new VolumeError(
     "invalid",
-    `Cannot read the pinned host key as ${reason}; expected an OpenSSH public key ("ssh-ed25519 AAAA…") or a ` +
+    `Cannot read the pinned host key because ${reason}; expected an OpenSSH public key ("ssh-ed25519 AAAA…") or a ` +
       "known_hosts line",
   );
 }

@@ -376,7 +376,7 @@ export class Session {
   }
 
   #unavailable(reason: string): VolumeError {
-    return new VolumeError("unavailable", `Cannot ask the router as ${reason}: router=${this.target}`);
+    return new VolumeError("unavailable", `Cannot ask the router because ${reason}: router=${this.target}`);
   }
 }
 

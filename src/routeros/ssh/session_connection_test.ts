@@ -137,7 +137,8 @@ Deno.test("Session lets one request try after the delay, refuses the others, and
   const all = bench();
   const { ssh, run, clock, session, breaker } = all;
   await openBreaker(all);
-  const form = /as ECONNREFUSED; that failed 3 times in a row, .* not before 2026-01-01T00:00:0\S+Z: router=/;
+  const form =
+    /because ECONNREFUSED; that failed 3 times in a row, .* not before 2026-01-01T00:00:0\S+Z: router=/;
   await rejectsWith(run("too early"), "unavailable", form);
   await clock.advance(1000);
   assert.equal(ssh.attempts, 3, "nobody asks, so nobody connects");

@@ -56,7 +56,7 @@ export class Ssh2Transport implements SshTransport {
           `decides what this driver believes. Never use this but in tests. router=${this.target}`,
       );
     } else if (options.hostKeys.length === 0) {
-      throw new VolumeError("invalid", "Cannot connect to the router as no host key is pinned");
+      throw new VolumeError("invalid", "Cannot connect to the router because no host key is pinned");
     }
   }
 

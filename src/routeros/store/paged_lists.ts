@@ -138,6 +138,6 @@ function divided(what: string, part: Part): readonly Part[] {
   if (part.smaller !== undefined) return part.smaller();
   throw new VolumeError(
     "unavailable",
-    `Cannot list the router's ${what} as even a small part of them comes cut: pattern=${part.pattern}`,
+    `Cannot list the router's ${what} because even a small part of them comes cut: pattern=${part.pattern}`,
   );
 }

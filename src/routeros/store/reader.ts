@@ -165,7 +165,7 @@ export class RouterReader {
     if (joined >= maxJoined) {
       throw new VolumeError(
         "unavailable",
-        `Cannot ask the router as ${joined} calls already wait for the same`,
+        `Cannot ask the router because ${joined} calls already wait for the same`,
       );
     }
     return await this.#inventories.runDuringCall(
@@ -239,7 +239,7 @@ export class RouterReader {
     if (this.#info?.supportsSubvolumes) return;
     throw new VolumeError(
       "unsupported",
-      `Cannot use a Btrfs subvolume as RouterOS before 7.18 has none: version=${this.#info?.version}; upgrade the router`,
+      `Cannot use a Btrfs subvolume because RouterOS before 7.18 has none: version=${this.#info?.version}; upgrade the router`,
     );
   }
 

@@ -379,7 +379,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     if (this.#allowUnfenced || this.supportsNqn) return;
     throw new VolumeError(
       "precondition",
-      `Cannot export the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
+      `Cannot export the volume because RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
         `not be fenced: volume=${id} version=${this.routerInfo?.version}; upgrade the router`,
     );
   }
@@ -414,7 +414,7 @@ function assertComparable(guard: DiskGuard | undefined): void {
   if (guard === undefined || isSendable(guard.comment)) return;
   throw new VolumeError(
     "precondition",
-    `Cannot change the volume as its comment on the router holds control or non-ASCII characters: volume=${guard.id}; ` +
+    `Cannot change the volume because its comment on the router holds control or non-ASCII characters: volume=${guard.id}; ` +
       "take them out of the disk's comment, and leave the part in braces as it is",
   );
 }

@@ -60,7 +60,7 @@ function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderT
   if (pool === undefined) {
     return markup`<div class="pool"><b>${basePath}</b> ${
       badge("bad", `the pool ${poolName} is not mounted`)
-    } <small>nothing is known of what lies there</small></div>`;
+    } <small>its contents are not known</small></div>`;
   }
   return markup`
     <div
@@ -82,7 +82,7 @@ function poolBars({ sizeBytes, freeBytes, diskBytes, snapshotBytes }: PoolTotals
 <small>used ${formatBytes(used)} (${share(used)} %), free ${formatBytes(freeBytes)}</small>
 ${bar(share(diskBytes), share(snapshotBytes ?? 0n), `${share(promised)} % promised`)}
 <small>promised ${formatBytes(promised)} (${share(promised)} %): disks ${formatBytes(diskBytes)}, snapshots ${
-    snapshotBytes === undefined ? "not looked at yet" : formatBytes(snapshotBytes)
+    snapshotBytes === undefined ? "not read yet" : formatBytes(snapshotBytes)
   }</small>`;
 }
 
@@ -117,7 +117,7 @@ ${
       { head: "Health", cell: health },
       { head: "Epoch", form: "number", cell: ({ epoch }) => epoch === 0 ? "–" : epoch },
       { head: "Folder", cell: ({ basePath }) => basePath },
-    ], volumes.total === 0 ? "No volume is known." : "No volume is like that.")
+    ], volumes.total === 0 ? "No volumes." : "No volume matches the search.")
   }
 </section>`;
 }
@@ -130,7 +130,7 @@ function seenAtMs(routers: readonly RouterStatus[]): number | undefined {
 }
 
 function holders({ holders, migrating }: VolumeStatus, nowMs: number): Html {
-  if (holders.length === 0) return markup`<span class="quiet">nobody</span>`;
+  if (holders.length === 0) return markup`<span class="quiet">no node</span>`;
   return markup`${
     holders.map(({ nodeId, sinceSeconds, readOnly }) =>
       markup`<div>${nodeId}${readOnly ? ", read only" : ""} <small>${
@@ -148,10 +148,10 @@ function health({ problems, holders, exported }: VolumeStatus): Html {
 }
 
 function auditLine({ audit }: RouterStatus, nowMs: number): Html {
-  if (audit === undefined) return markup`No audit yet, or another controller makes them.`;
+  if (audit === undefined) return markup`No audit yet, or another controller runs it.`;
   const found = Object.entries(audit.found).filter(([, count]) => count > 0)
     .map(([kind, count]) => `${count} ${kind}`);
   return markup`Last audit ${ago(audit.atMs, nowMs)}: ${
     found.length === 0 ? "nothing without an owner" : found.join(", ")
-  }; rds-csi audit names them.`;
+  }; \`rds-csi audit\` lists them.`;
 }

@@ -21,12 +21,12 @@ export class NodeStatusStore implements NodeEvents {
       case "identity-mismatch":
         return this.#warn(
           "IdentityMismatch",
-          "An action was refused as what is there is not provably the volume",
+          "An action was refused because the device is not proven to be the volume",
         );
       case "format-refused":
         return this.#warn(
           "FormatRefused",
-          `A device was not formatted though it holds no file system: ${event.reason}`,
+          `A device without a file system was not formatted: ${event.reason}`,
         );
       case "connected":
         if (event.outcome === "failed") this.#warn("ConnectFailed", "A volume could not be connected");
@@ -44,22 +44,28 @@ export class NodeStatusStore implements NodeEvents {
       case "stale-mount":
         return this.#warn(
           "StaleMount",
-          `A mount was met whose device is gone or another one: at ${event.finder}`,
+          `The device of a mount is gone or has changed: found at ${event.finder}`,
         );
       case "operation-hung":
         return this.#warn(
           "OperationHung",
-          `The kernel did not let go of an operation in time: ${event.operation}`,
+          `An operation hung in the kernel after its timeout: ${event.operation}`,
         );
       case "fenced-torn-down":
-        return this.#warn("FencedVolume", "A volume was taken off this node as another one holds it");
+        return this.#warn(
+          "FencedVolume",
+          "A volume was cut off from this node because another node holds it",
+        );
       case "waiting":
         if (event.waits) {
-          this.#warn("DeviceWaiting", "What is written to a volume waits for its device", event.volumeId);
+          this.#warn("DeviceWaiting", "Writes to a volume wait for its device", event.volumeId);
         }
         return;
       case "wait-given-up":
-        return this.#warn("WaitGivenUp", "What waited for its device for longer than ctrlLossTmo has failed");
+        return this.#warn(
+          "WaitGivenUp",
+          "Writes that waited for their device for longer than ctrlLossTmo have failed",
+        );
       case "staged":
         return this.#stagedChanged(event.volumeId, event.staged);
     }

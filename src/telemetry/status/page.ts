@@ -61,7 +61,7 @@ ${reason && markup`<section>${badge(kind, word)} ${reason}</section>`}`;
 
 function leadWords({ controller }: Status): string {
   if (controller?.leads === undefined) return "";
-  return controller.leads ? ", which leads" : ", another one leads";
+  return controller.leads ? ", which leads" : ", another controller leads";
 }
 
 function tiles({ controller, node, events: statusEvents, failedCalls }: Status): Html {

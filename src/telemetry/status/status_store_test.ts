@@ -234,7 +234,7 @@ Deno.test("the status store keeps several routers apart, and tells whether its c
     assert.ok(text.includes(wording), wording);
   }
   board.controller.leads(false);
-  assert.ok(statusPage(board.read(query, well), query).includes("another one leads"));
+  assert.ok(statusPage(board.read(query, well), query).includes("another controller leads"));
   one!.occurred({ kind: "audited", counts: undefined });
   assert.ok(!statusPage(board.read(query, well), query).includes("no-record"));
 });

@@ -60,14 +60,14 @@ export function parseCapability(requested: RequestedCapability): Capability {
   if (requested.access === undefined) {
     throw new VolumeError(
       "invalid",
-      "Cannot use the volume capability as it names neither block nor mount access",
+      "Cannot use the volume capability because it names neither block nor mount access",
     );
   }
   const mode = Object.hasOwn(modesByName, requested.mode) ? modesByName[requested.mode] : undefined;
   if (mode === undefined) {
     throw new VolumeError(
       "invalid",
-      `Cannot use the volume capability as its access mode is not supported: mode=${requested.mode}; ` +
+      `Cannot use the volume capability because its access mode is not supported: mode=${requested.mode}; ` +
         `supported are ${Object.keys(modesByName).join(", ")}`,
     );
   }
@@ -75,7 +75,7 @@ export function parseCapability(requested: RequestedCapability): Capability {
   if (mode === "multi-node-multi-writer") {
     throw new VolumeError(
       "invalid",
-      "Cannot use the volume capability as two nodes would write to one file system: mode=MULTI_NODE_MULTI_WRITER; " +
+      "Cannot use the volume capability because two nodes would write to one file system: mode=MULTI_NODE_MULTI_WRITER; " +
         "it is supported for block volumes only (volumeMode: Block)",
     );
   }
@@ -87,7 +87,7 @@ function parseFilesystem(fsType: string): FilesystemType {
   if (fsType === "ext4" || fsType === "xfs") return fsType;
   throw new VolumeError(
     "invalid",
-    `Cannot use the volume capability as its file system is not supported: fsType=${
+    `Cannot use the volume capability because its file system is not supported: fsType=${
       JSON.stringify(fsType.slice(0, 32))
     }; ` +
       "supported are ext4 and xfs",
@@ -110,7 +110,7 @@ export function parseCapabilities(requested: readonly RequestedCapability[]): Vo
   const capabilities = requested.map(parseCapability);
   const first = capabilities[0];
   if (first === undefined) {
-    throw new VolumeError("invalid", "Cannot use the volume capabilities as there are none");
+    throw new VolumeError("invalid", "Cannot use the volume capabilities because there are none");
   }
   const kind: VolumeKind = first.access === "block"
     ? { access: "block" }
@@ -118,7 +118,7 @@ export function parseCapabilities(requested: readonly RequestedCapability[]): Vo
   if (capabilities.some((capability) => !sameKind(capability, kind))) {
     throw new VolumeError(
       "invalid",
-      "Cannot use the volume capabilities as they ask for different kinds of volume",
+      "Cannot use the volume capabilities because they ask for different kinds of volume",
     );
   }
   return { kind, modes: [...new Set(capabilities.map((capability) => capability.mode))] };

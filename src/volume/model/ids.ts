@@ -44,7 +44,7 @@ export function clusterHash(clusterId: string): string {
   if (/^[0-9a-f]{8}$/.test(hash)) return hash;
   throw new VolumeError(
     "invalid",
-    `Cannot use the cluster id as eight hex digits have to follow "hash:", as in the names of files on the router: ` +
+    `Cannot use the cluster id because eight hex digits have to follow "hash:", as in the names of files on the router: ` +
       `id=${clusterId}`,
   );
 }
@@ -67,17 +67,17 @@ export function backendClusterHash(clusterId: string, prefix: string): string {
  * @throws {VolumeError} invalid when it is empty, over 128 bytes or has control characters
  */
 export function assertName(name: string): void {
-  if (name === "") throw new VolumeError("invalid", "Cannot use the name as it is empty");
+  if (name === "") throw new VolumeError("invalid", "Cannot use the name because it is empty");
   const bytes = new TextEncoder().encode(name).length;
   if (bytes > maxNameBytes) {
     throw new VolumeError(
       "invalid",
-      `Cannot use the name as it is too long: bytes=${bytes} most=${maxNameBytes}`,
+      `Cannot use the name because it is too long: bytes=${bytes} most=${maxNameBytes}`,
     );
   }
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) {
-    throw new VolumeError("invalid", "Cannot use the name as it contains control characters");
+    throw new VolumeError("invalid", "Cannot use the name because it contains control characters");
   }
 }
 
@@ -90,11 +90,11 @@ export function assertName(name: string): void {
  * @throws {VolumeError} invalid when it has another form
  */
 export function assertVolumeId(id: string): void {
-  if (id === "") throw new VolumeError("invalid", "Cannot use the volume id as it is empty");
+  if (id === "") throw new VolumeError("invalid", "Cannot use the volume id because it is empty");
   if (isVolumeId(id)) return;
   throw new VolumeError(
     "invalid",
-    `Cannot use the volume id as it has another form than this driver's: volume=${
+    `Cannot use the volume id because it has another form than this driver's: volume=${
       JSON.stringify(id.slice(0, 64))
     }; ` +
       "expected at most 32 characters of a-z, 0-9 and -",

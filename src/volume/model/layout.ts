@@ -49,7 +49,7 @@ export function assertOwnLabel({ subvolumeLabel, labelTakenBy, mountPoint }: Poo
   if (labelTakenBy === undefined) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot make a subvolume as a volume has the label of its pool: label=${subvolumeLabel} pool=${mountPoint} ` +
+    `Cannot make a subvolume because a volume has the label of its pool: label=${subvolumeLabel} pool=${mountPoint} ` +
       `volume=${labelTakenBy}; have whoever writes to that volume change the label in it`,
   );
 }
@@ -100,7 +100,7 @@ export function locationOf(imagePath: string, pools: readonly Pool[]): ImageLoca
   if (label === undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot tell which subvolume holds the image as its pool shows no label of a Btrfs file system: path=${imagePath}`,
+      `Cannot tell which subvolume holds the image because its pool shows no label of a Btrfs file system: path=${imagePath}`,
     );
   }
   return subvolumeLocation(imagePath.slice(0, -inSubvolume.length - 1), label);

@@ -97,7 +97,7 @@ export function assertNoLegacySnapshot(
     const { imagePath = "none" } = volume ?? {};
     throw new VolumeError(
       "precondition",
-      `Cannot ${verb} the snapshot as the disk in its slot is not as the legacy driver leaves one: snapshot=${id} ` +
+      `Cannot ${verb} the snapshot because the disk in its slot is not as the legacy driver leaves one: snapshot=${id} ` +
         `path=${imagePath}; a person has to look at it`,
     );
   }
@@ -105,7 +105,7 @@ export function assertNoLegacySnapshot(
   const sharers = view.sharers.filter(({ imagePath }) => imagePath === path);
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the snapshot as the legacy driver made it, with a copy of a disk's properties and not of its data: ` +
+    `Cannot ${verb} the snapshot because the legacy driver made it, with a copy of a disk's properties and not of its data: ` +
       `snapshot=${id} disk=${volume?.id ?? "none"} path=${path}; nothing can be restored from it; ${
         howToRemove(sharers)
       }`,
@@ -120,7 +120,7 @@ function isImage({ path, directory }: StoredFile, id: string, basePaths: readonl
 export function noData(id: string): VolumeError {
   return new VolumeError(
     "precondition",
-    "Cannot restore the snapshot as the legacy driver made it, with a copy of a disk's properties and not of its data: " +
+    "Cannot restore the snapshot because the legacy driver made it, with a copy of a disk's properties and not of its data: " +
       `snapshot=${id}; a volume made from it would hold nothing of what is missed; restore from a backup: ` +
       legacySnapshotsPage,
   );

@@ -130,7 +130,7 @@ Deno.test("assertNoLegacySnapshot() refuses whatever is left, says what it is an
   for (const [name, seen, text] of cases) {
     const work = () => assertNoLegacySnapshot("delete", id, { ...nothing, ...seen }, [testBase]);
     assert.throws(work, refusal("precondition", text), name);
-    assert.throws(work, refusal("precondition", /^Cannot delete the snapshot as /), name);
+    assert.throws(work, refusal("precondition", /^Cannot delete the snapshot because /), name);
   }
 });
 

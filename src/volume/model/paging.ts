@@ -61,7 +61,7 @@ function parseToken(token: string, isId: (id: string) => boolean): string | unde
   if (isId(id)) return id;
   throw new VolumeError(
     "bad-token",
-    `Cannot go on listing as the token is not one of this driver's: token=${
+    `Cannot go on listing because the token is not one of this driver's: token=${
       JSON.stringify(token.slice(0, 64))
     }; ` +
       "begin again without one",

@@ -127,7 +127,9 @@ export function parseParameters(
     if (check === undefined) {
       throw new VolumeError(
         "invalid",
-        `Cannot use the StorageClass parameter as it is unknown: key=${JSON.stringify(key.slice(0, 64))}; ` +
+        `Cannot use the StorageClass parameter because it is unknown: key=${
+          JSON.stringify(key.slice(0, 64))
+        }; ` +
           `known are ${parameterNames.join(", ")}`,
       );
     }

@@ -156,7 +156,7 @@ export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes
   if (bytes > maxBytes) {
     throw new VolumeError(
       "exhausted",
-      `Cannot write the volume's record as it would not fit: bytes=${bytes} most=${maxBytes}; ` +
+      `Cannot write the volume's record because it would not fit: bytes=${bytes} most=${maxBytes}; ` +
         "fewer or shorter node ids, or a shorter note in the disk's comment, make room",
     );
   }

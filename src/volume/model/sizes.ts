@@ -20,13 +20,13 @@ export function assertSizeRange(range: SizeRange): void {
   if (range.requiredBytes < 0n || range.limitBytes < 0n) {
     throw new VolumeError(
       "invalid",
-      `Cannot use the capacity range as a size is negative: ${describe(range)}`,
+      `Cannot use the capacity range because a size is negative: ${describe(range)}`,
     );
   }
   if (range.limitBytes > 0n && range.limitBytes < range.requiredBytes) {
     throw new VolumeError(
       "out-of-range",
-      `Cannot use the capacity range as its limit is below it: ${describe(range)}`,
+      `Cannot use the capacity range because its limit is below it: ${describe(range)}`,
     );
   }
 }
@@ -46,7 +46,7 @@ export function chooseSize(range: SizeRange): bigint {
   if (size === 0n || (range.limitBytes > 0n && size > range.limitBytes)) {
     throw new VolumeError(
       "out-of-range",
-      `Cannot choose a size as whole MiB do not fit into the capacity range: ${describe(range)}`,
+      `Cannot choose a size because whole MiB do not fit into the capacity range: ${describe(range)}`,
     );
   }
   return size;
@@ -63,7 +63,7 @@ export function chooseCloneSize(range: SizeRange, sourceBytes: bigint): bigint {
   if (range.limitBytes === 0n || size <= range.limitBytes) return size;
   throw new VolumeError(
     "out-of-range",
-    `Cannot choose a size as the source is larger than the capacity range: ${
+    `Cannot choose a size because the source is larger than the capacity range: ${
       describe(range)
     } source=${sourceBytes}`,
   );
@@ -77,7 +77,7 @@ export function chooseCloneSize(range: SizeRange, sourceBytes: bigint): bigint {
 export function chooseGrownSize(range: SizeRange, currentBytes: bigint): bigint {
   assertSizeRange(range);
   if (range.requiredBytes === 0n && range.limitBytes === 0n) {
-    throw new VolumeError("invalid", "Cannot expand the volume as no size is required");
+    throw new VolumeError("invalid", "Cannot expand the volume because no size is required");
   }
   const size = range.requiredBytes > currentBytes ? roundUp(range.requiredBytes) : currentBytes;
   if (range.limitBytes > 0n && size > range.limitBytes) {

@@ -202,7 +202,7 @@ function readObject(text: string): Fields | undefined {
 function damaged(path: string, why: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot use the node's state of the volume as it is damaged because ${why}: file=${path}; ` +
+    `Cannot use the node's state of the volume because it is damaged (${why}): file=${path}; ` +
       "make sure that the volume is neither mounted nor connected here, then remove the file",
   );
 }

@@ -16,7 +16,7 @@ export function assertSettled(state: RouterState, settleMs: number): void {
   const left = Math.ceil((settleMs - state.upMs) / 1000);
   throw new VolumeError(
     "unavailable",
-    `Cannot tell which disks the router has as it booted only ${
+    `Cannot tell which disks the router has because it booted only ${
       Math.floor(state.upMs / 1000)
     } s ago and disks come ` +
       `back late: try again in ${left} s`,
@@ -47,7 +47,7 @@ export function assertPoolMounted(state: RouterState, path: string): void {
   const mounted = state.pools.map((pool) => pool.mountPoint).join(", ");
   throw new VolumeError(
     "unavailable",
-    `Cannot tell what lies on the pool as it is not mounted on the router: pool=${poolOf(path)} ` +
+    `Cannot tell what lies on the pool because it is not mounted on the router: pool=${poolOf(path)} ` +
       `mounted=${mounted === "" ? "none" : mounted}`,
   );
 }

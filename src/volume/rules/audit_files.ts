@@ -2,6 +2,7 @@ import type { AuditKind } from "../model/audit_kinds.ts";
 import { type AuditFinding, type AuditScope, isSource, keptForAge, orphanGraceMs } from "./audit_finding.ts";
 import { isLegacyId, isVolumeId } from "../model/ids.ts";
 import type { FileView, Inventory, StoredFile } from "../model/inventory.ts";
+import { formatBytes } from "../model/sizes.ts";
 import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
 
 /** A copy may take so long, in milliseconds: until then it may be another process's, and still be made. */
@@ -52,7 +53,7 @@ function judgeFile(
   }
   if (rest.endsWith(".part") && !directory) {
     const kept = scope.isCopying(id) ? "it is being made" : undefined;
-    return finding("unfinished-copy", `a copy that is not finished: bytes=${file.sizeBytes}`, kept);
+    return finding("unfinished-copy", `an unfinished copy of ${formatBytes(file.sizeBytes)}`, kept);
   }
   const kept = whyImageKept(id, view, scope);
   if (directory) {
@@ -62,7 +63,7 @@ function judgeFile(
   }
   return rest === ""
     ? []
-    : finding("image-without-disk", `an image that no disk uses: bytes=${file.sizeBytes}`, kept);
+    : finding("image-without-disk", `an image of ${formatBytes(file.sizeBytes)} that no disk uses`, kept);
 }
 
 function whyImageKept(id: string, view: Inventory & FileView, scope: AuditScope): string | undefined {
@@ -97,7 +98,7 @@ function legacyImages(view: Inventory & FileView, scope: AuditScope): AuditFindi
       kind: isOwn ? "image-without-disk" : "earlier-image",
       id,
       path,
-      found: `an image named as the legacy driver's are, that no disk uses: bytes=${sizeBytes}`,
+      found: `an image named as the legacy driver's are, that no disk uses: ${formatBytes(sizeBytes)}`,
       sinceSeconds: undefined,
       kept: isOwn ? namedByVolume : "nothing proves whose it is: a person has to look whether it is needed",
     }];

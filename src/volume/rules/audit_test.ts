@@ -188,7 +188,7 @@ Deno.test("judgeAudit() reports an image of the legacy driver that no disk uses,
   const needed = "a PersistentVolume names it: the data may be needed";
   assert.deepEqual(image({ used: used(goneEarlier) }), [["image-without-disk", needed]]);
   const [{ found }] = judgeAudit(shown, scope()) as [AuditFinding];
-  assert.match(found, /named as the legacy driver.*no disk uses: bytes=1073741824/);
+  assert.match(found, /named as the legacy driver.*no disk uses: 1 GiB/);
 });
 
 Deno.test("judgeAudit() takes no file for an image of the legacy driver that it does not name so, or that a disk uses", () => {

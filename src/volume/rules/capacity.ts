@@ -2,6 +2,7 @@ import { VolumeError } from "../errors.ts";
 import { poolOf } from "../model/ids.ts";
 import type { CreateView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import { parseSnapshots } from "../model/snapshots.ts";
+import { formatBytes } from "../model/sizes.ts";
 
 /** How much of a pool may be promised: 1 promises exactly its size. */
 export type Overcommit = number;
@@ -103,7 +104,9 @@ export function getPool(inventory: Pick<Inventory, "pools">, basePath: string): 
   if (pool !== undefined) return pool;
   throw new VolumeError(
     "unavailable",
-    `Cannot use the pool as it is not mounted on the router: pool=${poolOf(basePath)} basePath=${basePath}`,
+    `Cannot use the pool because it is not mounted on the router: pool=${
+      poolOf(basePath)
+    } basePath=${basePath}`,
   );
 }
 
@@ -128,7 +131,12 @@ export function assertRoom(
   if (neededBytes <= available) return;
   throw new VolumeError(
     "exhausted",
-    `Cannot find room on the pool: pool=${pool.mountPoint} needed=${neededBytes} available=${available} ` +
-      `free=${pool.freeBytes} size=${pool.sizeBytes} overcommit=${overcommit}`,
+    `Cannot find room on the pool: needs ${formatBytes(neededBytes)}, ${
+      formatBytes(available)
+    } left on pool ` +
+      `${pool.mountPoint} (free ${formatBytes(pool.freeBytes)} of ${
+        formatBytes(pool.sizeBytes)
+      }, overcommit ${overcommit}); ` +
+      "delete a volume or a snapshot, or raise --overcommit",
   );
 }

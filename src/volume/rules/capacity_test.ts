@@ -96,7 +96,7 @@ Deno.test("assertRoom() refuses one byte too many and a pool that is not mounted
   assertRoom(inventory, "/pool/csi", 600n, 1);
   assert.throws(
     () => assertRoom(inventory, "/pool/csi", 601n, 1),
-    refusal("exhausted", /pool=pool needed=601 available=600/),
+    refusal("exhausted", /needs 601 B, 600 B left/),
   );
   assert.throws(() => assertRoom(inventory, "/pool2/csi", 1n, 1), refusal("unavailable", /pool=pool2/));
   assert.equal(getPool(inventory, "/pool"), pool);

@@ -15,26 +15,26 @@ export function eventText(event: ReportedEvent): EventText {
     case "leaver-unfenced":
       return warning(
         "LeaverNotFenced",
-        `Node ${event.nodeId} has left the volume, which goes on being exported for ${
+        `Node ${event.nodeId} has left the volume, which is still exported for ${
           list(event.remaining)
         }. The router ` +
-          `could not be told to shut ${event.nodeId} out: make sure that nothing there writes any more (rds-csi doctor ` +
-          "--probe finds out whether this router can)",
+          `could not shut ${event.nodeId} out: make sure that nothing there writes any more (rds-csi doctor ` +
+          "--probe shows whether this router can)",
       );
     case "fenced":
       return {
         type: "Normal",
         reason: "NodeFenced",
         message: `Cut off from the volume: ${list(event.nodeIds)}` +
-          (event.remaining.length === 0 ? "" : `; it goes on for ${list(event.remaining)}`),
+          (event.remaining.length === 0 ? "" : `; it is still exported for ${list(event.remaining)}`),
       };
     case "attach-refused":
       return warning("AttachRefused", `Node ${event.nodeId} was refused: ${event.message}`);
     case "node-without-driver":
       return warning(
         "NodeWithoutDriver",
-        `The volume waits for node ${event.nodeName}, which has not registered the driver. Its pod of the driver says why ` +
-          "in its log: often the host has not loaded nvme_tcp. Once that is mended the volume is attached by itself",
+        `The volume waits for node ${event.nodeName}, which has not registered the driver. The driver's pod on that node says why ` +
+          "in its log: often the host has not loaded nvme_tcp. The volume is attached once the node has registered",
       );
     case "out-of-space":
       return warning("OutOfSpace", event.message);
@@ -44,23 +44,25 @@ export function eventText(event: ReportedEvent): EventText {
       return warning(
         "MigrationOverdue",
         `Nodes ${event.older} and ${event.newer} have shared the volume for more than ${event.limitSeconds} s ` +
-          `(migrationTimeoutSeconds). ${event.older} has it longest: end its use of the volume there if the migration is over`,
+          `(migrationTimeoutSeconds). If the migration is over, end the use of the volume on ${event.older}, which has had it longest`,
       );
     case "export-restored":
       return {
         type: "Normal",
         reason: "ExportRestored",
-        message: `The volume was not exported as ${list(event.nodeIds)} knew it, and is again`,
+        message: `The volume's export for ${
+          list(event.nodeIds)
+        } was off or under another name; it is restored`,
       };
     case "export-unwanted":
       return warning("ExportUnwanted", unwantedText(event));
     case "older-epoch":
       return warning(
         "RouterLostState",
-        `The router's record is of epoch ${event.recorded}, and the cluster knows of epoch ${event.known}: the router has ` +
-          `forgotten its last changes. ` +
-          (event.withdrawn ? "The export was withdrawn; " : "Nothing is exported again by itself; ") +
-          "let go of the volume (delete its VolumeAttachments) to attach it anew",
+        `The router's record has epoch ${event.recorded}, but the cluster knows epoch ${event.known}: the router has ` +
+          `lost its last changes. ` +
+          (event.withdrawn ? "The export was withdrawn; " : "The driver does not export it again; ") +
+          "delete its VolumeAttachments to attach it anew",
       );
   }
 }
@@ -70,17 +72,17 @@ function unwantedText(
 ): string {
   const held = nodeIds.length === 0
     ? "No node holds the volume"
-    : `The router has it held by ${list(nodeIds)}`;
+    : `The router's record names ${list(nodeIds)}`;
   return `${held}, and no VolumeAttachment wants it anywhere` +
     (withdrawn
       ? "; its export was withdrawn"
-      : "; its export was left on, see the log of the controller for why");
+      : "; its export was left on: see the controller's log for the reason");
 }
 
 function healthText(problems: Extract<ReportedEvent, { kind: "health" }>["problems"]): EventText {
   const [first] = problems;
   if (first === undefined) {
-    return { type: "Normal", reason: "VolumeHealthy", message: "The volume is well again" };
+    return { type: "Normal", reason: "VolumeHealthy", message: "The volume is healthy again" };
   }
   return warning(first.reason, problems.map(({ message }) => message).join("; "));
 }

@@ -8,13 +8,13 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       { kind: "leaver-unfenced", volumeId: "v", nodeId: "a", remaining: ["b"] },
       "Warning",
       "LeaverNotFenced",
-      /^Node a has left the volume, which goes on being exported for b\. .* make sure that nothing there writes/,
+      /^Node a has left the volume, which is still exported for b\. .* make sure that nothing there writes/,
     ],
     [
       { kind: "fenced", volumeId: "v", nodeIds: ["a"], remaining: ["b"] },
       "Normal",
       "NodeFenced",
-      /^Cut off from the volume: a; it goes on for b$/,
+      /^Cut off from the volume: a; it is still exported for b$/,
     ],
     [
       { kind: "fenced", volumeId: "v", nodeIds: ["a", "b"], remaining: [] },
@@ -29,7 +29,7 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       /^Node a was refused: b holds it$/,
     ],
     [{ kind: "out-of-space", about: "v", message: "full" }, "Warning", "OutOfSpace", /^full$/],
-    [{ kind: "health", volumeId: "v", problems: [] }, "Normal", "VolumeHealthy", /well again/],
+    [{ kind: "health", volumeId: "v", problems: [] }, "Normal", "VolumeHealthy", /healthy again/],
     [
       {
         kind: "health",
@@ -47,14 +47,19 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       { kind: "migration-overdue", volumeId: "v", older: "a", newer: "b", limitSeconds: 300 },
       "Warning",
       "MigrationOverdue",
-      /more than 300 s .* a has it longest/,
+      /more than 300 s .* on a, which has had it longest/,
     ],
-    [{ kind: "export-restored", volumeId: "v", nodeIds: ["a"] }, "Normal", "ExportRestored", /as a knew it/],
+    [
+      { kind: "export-restored", volumeId: "v", nodeIds: ["a"] },
+      "Normal",
+      "ExportRestored",
+      /export for a was off/,
+    ],
     [
       { kind: "export-unwanted", volumeId: "v", nodeIds: ["a"], withdrawn: true },
       "Warning",
       "ExportUnwanted",
-      /held by a, and no VolumeAttachment wants it anywhere; its export was withdrawn$/,
+      /record names a, and no VolumeAttachment wants it anywhere; its export was withdrawn$/,
     ],
     [
       { kind: "export-unwanted", volumeId: "v", nodeIds: [], withdrawn: false },
@@ -72,7 +77,7 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       { kind: "older-epoch", volumeId: "v", recorded: 3, known: 5, withdrawn: true },
       "Warning",
       "RouterLostState",
-      /epoch 3, .* epoch 5: .* was withdrawn; let go/,
+      /epoch 3, .* epoch 5: .* was withdrawn; delete/,
     ],
   ];
 

@@ -141,5 +141,5 @@ function refuse(
   reason: string,
   advice: string,
 ): FormatDecision {
-  return { action: "refuse", kind, reason: `Cannot use the device as ${reason}${advice}`, refusal };
+  return { action: "refuse", kind, reason: `Cannot use the device because ${reason}${advice}`, refusal };
 }

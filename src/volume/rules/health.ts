@@ -73,7 +73,11 @@ function imageProblems(stored: StoredVolume, view: FileView, ownImage: boolean):
   const { imagePath, sizeBytes } = stored;
   if (!ownImage) {
     return [
-      problem("INACCESSIBLE", "ForeignImage", `the disk uses a file of another name: path=${imagePath}`),
+      problem(
+        "INACCESSIBLE",
+        "ForeignImage",
+        `the disk uses a file that is not the volume's image: path=${imagePath}`,
+      ),
     ];
   }
   const pool = view.pools.find((pool) => pool.mountPoint === poolOf(imagePath));
@@ -102,7 +106,7 @@ function poolProblems(pool: Pool): HealthProblem[] {
   const reason = describeUnsoundPool(pool);
   return reason === undefined
     ? []
-    : [problem("DEGRADED", "PoolDegraded", `the pool is not sound: ${reason}`)];
+    : [problem("DEGRADED", "PoolDegraded", `the pool's array has a fault: ${reason}`)];
 }
 
 function exportProblems(volume: OwnedVolume): HealthProblem[] {
@@ -110,7 +114,7 @@ function exportProblems(volume: OwnedVolume): HealthProblem[] {
   const nodes = nodeIdsOf(record.holders).join(", ");
   if (record.holders.length === 0) {
     return stored.exported
-      ? [problem("DEGRADED", "ExportedWithoutHolder", "the volume is exported though no node holds it")]
+      ? [problem("DEGRADED", "ExportedWithoutHolder", "the volume is exported, but no node holds it")]
       : [];
   }
   if (isExportedAsRecorded(volume)) return [];
@@ -119,7 +123,7 @@ function exportProblems(volume: OwnedVolume): HealthProblem[] {
       problem(
         "INACCESSIBLE",
         "ExportedDifferently",
-        `the volume is exported under another NQN than its nodes know: ` +
+        `the volume is exported under an NQN that its nodes do not know: ` +
           `nqn=${stored.exportNqn} node=${nodes}`,
       ),
     ]
@@ -127,7 +131,7 @@ function exportProblems(volume: OwnedVolume): HealthProblem[] {
       problem(
         "INACCESSIBLE",
         "NotExported",
-        `the export is off though a node holds the volume: node=${nodes}`,
+        `the export is off while a node holds the volume: node=${nodes}`,
       ),
     ];
 }
@@ -144,7 +148,7 @@ function restartProblems({ record, stored }: OwnedVolume, boot: RouterBoot | und
   const { atMs } = boot;
   const before = record.holders.filter(({ sinceSeconds }) => sinceSeconds * 1000 < atMs - bootErrorMs);
   if (before.length === 0) return [];
-  const message = `the router was restarted and has given the volume a new identity: restart the pods that ` +
+  const message = `the router restarted and gave the volume a new identity: restart the pods that ` +
     `have run since before ${new Date(atMs).toISOString()}, unless the node's device layer ` +
     `(node.deviceLayer) let them wait: node=${nodeIdsOf(before).join(", ")}`;
   return [problem("DEGRADED", "RouterRestarted", message)];
@@ -180,7 +184,7 @@ function lostDisks(
     const inside = basePaths.filter((base) => file.path.startsWith(`${base}/`));
     const [id] = inside.flatMap((base) => form.exec(file.path.slice(base.length + 1))?.[1] ?? []);
     if (id === undefined || file.directory || known.has(id)) return [];
-    const message = `the disk entry is missing while the image is there: path=${file.path}`;
+    const message = `the image exists, but its disk entry is missing: path=${file.path}`;
     return [{ id, problems: [problem("INACCESSIBLE", "DiskMissing", message)] }];
   });
 }

@@ -132,7 +132,7 @@ Deno.test("judgeHealth() says of each problem what and where it is", () => {
   const seen = view([{ ...held, exported: false }]);
   const [health] = judgeHealth(seen, testCluster, bases);
   assert.deepEqual(health?.problems.map(({ message }) => message), [
-    "the export is off though a node holds the volume: node=a",
+    "the export is off while a node holds the volume: node=a",
   ]);
 });
 

@@ -197,6 +197,6 @@ function plain(path: string): string {
 }
 
 function doubt(id: string, reason: string, advice?: string): VolumeError {
-  const text = `Cannot import the disk as ${reason}: volume=${id}`;
+  const text = `Cannot import the disk because ${reason}: volume=${id}`;
   return new VolumeError("precondition", advice === undefined ? text : `${text}; ${advice}`);
 }

@@ -182,6 +182,6 @@ function modeOf({ volumeId, accessModes }: ClusterVolume, kind: VolumeKind): Acc
 function doubt(id: string, reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot take the volume over from the legacy driver as ${reason}: volume=${id}; a person has to look at it`,
+    `Cannot take the volume over from the legacy driver because ${reason}: volume=${id}; a person has to look at it`,
   );
 }

@@ -42,7 +42,7 @@ export function judgeNodeHealth(reading: NodeReading): HealthProblem[] {
       ...targetProblems(reading),
     ];
   }
-  const message = "staging has not come to its end on this node, or unstaging has begun";
+  const message = "staging is not finished on this node, or unstaging has begun";
   const found = reading.device === undefined ? [] : deviceProblems(reading);
   return [problem("INACCESSIBLE", "NotStaged", message), ...found];
 }
@@ -71,8 +71,8 @@ function deviceProblems(
 ): HealthProblem[] {
   if (device === undefined && waits === true) {
     const why = returned === undefined
-      ? "the volume's device is away, and what is written waits for it:"
-      : "a device is back that is not proven to be the volume, and what is written waits; the log of the node service " +
+      ? "the volume's device is away, and writes wait for it:"
+      : "a device is back that is not proven to be the volume, and writes wait; the log of the node service " +
         `says why: device=${returned.path} size=${returned.sizeBytes} volume=${stagingState.sizeBytes}`;
     return [problem("INACCESSIBLE", "DeviceWaiting", `${why} nqn=${stagingState.nqn}`)];
   }
@@ -83,14 +83,14 @@ function deviceProblems(
       problem(
         "INACCESSIBLE",
         "DeviceMissing",
-        `the volume is connected and has no device: nqn=${stagingState.nqn}; if the router was restarted, restart the ` +
+        `the volume is connected, but has no device: nqn=${stagingState.nqn}; if the router restarted, restart the ` +
           "pods that use the volume",
       ),
     ];
   }
   const { path, sizeBytes, deviceNumber } = device;
   if (sizeBytes === 0n) {
-    return [problem("INACCESSIBLE", "DeviceEmpty", `the device has no size any more: device=${path}`)];
+    return [problem("INACCESSIBLE", "DeviceEmpty", `the device has lost its size: device=${path}`)];
   }
   if (sizeBytes < stagingState.sizeBytes) {
     const message =
@@ -149,7 +149,7 @@ function writabilityProblems(
       problem(
         "INACCESSIBLE",
         "FilesystemShutDown",
-        `the kernel shut the file system down, as errors do: ${at}`,
+        `the kernel shut the file system down after errors: ${at}`,
       ),
     ];
   }
@@ -158,7 +158,11 @@ function writabilityProblems(
   if (readOnly === stagingState.readOnly) return [];
   return [
     readOnly
-      ? problem("DEGRADED", "FilesystemReadOnly", `the file system was turned read-only, as errors do: ${at}`)
+      ? problem(
+        "DEGRADED",
+        "FilesystemReadOnly",
+        `the kernel turned the file system read-only after errors: ${at}`,
+      )
       : problem("DEGRADED", "FilesystemWritable", `the file system is writable and should not be: ${at}`),
   ];
 }
@@ -178,8 +182,8 @@ function targetProblems({ stagingState, targets }: NodeReading): HealthProblem[]
     shown.state === "silent" ? [`${targetPath} (${shown.reason})`] : []
   );
   return [
-    ...gathered("TargetMissing", "the volume is on record as published, and nothing is there", missing),
-    ...gathered("TargetMismatch", "another device than the volume's is at its target", foreign),
+    ...gathered("TargetMissing", "nothing is mounted at a path where the volume was published", missing),
+    ...gathered("TargetMismatch", "another device is mounted at the volume's target", foreign),
     ...gathered("TargetSilent", "the target cannot be looked at", silent),
   ];
 }

@@ -50,7 +50,7 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
   if (newerFields === undefined) return volume;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as a newer version of this driver wrote its record: volume=${stored.id} ` +
+    `Cannot ${verb} the volume because a newer version of this driver wrote its record: volume=${stored.id} ` +
       `fields=${
         newerFields.map((field) => field.charAt(0)).join(", ")
       }; until that version runs again the volume can ` +
@@ -72,27 +72,27 @@ export function getOwned(stored: StoredVolume, cluster: string, verb: string): O
     case "no-record":
       throw new VolumeError(
         "precondition",
-        `Cannot ${verb} the volume as its disk carries no record of this driver: volume=${stored.id} ` +
+        `Cannot ${verb} the volume because its disk carries no record of this driver: volume=${stored.id} ` +
           `path=${stored.imagePath}; it was made by somebody else and is left alone, unless "rds-csi import ${stored.id}", or ` +
           'static: "true" among the volumeAttributes of its PersistentVolume, makes it a volume',
       );
     case "earlier-driver":
       throw new VolumeError(
         "precondition",
-        `Cannot ${verb} the volume as the legacy driver made it and this one has not taken it over: ` +
+        `Cannot ${verb} the volume because the legacy driver made it and this one has not taken it over: ` +
           `volume=${stored.id} path=${stored.imagePath}; it is left alone until publishing it takes it over, where the ` +
           `cluster says who has it, or "rds-csi adopt ${stored.id}" does`,
       );
     case "other-cluster":
       throw new VolumeError(
         "precondition",
-        `Cannot ${verb} the volume as it belongs to another cluster: volume=${stored.id} ` +
+        `Cannot ${verb} the volume because it belongs to another cluster: volume=${stored.id} ` +
           `cluster=${ownership.cluster} this=${cluster}; check --cluster-id`,
       );
     case "damaged":
       throw new VolumeError(
         "precondition",
-        `Cannot ${verb} the volume as the record in its disk's comment is damaged: volume=${stored.id}: ` +
+        `Cannot ${verb} the volume because the record in its disk's comment is damaged: volume=${stored.id}: ` +
           `${ownership.reason}; restore the comment on the router from a backup or an export of its configuration`,
       );
   }
@@ -115,7 +115,7 @@ export function findOwned(
     if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
     throw new VolumeError(
       "precondition",
-      `Cannot read the volume as the record in its disk's comment is gone: volume=${stored.id} ` +
+      `Cannot read the volume because the record in its disk's comment is gone: volume=${stored.id} ` +
         `path=${stored.imagePath}; restore the comment on the router from a backup or an export of its configuration`,
     );
   }
@@ -141,6 +141,6 @@ export function assertNotForeign(foreign: ForeignDisk | undefined, verb: string)
   if (foreign === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as the router has something else in that slot: volume=${foreign.id} type=${foreign.kind}`,
+    `Cannot ${verb} the volume because the router has something else in that slot: volume=${foreign.id} type=${foreign.kind}`,
   );
 }

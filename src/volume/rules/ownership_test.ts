@@ -71,7 +71,7 @@ Deno.test("assertOwned() refuses every other disk and says why", () => {
   }
   assert.throws(
     () => assertOwned(earlier, testCluster, "grow"),
-    refusal("precondition", /^Cannot grow the volume as the legacy driver made it .*it is left alone/),
+    refusal("precondition", /^Cannot grow the volume because the legacy driver made it .*it is left alone/),
   );
 });
 

@@ -86,7 +86,7 @@ export function findCreated(
   if (sharer === undefined) return undefined;
   throw new VolumeError(
     "precondition",
-    `Cannot create the volume as another disk uses its image: volume=${plan.id} disk=${sharer.id} ` +
+    `Cannot create the volume because another disk uses its image: volume=${plan.id} disk=${sharer.id} ` +
       `path=${sharer.imagePath}`,
   );
 }
@@ -120,7 +120,9 @@ function assertCompatible(volume: OwnedVolume, plan: VolumePlan, request: Create
   if (differences.length === 0) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot create the volume as there is one that differs: volume=${stored.id}: ${differences.join("; ")}`,
+    `Cannot create the volume because there is one that differs: volume=${stored.id}: ${
+      differences.join("; ")
+    }`,
   );
 }
 
@@ -139,7 +141,7 @@ export function assertNoImage(view: Pick<VolumeView, "files">, plan: VolumePlan)
   if (image === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot create the volume as its image is there without a disk: volume=${plan.id} file=${image.path} ` +
+    `Cannot create the volume because its image is there without a disk: volume=${plan.id} file=${image.path} ` +
       `bytes=${image.sizeBytes}; DeleteVolume removes it, or a person who needs its data moves it away`,
   );
 }

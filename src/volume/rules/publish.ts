@@ -167,7 +167,7 @@ export function assertFences(id: string, state: RouterState, allowUnfenced: bool
   if (!state.unfenced || allowUnfenced) return;
   throw new VolumeError(
     "precondition",
-    `Cannot publish the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node that is ` +
+    `Cannot publish the volume because RouterOS before 7.21 has no NQN of its own for each export, so that a node that is ` +
       `thought to be dead could still write: volume=${id}; upgrade the router, or take that risk with --allow-unfenced`,
   );
 }
@@ -267,7 +267,7 @@ export function assertKind(volume: OwnedVolume, capability: Capability): void {
   const recorded = parseRecordedCapabilities(volume.record.capabilities);
   throw new VolumeError(
     "invalid",
-    `Cannot use the volume in that way as it is of another kind: volume=${volume.stored.id} ` +
+    `Cannot use the volume in that way because it is of another kind: volume=${volume.stored.id} ` +
       `kind=${recorded === undefined ? volume.record.capabilities : kindName(recorded.kind)} ` +
       `requested=${kindName(capability)}`,
   );
@@ -287,7 +287,7 @@ function assertSameUse(volume: OwnedVolume, own: Holder, request: PublishRequest
   if (own.readOnly === request.readOnly && isSameWriter(volume.record, own.mode, mode)) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot publish the volume as the node holds it in another way: volume=${volume.stored.id} ` +
+    `Cannot publish the volume because the node holds it in another way: volume=${volume.stored.id} ` +
       `node=${own.nodeId} mode=${own.mode} readonly=${own.readOnly}; unpublish it first`,
   );
 }
@@ -318,7 +318,7 @@ function assertShutOut(
   const names = nodeIdsOf(holders).join(", ");
   throw new VolumeError(
     "published-elsewhere",
-    `Cannot publish the volume to a third node as one that has left it could not be shut out: volume=${stored.id} ` +
+    `Cannot publish the volume to a third node because one that has left it could not be shut out: volume=${stored.id} ` +
       `node=${names} requested=${request.nodeId}: ${stillUnfenced}; it goes on when that node is seen to have given the ` +
       `volume up, or when node=${names} gives it up too, because the volume is then exported under a new name`,
   );
@@ -335,7 +335,7 @@ function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {
   const names = nodeIdsOf(holders).join(", ");
   throw new VolumeError(
     "published-elsewhere",
-    `Cannot publish the volume as another node holds it: volume=${volume.stored.id} node=${names} ` +
+    `Cannot publish the volume because another node holds it: volume=${volume.stored.id} node=${names} ` +
       `requested=${request.nodeId}` +
       (migrating ? `; a block volume has at most ${maxMigratingHolders} holders, while it migrates` : ""),
   );

@@ -10,7 +10,9 @@ export function assertNotUsedByRouter({ id, routerUses = [] }: StoredVolume, ver
   if (routerUses.length === 0) return;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume as the router itself uses its disk: ${routerUses.join(", ")}: volume=${id}; ` +
+    `Cannot ${verb} the volume because the router itself uses its disk: ${
+      routerUses.join(", ")
+    }: volume=${id}; ` +
       `end that first: a mounted file system by /disk set [find slot="${id}"] mount-filesystem=no`,
   );
 }

@@ -60,7 +60,7 @@ export function judgeStorage(reading: StorageReading): StorageProblem[] {
       problem(
         "STORAGE_DEGRADED",
         "StateNotWritable",
-        `nothing can be staged or unstaged, as the state folder takes no writes: ${stateFailure}`,
+        `nothing can be staged or unstaged because the state folder takes no writes: ${stateFailure}`,
       ),
     ],
   ];

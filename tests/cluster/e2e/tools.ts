@@ -77,7 +77,7 @@ export async function packE2eImages(tools: E2eTools, folder: string): Promise<re
 /** A program of this machine and the libraries that it is linked with, by their paths in an image. */
 async function withLibraries(name: string): Promise<Readonly<Record<string, string>>> {
   const program = findProgram(name);
-  if (program === undefined) throw new Error(`Cannot pack the image as there is no ${name}`);
+  if (program === undefined) throw new Error(`Cannot pack the image because there is no ${name}`);
   const listed = await hostOutput("ldd", [program]);
   const libraries = [...listed.matchAll(/(?:=> |^\s*)(\/\S+) \(0x/gm)].map(([, file = ""]) => file);
   return Object.fromEntries([

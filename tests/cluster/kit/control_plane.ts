@@ -125,7 +125,7 @@ export class ControlPlane {
   /** A kubeconfig for a user of this name, as a file. */
   async kubeconfig(user: string): Promise<string> {
     const found = this.#users.find(({ name }) => name === user);
-    if (found === undefined) throw new Error(`Cannot write a kubeconfig as nobody is called ${user}`);
+    if (found === undefined) throw new Error(`Cannot write a kubeconfig because nobody is called ${user}`);
     return await this.writeKubeconfig(user.replaceAll(":", "-"), found.token);
   }
 

@@ -61,7 +61,7 @@ export async function packImage(path: string, content: ImageContent): Promise<vo
 /** @param taken paths in the image that have other programs */
 async function addBusybox(root: string, taken: readonly string[]): Promise<void> {
   const busybox = findProgram("busybox");
-  if (busybox === undefined) throw new Error("Cannot pack the image as there is no busybox");
+  if (busybox === undefined) throw new Error("Cannot pack the image because there is no busybox");
   await Deno.copyFile(busybox, join(root, "bin/busybox"));
   const applets = (await hostOutput(busybox, ["--list"])).split("\n").filter((name) => /^\w/.test(name));
   for (const name of applets.filter((name) => name !== "busybox" && !taken.includes(`bin/${name}`))) {

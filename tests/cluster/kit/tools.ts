@@ -57,7 +57,7 @@ export async function ensureTools(say: (line: string) => void, signal?: AbortSig
 async function ensureHelm(): Promise<string> {
   const found = findHelm() ?? (await hostOutput(join(projectRoot, "tools/get-helm.sh"), ["--build"])).trim();
   if (found !== "") return found;
-  throw new Error("Cannot render the chart as there is no Helm: make helm");
+  throw new Error("Cannot render the chart because there is no Helm: make helm");
 }
 
 /** Builds what lacks, one package after the other: so it also goes on where another build was cut short. */

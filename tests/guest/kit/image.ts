@@ -174,7 +174,9 @@ class RootTree {
   async programs(names: readonly string[]): Promise<void> {
     for (const name of names) {
       const path = findProgram(name);
-      if (path === undefined) throw new Error(`Cannot build a guest as a program is not here: name=${name}`);
+      if (path === undefined) {
+        throw new Error(`Cannot build a guest because a program is not here: name=${name}`);
+      }
       const real = await Deno.realPath(path);
       await this.file(real);
       if (merged(path) !== merged(real)) this.link(merged(path), `/${merged(real)}`);

@@ -35,7 +35,7 @@ export async function unpackKernel(
   const lib = await isFolder(join(root, "lib/modules")) ? root : join(root, "usr");
   const version = [...Deno.readDirSync(join(lib, "lib/modules"))][0]?.name;
   if (version === undefined) {
-    throw new Error(`Cannot unpack a kernel as it has no modules: file=${basename(file)}`);
+    throw new Error(`Cannot unpack a kernel because it has no modules: file=${basename(file)}`);
   }
   const vmlinux = await decompress(await Deno.readFile(join(root, "boot", `vmlinuz-${version}`)));
   await hostOutput("depmod", ["-b", lib, version]);
@@ -56,7 +56,7 @@ export async function decompress(image: Uint8Array): Promise<Uint8Array> {
   const magic = Array.from(payload.subarray(0, 4), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const tool = tools[magic];
   if (tool === undefined) {
-    throw new Error(`Cannot unpack a kernel as its compression is unknown: magic=${magic}`);
+    throw new Error(`Cannot unpack a kernel because its compression is unknown: magic=${magic}`);
   }
   return await hostBytes(tool, ["-dc"], { input: payload });
 }
@@ -122,7 +122,7 @@ export async function downloadKernel(
   const depends = await archive.depends("linux-image-amd64");
   const name = /Depends: (linux-image-\S+)/.exec(depends)?.[1];
   if (name === undefined) {
-    throw new Error(`Cannot find the kernel ${kernel} as nothing depends on one: ${depends}`);
+    throw new Error(`Cannot find the kernel ${kernel} because nothing depends on one: ${depends}`);
   }
   return await archive.download(name);
 }

@@ -29,7 +29,7 @@ export async function packImages(tools: Tools, folder: string): Promise<readonly
     archives.push(path);
   }
   if (archives.length !== 2 + sidecars.length) {
-    throw new Error(`Cannot pack the sidecars' images as the chart's values name others: ${archives}`);
+    throw new Error(`Cannot pack the sidecars' images because the chart's values name others: ${archives}`);
   }
   return archives;
 }

@@ -57,7 +57,7 @@ for (const [index, [location, table]] of locations.entries()) {
       const said = await refusal(
         node.stage(volume, { capability }),
         "unavailable",
-        /Cannot read the device as a read fails/,
+        /Cannot read the device because a read fails/,
       );
       assert.equal(await volume.digest(), before);
       assert.equal(formats(node), 0);

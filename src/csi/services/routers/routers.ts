@@ -58,7 +58,7 @@ export class Routers {
       : "no router of that name is in --config";
     throw new VolumeError(
       "precondition",
-      `Cannot tell which router the id is about as ${reason}: id=${handle.slice(0, 128)} ${this.names}`,
+      `Cannot tell which router the id is about because ${reason}: id=${handle.slice(0, 128)} ${this.names}`,
     );
   }
 
@@ -126,7 +126,9 @@ export class Routers {
     if (!router.isDefault || this.#byName(said) !== undefined) {
       throw new VolumeError(
         "invalid",
-        `Cannot use the volume context as it is another router's than the id: backend=${said.slice(0, 64)} ` +
+        `Cannot use the volume context because it is another router's than the id: backend=${
+          said.slice(0, 64)
+        } ` +
           `router=${router.name}`,
       );
     }
