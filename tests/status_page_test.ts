@@ -78,7 +78,7 @@ longTest({
         "RDS2216, RouterOS 7.",
         "/storage-pool/metal-csi 3 volumes, 3 attachments, on the pool storage-pool of",
         "promised 252 GiB",
-        "250 GiB nobody",
+        "250 GiB no node",
         "AttachRefused",
         "Node node-3 was refused: Cannot publish the volume because another node holds it",
         "ControllerPublishVolume FAILED_PRECONDITION",

@@ -21,7 +21,7 @@ function routerSection(router: RouterStatus, nowMs: number): Html {
 <small>${latencyWords(latency)}; ${
     counted(router.waiting, "command")
   } waiting, ${router.running} running</small></p>
-<h3>Pools <small>as seen ${ago(readAtMs, nowMs)}</small></h3>
+<h3>Pools <small>read ${ago(readAtMs, nowMs)}</small></h3>
 ${
     readAtMs === undefined
       ? markup`<p class="quiet">Nobody has looked at all disks yet: the next call or round does.</p>`
@@ -105,7 +105,7 @@ function volumeSection(controller: ControllerStatus, query: StatusQuery, nowMs: 
   const several = routers.length > 1;
   const hasClaims = volumes.items.some(({ claim }) => claim !== undefined);
   return markup`<section>
-<h2>Volumes <small>as the records said ${ago(seenAtMs(routers), nowMs)}; calls and rounds look</small></h2>
+<h2>Volumes <small>read ${ago(seenAtMs(routers), nowMs)}, from the records on the routers</small></h2>
 ${pager(volumes, query)}
 ${
     table<VolumeStatus>(volumes.items, [

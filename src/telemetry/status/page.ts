@@ -117,7 +117,7 @@ function stagedState(volume: StagedVolume): Html {
 
 function statusEvents(all: readonly StatusEvent[], nowMs: number): Html {
   return markup`<section>
-<h2>Last events <small>fencings, refusals, and what else people may have to act on, the latest first</small></h2>
+<h2>Last events <small>latest first: fenced nodes, refusals, and whatever may need a person</small></h2>
 ${
     table<StatusEvent>(all, [
       { head: "When", form: "when", cell: ({ atMs }) => ago(atMs, nowMs) },
@@ -131,7 +131,7 @@ ${
 
 function failedCalls({ failedCalls, atMs }: Status): Html {
   return markup`<section>
-<h2>Refused and failed calls <small>of the container orchestrator, the latest first</small></h2>
+<h2>Refused and failed calls <small>CSI calls, latest first</small></h2>
 ${
     table<FailedCall>(failedCalls, [
       { head: "When", form: "when", cell: (call) => ago(call.atMs, atMs) },
