@@ -8,6 +8,7 @@ import {
   goesOnMs,
   inUse,
   reboot,
+  rebootKept,
   sizes,
   takeDown,
   watched,
@@ -45,50 +46,53 @@ for (const capability of [ext4, xfs]) {
   );
 }
 
-layerRebootTests.add(
-  "ext4: a writer waits for a router that keeps its identities",
-  (node) =>
-    watched(node, async () => {
-      const volume = await inUse(node, ext4);
-      const writer = writerOn(node);
-      try {
-        await writer.begins();
-        volume.withdraw();
-        await new Promise((resolve) => setTimeout(resolve, 4_000));
-        volume.exportAgain();
-        const tookMs = await goesOn(writer);
-        assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
-        const said = await takeDown(node, volume, writer);
-        await checked(volume, "ext4");
-        return `went on ${tookMs} ms after the router; ${said}; clean`;
-      } finally {
-        await endAnyhow(volume, writer);
-      }
-    }),
-);
+for (const capability of [ext4, xfs]) {
+  const { filesystem } = capability as { filesystem: "ext4" | "xfs" };
+  layerRebootTests.add(
+    `${filesystem}: a writer waits for a router that keeps its identities`,
+    (node) =>
+      watched(node, async () => {
+        const volume = await inUse(node, capability);
+        const writer = writerOn(node);
+        try {
+          await writer.begins();
+          await rebootKept(volume, 4_000);
+          const tookMs = await goesOn(writer);
+          assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
+          const said = await takeDown(node, volume, writer);
+          await checked(volume, filesystem);
+          return `went on ${tookMs} ms after the router; ${said}; clean`;
+        } finally {
+          await endAnyhow(volume, writer);
+        }
+      }),
+  );
+}
 
-layerRebootTests.add(
-  "a raw block volume in use goes on under the same device",
-  (node) =>
-    watched(node, async () => {
-      const volume = await inUse(node, block);
-      const target = node.target("pvc-1");
-      const write = (text: string) =>
-        sh(`echo ${text} | dd of=${target} bs=4k oflag=direct conv=sync,notrunc status=none`);
-      await write("before");
-      const number = await sh(`stat -c %t:%T ${target}`);
-      await reboot(volume, 3_000);
-      const began = performance.now();
-      await write("after");
-      const tookMs = Math.round(performance.now() - began);
-      assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
-      assert.equal(await sh(`stat -c %t:%T ${target}`), number);
-      assert.equal(await sh(`head -c 5 ${volume.image}`), "after");
-      await node.unpublish(volume);
-      await node.unstage(volume);
-      return `went on ${tookMs} ms after the router`;
-    }),
-);
+for (const [what, bringBack] of [["new", reboot], ["its own", rebootKept]] as const) {
+  layerRebootTests.add(
+    `a raw block volume in use goes on under the same device after a reboot that gives ${what} identities`,
+    (node) =>
+      watched(node, async () => {
+        const volume = await inUse(node, block);
+        const target = node.target("pvc-1");
+        const write = (text: string) =>
+          sh(`echo ${text} | dd of=${target} bs=4k oflag=direct conv=sync,notrunc status=none`);
+        await write("before");
+        const number = await sh(`stat -c %t:%T ${target}`);
+        await bringBack(volume, 3_000);
+        const began = performance.now();
+        await write("after");
+        const tookMs = Math.round(performance.now() - began);
+        assert.ok(tookMs <= goesOnMs, `went on after ${tookMs} ms`);
+        assert.equal(await sh(`stat -c %t:%T ${target}`), number);
+        assert.equal(await sh(`head -c 5 ${volume.image}`), "after");
+        await node.unpublish(volume);
+        await node.unstage(volume);
+        return `went on ${tookMs} ms after the router`;
+      }),
+  );
+}
 
 layerRebootTests.add(
   "a volume grows in use, and goes on growing after a reboot",
