@@ -84,6 +84,18 @@ function rounded(value: number): number {
 /** What counts as flat, whatever was committed. */
 const flat = 1.3;
 
+/** The least of each cost: of many calls another one is slowed in each measurement. */
+export function minimumOf(before: FlatnessByCall, next: FlatnessByCall): FlatnessByCall {
+  const minimum = (one: Flatness, { commands, bytes, p50 }: Flatness): Flatness => ({
+    commands: Math.min(one.commands, commands),
+    bytes: Math.min(one.bytes, bytes),
+    p50: Math.min(one.p50, p50),
+  });
+  return Object.fromEntries(
+    Object.entries(next).map(([call, one]) => [call, minimum(before[call] ?? one, one)]),
+  );
+}
+
 /** What has become worse by more than a third since the ratios were committed, in words; none when nothing has. */
 export function losses(committed: FlatnessByCall, measured: FlatnessByCall): string[] {
   return Object.entries(committed).flatMap(([call, before]) => {

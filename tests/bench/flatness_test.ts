@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { losses } from "./flatness.ts";
+import { losses, minimumOf } from "./flatness.ts";
 
 const committed = { CreateVolume: { commands: 1, bytes: 1, p50: 1.2 } };
 
@@ -16,4 +16,19 @@ Deno.test("losses() names each cost that has grown by more, and each call that w
   ]);
   assert.deepEqual(losses(committed, {}), ["CreateVolume: it was not measured"]);
   assert.equal(losses(committed, { CreateVolume: { commands: NaN, bytes: 1, p50: 1 } }).length, 1);
+});
+
+Deno.test("minimumOf() takes the least of each cost of each call", () => {
+  const slowed = {
+    CreateVolume: { commands: 1, bytes: 1.2, p50: 1.9 },
+    DeleteVolume: { commands: 2, bytes: 1, p50: 1 },
+  };
+  const next = {
+    CreateVolume: { commands: 1, bytes: 1, p50: 1.1 },
+    DeleteVolume: { commands: 2, bytes: 1, p50: 1.8 },
+  };
+  assert.deepEqual(minimumOf(slowed, next), {
+    CreateVolume: { commands: 1, bytes: 1, p50: 1.1 },
+    DeleteVolume: { commands: 2, bytes: 1, p50: 1 },
+  });
 });

@@ -16,6 +16,14 @@ Deno.test("measureUntilWithin() returns what is over its limit three times", asy
   assert.equal(printed.length, 2);
 });
 
+Deno.test("measureUntilWithin() joins each measurement with those before it", async () => {
+  const values = [5, 4, 4];
+  const next = () => Promise.resolve(values.shift()!);
+  const over = (value: number) => value > 3 ? ["over"] : [];
+  assert.equal(await measureUntilWithin(next, over, () => {}, (before, next) => before + next - 6), 3);
+  assert.deepEqual(values, [4]);
+});
+
 async function measured(values: number[]): Promise<{ result: number; printed: string[] }> {
   const printed: string[] = [];
   const result = await measureUntilWithin(

@@ -14,7 +14,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { print } from "../../tools/print.ts";
 import { binary, projectRoot, type Subject } from "../support/parts.ts";
-import { type FlatnessByCall, losses, measureFlatness } from "./flatness.ts";
+import { type FlatnessByCall, losses, measureFlatness, minimumOf } from "./flatness.ts";
 import committed from "./flatness.json" with { type: "json" };
 import { type LargeClusterMeasurements, measureLargeCluster } from "./large_cluster.ts";
 import { type ListMeasurements, measureList } from "./lists.ts";
@@ -52,6 +52,7 @@ const result = {
     () => measureFlatness(subjects[0]!),
     (flatness) => losses(committedFlatness, flatness),
     print,
+    minimumOf,
   ),
   seed: await measureUntilWithin(measureSeeding, seedLosses, print),
   connections: await measureConnections(),
