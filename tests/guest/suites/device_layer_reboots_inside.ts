@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { NodeTests, sh, until } from "../kit/node.ts";
-import { block, ext4, xfs } from "../../node/harness.ts";
+import { VolumeError } from "../../../src/volume/errors.ts";
+import { block, call, ext4, xfs } from "../../node/harness.ts";
 import {
   checked,
   endAnyhow,
@@ -112,3 +113,53 @@ layerRebootTests.add(
       return `${mib} MiB at last, clean`;
     }),
 );
+
+for (const capability of [ext4, xfs, block]) {
+  const kind = capability.access === "mount" ? capability.filesystem as "ext4" | "xfs" : undefined;
+  layerRebootTests.add(
+    `${
+      kind ?? "a raw block volume"
+    }: a writer waits while the export is toggled for a new size, and the volume grows in use`,
+    (node) =>
+      watched(node, async () => {
+        const volume = await inUse(node, capability);
+        const volumePath = node.target("pvc-1");
+        const wanted = sizes[kind ?? "ext4"] * 2n;
+        const writer = kind === undefined ? undefined : writerOn(node);
+        try {
+          await writer?.begins();
+          volume.withdraw();
+          await sh(`truncate -s ${wanted} ${volume.image}`);
+          volume.nvmet.serve(volume.nqn, volume.image);
+          const request = { volumeId: "pvc-1", volumePath, range: { requiredBytes: wanted, limitBytes: 0n } };
+          const tookMs = await until("it has grown", () =>
+            node.service.expand(request, call()).then((bytes) =>
+              bytes === wanted, (error) => {
+              assert.ok(VolumeError.is(error), String(error));
+              return false;
+            }), 30_000);
+          if (writer === undefined || kind === undefined) {
+            assert.equal(BigInt(await sh(`blockdev --getsize64 ${volumePath}`)), wanted);
+            await sh(
+              `echo end | dd of=${volumePath} bs=4k seek=${
+                wanted / 4096n - 1n
+              } oflag=direct conv=sync,notrunc`,
+            );
+            assert.equal(await sh(`tail -c 4096 ${volume.image} | head -c 3`), "end");
+            await node.unpublish(volume);
+            await node.unstage(volume);
+            return `grown ${tookMs} ms after the toggle`;
+          }
+          await goesOn(writer);
+          const shown = Number(await sh(`stat -f -c %b ${volumePath}`)) *
+            Number(await sh(`stat -f -c %S ${volumePath}`));
+          assert.ok(shown > Number(wanted) * 0.75, `${shown} bytes`);
+          const said = await takeDown(node, volume, writer);
+          await checked(volume, kind);
+          return `grown ${tookMs} ms after the toggle; ${said}; clean`;
+        } finally {
+          if (writer !== undefined) await endAnyhow(volume, writer);
+        }
+      }),
+  );
+}
