@@ -2,7 +2,12 @@ import type { Suite } from "./kit/suite.ts";
 import { suite as dataPath } from "./suites/data_path.ts";
 import { suite as dataPathLayer } from "./suites/data_path_layer.ts";
 import { suite as demo } from "./suites/demo.ts";
-import { singlePathSuite, stableSuite, suite as deviceLayer } from "./suites/device_layer.ts";
+import {
+  newerSinglePathSuite,
+  singlePathSuite,
+  stableSuite,
+  suite as deviceLayer,
+} from "./suites/device_layer.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
@@ -29,6 +34,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   device_layer: deviceLayer,
   device_layer_stable: stableSuite,
   device_layer_single_path: singlePathSuite,
+  device_layer_single_path_newer: newerSinglePathSuite,
   kill,
   kill_layer: killLayer,
   upgrade,

@@ -15,6 +15,7 @@ import {
   nqnOf,
   type PublishFacts,
   type PublishRequest,
+  withoutLayer,
 } from "../../volume/rules/publish.ts";
 import { remainingGraceMs } from "../../volume/rules/grace.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
@@ -22,9 +23,15 @@ import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
 import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
-import { type Holder, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import {
+  type Holder,
+  maxGrowths,
+  type OwnedVolume,
+  rewritten,
+  type VolumeRecord,
+} from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
-import { exportKnown, writeRecord } from "../change.ts";
+import { exportKnown, fits, writeRecord } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -71,7 +78,7 @@ async function publishKnown(
   const { clock, random } = call;
   const decision = decidePublish(known, request, { nowMs: clock.now(), random, machine });
   if (decision.action !== "begin") return undefined;
-  const record = await withConsent(call, known, decision.record, request);
+  const record = await withConsent(call, known, asFits(call, known, decision.record), request);
   const published = await exportAsKnown(call, known, record, parameters.nvmePort);
   if (published === undefined) return undefined;
   call.projection.show(id, published.record);
@@ -157,7 +164,8 @@ async function settle(
   }
   const joins = others && holderOf(volume, request.nodeId) === undefined;
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
-  const record = inDoubt ? rewritten(decision.record) : decision.record;
+  const decided = asFits(call, volume, decision.record);
+  const record = inDoubt ? rewritten(decided) : decided;
   if (decision.action === "begin") {
     if (await waitForGrace(call, volume, state, "publish")) return "waited";
     const begun = await withConsent(call, volume, record, request);
@@ -184,6 +192,11 @@ async function reasonStillUnfenced(
 
 function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {
   return record.holders.find((holder) => holder.nodeId === nodeId);
+}
+
+/** The mark of a device layer only allows growth: it is left out where it would take room that holders may need. */
+function asFits(call: ControllerCall, volume: OwnedVolume, record: VolumeRecord): VolumeRecord {
+  return fits(call, volume, { ...record, growths: maxGrowths }) ? record : withoutLayer(record);
 }
 
 /** The record of an epoch that begins: the owner of the claim may allow one more format, in exactly this one. */
@@ -221,7 +234,7 @@ export interface Export {
 export async function exportAs(
   call: ControllerCall,
   volume: OwnedVolume,
-  state: RouterState,
+  state: Pick<RouterState, "unfenced">,
   { record, port, hosts }: Export,
 ): Promise<OwnedVolume> {
   const nqn = recordNqn(call, volume, state, record);
@@ -250,10 +263,12 @@ function publishContext(
   const port = String(stored.exportPort);
   const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
   const machine = holderOf(volume, request.nodeId)?.machine;
+  // The words of the legacy driver let a node that has not been upgraded yet go on: it knows one address.
+  const names: PublishContext = request.needsLayer ? { layerNqn: nqn } : { nqn, nvme_nqn: nqn };
   return {
     nvmeAddress: parameters.nvmeAddress,
     nvmePort: port,
-    nqn,
+    ...names,
     epoch: formatEpoch(record.epoch!),
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
@@ -261,10 +276,8 @@ function publishContext(
     ...claimContext(deps, stored.id, record, request),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
     ...(machine === undefined ? {} : { machine }),
-    // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
     nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
     nvme_port: port,
-    nvme_nqn: nqn,
     fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
   };
 }

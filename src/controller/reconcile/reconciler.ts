@@ -185,8 +185,9 @@ async function restoreExport(
   const known = attachments.map(({ publishContext }) => publishContext)
     .find((publish) => publish["epoch"] === formatEpoch(epoch));
   const nqn = nqnOf(volume, epoch, call.settings.nqnPrefix, view);
-  if (known?.["nqn"] !== undefined && known["nqn"] !== nqn) {
-    const fields = { volume: id, nqn, known: known["nqn"], requestId: call.context.requestId };
+  const knownNqn = known?.["nqn"] ?? known?.["layerNqn"];
+  if (knownNqn !== undefined && knownNqn !== nqn) {
+    const fields = { volume: id, nqn, known: knownNqn, requestId: call.context.requestId };
     call.notes.warn(
       "an export is not restored as its nodes know it by another NQN than this driver would give it",
       fields,

@@ -72,7 +72,7 @@ export async function findCloneSource(
     assertAdopts(call, plan.id);
     const found = await findSource(call, view, request.source);
     const sizeBytes = chooseCloneSize(request.range, found.sizeBytes);
-    if (sizeBytes > found.sizeBytes) assertGrows(call, "create", { id: plan.id, exported: false });
+    if (sizeBytes > found.sizeBytes) assertGrows(call, "create", plan.id, false);
     return { found, sizeBytes, purpose };
   });
 }

@@ -6,16 +6,20 @@ import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
 import { assertOwnImage, notFound, ownFilePrefix } from "../load.ts";
 import { outdateInDoubt, writeRecord } from "../change.ts";
+import { exportAs } from "../attachments/publish.ts";
+import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one
- * when there is nothing to do.
+ * when there is nothing to do. Where the router shows a new size after a toggle only, the export of a volume in use is toggled
+ * if each of its nodes has the device layer.
  *
  * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
  * disk, or not one that is exported
@@ -82,7 +86,9 @@ async function planGrowth(
   assertOwnImage(call, volume, "expand");
   assertImageShown(volume, view);
   const sizeBytes = chooseGrownSize(range, volume.stored.sizeBytes);
-  if (sizeBytes === volume.stored.sizeBytes) await outdateInDoubt(call, "expand", volume);
+  if (sizeBytes === volume.stored.sizeBytes) {
+    if (await turnOnAgain(call, volume) === undefined) await outdateInDoubt(call, "expand", volume);
+  }
   return { volume, sizeBytes };
 }
 
@@ -119,11 +125,14 @@ export async function growVolume(
   sizeBytes: bigint,
 ): Promise<OwnedVolume> {
   const { stored, record } = volume;
-  assertGrows(call, verb, stored);
+  assertGrows(call, verb, stored.id, stored.exported && !mayToggle(volume));
+  const { exported, exportNqn } = stored;
+  const bounce = exported && call.settings.growth === "after-toggle";
+  const isBack = (after: StoredVolume) => !bounce || (after.exported && after.exportNqn === exportNqn);
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const grown = await writeRecord(call, verb, volume, rewritten(record), () => true, { sizeBytes });
+  const grown = await writeRecord(call, verb, volume, rewritten(record), isBack, { sizeBytes, bounce });
   const after = grown.stored;
-  if (after.sizeBytes >= sizeBytes) return grown;
+  if (after.sizeBytes >= sizeBytes) return await turnOnAgain(call, grown) ?? grown;
   if (after.sizeBytes !== stored.sizeBytes) {
     throw new VolumeError(
       "busy",
@@ -141,19 +150,34 @@ export async function growVolume(
 /**
  * Refuses, before anything is changed, what this router is known not to do.
  *
+ * @param isInUse whether the disk is exported to a node that its absence would hurt
  * @throws {VolumeError} precondition
  */
-export function assertGrows(
-  deps: ControllerDeps,
-  verb: string,
-  stored: Pick<StoredVolume, "id" | "exported">,
-): void {
+export function assertGrows(deps: ControllerDeps, verb: string, id: string, isInUse: boolean): void {
   const { growth } = deps.settings;
   const reason = growth === "never"
     ? "this router does not grow file-backed disks"
-    : growth === "after-toggle" && stored.exported
+    : growth === "after-toggle" && isInUse
     ? "this router grows a disk only while it is not exported: unpublish it first (stop what uses it)"
     : undefined;
   if (reason === undefined) return;
-  throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${stored.id}`);
+  throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${id}`);
+}
+
+/** Whether its nodes wait while the export is off, because each has the device layer below it. */
+function mayToggle(volume: OwnedVolume): boolean {
+  return isHeldLayered(volume) && isExportedAsRecorded(volume);
+}
+
+/**
+ * Turns an export on again that an expansion has left off, because it was cut off in between. One command; undefined, and
+ * none, for any other volume.
+ */
+async function turnOnAgain(call: ControllerCall, volume: OwnedVolume): Promise<OwnedVolume | undefined> {
+  const { stored, record } = volume;
+  const wasOn = mayToggle({ ...volume, stored: { ...stored, exported: true } });
+  if (stored.exported || call.settings.growth !== "after-toggle" || !wasOn) return undefined;
+  assertNotUsedByRouter(stored, "expand");
+  const same = { record: rewritten(record), port: stored.exportPort, hosts: undefined };
+  return await exportAs(call, volume, { unfenced: undefined }, same);
 }

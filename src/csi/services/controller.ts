@@ -176,7 +176,8 @@ const handlePublish: Handler<"ControllerPublishVolume"> = async (
   const parameters = parseVolumeContext(request.volumeContext, deps.settings);
   const capability = requiredCapability(request.volumeCapability, parameters.fsType);
   const isStatic = parseStatic(request.volumeContext);
-  const publish = { nodeId, capability, readOnly: request.readonly, isStatic };
+  const needsLayer = parameters.node["deviceLayer"] === "multipath";
+  const publish = { nodeId, capability, readOnly: request.readonly, isStatic, needsLayer };
   return { publishContext: await publishVolume(deps, id, publish, parameters, context) };
 };
 

@@ -87,6 +87,39 @@ Deno.test("stage() goes on without a map for auto where the kernel has none, and
   assert.equal(node.table[0]!.deviceNumber, "7:3");
 });
 
+/** What a controller gives to a node that is to have the map. */
+function needing(
+  { publishContext: { nqn, nvme_nqn: _legacy, ...rest } }: { publishContext: Record<string, string> },
+) {
+  return { publishContext: { ...rest, layerNqn: nqn! } };
+}
+
+Deno.test("stage() makes a map where the publish context counts on one, whatever the StorageClass says", async () => {
+  const contexts: Record<string, string>[] = [{}, { deviceLayer: "none" }, { deviceLayer: "auto" }];
+  for (const volumeContext of contexts) {
+    const node = new FakeNode();
+    const request = { ...needing(node.stageRequest()), volumeContext };
+    await node.stage(request);
+    assert.equal(node.table[0]!.deviceNumber, "253:0");
+    await node.stage(request);
+    const without = new FakeNode();
+    without.mapper.hasMultipath = false;
+    await rejectsWith(without.stage({ ...request }), "precondition", /no dm-multipath/);
+    assert.equal(without.stagingState, undefined);
+  }
+});
+
+Deno.test("stage() refuses a volume that is staged without a map where the publish context counts on one", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  const before = node.stagingState;
+  await rejectsWith(node.stage(needing(node.stageRequest())), "precondition", /without its device layer/);
+  assert.deepEqual(node.stagingState, before);
+  await node.unstage();
+  await node.stage({ ...needing(node.stageRequest()) });
+  assert.equal(node.table[0]!.deviceNumber, "253:0");
+});
+
 Deno.test("a volume that was staged without a map stays so until it was unstaged", async () => {
   const node = new FakeNode();
   await node.stage();
@@ -368,7 +401,7 @@ Deno.test("health says of a volume whose map waits that its device is missing, a
   renew(node);
   const { problems } = await node.service.volumeHealth(volumeId, call());
   assert.deepEqual(problems.map(({ reason }) => reason), ["DeviceWaiting"]);
-  assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*waits.*nqn=${nqn}`));
+  assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*waits?.*nqn=${nqn}`));
 });
 
 Deno.test("stage() has an unfinished map queue again that was given up, and leaves one that is mounted as it is", async () => {

@@ -25,6 +25,8 @@ export interface PublishContext {
   readonly mayReplay: boolean;
   /** The machine that it was published to, see `machineHash()`; undefined where that is not known. */
   readonly machine: string | undefined;
+  /** The controller may turn the export off and on, because it counts on a device layer below the volume. */
+  readonly needsLayer: boolean;
 }
 
 /** What the StorageClass tells the node. */
@@ -65,7 +67,11 @@ export function parsePublishContext(
     if (form.test(value)) return value;
     throw wrong("publish context", key, value);
   };
-  const nqn = take("nqn", /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/);
+  const needsLayer = Object.hasOwn(values, "layerNqn");
+  const nqn = take(
+    needsLayer ? "layerNqn" : "nqn",
+    /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/,
+  );
   const epoch = take("epoch", /^[A-Za-z0-9-]{1,32}$/);
   if (nqn.length > maxNqnLength) throw wrong("publish context", "nqn", nqn);
   if (!isNqnOf(nqn, volumeId, epoch)) {
@@ -85,6 +91,7 @@ export function parsePublishContext(
     ...parseClaim(values["claim"]),
     mayReplay: parseFlag(values, "mayReplay"),
     machine: Object.hasOwn(values, "machine") ? take("machine", /^[0-9a-f]{8}$/) : undefined,
+    needsLayer,
   };
 }
 

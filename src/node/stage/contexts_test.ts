@@ -35,7 +35,22 @@ Deno.test("parsePublishContext() reads every key and passes over others", () => 
     mayFormat: true,
     mayReplay: false,
     machine: undefined,
+    needsLayer: false,
   });
+});
+
+Deno.test("parsePublishContext() reads the name of an export that needs the device layer", () => {
+  const { nqn, ...rest } = context;
+  const read = parsePublishContext({ ...rest, layerNqn: nqn }, "pvc-1");
+  assert.deepEqual(read, { ...parsePublishContext(context, "pvc-1"), needsLayer: true });
+  assert.throws(
+    () => parsePublishContext({ ...rest, layerNqn: "" }, "pvc-1"),
+    refusal("invalid", /layerNqn/),
+  );
+  assert.throws(
+    () => parsePublishContext({ ...rest, layerNqn: nqn }, "pvc-2"),
+    refusal("identity-mismatch", /not this volume's/),
+  );
 });
 
 Deno.test("parsePublishContext() reads the machine, and refuses what is none", () => {
@@ -251,6 +266,7 @@ Deno.test("parsePublishContext() reads the legacy driver's, by the publish conte
     readOnly: false,
     mayFormat: false,
     mayReplay: false,
+    needsLayer: false,
     machine: undefined,
   };
   assert.deepEqual(parsePublishContext(earlier, volumeId), parsed);

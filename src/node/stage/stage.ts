@@ -57,11 +57,13 @@ export async function stageVolume(
   const publish = parsePublishContext(request.publishContext, volumeId, volumeContext);
   assertThisMachine(deps, volumeId, publish);
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
-  const parameters = parseNodeParameters(volumeContext, filesystem);
+  const given = parseNodeParameters(volumeContext, filesystem);
+  const parameters = publish.needsLayer ? { ...given, deviceLayer: "multipath" as const } : given;
   const plain = newStagingState(request, publish, parameters.connection.digests);
   const stagingStore = new StagingStore(deps);
   const wanted = await withLayer(deps, plain, parameters, context);
   const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
+  assertLayered(publish, known ?? wanted);
   await withUndo(deps.clock, context, async (undo) => {
     // Who may write here may replay a log, though the mount is to be a read-only one.
     const mayReplay = publish.mayReplay || !(publish.readOnly || isReadOnlyMode(capability.mode));
@@ -130,6 +132,20 @@ function assertThisMachine(
     `Cannot stage the volume because it was published to another machine of this node's name: volume=${volumeId} ` +
       `node=${nodeId} machine=${publish.machine}; delete the pods of this node that use it, so that it is detached and ` +
       "published anew, and switch the other machine off or give it another name",
+  );
+}
+
+/**
+ * What was connected without the layer stays so, and the controller counts on it.
+ *
+ * @throws {VolumeError} precondition when it is to have a layer and has none
+ */
+function assertLayered({ needsLayer }: PublishContext, { volumeId, layer }: StagingState): void {
+  if (!needsLayer || layer !== undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot stage the volume because it is staged without its device layer: volume=${volumeId}; delete the pods of this ` +
+      "node that use it, so that it is unstaged first",
   );
 }
 

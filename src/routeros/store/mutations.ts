@@ -146,6 +146,9 @@ export function changeStatements(
   const hosts = allowedHosts === undefined
     ? []
     : [ros`nvme-tcp-server-allow-host-name=${allowedHosts.join(",")}`];
+  if (change.bounce && change.sizeBytes !== undefined) {
+    return growWhileOff(guard, change.sizeBytes, change.comment);
+  }
   if (change.bounce) return [bounceStatement(guard, hosts, settings)];
   settings.push(...hosts);
   if (settings.length === 0) return [];
@@ -181,6 +184,17 @@ function settingsOf(change: VolumeChange, supportsNqn: boolean): Fragment[] {
     if (supportsNqn) settings.push(ros`nvme-tcp-server-nqn=${nqn}`);
   }
   return settings;
+}
+
+/**
+ * Off, with the new size, and on again: two statements, each with the comment, which changes last. What takes the volume away
+ * in between changes the comment, and then it stays off.
+ */
+function growWhileOff(guard: DiskGuard, sizeBytes: bigint, comment = guard.comment): Fragment[] {
+  return [
+    ros`/disk set ${ownDisk(guard)} nvme-tcp-export=${false} file-size=${sizeBytes}`,
+    ros`/disk set ${ownDisk(guard)} nvme-tcp-export=${true} comment=${comment}`,
+  ];
 }
 
 /** Off, and on again at once. The comment is compared once, as there is no room for it twice, and changed last. */

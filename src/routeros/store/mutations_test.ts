@@ -167,6 +167,17 @@ Deno.test("changeStatements() bounces an export in one statement: off with the n
   ]);
 });
 
+Deno.test("changeStatements() grows a disk while its export is off, and each statement goes by the comment, which changes last", () => {
+  const own = `[find where slot="s1" and comment="old"]`;
+  assert.deepEqual(
+    lines(changeStatements("s1", "old", { comment: "new", sizeBytes: 2n << 30n, bounce: true })),
+    [
+      `/disk set ${own} nvme-tcp-export="no" file-size="2147483648"`,
+      `/disk set ${own} nvme-tcp-export="yes" comment="new"`,
+    ],
+  );
+});
+
 Deno.test("changeStatements() empties a list of hosts by naming none", () => {
   assert.deepEqual(lines(changeStatements("s1", "old", { export: false, allowedHosts: [] })), [
     `/disk set [find where slot="s1" and comment="old"] nvme-tcp-export="no" nvme-tcp-server-allow-host-name=""`,

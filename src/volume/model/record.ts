@@ -14,7 +14,8 @@ import { isMachineHash } from "./machine.ts";
  * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in 253;
  * two fit when their ids have 45 bytes together (about 105 in the usual record); what does not fit is refused before
  * anything is changed. The mark of a first holder that has left takes 4 of the room that this holder had, a node that
- * could not be shut out 11, or up to 28 where there is more room.
+ * could not be shut out 11, or up to 28 where there is more room. The mark of an epoch with a device layer takes 4, and is
+ * left out where there is no room for it.
  */
 export const maxCommentBytes = 255;
 
@@ -77,6 +78,8 @@ export interface VolumeRecord {
   readonly firstHolderLeft?: true;
   /** A node that has left this epoch and may still write: only it may join before the epoch ends. */
   readonly unfenced?: UnfencedNode;
+  /** No node was given this epoch but by a publish context that only a node with a device layer takes. */
+  readonly layered?: true;
   /**
    * Fields that only a newer version of this driver knows, word for word: they may change what the others mean. Absent
    * where there are none.
@@ -109,7 +112,7 @@ export interface OwnedVolume {
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
-const knownFields = "cnkpbewsghjmu";
+const knownFields = "cnkpbewsghjlmu";
 const unfencedForm = /^([0-9a-f]{8})(?:@([0-9a-z]{1,8}))?(?:\/([0-9a-f]{8}))?$/;
 /** Stands for a machine that is not known. */
 const noMachine = "-";
@@ -194,6 +197,7 @@ function formatBody(record: VolumeRecord): string {
   if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
   if (record.firstHolderLeft) fields.push("j=1");
   if (record.unfenced) fields.push(`u=${formatUnfenced(record.unfenced)}`);
+  if (record.layered) fields.push("l=1");
   const machines = record.holders.map(({ machine }) => machine);
   if (machines.some((machine) => machine !== undefined)) {
     fields.push(`m=${machines.map((machine) => machine ?? noMachine).join(",")}`);
@@ -248,6 +252,8 @@ function parseBody(body: string): VolumeRecord | string {
   if (firstHolderLeft !== undefined && firstHolderLeft !== "1") {
     return "its first holder's mark is not readable";
   }
+  const layered = fields.get("l");
+  if (layered !== undefined && layered !== "1") return "its mark of a device layer is not readable";
   const unfenced = fields.has("u") ? parseUnfenced(fields.get("u")!) : undefined;
   if (fields.has("u") && unfenced === undefined) return "its node that left is not readable";
   const held = parseHolders(fields.get("h"));
@@ -268,6 +274,7 @@ function parseBody(body: string): VolumeRecord | string {
     holders,
     ...(firstHolderLeft === undefined ? {} : { firstHolderLeft: true as const }),
     ...(unfenced === undefined ? {} : { unfenced }),
+    ...(layered === undefined ? {} : { layered: true as const }),
     ...(newerFields.length === 0 ? {} : { newerFields }),
   };
 }

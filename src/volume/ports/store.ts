@@ -75,8 +75,8 @@ export interface VolumeChange {
   /** Lets the router mount no file system that it finds in the disk. */
   readonly neverMounted?: true;
   /**
-   * Withdraws the export and turns it on as it was, in the same command: whoever is connected has to come again. `export`
-   * is left out then.
+   * Withdraws the export and turns it on as it was: whoever is connected has to come again. `export` is left out then. A new
+   * size is given while it is off; whoever is cut off in between leaves it off under the comment of before.
    */
   readonly bounce?: boolean;
 }

@@ -21,6 +21,8 @@ export interface PublishRequest {
   readonly readOnly: boolean;
   /** Whether its PersistentVolume says that a disk which has no record is to be imported. */
   readonly isStatic?: boolean;
+  /** Whether its StorageClass has `deviceLayer: multipath`: no node stages it without the device layer. */
+  readonly needsLayer?: boolean;
 }
 
 /** What publishing has to do, given what the router shows. */
@@ -69,7 +71,8 @@ export function decidePublish(
   const own = record.holders.find((holder) => holder.nodeId === request.nodeId);
   if (own !== undefined) {
     assertSameUse(volume, own, request);
-    return { action: isExportedAsRecorded(volume) ? "held" : "continue", record };
+    const same = sameLayer(record, request);
+    return { action: same === record && isExportedAsRecorded(volume) ? "held" : "continue", record: same };
   }
   const holder: Holder = {
     nodeId: request.nodeId,
@@ -81,11 +84,29 @@ export function decidePublish(
   if (record.holders.length > 0) {
     assertMayJoin(volume, request);
     assertShutOut(volume, request, deps);
-    const { unfenced: _unfenced, ...joined } = record;
+    const { unfenced: _unfenced, ...joined } = sameLayer(record, request);
     return { action: "continue", record: { ...joined, holders: [...record.holders, holder] } };
   }
   if (volume.stored.exported) return { action: "withdraw" };
-  return { action: "begin", record: beginEpoch(record, holder, request.capability, deps.random) };
+  const begun = beginEpoch(record, holder, request.capability, deps.random);
+  return { action: "begin", record: request.needsLayer ? { ...begun, layered: true } : begun };
+}
+
+/** An epoch is layered only while each holder was published so: two PersistentVolumes of one volume may differ. */
+function sameLayer(record: VolumeRecord, { needsLayer }: PublishRequest): VolumeRecord {
+  return needsLayer ? record : withoutLayer(record);
+}
+
+/** The record of an epoch of which it is not known that every holder has the device layer. */
+export function withoutLayer(record: VolumeRecord): VolumeRecord {
+  if (record.layered === undefined) return record;
+  const { layered: _layered, ...rest } = record;
+  return rest;
+}
+
+/** Whether nodes hold the volume, and each of them has the device layer below it: its export may go off and on again. */
+export function isHeldLayered({ record }: OwnedVolume): boolean {
+  return record.layered === true && record.holders.length > 0;
 }
 
 /** Two machines of one name that only read beside others harm nobody, and the record has room for more nodes without. */
@@ -124,7 +145,7 @@ function beginEpoch(
 
 /** What is noted of nodes that have left is about one epoch. */
 function withoutMark(
-  { firstHolderLeft: _firstHolderLeft, unfenced: _unfenced, ...record }: VolumeRecord,
+  { firstHolderLeft: _firstHolderLeft, unfenced: _unfenced, layered: _layered, ...record }: VolumeRecord,
 ): VolumeRecord {
   return record;
 }

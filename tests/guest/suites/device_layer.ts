@@ -2,7 +2,7 @@ import type { GuestOptions } from "../kit/guest.ts";
 import type { Suite } from "../kit/suite.ts";
 import { isLong } from "../../support/long.ts";
 
-const all = ["reboots", "refusals", "absences"];
+const all = ["reboots", "refusals", "absences", ...(isLong ? ["fences"] : [])];
 const tests = new URL("device_layer_inside.ts", import.meta.url);
 
 /**
@@ -13,10 +13,10 @@ function layerSuite(where: string, groups: readonly string[], options: GuestOpti
   return {
     what:
       `writers behind a device layer outlast a router's reboot, and fenced ones never write again: ${where}`,
-    limitMinutes: 15,
+    limitMinutes: isLong ? 40 : 15,
     run: async (bench) => {
       const guest = await bench.guest({ memoryMiB: 2048, ...options });
-      await bench.inside(guest, tests, [Deno.env.get("GUEST_ONLY") ?? "", ...groups], 800);
+      await bench.inside(guest, tests, [Deno.env.get("GUEST_ONLY") ?? "", ...groups], isLong ? 2_300 : 800);
     },
   };
 }
@@ -32,4 +32,11 @@ export const singlePathSuite = layerSuite(
   "without native multipath",
   isLong ? all : ["reboots"],
   { multipath: false },
+);
+
+/** The same of newer ones. */
+export const newerSinglePathSuite = layerSuite(
+  "newer kernels without native multipath",
+  isLong ? all : ["reboots"],
+  { kernel: "backports", multipath: false },
 );

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type GuestNode, GuestVolume, NodeTests, sh, until } from "../kit/node.ts";
-import { ext4 } from "../../node/harness.ts";
+import { ext4, xfs } from "../../node/harness.ts";
 import { runsOf, wrappedTool } from "../../node/wrapped_tool.ts";
 import { VolumeError } from "../../../src/volume/errors.ts";
 import {
@@ -11,6 +11,7 @@ import {
   inUse,
   layered,
   reboot,
+  rebootKept,
   sizes,
   takeDown,
   watched,
@@ -21,7 +22,7 @@ import {
 export const absenceTests = new NodeTests();
 
 /** The tools that wait while there is a file of that name, so that all they do is done while the router is away. */
-const held = ["mkfs.ext4", "e2fsck", "resize2fs", "umount"] as const;
+const held = ["mkfs.ext4", "mkfs.xfs", "e2fsck", "resize2fs", "xfs_growfs", "umount"] as const;
 type Held = typeof held[number];
 
 const absentMs = 4_000;
@@ -36,55 +37,67 @@ interface Part {
   readonly end?: (node: GuestNode, volume: GuestVolume) => Promise<unknown>;
 }
 
-async function stageAndWrite(node: GuestNode, volume: GuestVolume): Promise<void> {
-  await node.stage(volume, layered);
-  await node.publish(volume);
-  // It lies in the kernel's memory, and goes to the disk while the file system is unmounted.
-  await sh(`seq 1 100000 > ${node.target(volume.id)}/numbers`);
-  await node.unpublish(volume);
+type Kind = "ext4" | "xfs";
+const capabilities = { ext4, xfs };
+
+function kindOf(tool: Held): Kind {
+  return tool.includes("xfs") ? "xfs" : "ext4";
 }
 
-const stage: Part["act"] = (node, volume) => node.stage(volume, layered);
-const unstage: Part["act"] = (node, volume) => node.unstage(volume);
-const grow: Part["act"] = (node, volume) => node.grow(volume, sizes.ext4 * 2n, node.target(volume.id));
-
-const publishOnceMore: Part["end"] = async (node, volume) => {
-  await node.publish(volume);
-  await node.unpublish(volume);
-  await untilDone(() => node.unstage(volume));
-};
-
-const parts: Readonly<Record<Held, Part>> = {
-  "mkfs.ext4": { act: stage, end: publishOnceMore },
-  "e2fsck": {
-    prepare: async (node, volume) => {
-      await stageAndWrite(node, volume);
-      await node.unstage(volume);
+function partOf(tool: Held): Part {
+  const kind = kindOf(tool);
+  const capability = capabilities[kind];
+  const stage: Part["act"] = (node, volume) => node.stage(volume, { ...layered, capability });
+  const unstage: Part["act"] = (node, volume) => node.unstage(volume);
+  const grow: Part["act"] = (node, volume) => node.grow(volume, sizes[kind] * 2n, node.target(volume.id));
+  const stageAndWrite = async (node: GuestNode, volume: GuestVolume) => {
+    await stage(node, volume);
+    await node.publish(volume, { capability });
+    // It lies in the kernel's memory, and goes to the disk while the file system is unmounted.
+    await sh(`seq 1 100000 > ${node.target(volume.id)}/numbers`);
+  };
+  const publishOnceMore: Part["end"] = async (node, volume) => {
+    await node.publish(volume, { capability });
+    await node.unpublish(volume);
+    await untilDone(() => node.unstage(volume));
+  };
+  const takeOff: Part["end"] = async (node, volume) => {
+    await node.unpublish(volume);
+    await untilDone(() => node.unstage(volume));
+  };
+  const parts: Readonly<Record<Held, Part>> = {
+    "mkfs.ext4": { act: stage, end: publishOnceMore },
+    "mkfs.xfs": { act: stage, end: publishOnceMore },
+    "e2fsck": {
+      prepare: async (node, volume) => {
+        await stageAndWrite(node, volume);
+        await node.unpublish(volume);
+        await node.unstage(volume);
+      },
+      act: stage,
+      end: publishOnceMore,
     },
-    act: stage,
-    end: publishOnceMore,
-  },
-  "resize2fs": {
-    prepare: async (node, volume) => {
-      await stageAndWrite(node, volume);
-      await node.publish(volume);
+    "resize2fs": { prepare: stageAndWrite, act: grow, end: takeOff },
+    "xfs_growfs": { prepare: stageAndWrite, act: grow, end: takeOff },
+    "umount": {
+      prepare: async (node, volume) => {
+        await stageAndWrite(node, volume);
+        await node.unpublish(volume);
+      },
+      act: unstage,
     },
-    act: grow,
-    end: async (node, volume) => {
-      await node.unpublish(volume);
-      await untilDone(() => node.unstage(volume));
-    },
-  },
-  "umount": { prepare: stageAndWrite, act: unstage },
-};
+  };
+  return parts[tool];
+}
 
 for (const tool of held) {
-  const { prepare, act, end } = parts[tool];
+  const kind = kindOf(tool);
+  const { prepare, act, end } = partOf(tool);
   absenceTests.add(
     `a reboot of the router in the middle of ${tool} costs a pause`,
     (node) =>
       watched(node, async () => {
-        const volume = new GuestVolume(node, "pvc-1", sizes.ext4);
+        const volume = new GuestVolume(node, "pvc-1", sizes[kind]);
         await prepare?.(node, volume);
         const hold = `${node.folder}/hold`;
         await Deno.writeTextFile(hold, "");
@@ -102,9 +115,11 @@ for (const tool of held) {
         await untilDone(() => act(node, volume));
         await end?.(node, volume);
         assert.equal(await sh("dmsetup ls"), "No devices found");
-        await checked(volume, "ext4");
+        await checked(volume, kind);
         if (prepare === undefined) return `done ${outcome}; clean`;
-        const numbers = await sh(`debugfs -R 'cat numbers' ${volume.image} 2>/dev/null | md5sum`);
+        const numbers = await sh(
+          `mount -o ro,loop ${volume.image} /mnt; md5sum < /mnt/numbers; umount /mnt`,
+        );
         assert.equal(numbers, await sh("seq 1 100000 | md5sum"));
         return `done ${outcome}; all that was written is there; clean`;
       }),
@@ -136,11 +151,7 @@ absenceTests.add("ten reboots in a row cost ten pauses", (node) =>
       await writer.begins();
       for (let round = 0; round < rounds; round++) {
         if (round % 2 === 0) await reboot(volume, 1_000);
-        else {
-          volume.withdraw();
-          await new Promise((resolve) => setTimeout(resolve, 1_000));
-          volume.exportAgain();
-        }
+        else await rebootKept(volume, 1_000);
         tookMs.push(await goesOn(writer));
       }
       const said = await takeDown(node, volume, writer);

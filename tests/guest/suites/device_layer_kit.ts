@@ -25,7 +25,7 @@ export const layered = {
 };
 
 /** What is shown of a test that fails. */
-function say(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
+export function say(message: string, fields: Readonly<Record<string, unknown>> = {}): void {
   const line = `${Math.round(performance.now())} ms: ${message} ${JSON.stringify(fields)}\n`;
   Deno.stderr.writeSync(new TextEncoder().encode(line));
 }
@@ -94,6 +94,14 @@ export async function reboot(volume: GuestVolume, awayMs: number, image = volume
   volume.withdraw();
   await new Promise((resolve) => setTimeout(resolve, awayMs));
   volume.nvmet.serve(volume.nqn, image);
+  say("the router is back");
+}
+
+/** The router is away for so long; then it offers the volume again as it was. */
+export async function rebootKept(volume: GuestVolume, awayMs: number): Promise<void> {
+  volume.withdraw();
+  await new Promise((resolve) => setTimeout(resolve, awayMs));
+  volume.exportAgain();
   say("the router is back");
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../../../src/volume/errors.ts";
 import { NodeTests, refusal, sh, shell, until } from "../kit/node.ts";
-import { block, call, ext4 } from "../../node/harness.ts";
+import { block, call, ext4, xfs } from "../../node/harness.ts";
 import {
   checked,
   endAnyhow,
@@ -47,6 +47,39 @@ refusalTests.add(
         return `neither was written to; the right one went on after ${tookMs} ms; ${said}; clean`;
       } finally {
         await endAnyhow(volume, writer);
+      }
+    }),
+);
+
+refusalTests.add(
+  "a raw block volume is not put onto an image that has shrunk; onto the right one it is, and its write is there",
+  (node) =>
+    watched(node, async () => {
+      const volume = await inUse(node, block);
+      const target = node.target("pvc-1");
+      const small = `${volume.image}.small`;
+      await sh(`head -c ${sizes.ext4 / 2n} ${volume.image} > ${small} && cp ${small} ${small}.kept`);
+      volume.withdraw();
+      await until("it is not live", async () => !(await node.states(volume)).includes("live"));
+      const command = `echo waits | dd of=${target} bs=4k oflag=direct conv=sync,notrunc status=none`;
+      let isWritten = false;
+      const writing = sh(command).then(() => void (isWritten = true));
+      try {
+        volume.nvmet.serve(volume.nqn, small);
+        await until("it is connected", async () => await node.deviceNumber(volume) !== undefined);
+        await new Promise((resolve) => setTimeout(resolve, 5_000));
+        assert.equal(isWritten, false);
+        assert.ok((await node.problems(volume)).includes("DeviceWaiting"));
+        await reboot(volume, 500);
+        await until("it is written", () => isWritten, 30_000);
+        await sh(`cmp ${small} ${small}.kept`);
+        assert.equal(await sh(`head -c 5 ${volume.image}`), "waits");
+        await node.unpublish(volume);
+        await node.unstage(volume);
+        return "the small one was not written to";
+      } finally {
+        await shell("dmsetup message rds-csi-pvc-1 0 fail_if_no_path");
+        await writing.catch(() => {});
       }
     }),
 );
@@ -146,27 +179,30 @@ refusalTests.add(
   },
 );
 
-refusalTests.add(
-  "a volume that is only read takes no writes after a reboot either",
-  (node) =>
-    watched(node, async () => {
-      const volume = await inUse(node, ext4);
-      await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
-      await node.unpublish(volume);
-      await node.unstage(volume);
-      volume.readOnly = true;
-      await node.stage(volume, layered);
-      await node.publish(volume, { readOnly: true });
-      const map = `/dev/dm-${(await sh("dmsetup info -c --noheadings -o minor rds-csi-pvc-1")).trim()}`;
-      assert.equal(await sh(`blockdev --getro ${map}`), "1");
-      await reboot(volume, 1_000);
-      await sh(`echo 3 > /proc/sys/vm/drop_caches; cat ${node.target("pvc-1")}/data > /dev/null`);
-      await until("it is back", async () => (await node.problems(volume)).length === 0);
-      assert.equal(await sh(`blockdev --getro ${map}`), "1");
-      assert.notEqual((await shell(`echo x | dd of=${map} bs=4k count=1 conv=sync oflag=direct`)).code, 0);
-      assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
-      await node.unpublish(volume);
-      await node.unstage(volume);
-      return "read again after the reboot, and written to by nobody";
-    }),
-);
+for (const capability of [ext4, xfs]) {
+  const { filesystem } = capability as { filesystem: string };
+  refusalTests.add(
+    `${filesystem}: a volume that is only read takes no writes after a reboot either`,
+    (node) =>
+      watched(node, async () => {
+        const volume = await inUse(node, capability);
+        await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
+        await node.unpublish(volume);
+        await node.unstage(volume);
+        volume.readOnly = true;
+        await node.stage(volume, { ...layered, capability });
+        await node.publish(volume, { capability, readOnly: true });
+        const map = `/dev/dm-${(await sh("dmsetup info -c --noheadings -o minor rds-csi-pvc-1")).trim()}`;
+        assert.equal(await sh(`blockdev --getro ${map}`), "1");
+        await reboot(volume, 1_000);
+        await sh(`echo 3 > /proc/sys/vm/drop_caches; cat ${node.target("pvc-1")}/data > /dev/null`);
+        await until("it is back", async () => (await node.problems(volume)).length === 0);
+        assert.equal(await sh(`blockdev --getro ${map}`), "1");
+        assert.notEqual((await shell(`echo x | dd of=${map} bs=4k count=1 conv=sync oflag=direct`)).code, 0);
+        assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
+        await node.unpublish(volume);
+        await node.unstage(volume);
+        return "read again after the reboot, and written to by nobody";
+      }),
+  );
+}

@@ -1,0 +1,119 @@
+import { endings, endsAs } from "../../../tests/fakes/endings.ts";
+import assert from "node:assert/strict";
+import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+import { expandVolume } from "./expand.ts";
+
+const context = testContext();
+const epoch = { counter: 3, nonce: "0123abcd" };
+const exportNqn = `${testPrefix}:pvc-1:3-0123abcd`;
+const holders = [aHolder("a")];
+const grown = 2n * gibibyte;
+
+/** A controller on a router that shows a new size after a toggle, with the volume `pvc-1` in use. */
+function controller(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolume> = {}) {
+  const { store, deps, ...rest } = testController({ growth: "after-toggle" });
+  const inUse = { epoch, holders, layered: true, ...record } as const;
+  store.put(aDisk(aRecord(inUse), { exported: true, exportNqn, exportPort: 4420, ...disk }));
+  const expand = () => expandVolume(deps, "pvc-1", { requiredBytes: grown, limitBytes: 0n }, context);
+  return { store, deps, expand, shown: () => store.disks.get("pvc-1")!, ...rest };
+}
+
+function recordOf({ comment }: StoredVolume): VolumeRecord {
+  const parsed = parseComment(comment);
+  return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
+}
+
+Deno.test("expandVolume() toggles the export of a volume in use where every node has the device layer", async () => {
+  const { store, expand, shown } = controller();
+  assert.equal(await expand(), grown);
+  assert.deepEqual(store.bounces, ["pvc-1"]);
+  const { sizeBytes, exported, exportNqn: nqn, exportPort } = shown();
+  assert.deepEqual([sizeBytes, exported, nqn, exportPort], [grown, true, exportNqn, 4420]);
+  assert.deepEqual({ ...recordOf(shown()), growths: undefined }, {
+    ...aRecord({ epoch, holders, layered: true }),
+    growths: undefined,
+  });
+  assert.deepEqual(store.calls.map((call) => call.method), ["createView", "change"]);
+});
+
+const refused: [string, Partial<VolumeRecord>, Partial<StoredVolume>][] = [
+  ["an epoch of which nothing is known", { layered: undefined }, {}],
+  ["no holder", { holders: [] }, {}],
+  ["an export under another name", {}, { exportNqn: `${testPrefix}:pvc-1:2-0123abcd` }],
+];
+for (const [what, record, disk] of refused) {
+  Deno.test(`expandVolume() toggles no export of ${what}`, async () => {
+    const { store, expand, shown } = controller(record, disk);
+    const before = shown();
+    await assert.rejects(expand(), refusal("precondition", /only while it is not exported/));
+    assert.deepEqual(shown(), before);
+    assert.deepEqual(store.bounces, []);
+  });
+}
+
+Deno.test("expandVolume() of a volume in use gets there whatever becomes of its command", async () => {
+  for (const ending of endings) {
+    const { store, expand, shown } = controller();
+    const [, mishap] = ending;
+    store.mishap("change", mishap);
+    await endsAs(ending, expand());
+    assert.equal(await expand(), grown);
+    assert.deepEqual([shown().sizeBytes, shown().exported, shown().exportNqn], [grown, true, exportNqn]);
+  }
+});
+
+/** The router has run the first statement, and the session was cut before the second. */
+function cutInBetween({ store, shown }: ReturnType<typeof controller>): void {
+  const { comment } = shown();
+  store.mishap("change", {
+    after: () => store.edit("pvc-1", { exported: false, comment }),
+    unreadable: true,
+  });
+}
+
+Deno.test("expandVolume() that was cut off while the export was off turns it on again under the same name", async () => {
+  const cut = controller();
+  cutInBetween(cut);
+  await assert.rejects(cut.expand(), refusal("unavailable"));
+  assert.equal(cut.shown().exported, false);
+  assert.equal(await cut.expand(), grown);
+  const { exported, exportNqn: nqn, exportPort } = cut.shown();
+  assert.deepEqual([exported, nqn, exportPort], [true, exportNqn, 4420]);
+  assert.deepEqual(recordOf(cut.shown()).holders, holders);
+});
+
+Deno.test("expandVolume() turns an export on again also where the size was not taken", async () => {
+  const { expand, shown } = controller({}, { exported: false });
+  assert.equal(await expand(), grown);
+  assert.deepEqual([shown().exported, shown().exportNqn], [true, exportNqn]);
+});
+
+Deno.test("expandVolume() leaves an export off that nobody holds, or that the router itself uses", async () => {
+  const left = controller();
+  cutInBetween(left);
+  await assert.rejects(left.expand(), refusal("unavailable"));
+  await unpublishVolume(left.deps, "pvc-1", "a", context);
+  assert.equal(await left.expand(), grown);
+  assert.equal(left.shown().exported, false);
+  const used = controller();
+  cutInBetween(used);
+  await assert.rejects(used.expand(), refusal("unavailable"));
+  used.store.edit("pvc-1", { routerUses: ["its file system is mounted"] });
+  await assert.rejects(used.expand(), refusal("precondition", /mounted/));
+  assert.equal(used.shown().exported, false);
+});
+
+Deno.test("an expansion that the router runs only after the volume was withdrawn turns nothing on", async () => {
+  const { store, deps, expand, shown } = controller();
+  store.mishap("change", { late: true });
+  await assert.rejects(expand());
+  await unpublishVolume(deps, "pvc-1", "a", context);
+  store.runLate();
+  assert.equal(shown().exported, false);
+  assert.deepEqual(recordOf(shown()).holders, []);
+});

@@ -1,0 +1,82 @@
+// Growth of volumes in use, on a simulated router that shows a new size only after the export was off.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import type { FaultAction } from "../../src/simulator/faults.ts";
+import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const toggling = { simulator: { behaviours: { grow: "after-toggle", identity: "new-per-export" } } } as const;
+const wanted = 2n * gibibyte;
+
+/** A volume of a StorageClass with that device layer, published to a node. */
+async function inUse(stack: Stack, deviceLayer: string) {
+  const { controller } = stack.clients;
+  const { volume } = await controller.call(
+    "CreateVolume",
+    createRequest("v", { parameters: { deviceLayer } }),
+  );
+  const { volumeId, volumeContext } = volume!;
+  const { publishContext } = await controller.call("ControllerPublishVolume", {
+    ...publishRequest(volumeId),
+    volumeContext,
+  });
+  const shown = () => {
+    const disk = stack.simulator.model.disks.list().find(({ slot }) => slot === volumeId)!;
+    return { bytes: disk.attachedBytes, exported: disk.exported, nqn: disk.nqn };
+  };
+  const expand = () =>
+    controller.call("ControllerExpandVolume", {
+      volumeId,
+      capacityRange: { requiredBytes: String(wanted) },
+    });
+  const unpublish = () => controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
+  return { publishContext, shown, expand, unpublish };
+}
+
+Deno.test("a volume in use grows by a toggle of its export where its nodes have the device layer", async () => {
+  await using stack = await startStack(toggling);
+  const { publishContext: { layerNqn, nqn }, shown, expand } = await inUse(stack, "multipath");
+  assert.equal(nqn, undefined);
+  const before = await stack.count();
+  assert.equal((await expand()).capacityBytes, String(wanted));
+  assert.equal((await stack.count()).execs - before.execs, 2);
+  assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn: layerNqn });
+});
+
+for (const deviceLayer of ["auto", "none"]) {
+  Deno.test(`a volume in use does not grow where the device layer is ${deviceLayer}, until nobody uses it`, async () => {
+    await using stack = await startStack(toggling);
+    const { publishContext: { nqn }, shown, expand, unpublish } = await inUse(stack, deviceLayer);
+    await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
+    assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
+    await unpublish();
+    await expand();
+    assert.equal(shown().bytes, wanted);
+  });
+}
+
+const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
+  ["drop-before"],
+  ["drop-after"],
+  ["close-no-status"],
+  ["truncate", 0],
+  ["truncate", 40],
+  ["noise"],
+  ["error", "purple elephants"],
+  ["duplicate"],
+  ["duplicate", "after"],
+];
+for (const [action, value] of faults) {
+  const fault = value === undefined ? action : `${action} ${value}`;
+  Deno.test(`a toggle under ${fault} leaves the volume where it was, or grown, and a retry gets there`, async () => {
+    await using stack = await startStack(toggling);
+    const { publishContext: { layerNqn: nqn }, shown, expand, unpublish } = await inUse(stack, "multipath");
+    stack.simulator.faults.arm({ match: "file-size=", nth: 1, times: 1, action, value });
+    const isDone = await expand().then(() => true, () => false);
+    if (isDone) assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn });
+    await expand();
+    assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn });
+    await unpublish();
+    assert.equal(shown().exported, false);
+  });
+}
