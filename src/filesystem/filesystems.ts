@@ -20,6 +20,9 @@ import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_com
 /** `sb_inprogress`: 1 from mkfs.xfs's first write to its last (XFS Algorithms & Data Structures, "Superblocks"). */
 const xfsInProgressAt = 126;
 
+/** How long a trim may take: a router may take seconds for each of many extents. */
+const trimMs = 600_000;
+
 /** ext4 and xfs by their own tools. */
 export class SystemFilesystems implements Filesystems {
   readonly #processes: Processes;
@@ -166,6 +169,22 @@ export class SystemFilesystems implements Filesystems {
     throw new VolumeError("unavailable", `Cannot ask the file system at ${mountPoint}: ${complaint(result)}`);
   }
 
+  async trim(device: ProvenDevice, mountPoint: string, context: CallContext): Promise<bigint | undefined> {
+    const result = await this.#processes.run("fstrim", {
+      args: ["--verbose", "--", mountPoint],
+      signal: context.signal,
+      subject: device.path,
+      timeoutMs: trimMs,
+    });
+    if (result.code === 0) return parseTrimmed(result.stdout);
+    // What it says where FITRIM ends with EOPNOTSUPP (util-linux, sys-utils/fstrim.c).
+    if (result.stderr.includes("the discard operation is not supported")) return undefined;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot trim the file system: device=${device.path} path=${mountPoint}: ${complaint(result)}`,
+    );
+  }
+
   /** Runs a tool that writes to the device to its end, whatever becomes of the call. */
   async #finish(
     tool: ToolName,
@@ -222,6 +241,17 @@ export function parseStats(output: string): FilesystemStats {
 }
 
 type Six = [bigint, bigint, bigint, bigint, bigint, bigint];
+
+/**
+ * Reads how many bytes fstrim told the device of: `/mnt: 1 GiB (1073741824 bytes) trimmed`.
+ *
+ * @throws {VolumeError} unavailable when the output has another form
+ */
+function parseTrimmed(output: string): bigint {
+  const match = /\(([0-9]+) bytes\) trimmed/.exec(output);
+  if (match !== null) return BigInt(match[1]!);
+  throw new VolumeError("unavailable", `Cannot read what fstrim says: output=${output.trim()}`);
+}
 
 /**
  * What blkid finds on the device when it reads it, without its cache.

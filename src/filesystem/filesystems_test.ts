@@ -248,3 +248,28 @@ function filled(left: bigint): Uint8Array {
   view.setUint16(0x38, 0xef53, true);
   return start;
 }
+
+Deno.test("trim() answers how many bytes were told of, or that the device takes none", async () => {
+  const trimmed = deps(() => ({ stdout: "/a b: 1 GiB (1073741824 bytes) trimmed\n" }));
+  assert.equal(await trimmed.filesystems.trim(device, "/a b", context), 1073741824n);
+  assert.deepEqual(trimmed.processes.lines, ["fstrim --verbose -- /a b"]);
+  const refused = { code: 1, stderr: "fstrim: /a: the discard operation is not supported\n" };
+  assert.equal(await deps(() => refused).filesystems.trim(device, "/a", context), undefined);
+});
+
+const trimFailures: readonly (readonly [Scripted, RegExp])[] = [
+  [
+    { code: 1, stderr: "fstrim: /a: FITRIM ioctl failed: Input/output error\n" },
+    /trim .*Input\/output error/,
+  ],
+  [{ code: 0, stdout: "something else" }, /Cannot read what fstrim says: output=something else/],
+];
+
+for (const [result, message] of trimFailures) {
+  Deno.test(`trim() throws unavailable: ${message.source}`, async () => {
+    await assert.rejects(
+      deps(() => result).filesystems.trim(device, "/a", context),
+      refusal("unavailable", message),
+    );
+  });
+}

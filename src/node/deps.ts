@@ -36,8 +36,11 @@ export interface NodeNotes {
 
 /** Keeps out the calls that change a volume. */
 export interface VolumeLock {
-  /** Takes the lock of a volume and its paths, and answers how to let go of it; undefined while a call holds it. */
-  tryTake(keys: readonly string[]): (() => void) | undefined;
+  /**
+   * Takes the lock of a volume and its paths, and answers how to let go of it; undefined while a call holds it. Whoever
+   * can stop early is told by `onWanted` when a call was refused the lock.
+   */
+  tryTake(keys: readonly string[], onWanted?: () => void): (() => void) | undefined;
 }
 
 /** Everything outside that the node service works on. */

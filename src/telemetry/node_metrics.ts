@@ -4,6 +4,7 @@ import {
   type NodeEvent,
   type NodeEvents,
   staleMountFinders,
+  trimOutcomes,
 } from "../volume/ports/node_events.ts";
 import type { Connection } from "../volume/ports/node_ports.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
@@ -60,6 +61,22 @@ export const nodeMetrics = {
       "Volumes with a device layer whose writes were failed because their device was away for longer than ctrlLossTmo.",
     labels: [],
   },
+  rds_csi_trims_total: {
+    type: "counter",
+    help:
+      "Trims of file systems by --fstrim-interval, by outcome: ok, failed, or unsupported where the device takes no discards.",
+    labels: ["outcome"],
+  },
+  rds_csi_trimmed_bytes_total: {
+    type: "counter",
+    help: "Bytes that file systems told their devices to be unused; the router may free less.",
+    labels: [],
+  },
+  rds_csi_last_trim_timestamp_seconds: {
+    type: "gauge",
+    help: "When a file system was last trimmed well, in seconds since the Unix epoch; 0 for not yet.",
+    labels: [],
+  },
   rds_csi_tool_seconds: {
     type: "histogram",
     help: "Run time of the tools that the driver runs, such as mkfs.ext4 and mount.",
@@ -92,10 +109,12 @@ export class NodeMetrics implements NodeEvents {
     const meter = registry.declare(nodeMetrics);
     for (const reason of formatRefusals) meter.add("rds_csi_format_refusals_total", { reason }, 0);
     for (const outcome of ["ok", "failed"]) meter.add("rds_csi_connects_total", { outcome }, 0);
+    for (const outcome of trimOutcomes) meter.add("rds_csi_trims_total", { outcome }, 0);
     for (const finder of staleMountFinders) meter.add("rds_csi_stale_mounts_total", { finder }, 0);
     for (const operation of ["file", ...allTools]) {
       meter.add("rds_csi_hung_operations_total", { operation }, 0);
     }
+    meter.set("rds_csi_last_trim_timestamp_seconds", 0);
     meter.read("rds_csi_waiting_volumes", () => this.#waiting.size);
     meter.read("rds_csi_staged_volumes", () => this.#staged.size);
     this.#meter = meter;
@@ -116,6 +135,11 @@ export class NodeMetrics implements NodeEvents {
         return meter.add("rds_csi_stale_mounts_total", { finder: event.finder });
       case "operation-hung":
         return meter.add("rds_csi_hung_operations_total", { operation: event.operation });
+      case "trimmed":
+        meter.add("rds_csi_trims_total", { outcome: event.outcome });
+        if (event.outcome !== "ok") return;
+        meter.add("rds_csi_trimmed_bytes_total", {}, Number(event.bytes));
+        return meter.set("rds_csi_last_trim_timestamp_seconds", event.atMs / 1000);
       case "fenced-torn-down":
         return meter.add("rds_csi_fenced_volumes_torn_down_total");
       case "waiting":

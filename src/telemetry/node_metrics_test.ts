@@ -43,6 +43,14 @@ Deno.test("NodeMetrics counts each kind of event", () => {
       'rds_csi_stale_mounts_total{finder="publish"}',
     ],
     [() => metrics.occurred({ kind: "wait-given-up" }), "rds_csi_waits_given_up_total"],
+    [
+      () => metrics.occurred({ kind: "trimmed", outcome: "failed", bytes: 0n, atMs: 1 }),
+      'rds_csi_trims_total{outcome="failed"}',
+    ],
+    [
+      () => metrics.occurred({ kind: "trimmed", outcome: "unsupported", bytes: 0n, atMs: 1 }),
+      'rds_csi_trims_total{outcome="unsupported"}',
+    ],
     [() => metrics.occurred({ kind: "fenced-torn-down" }), "rds_csi_fenced_volumes_torn_down_total"],
   ];
   for (const [occur, series] of events) {
@@ -65,6 +73,18 @@ Deno.test("NodeMetrics shows how many volumes are staged, however often it is to
   metrics.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });
   metrics.occurred({ kind: "staged", volumeId: "pvc-3", staged: false });
   assert.equal(value("rds_csi_staged_volumes"), 1);
+});
+
+Deno.test("NodeMetrics adds up what was trimmed, and tells when that was last", () => {
+  const { metrics, value } = counting();
+  const seen = () => ["ok", "failed"].map((outcome) => value(`rds_csi_trims_total{outcome="${outcome}"}`));
+  assert.equal(value("rds_csi_last_trim_timestamp_seconds"), 0);
+  metrics.occurred({ kind: "trimmed", outcome: "ok", bytes: 4096n, atMs: 1_000 });
+  metrics.occurred({ kind: "trimmed", outcome: "ok", bytes: 1024n, atMs: 2_000 });
+  metrics.occurred({ kind: "trimmed", outcome: "failed", bytes: 0n, atMs: 3_000 });
+  assert.deepEqual(seen(), [2, 1]);
+  assert.equal(value("rds_csi_trimmed_bytes_total"), 5120);
+  assert.equal(value("rds_csi_last_trim_timestamp_seconds"), 2);
 });
 
 Deno.test("NodeMetrics shows how many volumes wait for their device, however often it is told", () => {

@@ -7,6 +7,7 @@ import { fakeCommandIo } from "../fakes/command_io.ts";
 import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
+import { parseObjects, readDeployFile, type Rule } from "../deploy/objects.ts";
 
 async function troubleshoot(cluster: ClusterStack, ...flags: string[]) {
   return await run("troubleshoot", cluster, ...flags);
@@ -18,12 +19,18 @@ async function run(command: string, { stack, api }: ClusterStack, ...flags: stri
   try {
     await Deno.writeTextFile(kubeconfig, api.kubeconfig());
     const { simulator, passwordFile } = stack;
-    const router = [
-      ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort), "--cluster-id", clusterId],
-      ...["--rds-password-file", passwordFile, "--rds-host-key", simulator.hostKeyPublic],
-    ];
-    const args = ["pvc/apps/data", ...flags, "--kubeconfig", kubeconfig, ...router];
-    return { code: await runCommand(commands[command]!, args, io), lines: out };
+    // What the chart gives the controller's container, so that commands in it need no flags.
+    const variables: Readonly<Record<string, string>> = {
+      RDS_ADDRESS: "127.0.0.1",
+      RDS_PORT: String(simulator.sshPort),
+      RDS_CLUSTER_ID: clusterId,
+      RDS_PASSWORD_FILE: passwordFile,
+      RDS_HOST_KEY: simulator.hostKeyPublic,
+    };
+    // Stands for a pod's service account.
+    const args = ["pvc/apps/data", ...flags, "--kubeconfig", kubeconfig];
+    const env = (name: string) => variables[name];
+    return { code: await runCommand(commands[command]!, args, { ...io, env }), lines: out };
   } finally {
     await Deno.remove(kubeconfig);
   }
@@ -41,6 +48,10 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
     spec: { volumeName: volume.metadata.name, storageClassName: "rds-ext4" },
   });
   api.put(attachmentsPath, aVolumeAttachment(volumeId, "worker-1"));
+  // What the service account of the controller's pod may do.
+  api.rules = parseObjects(readDeployFile("manifests/rds-csi.yaml")).flatMap((object) =>
+    object.kind === "ClusterRole" ? (object as { readonly rules?: readonly Rule[] }).rules ?? [] : []
+  );
   const well = await troubleshoot(cluster);
   assert.equal(well.code, 0, well.lines.join("\n"));
   assert.match(well.lines.join("\n"), /ok +router +the volume is there, and healthy/);

@@ -3,7 +3,14 @@ import { routerKeys } from "../../src/cli/config/router_keys.ts";
 import type { ServeConfig } from "../../src/cli/config/config.ts";
 import { chartTest, render, rendered } from "./chart.ts";
 import { configOf, filesOf } from "./judge.ts";
-import { driverOf, type KubernetesObject, only, readProjectFile, type Workload } from "./objects.ts";
+import {
+  driverOf,
+  type KubernetesObject,
+  only,
+  readProjectFile,
+  type Rule,
+  type Workload,
+} from "./objects.ts";
 
 type RouterValues = Readonly<Record<string, unknown>>;
 
@@ -126,3 +133,48 @@ chartTest(
     assert.equal(render({ values: valuesOf([]) }).success, false, "no router at all");
   },
 );
+
+chartTest(
+  "the provisioner tells the scheduler the room of each place, where it is told to, and may do so",
+  () => {
+    const routers = [first, second].map((router, at) => ({ ...router, topology: { rack: `r${at}` } }));
+    const read = (more: object) => {
+      const objects = rendered({ values: valuesOf(routers, more) });
+      const { containers } = only<Workload>(objects, "Deployment").spec.template.spec;
+      const { args, env } = containers.find(({ name }) => name === "csi-provisioner")!;
+      const role = objects.find(({ kind, metadata }) =>
+        kind === "Role" && metadata.name === "rds-csi-sidecars"
+      );
+      const { spec } = only<KubernetesObject & { spec: { storageCapacity: boolean } }>(objects, "CSIDriver");
+      return {
+        flags: args.filter((word) => /capacity/.test(word)),
+        variables: (env ?? []).map(({ name, valueFrom }) => [name, valueFrom?.fieldRef?.fieldPath]),
+        rules: (role as KubernetesObject & { rules: readonly Rule[] } | undefined)?.rules ?? [],
+        isBound: objects.some(({ kind, metadata }) =>
+          kind === "RoleBinding" && metadata.name === "rds-csi-sidecars"
+        ),
+        isRead: spec.storageCapacity,
+      };
+    };
+    assert.deepEqual(read({}), { flags: [], variables: [], rules: [], isBound: false, isRead: false });
+    const on = read({ storageCapacity: true });
+    assert.deepEqual(on.flags, ["--enable-capacity", "--capacity-ownerref-level=2"]);
+    assert.deepEqual(on.variables, [["NAMESPACE", "metadata.namespace"], ["POD_NAME", "metadata.name"]]);
+    assert.deepEqual(on.rules.map(({ resources, verbs }) => [resources.join(), verbs.length]), [
+      ["csistoragecapacities", 7],
+      ["pods", 1],
+      ["replicasets", 1],
+    ]);
+    assert.deepEqual([on.isBound, on.isRead], [true, true]);
+  },
+);
+
+chartTest("no room is told to the scheduler without a topology, as it would then place no pod", () => {
+  const withPlace = { ...first, topology: { rack: "a" } };
+  for (const routers of [[], [first], [withPlace, second]]) {
+    const values = valuesOf(routers, { storageCapacity: true, router: { address: "10.0.0.1" } });
+    const { success, complaint } = render({ values });
+    assert.equal(success, false);
+    assert.match(complaint, /storageCapacity needs a topology of every router/);
+  }
+});

@@ -59,6 +59,7 @@ chartTest("the chart's values reach the driver", () => {
       "node.maxVolumesPerNode=9",
       "node.volumeMetrics=true",
       "node.deviceLayer=multipath",
+      "node.fstrimInterval=168h",
     ],
   ];
   const config = configOf(driver("Deployment", ...sets));
@@ -80,6 +81,10 @@ chartTest("the chart's values reach the driver", () => {
   assert.equal(settings.cluster, clusterHash("c"));
   const { node, volumeMetrics } = configOf(driver("DaemonSet", ...sets));
   assert.deepEqual([node?.maxVolumesPerNode, volumeMetrics, node?.deviceLayer], [9, true, "multipath"]);
+  assert.deepEqual([node?.fstrimIntervalMs, configOf(driver("DaemonSet")).node?.fstrimIntervalMs], [
+    168 * 3_600_000,
+    0,
+  ]);
 });
 
 for (const pairs of ["any", "kubevirt"]) {

@@ -105,8 +105,7 @@ Deno.test("the CSIDriver reports Kubernetes what this driver does", () => {
     podInfoOnMount: true,
     fsGroupPolicy: "File",
     seLinuxMount: false,
-    // The provisioner deletes at once every CSIStorageCapacity that it makes for a driver without topology: a pod whose volume
-    // is to be made for its first consumer would find no node with enough room.
+    // Without a topology a pod whose volume is to be made for its first consumer would find no node with enough room.
     storageCapacity: false,
     volumeLifecycleModes: ["Persistent"],
   });

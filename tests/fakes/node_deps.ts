@@ -103,6 +103,7 @@ export class FakeNode {
   readonly reported: string[] = [];
   /** The hash of the machine; undefined when it cannot be told. */
   machine: string | undefined;
+  trim: (context: CallContext) => Promise<bigint | undefined> = () => Promise.resolve(4096n);
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
@@ -394,6 +395,8 @@ export class FakeNode {
         }),
       check: (_device, _filesystem, context) => this.#do("check", context, () => {}),
       grow: (_device, _filesystem, _mountPoint, context) => this.#do("grow", context, () => {}),
+      trim: (_device, mountPoint, context) =>
+        this.#do(`trim ${mountPoint}`, context, () => {}).then(() => this.trim(context)),
       stats: (_mountPoint, context) =>
         this.#do("stats", context, () => ({
           totalBytes: 100n,

@@ -142,6 +142,15 @@ securityContext:
     {{- range $spec.extraArgs }}
     - {{ . | quote }}
     {{- end }}
+  {{- if gt (len .) 4 }}
+  env:
+    {{- range $name, $path := index . 4 }}
+    - name: {{ $name }}
+      valueFrom:
+        fieldRef:
+          fieldPath: {{ $path }}
+    {{- end }}
+  {{- end }}
   {{- include "rds-csi.confined" $root | nindent 2 }}
   resources:
     {{- toYaml $spec.resources | nindent 4 }}

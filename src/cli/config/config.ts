@@ -53,6 +53,8 @@ export interface NodeConfig {
   readonly fenceIntervalMs: number;
   /** How long a volume has to be missed by then, in milliseconds. */
   readonly fenceSettleMs: number;
+  /** How often it trims file systems, in milliseconds; 0 for never. */
+  readonly fstrimIntervalMs: number;
   /** What volumes get whose StorageClass says nothing about it. */
   readonly deviceLayer: DeviceLayer;
 }
@@ -237,6 +239,7 @@ export function readNode(flags: FlagValues): NodeConfig {
     topology: readTopology(flags),
     deviceLayer: flags.text("device-layer") as DeviceLayer,
     ...readFencing(flags),
+    fstrimIntervalMs: readTrimInterval(flags),
   };
 }
 
@@ -291,6 +294,15 @@ function withProfiles(flags: FlagValues, node: NodeConfig, readText: TextReader)
   // Of a router that says nothing the default is assumed.
   const least = known.length < settles.length ? node.fenceSettleMs : gapsPerSettleTime * node.fenceIntervalMs;
   return { ...node, fenceSettleMs: Math.max(least, ...known) };
+}
+
+/** Routers get no rest from what is trimmed all the time. */
+function readTrimInterval(flags: FlagValues): number {
+  const intervalMs = flags.durationMs("fstrim-interval");
+  if (intervalMs > 0 && intervalMs < 60_000) {
+    flags.problem("fstrim-interval", flags.text("fstrim-interval"), "0s, or at least 1m");
+  }
+  return intervalMs;
 }
 
 /** Reads lack a volume for long only if there are several of them. */

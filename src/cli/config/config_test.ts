@@ -79,7 +79,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
       maxVolumesPerNode: 0,
       ...{ nqnPrefix: "nqn.2000-02.com.mikrotik", topology: {}, deviceLayer: "none" },
       fenceIntervalMs: 30_000,
-      fenceSettleMs: 120_000,
+      ...{ fenceSettleMs: 120_000, fstrimIntervalMs: 0 },
     },
     ...{ registration: undefined, statusAddress: undefined },
   });
@@ -230,6 +230,9 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...node, "--fence-interval", "0s"], "fence-interval"],
   [[...node, "--fence-interval", "41s"], "fence-settle-time"],
   [[...node, "--fence-settle-time", "89s"], "fence-settle-time"],
+  [[...node, "--fstrim-interval", "59s"], "fstrim-interval"],
+  // Longer than a timer can wait, it would be no interval at all.
+  [[...node, "--fstrim-interval", "481h"], "fstrim-interval"],
   [[...controller, "--endpoint", "/var/lib/kubelet/a.sock", "--register"], "register"],
   [[...node, "--register"], "endpoint"],
   [[...node, "--endpoint", "tcp://127.0.0.1:0", "--register"], "endpoint"],

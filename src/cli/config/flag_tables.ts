@@ -198,6 +198,14 @@ export const nodeFlags: FlagTable = {
       "A volume that is to be unstaged, and that the router does not offer, is given up after 10 times this long; at least 3 " +
       "times --fence-interval.",
   },
+  "fstrim-interval": {
+    form: "duration",
+    most: 1_728_000_000,
+    fallback: "0s",
+    help:
+      "How often a node has the file systems of its healthy, writable volumes tell the router what they do not use, one " +
+      "volume at a time; at least 1m, or 0s for never.",
+  },
   "device-layer": {
     form: "text",
     choices: deviceLayers,

@@ -19,6 +19,7 @@ import { LoopConnector } from "../../loop/loop_connector.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
 import { reportMissingLayer } from "../../node/layer/choose_layer.ts";
 import { LayerWatch } from "../../node/layer/layer_watch.ts";
+import { TrimWatch } from "../../node/trim/trim_watch.ts";
 import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
 import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
@@ -67,7 +68,7 @@ export interface OpenNode {
   readonly locks: VolumeLocks;
   /** Why this node can reach no volume right now, such as a kernel without the transport; undefined when it can. */
   obstacle(): Promise<string | undefined>;
-  /** Begins to look for fenced volumes, beside the calls; nothing waits for it. */
+  /** Begins to look after volumes, beside the calls; nothing waits for it. */
   start(): void;
   /** Ends that. */
   close(): Promise<void>;
@@ -110,6 +111,12 @@ export async function openNode(
     fencing: service.fencing,
     lock: { tryTake: (keys) => locks.tryTake(keys, "the look at maps") },
   });
+  const trimWatch = new TrimWatch({
+    deps,
+    lock: { tryTake: (keys, onWanted) => locks.tryTake(keys, "a trim, which ends now", onWanted) },
+    random,
+    intervalMs: config.fstrimIntervalMs,
+  });
   return {
     methods: nodeMethods(service),
     locks,
@@ -117,8 +124,9 @@ export async function openNode(
     start: () => {
       watch.start();
       layerWatch.start();
+      trimWatch.start();
     },
-    close: async () => void await Promise.all([watch.stop(), layerWatch.stop()]),
+    close: async () => void await Promise.all([watch.stop(), layerWatch.stop(), trimWatch.stop()]),
     release,
   };
 }

@@ -85,30 +85,37 @@ export type MethodsOf<Service extends Messages<Service>> = {
 /** Lets go of what was taken. A second call does nothing. */
 type Release = () => void;
 
+interface Holder {
+  readonly name: string;
+  readonly onWanted: () => void;
+}
+
 /**
  * Who changes which volume right now: one changing call for a key, nobody waits.
  *
  * Looking and taking is one synchronous step. An `await` between the two would let two calls both find a key free.
  */
 export class VolumeLocks {
-  readonly #holders = new Map<string, string>();
+  readonly #holders = new Map<string, Holder>();
 
   /**
    * Takes all keys or none; `holder` names the call in the refusals of others.
    *
+   * @param onWanted called each time another call is refused one of the keys; it must not throw
    * @throws {VolumeError} busy when another call holds one of the keys
    */
-  take(keys: readonly string[], holder: string): Release {
+  take(keys: readonly string[], holder: string, onWanted: () => void = () => {}): Release {
     for (const key of keys) {
       const other = this.#holders.get(key);
       if (other === undefined) continue;
+      other.onWanted();
       throw new VolumeError(
         "busy",
-        `Cannot change ${key} because another call is changing it: held by ${other}`,
+        `Cannot change ${key} because another call is changing it: held by ${other.name}`,
       );
     }
     const taken = new Set(keys);
-    for (const key of taken) this.#holders.set(key, holder);
+    for (const key of taken) this.#holders.set(key, { name: holder, onWanted });
     return () => {
       for (const key of taken) this.#holders.delete(key);
       taken.clear();
@@ -116,8 +123,11 @@ export class VolumeLocks {
   }
 
   /** As {@linkcode VolumeLocks.take}, but undefined when another call holds one of the keys. */
-  tryTake(keys: readonly string[], holder: string): Release | undefined {
-    return keys.some((key) => this.#holders.has(key)) ? undefined : this.take(keys, holder);
+  tryTake(keys: readonly string[], holder: string, onWanted?: () => void): Release | undefined {
+    const held = keys.find((key) => this.#holders.has(key));
+    if (held === undefined) return this.take(keys, holder, onWanted);
+    this.#holders.get(held)!.onWanted();
+    return undefined;
   }
 
   /** How many keys are held. */

@@ -53,6 +53,19 @@ Deno.test("VolumeLocks: releasing twice does not release what another call took 
   assert.throws(() => locks.take(["a"], "three"), isBusy);
 });
 
+Deno.test("VolumeLocks tells who holds a key, and can let go, of each call that was refused it", () => {
+  const locks = new VolumeLocks();
+  let wanted = 0;
+  const release = locks.take(["a", "b"], "one", () => void wanted++);
+  assert.throws(() => locks.take(["b"], "two"), isBusy);
+  assert.equal(locks.tryTake(["a"], "three"), undefined);
+  locks.take(["c"], "four");
+  assert.equal(wanted, 2);
+  release();
+  locks.take(["a"], "five");
+  assert.equal(wanted, 2);
+});
+
 Deno.test("VolumeLocks: no key locks nothing and is never refused", () => {
   const locks = new VolumeLocks();
   locks.take([], "one");

@@ -1,6 +1,7 @@
 import { readMountTable } from "../../filesystem/mountinfo.ts";
 import { readPropagation } from "../../filesystem/propagation.ts";
 import { checkDeviceLayer } from "./device_layer.ts";
+import { checkDiscards } from "./discards.ts";
 import type { ModuleFiles } from "./modules.ts";
 import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf } from "./nvme.ts";
 import { type Finding, type FindingListener, problem, skipped } from "../../volume/model/finding.ts";
@@ -29,6 +30,7 @@ export async function examineNode(reading: NodeReading, found: FindingListener):
   await attempt("host-nqn", () => identity(reading));
   await attempt("nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix));
   await attempt("volumes", () => connected(reading, volumes));
+  await attempt("discards", () => discards(reading, volumes));
   await attempt("nvme-target", () => target(reading, volumes));
 }
 
@@ -121,6 +123,15 @@ function connected(reading: NodeReading, volumes: readonly NodeVolume[] | string
     ...judgeConnections(volumes, hostIdentityOf(config.nodeId), nodeIdGuessed),
     ...judgeVolumes(volumes, config.stateDirectory),
   ];
+}
+
+async function discards(
+  { deps, files, context }: NodeReading,
+  volumes: readonly NodeVolume[] | string,
+): Promise<readonly Finding[]> {
+  // Why there are none to look at is told by another check.
+  if (typeof deps === "string" || typeof volumes === "string") return [];
+  return [await checkDiscards(deps, files, volumes, context)];
 }
 
 async function target(

@@ -30,6 +30,17 @@ export const staleMountFinders = ["stage", "publish", "stats"] as const;
 /** One of {@linkcode staleMountFinders}. */
 export type StaleMountFinder = typeof staleMountFinders[number];
 
+/** How a trim of a volume's file system ended. */
+export const trimOutcomes = [
+  "ok",
+  "failed",
+  /** The device takes no discards. */
+  "unsupported",
+] as const;
+
+/** One of {@linkcode trimOutcomes}. */
+export type TrimOutcome = typeof trimOutcomes[number];
+
 /** Something that happens on a node and is worth counting. */
 export type NodeEvent =
   /** An action was refused because what is there is not provably the volume. Once an action. */
@@ -49,6 +60,8 @@ export type NodeEvent =
   | { readonly kind: "waiting"; readonly volumeId: string; readonly waits: boolean }
   /** What has waited in a map for longer than `ctrlLossTmo` was made to fail. */
   | { readonly kind: "wait-given-up" }
+  /** A volume's file system has told its device of so many unused bytes, at that time since the Unix epoch, or has not. */
+  | { readonly kind: "trimmed"; readonly outcome: TrimOutcome; readonly bytes: bigint; readonly atMs: number }
   /** A volume that another node holds by now was taken off this one. */
   | { readonly kind: "fenced-torn-down" }
   /** Whether that volume is staged here, as the node's state says now. */

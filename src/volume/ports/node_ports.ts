@@ -249,6 +249,12 @@ export interface Filesystems {
   ): Promise<void>;
   /** Size and use of a mounted file system. */
   stats(mountPoint: string, context: CallContext): Promise<FilesystemStats>;
+  /**
+   * Tells the device what the file system that is mounted there does not use (FITRIM). Answers how many bytes the file system told of;
+   * undefined where the device takes no discards. Killed when the context ends, which harms nothing. Throws `unavailable`
+   * when it fails.
+   */
+  trim(device: ProvenDevice, mountPoint: string, context: CallContext): Promise<bigint | undefined>;
 }
 
 /** Size and use of a mounted file system. */

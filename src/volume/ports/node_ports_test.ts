@@ -32,6 +32,7 @@ const provenOnly: {
     format: true,
     check: true,
     grow: true,
+    trim: true,
   },
   mounts: { mountDevice: true, bindFolder: true, bindDevice: true },
   maps: { make: true, reload: true },

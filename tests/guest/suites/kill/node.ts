@@ -37,6 +37,7 @@ export function freshNode(statePath: string): FreshNode {
     nqnPrefix,
     topology: {},
     fenceIntervalMs: 30_000,
+    fstrimIntervalMs: 0,
     fenceSettleMs: 120_000,
     deviceLayer: "none",
   } as const;

@@ -1,0 +1,157 @@
+import { runLimited } from "../../async/deadline.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { TrimOutcome } from "../../volume/ports/node_events.ts";
+import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { CallContext, Random } from "../../volume/ports/system.ts";
+import { proveStaged } from "../connections/device.ts";
+import type { NodeDeps, VolumeLock } from "../deps.ts";
+import { nodeVolumeHealth } from "../health/volume_health.ts";
+import { findDevice } from "../layer/maps.ts";
+import { mountsAt } from "../mount_table.ts";
+import { StagingStore } from "../stage/staging_store.ts";
+
+/** How long one volume may take, its health included: more than the trim itself may. */
+const volumeMs = 630_000;
+/** By how much an interval may be shorter or longer, so that nodes do not trim at the same time. */
+const jitter = 0.1;
+
+/** Options of {@linkcode TrimWatch}. */
+export interface TrimWatchOptions {
+  readonly deps: NodeDeps;
+  /** The locks of the calls that change volumes. */
+  readonly lock: VolumeLock;
+  readonly random: Random;
+  /** From the end of a round to the beginning of the next, in milliseconds; 0 for never. */
+  readonly intervalMs: number;
+}
+
+/**
+ * Has the file systems of this node's volumes tell the router what they do not use, one volume at a time. Only a healthy,
+ * writable volume is trimmed, and only while no call changes it; a call that comes meanwhile ends the trim.
+ */
+export class TrimWatch {
+  readonly #options: TrimWatchOptions;
+  readonly #store: StagingStore;
+  readonly #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: TrimWatchOptions) {
+    this.#options = options;
+    this.#store = new StagingStore(options.deps);
+  }
+
+  /** Begins with the rounds, if there are to be any, and returns at once. */
+  start(): void {
+    if (this.#options.intervalMs > 0) this.#running = this.#run();
+  }
+
+  /** Resolves when no trim runs any more. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new VolumeError("cancelled", "The driver stops"));
+    await this.#running;
+  }
+
+  /** One round over all volumes. It never fails: what cannot be trimmed is noted, and has its turn in the next round. */
+  async check(): Promise<void> {
+    try {
+      for (const stagingState of await this.#store.all()) {
+        if (this.#stop.signal.aborted) return;
+        if (isTrimmable(stagingState)) await this.#trim(stagingState);
+      }
+    } catch (error) {
+      this.#options.deps.notes?.warn("cannot look for volumes to trim", { reason: textOf(error) });
+    }
+  }
+
+  /** Nodes that start together begin at different times. */
+  async #run(): Promise<void> {
+    const { deps, random, intervalMs } = this.#options;
+    const { signal } = this.#stop;
+    const pause = (ms: number) =>
+      deps.clock.sleep(ms, signal).catch(() => {
+        // It was told to stop.
+      });
+    await pause(intervalMs * random.fraction());
+    while (!signal.aborted) {
+      await this.check();
+      await pause(intervalMs * (1 - jitter + 2 * jitter * random.fraction()));
+    }
+  }
+
+  async #trim({ volumeId, stagingPath }: StagingState): Promise<void> {
+    const { deps, lock } = this.#options;
+    const { clock, notes } = deps;
+    const wanted = new AbortController();
+    const onWanted = () => wanted.abort(new VolumeError("cancelled", "A call changes the volume"));
+    const release = lock.tryTake([volumeId, stagingPath], onWanted);
+    if (release === undefined) return;
+    const signal = AbortSignal.any([this.#stop.signal, wanted.signal]);
+    const limits = { name: `trim-${volumeId}`, timeoutMs: volumeMs, signal };
+    try {
+      await runLimited(clock, limits, (context) => this.#trimLocked(volumeId, context));
+    } catch (error) {
+      if (signal.aborted) {
+        notes?.info("a trim was ended", { volumeId, reason: textOf(signal.reason) });
+        return;
+      }
+      this.#report("failed");
+      notes?.warn("cannot trim the file system of a volume", { volumeId, reason: textOf(error) });
+    } finally {
+      release();
+    }
+  }
+
+  async #trimLocked(volumeId: string, context: CallContext): Promise<void> {
+    const { deps } = this.#options;
+    const mounted = await this.#mountedAs(volumeId, context);
+    if (mounted === undefined) return;
+    const beganMs = deps.clock.monotonicMs();
+    const bytes = await deps.filesystems.trim(mounted.device, mounted.mountPoint, context);
+    if (bytes === undefined) {
+      this.#report("unsupported");
+      deps.notes?.info("a volume cannot be trimmed as its device takes no discards", { volumeId });
+      return;
+    }
+    this.#report("ok", bytes);
+    const ms = Math.round(deps.clock.monotonicMs() - beganMs);
+    deps.notes?.info("trimmed the file system of a volume", { volumeId, bytes: String(bytes), ms });
+  }
+
+  /** The device of a volume that may be trimmed right now, and where it is mounted; undefined for any other one. */
+  async #mountedAs(
+    volumeId: string,
+    context: CallContext,
+  ): Promise<{ readonly device: ProvenDevice; readonly mountPoint: string } | undefined> {
+    const { deps } = this.#options;
+    const stagingState = await this.#store.find(volumeId);
+    if (stagingState === undefined || !isTrimmable(stagingState)) return undefined;
+    const { problems } = await nodeVolumeHealth(deps, volumeId, context);
+    const found = await findDevice(deps, stagingState.nqn, context);
+    if (problems.length > 0 || found === undefined) {
+      const reason = problems[0]?.reason ?? "DeviceMissing";
+      deps.notes?.info("a volume is not trimmed as it is not healthy", { volumeId, reason });
+      return undefined;
+    }
+    const device = await proveStaged(deps, found, stagingState, context);
+    const mountPoint = await deps.paths.mountPoint(stagingState.stagingPath);
+    const mount = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
+    if (mount?.deviceNumber !== device.deviceNumber) return undefined;
+    const isReadOnly = [...mount.mountOptions, ...mount.superOptions].includes("ro");
+    return isReadOnly ? undefined : { device, mountPoint };
+  }
+
+  #report(outcome: TrimOutcome, bytes = 0n): void {
+    const { clock, events } = this.#options.deps;
+    events.occurred({ kind: "trimmed", outcome, bytes, atMs: clock.now() });
+  }
+}
+
+/** Whether its state lets a volume be trimmed: a raw block volume belongs to its workload. */
+function isTrimmable({ kind, readOnly, staged }: StagingState): boolean {
+  return kind !== "block" && !readOnly && staged;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
