@@ -110,7 +110,7 @@ export class TrimWatch {
     const bytes = await deps.filesystems.trim(mounted.device, mounted.mountPoint, context);
     if (bytes === undefined) {
       this.#report("unsupported");
-      deps.notes?.info("a volume cannot be trimmed as its device takes no discards", { volumeId });
+      deps.notes?.info("a volume cannot be trimmed because its device takes no discards", { volumeId });
       return;
     }
     this.#report("ok", bytes);
@@ -130,7 +130,7 @@ export class TrimWatch {
     const found = await findDevice(deps, stagingState.nqn, context);
     if (problems.length > 0 || found === undefined) {
       const reason = problems[0]?.reason ?? "DeviceMissing";
-      deps.notes?.info("a volume is not trimmed as it is not healthy", { volumeId, reason });
+      deps.notes?.info("a volume is not trimmed because it is not healthy", { volumeId, reason });
       return undefined;
     }
     const device = await proveStaged(deps, found, stagingState, context);
