@@ -31,7 +31,7 @@ export type FlagTable = Readonly<Record<string, Flag>>;
 
 /** How flags and their environment variables go together, for help and documentation. */
 export const FLAG_DEFAULT_NOTE =
-  "A flag is written with one dash or two, and its value after `=` or as the next word; a switch takes a value only " +
+  "Write a flag with one dash or two, and its value after `=` or as the next word; a switch takes a value only " +
   "after `=`. A flag wins over its environment variable; in a variable the values of a list are separated by commas.";
 
 /** What a switch may be set to: the words of Go's package flag, which the legacy driver and the sidecars use. */
@@ -161,7 +161,7 @@ export class FlagValues {
   /** Notes that a flag's value cannot be used, without repeating the value: it may be a secret given by mistake. */
   hiddenProblem(name: string, allowed: string): void {
     this.#problems.push(
-      `${this.nameOf(name)} has a value that cannot be used, and that is not shown here; use ${allowed}`,
+      `${this.nameOf(name)} has an invalid value, which is hidden because it may be a secret; use ${allowed}`,
     );
   }
 

@@ -60,7 +60,10 @@ Deno.test("a pool too full for a snapshot is told of on the volume that it was t
   assert.equal(events.length, 1);
   const [event] = events;
   assert.ok(event?.kind === "out-of-space" && event.about === "pvc-1");
-  assert.match(event.message, /^No snapshot of the volume was made: Cannot find room on the pool: .*free 0 B/);
+  assert.match(
+    event.message,
+    /^No snapshot of the volume was made: Cannot find room on the pool: .*free 0 B/,
+  );
   const gone = { ...request, source: "pvc-2" };
   await assert.rejects(createSnapshot(deps, gone, testContext()), { kind: "not-found" });
   assert.equal(events.length, 1);

@@ -187,7 +187,7 @@ export class Election {
     try {
       const state = await this.#options.store.read(signal);
       this.#see(state);
-      if (state?.holder !== this.#options.identity) lost.abort(new Lost("somebody else has taken it"));
+      if (state?.holder !== this.#options.identity) lost.abort(new Lost("another controller has taken it"));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       // Nothing is known: the time that is left goes on running out.

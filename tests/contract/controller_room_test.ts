@@ -317,7 +317,7 @@ Deno.test("a leader creates by what it knows; once another one has the Lease, ne
   const heldBy = (holderIdentity: string) =>
     api.put(leases, { ...lease!, spec: { ...lease!["spec"] as object, holderIdentity } });
   heldBy("another");
-  assert.match(await stack.driver.lost, /somebody else has taken it/);
+  assert.match(await stack.driver.lost, /another controller has taken it/);
   // What the other one promises while the first would still find ample room in its own sum.
   await byHand(stack, `${bigDisk}${90n * gibibyte}`);
   const before = (await stack.count()).execs;

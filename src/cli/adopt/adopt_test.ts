@@ -67,7 +67,7 @@ Deno.test("adopt and release take a volume over and give it back as it was, whil
   assert.match(given.out, new RegExp(`is given back; it is exported under ${nqn}, and goes on for node-1`));
   assert.deepEqual(await disk(stack), before);
   await changesNothing(stack, async () => {
-    assert.match((await release(stack)).out, /had no record: nothing was changed/);
+    assert.match((await release(stack)).out, /had no record: nothing changed/);
   });
 });
 

@@ -13,10 +13,10 @@ export const attachFlags: FlagTable = {
     help: "Address of the router's exports; required unless --existing.",
   },
   "nvme-port": routerFlags["nvme-port"]!,
-  "size": { form: "integer", least: 0, fallback: "0", help: "Bytes that the volume must have at least." },
+  "size": { form: "integer", least: 0, fallback: "0", help: "Minimum size of the volume in bytes." },
   "existing": {
     form: "switch",
-    help: "Look at the connection that is there, also one that the kubelet uses, and change nothing.",
+    help: "Inspect the existing connection, even one that the kubelet uses, and change nothing.",
   },
   ...nodeFlags,
 };

@@ -53,7 +53,7 @@ export class ScratchFolder {
    */
   async remove(): Promise<string[]> {
     const problems = await isRoots(this.path) ? await this.#release() : [];
-    if (problems.length > 0) return [...problems, `left for a person to look at: ${this.path}`];
+    if (problems.length > 0) return [...problems, `left for inspection: ${this.path}`];
     await Deno.remove(this.path, { recursive: true });
     return [];
   }

@@ -50,7 +50,7 @@ export class Lead implements Leading {
   /** Somebody else was seen to hold it, or to have held it since this one did; "" for one that has stopped. */
   heldBy(holder: string): void {
     this.#holder = holder;
-    if (this.#untilMs !== undefined) this.lose("somebody else has taken it");
+    if (this.#untilMs !== undefined) this.lose("another controller has taken it");
   }
 
   /** It was won, or renewed, and lasts until then, in milliseconds of `Clock.monotonicMs()`. */

@@ -126,7 +126,7 @@ async function readSecret(flag: string, path: string, adapters: Readers): Promis
     // It may be the secret itself, which the reason repeats.
     throw new VolumeError(
       "invalid",
-      `Cannot read the file of --${flag}: it is not shown, because it does not begin as a path does: give it as /… or ./…`,
+      `Cannot read the file of --${flag}: its value is hidden because it does not look like a path; write it as /… or ./…`,
     );
   }
 }

@@ -208,13 +208,13 @@ class ServedTelemetry implements Telemetry {
   /** A router that is away, a login that is refused, a device that is dead: no restart mends those. */
   async #failure(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping || await signs.isInPlace()) return undefined;
-    return "the socket that calls come by is gone, or somebody else's";
+    return "the CSI socket is gone, or belongs to another process";
   }
 
   async #unreadiness(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping) return "stopping";
     if (!signs.hasAnswered()) {
-      return "the router has not answered yet, or cannot be used; the log of the container driver says why";
+      return "the router has not answered yet, or cannot be used; see the log of the container `driver` for the reason";
     }
     const waitedMs = signs.askAgain();
     if (this.#board.routersAway !== undefined) return this.#board.routersAway;
