@@ -133,7 +133,7 @@ export function assertOwnImage(deps: ControllerDeps, volume: OwnedVolume, verb: 
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume because its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
-      "a person has to look at what that file is",
+      "check what that file holds",
   );
 }
 

@@ -185,7 +185,7 @@ Deno.test("audit compares with the cluster that it is told of", async () => {
     assert.deepEqual(JSON.parse(out).findings, []);
     assert.match(
       err,
-      /^rds-csi audit: the cluster could not be asked what it uses reason=Cannot ask .* 500 /m,
+      /^rds-csi audit: cannot ask the cluster for its volumes reason=Cannot ask .* 500 /m,
     );
   } finally {
     await Deno.remove(kubeconfig);
