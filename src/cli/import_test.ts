@@ -112,7 +112,7 @@ const fileRefusals: readonly (readonly [string, StackOptions, readonly string[],
     /cannot make a disk of an existing file/,
   ],
   ["a folder", {}, ["--path", "/storage-pool/images", "--slot", "data"], /is a folder/],
-  ["a file that is not there", {}, ["--path", "/storage-pool/images/gone.img"], /is not there/],
+  ["a file that is not there", {}, ["--path", "/storage-pool/images/gone.img"], /does not exist/],
   ["a path that climbs", {}, ["--path", "/storage-pool/x/../images/data.img"], /no plain path/],
   [
     "a path that is too long",

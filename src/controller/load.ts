@@ -93,7 +93,7 @@ export async function withImage(
   const { sizeBytes } = again.volume;
   const image = again.files.find((file) => file.path === imagePath && !file.directory);
   const reason = image === undefined
-    ? `its image is not there: path=${imagePath}`
+    ? `its image does not exist: path=${imagePath}`
     : image.sizeBytes < sizeBytes
     ? `its image is smaller than its disk: file=${image.sizeBytes} disk=${sizeBytes}`
     : undefined;

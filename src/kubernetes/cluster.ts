@@ -147,7 +147,7 @@ export async function readClusterUid(api: KubernetesApi, clock: Clock, signal: A
         const reason = error instanceof Error ? error.message : String(error);
         throw new VolumeError(
           "unavailable",
-          `Cannot tell which cluster this is because its API server does not say: ${reason}; give --cluster-id, or let the ` +
+          `Cannot tell which cluster this is because its API server does not say: ${reason}; set --cluster-id, or let the ` +
             "service account get the namespace kube-system",
           { cause: error },
         );

@@ -127,7 +127,7 @@ export class Election {
     const both = AbortSignal.any([signal, lost.signal]);
     this.#hasLed = true;
     this.#options.leads?.(untilMs);
-    report("this controller leads from now on", { identity });
+    report("this controller leads now", { identity });
     const work = lead(both).catch((error) => {
       if (!both.aborted) report("the loops have ended by themselves", { reason: String(error) });
     }).finally(() => lost.abort(new Done("the loops have ended")));
@@ -223,7 +223,7 @@ export class Election {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#complaint) return;
     this.#complaint = reason;
-    this.#options.report("cannot take part in the election of who leads", { reason });
+    this.#options.report("cannot take part in the leader election", { reason });
   }
 }
 

@@ -145,7 +145,7 @@ const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, Reg
       await addDisk(stack, { "file-path": "/storage-pool/images/gone.img" });
       stack.simulator.model.files.remove("storage-pool/images/gone.img");
     },
-    /its file is not there/,
+    /its file does not exist/,
   ],
   [
     "a program's comment",

@@ -95,9 +95,9 @@ for (const [name, maker] of Object.entries(makers)) {
     const cases: [Partial<ControllerSettings>, Partial<VolumeRecord>, Partial<StoredVolume>, RegExp][] = [
       [{ copyReturns: undefined }, { epoch }, {}, /it is not known .*: run rds-csi doctor --probe/],
       [{ copyReturns: "at-once" }, { epoch }, {}, /answers before the copy is complete/],
-      [{}, held, {}, /that is published.*stop what uses it first/],
-      [{}, held, { exported: false }, /that is published/],
-      [{}, { epoch }, { exported: true }, /that is published/],
+      [{}, held, {}, /of a published volume.*stop its pods first/],
+      [{}, held, { exported: false }, /of a published volume/],
+      [{}, { epoch }, { exported: true }, /of a published volume/],
     ];
     for (const [settings, record, disk, text] of cases) {
       const { store, make } = controller(settings, record, disk);

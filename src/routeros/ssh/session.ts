@@ -202,7 +202,7 @@ export class Session {
   /** Why a request that has waited may not be sent any more. */
   #reasonAgainst({ request: { onlyOn } }: Pending, link: Link): string | undefined {
     if (onlyOn === undefined || onlyOn === link.id) return this.#options.fence();
-    return "the connection was lost since it was looked at, so it is to be looked at again";
+    return "the connection was lost since the router was read, so it has to be read again";
   }
 
   async #connect(): Promise<void> {

@@ -395,7 +395,7 @@ export class RouterReader {
   /** How to ask for what matches a pattern; undefined when that comes cut too. */
   #partOf(question: Omit<Question, "queries">, query: (pattern: string) => Fragment) {
     if (!this.#saidLimited) {
-      this.observer?.warning?.("The router's output is limited: what it holds is listed in parts");
+      this.observer?.warning?.("the router's output is limited; listing its contents in parts");
     }
     this.#saidLimited = true;
     return async (pattern: string) => {
