@@ -123,7 +123,7 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
       "somebody's disk",
       view([{ ...idle, comment: "mine" }]),
       "no-record pvc-1",
-      /this driver did not make it/,
+      /did not make it/,
     ],
     [
       "another cluster's",
