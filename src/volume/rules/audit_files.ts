@@ -22,7 +22,7 @@ export function orphanFiles(view: Inventory & FileView, scope: AuditScope): Audi
 /** A file or folder that only this cluster names so. */
 interface OwnFile {
   readonly id: string;
-  /** What follows the stem of the volume. */
+  /** What follows the file-name prefix of the volume. */
   readonly rest: string;
   readonly file: StoredFile;
 }

@@ -119,12 +119,7 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
       `snapshot-without-source snap-${"1".repeat(28)}`,
       /VolumeSnapshot/,
     ],
-    [
-      "somebody's disk",
-      view([{ ...idle, comment: "mine" }]),
-      "no-record pvc-1",
-      /did not make it/,
-    ],
+    ["somebody's disk", view([{ ...idle, comment: "mine" }]), "no-record pvc-1", /did not make it/],
     [
       "another cluster's",
       view([aDisk(aRecord({ cluster: "ffffffff" }))]),
