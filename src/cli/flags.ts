@@ -8,7 +8,7 @@ export interface Flag {
   readonly help: string;
   /** Other names of it on the command line, without the dashes. */
   readonly aliases?: readonly string[];
-  /** Why it is taken and has no effect, as a clause: whoever gives it is warned. */
+  /** Why the flag has no effect, as a clause, for a warning when it is given. */
   readonly ignored?: string;
   /** As it would be written; left out when there is none. */
   readonly fallback?: string;
@@ -89,7 +89,7 @@ export class FlagValues {
     return value;
   }
 
-  /** The value, which must be there. */
+  /** Returns the value, and notes a problem when there is none; `when` ends the sentence "--flag is required …". */
   required(name: string, when: string): string {
     const value = this.text(name);
     if (value === "") this.#problems.push(`${this.nameOf(name)} is required ${when}`);
@@ -115,7 +115,7 @@ export class FlagValues {
     return onWords.includes(value);
   }
 
-  /** What whoever gave these flags should know though nothing is wrong. */
+  /** Returns a warning for each given flag that has no effect. */
   warnings(): readonly string[] {
     return Object.entries(this.#table).flatMap(([name, { ignored }]) =>
       ignored !== undefined && this.isGiven(name) ? [`--${name} has no effect: ${ignored}`] : []

@@ -37,7 +37,7 @@ export interface ClusterOptions {
   readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** A cluster, with everything in it that this driver reads and writes. Nothing is asked before somebody needs it. */
+/** A cluster, with everything in it that this driver reads and writes. It sends no request before a caller needs one. */
 export class Cluster {
   readonly #options: ClusterOptions;
   readonly #client: KubernetesClient;

@@ -84,7 +84,7 @@ export class CsiNodes implements NodeDirectory {
     }
   }
 
-  /** One list at a time, for whoever waits. */
+  /** Runs one list at a time; concurrent callers share its result. */
   async #list(): Promise<void> {
     await this.#listing.run(() => this.#listOnce());
   }

@@ -25,12 +25,12 @@ export interface ElectionOptions {
   readonly heldBy?: (holder: string) => void;
 }
 
-/** Why a leader stops although nobody has asked it to. */
+/** Why a leader stops without a request to stop. */
 class Lost extends Error {
   override readonly name: string = "Lost";
 }
 
-/** Why a leader stops that could not renew in time: nobody need have its place yet. */
+/** A leader stops because it could not renew in time; there may be no new leader yet. */
 export class RanOut extends Lost {
   override readonly name = "RanOut";
 
@@ -97,7 +97,7 @@ export class Election {
       this.#complaint = undefined;
       return startedMs + leadMs;
     } catch (error) {
-      // Somebody else was faster: that is what an election is about.
+      // Another controller was faster, which is normal in an election.
       if (!signal.aborted && !ApiError.is(error, 409)) this.#complain(error);
       return undefined;
     }

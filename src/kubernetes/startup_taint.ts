@@ -39,7 +39,7 @@ const nodesPath = "/api/v1/nodes";
 const passMs = 5_000;
 const againMs = 5 * 60_000;
 
-/** How often a node is read again that somebody else has changed meanwhile. */
+/** How often to read a node again after a conflicting change. */
 const maxReads = 5;
 
 /**

@@ -158,7 +158,7 @@ function readStartupTaint(flags: FlagValues): string {
   return key;
 }
 
-/** What is left out for want of a cluster must not be what somebody relies on. */
+/** Notes a problem for each given flag that needs a cluster. */
 function noCluster(flags: FlagValues): undefined {
   const pairs = flags.text("migration-pairs");
   if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any outside of a cluster");

@@ -87,7 +87,7 @@ export interface ServeConfig {
   readonly cluster: ClusterConfig | undefined;
   readonly audit: AuditLoopSettings;
   readonly node: NodeConfig | undefined;
-  /** Undefined where somebody else, such as node-driver-registrar, tells the kubelet. */
+  /** Undefined where another process, such as node-driver-registrar, registers the driver. */
   readonly registration: RegistrationConfig | undefined;
 }
 
@@ -251,7 +251,7 @@ function readTopology(flags: FlagValues): Readonly<Record<string, string>> {
   return topology;
 }
 
-/** A kubelet that is told a socket which it cannot see would not find the driver, and say so to nobody who listens. */
+/** A kubelet that gets the path of a socket it cannot see does not find the driver, and its error reaches no reader. */
 function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
   const given = flags.text("kubelet-path");
   const kubeletPath = given.replace(/\/+$/, "");

@@ -15,7 +15,7 @@ const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
 
 /**
  * Flags of the legacy driver for the same hardware that mean nothing to this one, so that its manifests can be kept with
- * another image. What they did is told to whoever gives one.
+ * another image. A flag of theirs produces a warning that explains it.
  */
 export const legacyFlags: FlagTable = {
   ...ignored(noOrphans, {

@@ -110,7 +110,7 @@ export async function missingForNode(ownFile: string, connector: DemoConnector):
   return files.find(([path]) => kernel.info(path) === undefined)?.[1];
 }
 
-/** Whoever made the folder is who this process runs as. */
+/** Whether this process runs as root, by the owner of a file that it made. */
 async function isRoots(ownFile: string): Promise<boolean> {
   return (await Deno.stat(ownFile)).uid === 0;
 }

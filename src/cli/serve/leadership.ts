@@ -11,7 +11,7 @@ type Waiter = Pick<PromiseWithResolvers<void>, "resolve" | "reject">;
 
 /** Whether a controller of several may change anything now. */
 export interface Leading {
-  /** Why it may not, in words that follow "as"; undefined while it may. It goes by the clock, not by what runs. */
+  /** Why it may not, in words that follow "because"; undefined while it may. The clock decides, not the running loops. */
   refusal(): string | undefined;
 }
 

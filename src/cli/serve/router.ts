@@ -74,7 +74,7 @@ export async function openTransport(
   });
 }
 
-/** What happens on the connection, for whoever reads the log: one line a command at debug, one a change of state. */
+/** Logs the connection's events: one line for each command at debug, one for each change of state. */
 function routerLog(config: RouterConfig, log: Logger): RouterObserver {
   const routerLogger = log.with({ router: config.address });
   return {

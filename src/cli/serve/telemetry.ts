@@ -49,7 +49,7 @@ export interface Telemetry {
   routerEvents(backend: string): readonly RouterEvents[];
   /** What hears whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
-  /** Shows the claims of a controller's volumes, as they are found each time somebody reads the page. */
+  /** Shows the claims of a controller's volumes; they are looked up for each request of the page. */
   showClaims(claimOf: ClaimLookup): void;
   /**
    * What a node counts with; calling it declares the metrics of a node.

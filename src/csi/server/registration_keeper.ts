@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ServedRegistration } from "./registration.ts";
 
-/** What happens to a driver's registration, told to whoever counts. No method throws or waits. */
+/** Observes a driver's registration, for metrics. No method throws or waits. */
 export interface RegistrationEvents {
   /** The kubelet has said that the driver is registered, or that it could not be. */
   notified(outcome: "ok" | "failed"): void;

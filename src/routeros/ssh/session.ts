@@ -32,7 +32,7 @@ export interface SessionOptions {
   /** Failed connection attempts in a row after which requests are refused at once. @default {3} */
   readonly openAfter?: number;
   /**
-   * Why nothing may be sent now, in words that follow "as"; undefined while it may. It is asked right before each command
+   * Why nothing may be sent now, in words that follow "because"; undefined while it may. It is asked right before each command
    * leaves. @default {it always may}
    */
   readonly fence?: () => string | undefined;
