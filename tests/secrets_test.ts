@@ -285,7 +285,7 @@ Deno.test("a driver's log shows more while it runs, and less again, as signals s
   };
   const reported = (signal: string, level: string) =>
     eventually(async () =>
-      (await part.printed()).includes(`msg="what is logged was changed" signal=${signal} logged=${level}`)
+      (await part.printed()).includes(`msg="the log level was changed" signal=${signal} logged=${level}`)
     );
   try {
     await part.ready(() => clients.identity.call("GetPluginInfo", {}).then(() => true, () => false));

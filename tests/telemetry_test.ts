@@ -196,7 +196,7 @@ Deno.test("a driver whose socket somebody removed says that a restart would help
     const health = async () => await (await fetch(`${stack.driver.metricsUrl}/healthz`)).text();
     assert.equal(await health(), "ok\n");
     await Deno.remove(socket);
-    assert.match(await health(), /^the socket that calls come by is gone/);
+    assert.match(await health(), /^the CSI socket is gone/);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -1,5 +1,5 @@
-// A lint rule for names: files, identifiers, metrics and tests use the words of the field, and none that this code once
-// made up. `make verify/words` runs it.
+// A lint rule for names, comments and sentences: they use the words of the field, and none that this code once made up.
+// `make verify/words` runs it, and tools/verify_words_pages.ts for the pages.
 
 import { projectPath } from "./verify_imports.ts";
 
@@ -19,13 +19,17 @@ const COINED: readonly Row[] = [
   [/\bverdicts?\b/, "result"],
   [/\bleavers?\b/, "detaching node"],
   [/\bearlier driver\b/, "legacy driver"],
+  [/\bstems?\b/, "file-name prefix"],
+  [/\bseams?\b/, "deps"],
+  [/\bgreetings?\b/, "handshake"],
+  [/\bwide look\b/, "inventory"],
+  [/\bcalm\b/, "healthy"],
 ];
 
 /** These are English in a sentence, and riddles as the name of a thing. */
 const NAMES: readonly Row[] = [
-  [/\b(?:world|seam|neighbour)s?\b/, "deps"],
+  [/\b(?:world|neighbour)s?\b/, "deps"],
   [/\blook for change\b|\blooked\b/, "load, read"],
-  [/\bwide look\b/, "inventory"],
   [/\bt(?:old|ells?|elling)\b/, "report"],
   [/\bcourse\b/, "operation statistics"],
   // RouterOS calls a model of router a board.
@@ -37,9 +41,7 @@ const NAMES: readonly Row[] = [
   [/\bmay still come\b/, "may still apply"],
   [/\blet go\b/, "release"],
   [/\bcut off\b/, "force-disconnect"],
-  [/\bcalm\b/, "healthy"],
-  [/\bstems?\b/, "file-name prefix"],
-  [/\basking\b|\bgreetings?\b/, "client, handshake"],
+  [/\basking\b/, "client"],
   [/\bfigures?\b/, "totals"],
   [/\busual\b/, "default"],
   [/^(?:most|least) \w/, "max, min"],
@@ -52,18 +54,26 @@ export function nameProblems(name: string): readonly string[] {
   return problems(words, name, [...COINED, ...NAMES]);
 }
 
-/** What is wrong with a sentence that people see, in words. */
-export function sentenceProblems(sentence: string): readonly string[] {
-  return problems(sentence.toLowerCase(), sentence, COINED);
+/**
+ * What is wrong with a text that people read (a sentence, a comment or a page), in words. Code in backticks is left out,
+ * because names may be quoted.
+ */
+export function proseProblems(text: string): readonly string[] {
+  const prose = text.replace(/```.*?```|`[^`]*`/gs, "…").toLowerCase();
+  return COINED.flatMap(([gone, instead]) =>
+    gone.exec(prose)?.map((word) => `${word}: say ${instead}`) ?? []
+  );
 }
 
 function problems(words: string, text: string, rows: readonly Row[]): readonly string[] {
   return rows.filter(([gone]) => gone.test(words)).map(([, instead]) => `${text}: say ${instead}`);
 }
 
-/** Reports words that are gone from names, from a metric's or a flag's help, and from the names of tests. */
+/** Reports words that are gone from names, comments and sentences, and from the names of tests. */
 const words: Deno.lint.Rule = {
   create(context) {
+    // The rule's own test has to write the words.
+    if (projectPath(context.filename) === "tools/verify_words_test.ts") return {};
     const report = (node: Deno.lint.Node, found: readonly string[]) => {
       for (const message of found) context.report({ node, message });
     };
@@ -80,11 +90,15 @@ const words: Deno.lint.Rule = {
       Literal: (node) => {
         if (typeof node.value !== "string") return;
         if (/^rds_csi_\w+$/.test(node.value)) report(node, nameProblems(node.value));
-        else if (isSeen(node)) report(node, sentenceProblems(node.value));
+        else if (isSeen(node) || isSentence(node.value)) report(node, proseProblems(node.value));
       },
       TemplateLiteral: (node) => {
-        if (isSeen(node)) {
-          report(node, sentenceProblems(context.sourceCode.getText(node).replace(/\$\{.*?\}/g, "…")));
+        const text = context.sourceCode.getText(node).slice(1, -1).replace(/\$\{.*?\}/g, "…");
+        if (isSeen(node) || isSentence(text)) report(node, proseProblems(text));
+      },
+      "Program:exit": () => {
+        for (const { range, value } of context.sourceCode.getAllComments()) {
+          for (const message of proseProblems(value)) context.report({ range, message });
         }
       },
     };
@@ -94,6 +108,11 @@ const words: Deno.lint.Rule = {
 // A plugin of its own: Deno runs every rule of a plugin, and `make verify/architecture` is not to report these.
 const plugin: Deno.lint.Plugin = { name: "rds-csi-words", rules: { words } };
 export default plugin;
+
+/** Whether a string is a sentence, and no key or name of its own. */
+function isSentence(text: string): boolean {
+  return /\w \w/.test(text);
+}
 
 /** Whether people see it apart from the code: a test's name, or the help of a metric or a flag. */
 function isSeen(node: Deno.lint.Literal | Deno.lint.TemplateLiteral): boolean {

@@ -16,13 +16,17 @@ const CASES: readonly [what: string, path: string, source: string, expected: rea
     "letGo",
     "lookForChange",
   ]],
-  ["a log's key", "src/a.ts", `log.info("a stash is there", { strayedNodes: 1 });`, ["strayedNodes"]],
+  ["a log", "src/a.ts", `log.info("a stash is there", { strayedNodes: 1 });`, ["stash", "strayedNodes"]],
   ["a metric", "src/a.ts", `const a = { name: "rds_csi_stashes", help: "Verdicts." };`, [
     ["rds", "csi", "stashes"].join("_"), // As a literal it would be a name itself.
-    "Verdicts.",
+    "verdicts",
   ]],
-  ["a test", "src/a_test.ts", `nodeTest("a stranger is refused", () => {});`, ["a stranger is refused"]],
-  ["comments and prose", "src/a.ts", `// A stash of the board.\nconst a = "a verdict";`, []],
+  ["a test", "src/a_test.ts", `nodeTest("a stranger is refused", () => {});`, ["stranger"]],
+  ["a comment", "src/a.ts", "// A stash of the store.\n/** `stash` is the old key. */\nconst a = 1;", [
+    "stash",
+  ]],
+  ["a sentence", "src/a.ts", 'const a = ["a verdict", `an odd ${1} quirk`];', ["verdict", "quirk"]],
+  ["a key that is no sentence", "src/a.ts", 'const a = "leaver-unfenced";', []],
   ["English", "src/a.ts", "const place = 1, maxBytes = 2, looks = 3, turnsLeft = 4, discourse = 5;", []],
 ];
 

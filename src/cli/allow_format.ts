@@ -7,9 +7,9 @@ import { withController } from "./controller_command.ts";
 /** What `rds-csi allow-format --help` says before the flags. */
 export const usage = `Usage: rds-csi allow-format VOLUME [flags]
 
-Lets the next node that gets this volume make a file system on it, if the device then proves to be empty. For a volume
-whose first publish never led to one. It must not be published. Nothing on it is touched, and every check of the node
-stays: a device that holds anything is refused all the same.
+Lets the next node that gets this volume make a file system on it, if the device proves to be empty. Use it for a volume
+whose first publish never made one. The volume must not be published. The command changes nothing on the volume, and the
+node still makes every check: it refuses a device that holds anything.
 
 Flags:
 `;

@@ -4,7 +4,7 @@ import { type Command, type CommandIo, exitCodes } from "./io.ts";
 /** What `rds-csi completion --help` says before the flags. */
 export const usage = `Usage: rds-csi completion bash|zsh|fish
 
-Prints a script by which a shell asks rds-csi for the commands, the flags, and the values of flags that have only a few:
+Prints a completion script: the shell asks rds-csi for commands, flags, and the values of flags with a few choices:
 
   bash    source <(rds-csi completion bash)
   zsh     source <(rds-csi completion zsh)     after compinit

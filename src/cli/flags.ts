@@ -8,7 +8,7 @@ export interface Flag {
   readonly help: string;
   /** Other names of it on the command line, without the dashes. */
   readonly aliases?: readonly string[];
-  /** Why it is taken and has no effect, as a clause: whoever gives it is warned. */
+  /** Why the flag has no effect, as a clause, for a warning when it is given. */
   readonly ignored?: string;
   /** As it would be written; left out when there is none. */
   readonly fallback?: string;
@@ -31,7 +31,7 @@ export type FlagTable = Readonly<Record<string, Flag>>;
 
 /** How flags and their environment variables go together, for help and documentation. */
 export const FLAG_DEFAULT_NOTE =
-  "A flag is written with one dash or two, and its value after `=` or as the next word; a switch takes a value only " +
+  "Write a flag with one dash or two, and its value after `=` or as the next word; a switch takes a value only " +
   "after `=`. A flag wins over its environment variable; in a variable the values of a list are separated by commas.";
 
 /** What a switch may be set to: the words of Go's package flag, which the legacy driver and the sidecars use. */
@@ -89,7 +89,7 @@ export class FlagValues {
     return value;
   }
 
-  /** The value, which must be there. */
+  /** Returns the value, and notes a problem when there is none; `when` ends the sentence "--flag is required …". */
   required(name: string, when: string): string {
     const value = this.text(name);
     if (value === "") this.#problems.push(`${this.nameOf(name)} is required ${when}`);
@@ -115,7 +115,7 @@ export class FlagValues {
     return onWords.includes(value);
   }
 
-  /** What whoever gave these flags should know though nothing is wrong. */
+  /** Returns a warning for each given flag that has no effect. */
   warnings(): readonly string[] {
     return Object.entries(this.#table).flatMap(([name, { ignored }]) =>
       ignored !== undefined && this.isGiven(name) ? [`--${name} has no effect: ${ignored}`] : []
@@ -161,7 +161,7 @@ export class FlagValues {
   /** Notes that a flag's value cannot be used, without repeating the value: it may be a secret given by mistake. */
   hiddenProblem(name: string, allowed: string): void {
     this.#problems.push(
-      `${this.nameOf(name)} has a value that cannot be used, and that is not shown here; use ${allowed}`,
+      `${this.nameOf(name)} has an invalid value, which is hidden because it may be a secret; use ${allowed}`,
     );
   }
 

@@ -15,16 +15,16 @@ import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";
 export const usage = `Usage: rds-csi import SLOT --kind KIND [flags]
        rds-csi import --path /POOL/FILE --kind KIND [--slot SLOT] [flags]
 
-Makes a file-backed disk that somebody else made, or a file without a disk, a volume of this cluster, and prints a
-PersistentVolume for it: apply what it prints. The data stays as it is. The disk gets this cluster's record beside the note
-in its comment, and the router mounts nothing in it any more; file and slot keep their names.
+Turns an existing file-backed disk, or a file without a disk, into a volume of this cluster, and prints a PersistentVolume
+to apply. The data stays unchanged. The disk gets this cluster's record beside the note in its comment, and the router no
+longer mounts a file system in it; file and slot keep their names.
 
-Such a volume is never formatted and never deleted; there are no snapshots of it. "rds-csi release SLOT" takes the record
-away again.
+The driver never formats or deletes such a volume, and takes no snapshots of it. "rds-csi release SLOT" removes the record
+again.
 
-Refused is what somebody may be using: an export that is on, a file system that the router has mounted, a file that another
-disk uses, a disk with another cluster's record. Of a volume that has this cluster's record only the PersistentVolume is
-printed: so those of a lost cluster are written again, with its --cluster-id.
+The command refuses a disk that may be in use: its export is on, the router has mounted its file system, another disk uses
+its file, or it carries another cluster's record. For a volume that already has this cluster's record the command only
+prints the PersistentVolume: with a lost cluster's --cluster-id it restores that cluster's PersistentVolumes.
 
 Flags:
 `;
@@ -116,7 +116,7 @@ export function toYaml(value: object): string {
 export const importCommandFlags: FlagTable = {
   "path": {
     form: "text",
-    help: "A file of the router that has no disk yet: a disk is made of it, as it is.",
+    help: "A file on the router without a disk: the command makes a disk of it, with its data.",
   },
   "slot": {
     form: "text",
@@ -125,7 +125,8 @@ export const importCommandFlags: FlagTable = {
   "kind": {
     form: "text",
     choices: ["ext4", "xfs", "block"],
-    help: "What the disk holds: a file system, or anything else. Required for what is no volume yet.",
+    help:
+      "What the disk holds: a file system, or raw data (block). Required for a disk that is not yet a volume.",
   },
   "access-mode": {
     form: "text",
@@ -133,20 +134,20 @@ export const importCommandFlags: FlagTable = {
     fallback: "ReadWriteOnce",
     help: "The access mode of the PersistentVolume; ReadWriteMany for block volumes only.",
   },
-  "read-only": { form: "switch", help: "Have the PersistentVolume say that it is only read." },
+  "read-only": { form: "switch", help: "Mark the PersistentVolume as read-only." },
   "exported-is-unused": {
     form: "switch",
     help:
-      "You vouch that nobody uses the export that is on: it is withdrawn. Whoever does use it loses the disk while writing.",
+      "You vouch that the export is unused: the command withdraws it. A machine that still uses it loses the disk at once.",
   },
   "dry-run": { form: "switch", help: "Check everything, print the PersistentVolume, and change nothing." },
   "name": { form: "text", help: "Name of the PersistentVolume. Default: the slot." },
   "storage-class-name": {
     form: "text",
     help:
-      "Its storageClassName. Default: none, so that only a claim which names none or this volume is bound to it.",
+      "Its storageClassName. Default: none, so it binds only to a claim that names no class, or that names this volume.",
   },
-  "claim": { form: "text", help: "The claim that it is kept for, as NAMESPACE/NAME." },
+  "claim": { form: "text", help: "The claim to reserve it for, as NAMESPACE/NAME." },
   "json": { form: "switch", help: "Print the PersistentVolume as JSON." },
 };
 
@@ -189,7 +190,7 @@ export function readImportOptions(
     flags.problem(
       "access-mode",
       accessMode,
-      "ReadWriteOnce or ReadWriteOncePod: two nodes would destroy a file system",
+      "ReadWriteOnce or ReadWriteOncePod: two nodes would corrupt a file system",
     );
   }
   const imagePath = flags.text("path");
@@ -213,7 +214,7 @@ function readSlot(flags: FlagValues, given: string | undefined): string {
   const slot = flags.text("slot");
   if (path === "") {
     if (slot !== "") {
-      throw new FlagError(["--slot is for --path: name a disk that is there before the flags"]);
+      throw new FlagError(["--slot goes with --path: name an existing disk before the flags"]);
     }
     if (given === undefined) throw new FlagError(["SLOT is required, before the flags, or --path"]);
     assertVolumeId(given);
@@ -225,7 +226,7 @@ function readSlot(flags: FlagValues, given: string | undefined): string {
   const id = slot === "" ? path.slice(path.lastIndexOf("/") + 1).replace(/[.]img$/, "") : slot;
   if (slot === "" && !isVolumeId(id)) {
     throw new FlagError([
-      "--slot is required as the file's name is none: 1 to 32 characters of a-z, 0-9 and -",
+      "--slot is required because the file's name is not a valid slot: 1 to 32 characters of a-z, 0-9 and -",
     ]);
   }
   assertVolumeId(id);
@@ -240,7 +241,7 @@ function readKind(flags: FlagValues): VolumeKind | undefined {
 
 function readObject(flags: FlagValues, id: string, accessMode: string): VolumeObjectOptions {
   const name = flags.text("name") || id;
-  if (!objectName.test(name)) flags.problem("name", name, "a name as Kubernetes takes it");
+  if (!objectName.test(name)) flags.problem("name", name, "a valid Kubernetes object name");
   const claim = flags.text("claim");
   const [namespace = "", claimName = "", ...more] = claim.split("/");
   const isClaim = namespaceName.test(namespace) && objectName.test(claimName) && more.length === 0;

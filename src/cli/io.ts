@@ -62,10 +62,10 @@ export type ExitName = keyof typeof exitCodes;
 
 /** What the exit codes of every command mean, where a command does not say more. */
 export const exitMeanings: Readonly<Record<ExitName, string>> = {
-  ok: "It is done.",
+  ok: "It succeeded.",
   failed: "It failed, or was refused.",
   usage: "The command line cannot be used; nothing was done.",
-  unknown: "What it is about is not here.",
+  unknown: "The subject is not here.",
 };
 
 /** A subcommand of `rds-csi`. */

@@ -6,7 +6,7 @@ import { assertNodeId } from "../volume/model/ids.ts";
 /** Whose node this is, and how that is known. */
 export interface NodeOptions {
   readonly config: NodeConfig;
-  /** The id is only this machine's name: nobody gave it. */
+  /** The id is only this machine's name, because no flag sets it. */
   readonly nodeIdGuessed: boolean;
 }
 

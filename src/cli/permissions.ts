@@ -6,21 +6,21 @@ import { dropControllerPrivileges } from "./serve/privileges.ts";
 
 /** Flags of `rds-csi permissions`. */
 export const permissionsFlags: FlagTable = {
-  "try-run": { form: "text", help: "Runs a program with --version." },
+  "try-run": { form: "text", help: "Run a program with --version." },
   "try-load": { form: "text", help: "Loads a library." },
   "try-read": { form: "text", help: "Reads a file." },
-  "try-write": { form: "text", help: "Opens a file for writing, and leaves what is in it." },
-  "try-env": { form: "text", help: "Reads an environment variable." },
+  "try-write": { form: "text", help: "Open a file for writing, and do not change it." },
+  "try-env": { form: "text", help: "Read an environment variable." },
   controller: {
     form: "switch",
-    help: "Tries as a controller, which has given up running tools and loading libraries.",
+    help: "Try as a controller, which may not run tools or load libraries.",
   },
 };
 
 /** What `rds-csi permissions --help` says before the flags. */
 export const usage = `Usage: rds-csi permissions [--controller] --try-… WHAT
 
-Tries one thing that the executable may or may not do, and says how it ended: what is not on the list that it was built
+Tries one action and prints the result. An action that is not on the list that the executable was built
 with is refused, whoever runs it.
 
 Flags:

@@ -7,15 +7,15 @@ import { withController } from "./controller_command.ts";
 /** What `rds-csi release --help` says before the flags. */
 export const usage = `Usage: rds-csi release VOLUME [flags]
 
-Gives a volume back to the legacy Go driver that made it: takes this cluster's record away, and turns the export on under
-the NQN without an epoch, as that driver has it all the time. Only a volume that no node has, or that its nodes have under
-that very NQN; nobody is cut off. A note in the disk's comment stays.
+Gives a volume back to the legacy Go driver that made it: removes this cluster's record, and turns the export on under the
+NQN without an epoch, as that driver keeps it. It accepts only a volume that no node has, or that its nodes have under that
+NQN, so no node loses its connection. A note in the disk's comment stays.
 
-From then on whoever reaches the router can connect it: nothing keeps a second writer away but the legacy driver. Stop
-this driver's controller first, as it would take the volume over again.
+From then on every machine that reaches the router can connect the volume: only the legacy driver keeps a second writer
+away. Stop this driver's controller first, because it would take the volume over again.
 
-Of a disk that was imported only the record is taken away: disk, file and note stay, and its export is off. No node may have
-it.
+For an imported disk it only removes the record: disk, file and note stay, and the export is off. No node may have the
+volume.
 
 Flags:
 `;
@@ -35,9 +35,7 @@ export async function releaseCommand(args: readonly string[], io: CommandIo): Pr
   const exported = nqn === "" ? "its export is off" : `it is exported under ${nqn}`;
   const held = nodes.length === 0 ? "" : `, and goes on for ${nodes.join(", ")}`;
   io.out(
-    `The volume ${id} ${
-      already ? "had no record: nothing was changed" : "is given back"
-    }; ${exported}${held}.`,
+    `The volume ${id} ${already ? "had no record: nothing changed" : "is given back"}; ${exported}${held}.`,
   );
   return exitCodes.ok;
 }

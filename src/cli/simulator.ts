@@ -31,12 +31,12 @@ export const simulatorFlags: FlagTable = {
   listen: { form: "text", help: "Address of the SSH server.", fallback: loopback },
   "control-listen": {
     form: "text",
-    help: "Address of the control server. Whoever reaches it owns the router.",
+    help: "Address of the control server. Anyone who reaches it controls the router.",
     fallback: loopback,
   },
   backing: {
     form: "text",
-    help: "Folder to keep disks in as real sparse files; without it they are nowhere.",
+    help: "Folder to keep disks in as sparse files; without it disks have no contents.",
   },
   exporter: {
     form: "text",
@@ -71,27 +71,27 @@ export const simulatorFlags: FlagTable = {
     help: "name[:size[:btrfs|xfs]]: a pool; the size in bytes, or with K, M, G, T (binary).",
     fallback: "storage-pool",
   },
-  behaviour: { form: "list", help: "name=value: answers an open question about routers in another way." },
+  behaviour: { form: "list", help: "name=value: sets a behaviour in which routers may differ." },
   "timing-scale": {
     form: "number",
-    help: "1 takes the time that a real router takes, 0 takes none.",
+    help: "Speed: 1 takes the time that a real router takes, 0 takes none.",
     fallback: "1",
     least: 0,
     most: 100,
   },
   "base-path": {
     form: "list",
-    help: "Where the client may make files.",
+    help: "Folder where the client may make files.",
     fallback: "/storage-pool/metal-csi",
   },
   "cluster-hash": {
     form: "list",
-    help: "Eight hex digits of a cluster that the client works for: what carries others is not its own.",
+    help: "Eight hex digits of the cluster that the client works for; objects with other digits are foreign.",
   },
-  user: { form: "text", help: "Who may log in.", fallback: "admin" },
+  user: { form: "text", help: "The user that may log in.", fallback: "admin" },
   password: {
     form: "text",
-    help: "With this password; admin when neither this nor --authorized-key is given.",
+    help: "The user's password; admin when neither this nor --authorized-key is given.",
   },
   "authorized-key": {
     form: "list",
@@ -100,12 +100,15 @@ export const simulatorFlags: FlagTable = {
   "host-key": { form: "text", help: "File of the private host key; without it an RSA-2048 key is made." },
   "seed-disks": {
     form: "integer",
-    help: "Disks of 1 GiB that are there from the start.",
+    help: "Number of disks of 1 GiB that exist from the start.",
     fallback: "0",
     least: 0,
     most: 100_000,
   },
-  json: { form: "switch", help: "Without effect: that it is ready is one JSON object anyway." },
+  json: {
+    form: "switch",
+    help: "No effect: the simulator always reports that it is ready as one JSON object.",
+  },
 };
 
 /** What `rds-csi simulator --help` says before the flags. */

@@ -4,7 +4,7 @@ import { type CommandIo, exitCodes } from "./io.ts";
 
 /** Flags of `rds-csi version`. */
 export const versionFlags: FlagTable = {
-  json: { form: "switch", help: "Prints it as one JSON object." },
+  json: { form: "switch", help: "Print it as one JSON object." },
 };
 
 /** What `rds-csi version --help` says before the flags. */

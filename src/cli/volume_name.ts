@@ -76,7 +76,7 @@ async function handleOf([subject, namespace, claim, volume]: RegExpExecArray, ge
   if (handle) return handle;
   throw new VolumeError(
     "not-found",
-    `Cannot find the volume because pv/${name} is of no CSI driver: ${subject}`,
+    `Cannot find the volume because pv/${name} belongs to no CSI driver: ${subject}`,
   );
 }
 

@@ -43,7 +43,7 @@ Deno.test("inCluster() finds a volume by its claim or its PersistentVolume, and 
 Deno.test("inCluster() says what is missing: the claim, its volume, a volume of CSI, the right to look", async () => {
   await assert.rejects(ask(["pvc/apps/other"]), refusal("not-found", /other/));
   await assert.rejects(ask(["pvc/apps/new"]), refusal("not-found", /the claim has none yet: pvc\/apps\/new/));
-  await assert.rejects(ask(["pv/local"]), refusal("not-found", /pv\/local is of no CSI driver/));
+  await assert.rejects(ask(["pv/local"]), refusal("not-found", /pv\/local belongs to no CSI driver/));
   await assert.rejects(ask(["pvc/apps/data"], []), refusal("unavailable"));
 });
 

@@ -10,18 +10,18 @@ import { withController } from "./controller_command.ts";
 export const withdrawFlags: FlagTable = {
   "vouch": {
     form: "switch",
-    help: "You vouch that no cluster wants the volume where it is. Without it nothing is done.",
+    help: "You vouch that no cluster needs the volume on its nodes. Required.",
   },
 };
 
 /** What `rds-csi withdraw --help` says before the flags. */
 export const usage = `Usage: rds-csi withdraw VOLUME --vouch [flags]
 
-Takes a volume from every node that holds it: for when the cluster that gave it to them is gone, so that nobody will ever
-unpublish it. Its export goes off, and its next one has another name: whoever still has it can write no more, and what was
-not written by then is lost. Nothing of the volume itself changes.
+Takes a volume from every node that holds it. Use it when the cluster that attached it is gone, so that nothing will ever
+unpublish it. The export goes off, and the next one has another name: a node that still has the volume can write no more,
+and loses data that it has not written yet. The volume itself does not change.
 
-A cluster that still lives withdraws its volumes by itself: delete the pod, and its VolumeAttachment goes.
+A running cluster withdraws its volumes itself: delete the pod, and its VolumeAttachment goes.
 
 Flags:
 `;
@@ -36,7 +36,7 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
   const flags = readFlags(table, rest, io.env);
   if (!flags.switch("vouch")) {
     flags.addProblems([
-      "--vouch is required: it says that no node needs the volume, because nodes that use it are cut off",
+      "--vouch is required: with it you confirm that no node needs the volume, because nodes that use it are cut off",
     ]);
   }
   const { config, id } = readBackendOf(handle, flags, await systemFiles(args, io.env));

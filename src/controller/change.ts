@@ -256,8 +256,8 @@ export function isCut(kept: string, written: string): boolean {
 export function cutComment(verb: string, id: string, keptBytes: number): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume because the router keeps only ${keptBytes} bytes of a comment: volume=${id}; shorter node ids, ` +
-      "or a shorter note in the disk's comment, make room (rds-csi doctor --probe tells the router's limits)",
+    `Cannot ${verb} the volume because the router keeps only ${keptBytes} bytes of a comment: volume=${id}; shorten node ids ` +
+      "or the note in the disk's comment (rds-csi doctor --probe shows the router's limits)",
   );
 }
 

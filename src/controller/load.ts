@@ -93,7 +93,7 @@ export async function withImage(
   const { sizeBytes } = again.volume;
   const image = again.files.find((file) => file.path === imagePath && !file.directory);
   const reason = image === undefined
-    ? `its image is not there: path=${imagePath}`
+    ? `its image does not exist: path=${imagePath}`
     : image.sizeBytes < sizeBytes
     ? `its image is smaller than its disk: file=${image.sizeBytes} disk=${sizeBytes}`
     : undefined;
@@ -133,7 +133,7 @@ export function assertOwnImage(deps: ControllerDeps, volume: OwnedVolume, verb: 
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume because its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
-      "a person has to look at what that file is",
+      "check what that file holds",
   );
 }
 

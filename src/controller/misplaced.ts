@@ -44,8 +44,8 @@ export class MisplacedVolumes {
     if (router === undefined) return;
     throw new VolumeError(
       "precondition",
-      `Cannot ${verb} the volume because another router of --config has it: volume=${id} on=${router}; names, addresses, or which ` +
-        "router is the default one, were exchanged in that file: put them back",
+      `Cannot ${verb} the volume because another router of --config has it: volume=${id} on=${router}; names, addresses or the default ` +
+        "router were exchanged in that file: restore them",
     );
   }
 }

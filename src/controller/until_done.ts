@@ -24,7 +24,7 @@ export async function untilDone(
     } catch (error) {
       if (signal.aborted) return;
       const reason = messageOf(error);
-      if (failures === 0) notes.warn(`${about.complaint}; it is tried again`, { reason });
+      if (failures === 0) notes.warn(`${about.complaint}; retrying`, { reason });
       await clock.sleep(pausesMs[Math.min(failures, pausesMs.length - 1)]!, signal).catch(() => {
         // Only the signal ends a sleep, and the loop asks it.
       });

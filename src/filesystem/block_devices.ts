@@ -122,7 +122,7 @@ export class SystemBlockDevices implements BlockDevices {
     await release();
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the device because another one lies at its path: device=${device.path} ` +
+      `Cannot use the device because its path leads to another device: device=${device.path} ` +
         `expected number=${device.deviceNumber} found number=${held.deviceNumber}`,
     );
   }
@@ -130,7 +130,9 @@ export class SystemBlockDevices implements BlockDevices {
   /** The kubelet puts a loop device on top of a published block device; no process has a descriptor for it. */
   #loopOnTop(device: DeviceNode): DeviceHolder | undefined {
     const names = this.#files.list("/sys/block");
-    if (names === undefined) return { certain: false, description: "unknown, as /sys/block cannot be read" };
+    if (names === undefined) {
+      return { certain: false, description: "unknown, because /sys/block cannot be read" };
+    }
     const table = readMountTable(this.#files);
     for (const name of names) {
       if (!name.startsWith("loop")) continue;
@@ -162,7 +164,7 @@ export class SystemBlockDevices implements BlockDevices {
     const own = this.#files.readLink(`${this.#procPath}/self`);
     const pids = this.#files.list(this.#procPath);
     if (own === undefined || pids === undefined) {
-      return { certain: false, description: `unknown, as ${this.#procPath} cannot be read` };
+      return { certain: false, description: `unknown, because ${this.#procPath} cannot be read` };
     }
     let suspect: DeviceHolder | undefined;
     // The first turn is another's, too: that of a tool that is to run meanwhile, for one.

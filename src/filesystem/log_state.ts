@@ -55,7 +55,7 @@ const xfsLogForm =
 export function parseXfsLogState(result: ToolResult): LogState {
   if (result.code !== 0 || result.stderr.trim() !== "") return unknown(`xfs_logprint ${complaint(result)}`);
   const match = xfsLogForm.exec(result.stdout);
-  if (match === null) return unknown("xfs_logprint answered in another form");
+  if (match === null) return unknown("the output of xfs_logprint is malformed");
   return { state: match[1] === "CLEAN" ? "clean" : "dirty" };
 }
 

@@ -20,7 +20,7 @@ function parseLine(line: string): MountEntry {
   if (separator < 0 || superOptions === undefined || !/^[0-9]+:[0-9]+$/.test(deviceNumber!)) {
     throw new VolumeError(
       "unavailable",
-      `Cannot read the mount table because a line has another form: ${line}`,
+      `Cannot read the mount table because a line is malformed: ${line}`,
     );
   }
   return {
@@ -61,6 +61,6 @@ export function readMountTable(files: KernelFiles): readonly MountEntry[] {
   }
   throw new VolumeError(
     "unavailable",
-    "Cannot read the mount table because it does not stand still: try again",
+    "Cannot read the mount table because it keeps changing: try again",
   );
 }

@@ -159,7 +159,7 @@ export class SystemMounts implements Mounts {
     await this.#unmountTo(target, keep, context);
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot use the mount because it shows something else than asked for: target=${target} ${wanted}; found ` +
+      `Cannot use the mount because it differs from the request: target=${target} ${wanted}; found ` +
         `device=${found?.deviceNumber} type=${found?.filesystem} options=${found?.mountOptions.join(",")}`,
     );
   }

@@ -28,7 +28,7 @@ export async function lockFolder(
       throw new VolumeError(
         "precondition",
         `Cannot use the folder because another process has it: path=${folder} waited-ms=${timeoutMs}; ` +
-          "no two nodes share one, and an earlier process has to end first",
+          "two nodes cannot share a folder, and an earlier process has to end first",
       );
     }
     await clock.sleep(pollMs);

@@ -37,7 +37,7 @@ export interface ClusterOptions {
   readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** A cluster, with everything in it that this driver reads and writes. Nothing is asked before somebody needs it. */
+/** A cluster, with everything in it that this driver reads and writes. It sends no request before a caller needs one. */
 export class Cluster {
   readonly #options: ClusterOptions;
   readonly #client: KubernetesClient;
@@ -147,7 +147,7 @@ export async function readClusterUid(api: KubernetesApi, clock: Clock, signal: A
         const reason = error instanceof Error ? error.message : String(error);
         throw new VolumeError(
           "unavailable",
-          `Cannot tell which cluster this is because its API server does not say: ${reason}; give --cluster-id, or let the ` +
+          `Cannot tell which cluster this is because its API server does not say: ${reason}; set --cluster-id, or let the ` +
             "service account get the namespace kube-system",
           { cause: error },
         );

@@ -32,7 +32,7 @@ Deno.test("readClusterUid() throws unavailable after a minute, and says what wou
   const uid = readClusterUid(api, clock, new AbortController().signal);
   const refused = assert.rejects(uid, {
     kind: "unavailable",
-    message: /may not get namespaces; give --cluster-id/,
+    message: /may not get namespaces; set --cluster-id/,
   });
   await clock.advance(60_000);
   await refused;

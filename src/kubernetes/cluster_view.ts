@@ -34,7 +34,7 @@ interface Source {
 /** An attachment, and its volume's handle; undefined when it cannot be told. */
 type ReadAttachment = VolumeAttachment & { readonly volumeId: string | undefined };
 
-/** What a cluster uses of this driver's volumes, listed anew for whoever asks. */
+/** Returns the cluster's use of this driver's volumes; every call lists it again. */
 export class KubernetesClusterView implements ClusterView {
   readonly #source: Source;
   readonly #volumes: PersistentVolumes;

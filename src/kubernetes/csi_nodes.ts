@@ -56,7 +56,7 @@ export class CsiNodes implements NodeDirectory {
       return this.#known.has(nodeId);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#options.warn("cannot ask the cluster for its nodes: the node is taken for known", {
+      this.#options.warn("cannot ask the cluster for its nodes; assuming that the node exists", {
         node: nodeId,
         reason,
       });
@@ -79,12 +79,12 @@ export class CsiNodes implements NodeDirectory {
     } catch (error) {
       signal.throwIfAborted();
       const reason = error instanceof Error ? error.message : String(error);
-      warn("cannot ask the cluster which machine a node is: it is not compared", { node: nodeId, reason });
+      warn("cannot ask the cluster for a node's machine; skipping the comparison", { node: nodeId, reason });
       return undefined;
     }
   }
 
-  /** One list at a time, for whoever waits. */
+  /** Runs one list at a time; concurrent callers share its result. */
   async #list(): Promise<void> {
     await this.#listing.run(() => this.#listOnce());
   }

@@ -25,12 +25,12 @@ export interface ElectionOptions {
   readonly heldBy?: (holder: string) => void;
 }
 
-/** Why a leader stops although nobody has asked it to. */
+/** Why a leader stops without a request to stop. */
 class Lost extends Error {
   override readonly name: string = "Lost";
 }
 
-/** Why a leader stops that could not renew in time: nobody need have its place yet. */
+/** A leader stops because it could not renew in time; there may be no new leader yet. */
 export class RanOut extends Lost {
   override readonly name = "RanOut";
 
@@ -97,7 +97,7 @@ export class Election {
       this.#complaint = undefined;
       return startedMs + leadMs;
     } catch (error) {
-      // Somebody else was faster: that is what an election is about.
+      // Another controller was faster, which is normal in an election.
       if (!signal.aborted && !ApiError.is(error, 409)) this.#complain(error);
       return undefined;
     }
@@ -127,7 +127,7 @@ export class Election {
     const both = AbortSignal.any([signal, lost.signal]);
     this.#hasLed = true;
     this.#options.leads?.(untilMs);
-    report("this controller leads from now on", { identity });
+    report("this controller leads now", { identity });
     const work = lead(both).catch((error) => {
       if (!both.aborted) report("the loops have ended by themselves", { reason: String(error) });
     }).finally(() => lost.abort(new Done("the loops have ended")));
@@ -187,7 +187,7 @@ export class Election {
     try {
       const state = await this.#options.store.read(signal);
       this.#see(state);
-      if (state?.holder !== this.#options.identity) lost.abort(new Lost("somebody else has taken it"));
+      if (state?.holder !== this.#options.identity) lost.abort(new Lost("another controller has taken it"));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       // Nothing is known: the time that is left goes on running out.
@@ -223,7 +223,7 @@ export class Election {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#complaint) return;
     this.#complaint = reason;
-    this.#options.report("cannot take part in the election of who leads", { reason });
+    this.#options.report("cannot take part in the leader election", { reason });
   }
 }
 

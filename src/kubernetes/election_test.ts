@@ -263,7 +263,7 @@ Deno.test("who may not take part says so once, and leads nothing", async () => {
   });
   await race.clock.advance(60_000);
   assert.deepEqual(race.led, []);
-  assert.deepEqual(race.reported, ["a: cannot take part in the election of who leads"]);
+  assert.deepEqual(race.reported, ["a: cannot take part in the leader election"]);
   await race.end();
 });
 

@@ -73,7 +73,7 @@ export class EventRecorder implements ControllerEvents {
   /** In the order in which they were last seen. */
   readonly #events = new Map<string, Remembered>();
   #running: Promise<void> = Promise.resolve();
-  /** Whether somebody will look at what waits once more. */
+  /** Whether the waiting events will be read once more. */
   #works = false;
   #complained = false;
 

@@ -4,7 +4,7 @@ import type { Metadata } from "./objects.ts";
 
 /** Who leads, as it stands in the cluster. */
 export interface LeaseState {
-  /** Empty when nobody does. */
+  /** Empty when no controller holds it. */
   readonly holder: string;
   /** How long a candidate waits for a sign of the holder, in seconds. */
   readonly durationSeconds: number;
@@ -21,7 +21,7 @@ export interface LeaseStore {
   /**
    * Writes it if it is still as in `before`, or not there when that is undefined.
    *
-   * @throws {ApiError} 409 when somebody else was faster
+   * @throws {ApiError} 409 when another controller was faster
    */
   write(
     state: Omit<LeaseState, "version">,
@@ -93,7 +93,7 @@ export class ClusterLease implements LeaseStore {
         holderIdentity: state.holder,
         leaseDurationSeconds: state.durationSeconds,
         leaseTransitions: state.transitions,
-        // For people: nobody goes by another machine's clock.
+        // For people only: no controller relies on another machine's clock.
         acquireTime: isNew ? now : this.#acquireTime ?? now,
         renewTime: now,
       },

@@ -39,7 +39,7 @@ const nodesPath = "/api/v1/nodes";
 const passMs = 5_000;
 const againMs = 5 * 60_000;
 
-/** How often a node is read again that somebody else has changed meanwhile. */
+/** How often to read a node again after a conflicting change. */
 const maxReads = 5;
 
 /**
@@ -77,7 +77,7 @@ export class StartupTaint {
       if (signal.aborted) return;
       const reason = error instanceof Error ? error.message : String(error);
       if (reason !== this.#complaint) {
-        this.#options.warn("cannot take the start-up taint off nodes; it is tried again", {
+        this.#options.warn("cannot remove the start-up taint from nodes; retrying", {
           taint: this.#options.key,
           reason,
         });
@@ -148,7 +148,7 @@ export class StartupTaint {
       try {
         await api.request({ method: "PATCH", path, body, signal });
         this.#clean.add(uid);
-        report("took the start-up taint off a node", { node: name, taint: key });
+        report("removed the start-up taint from a node", { node: name, taint: key });
         return;
       } catch (error) {
         if (ApiError.is(error, 404)) return;

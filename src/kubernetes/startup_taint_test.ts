@@ -60,7 +60,7 @@ Deno.test("the taint is taken off a node that lists the driver, and off no other
     assert.equal(taintsOf("ready"), undefined);
     assert.deepEqual(taintsOf("other-driver"), [own]);
     assert.deepEqual(taintsOf("no-driver"), [own]);
-    assert.deepEqual(said, ["took the start-up taint off a node ready"]);
+    assert.deepEqual(said, ["removed the start-up taint from a node ready"]);
     assert.deepEqual(api.get(nodes, "ready")?.["spec"], { podCIDR: "10.0.0.0/24" });
   });
 });
@@ -138,7 +138,7 @@ Deno.test("a node that cannot be changed keeps no other one waiting, and is trie
     await pass();
     await pass();
     assert.deepEqual([taintsOf("a"), taintsOf("b"), taintsOf("c")], [[own], undefined, undefined]);
-    assert.equal(said.filter((line) => /cannot take/.test(line)).length, 1);
+    assert.equal(said.filter((line) => /cannot remove/.test(line)).length, 1);
     await pass();
     assert.equal(taintsOf("a"), undefined);
   });
@@ -150,7 +150,7 @@ Deno.test("without the right to patch nodes it is said once, and nothing else ha
     join("a");
     for (let i = 0; i < 3; i++) await pass();
     assert.deepEqual(taintsOf("a"), [own]);
-    assert.deepEqual(said, ["cannot take the start-up taint off nodes; it is tried again"]);
+    assert.deepEqual(said, ["cannot remove the start-up taint from nodes; retrying"]);
   });
 });
 

@@ -184,7 +184,7 @@ export class AnnotationProjection implements VolumeProjection {
     this.#complained = true;
     const reason = error instanceof Error ? error.message : String(error);
     const fields = { volume: id, waiting: this.#waiting.size + 1, reason };
-    this.#options.warn("cannot show on the volume's object who holds it; it is tried again", fields);
+    this.#options.warn("cannot write the volume's holders to its PersistentVolume; retrying", fields);
   }
 }
 

@@ -149,7 +149,7 @@ Deno.test("while the API server is away nothing is lost, and it is not pestered;
       await until(clock, () => false, { limitMs: 1_000, stepMs: 500 }).catch(() => {});
     }
     assert.ok(api.requests.length <= 30, `${api.requests.length} requests in a minute`);
-    assert.deepEqual(warnings, ["cannot show on the volume's object who holds it; it is tried again"]);
+    assert.deepEqual(warnings, ["cannot write the volume's holders to its PersistentVolume; retrying"]);
     api.faults.length = 0;
     const backAt = clock.now();
     await done();

@@ -42,7 +42,7 @@ export class LoopConnector implements Connector {
   // deno-lint-ignore require-await -- a throw of the look becomes a rejection
   async obstacle(): Promise<string | undefined> {
     if (this.#options.files.info("/dev/loop-control") !== undefined) return undefined;
-    return "there are no loop devices, as /dev/loop-control is missing";
+    return "there are no loop devices because /dev/loop-control is missing";
   }
 
   async connect(target: Target, context: CallContext): Promise<void> {
@@ -209,7 +209,7 @@ export class LoopConnector implements Connector {
       if (clock.monotonicMs() >= untilMs) {
         throw new VolumeError(
           "in-use",
-          `Cannot detach ${device} because somebody has it open or mounted: nqn=${nqn}`,
+          `Cannot detach ${device} because it is open or mounted: nqn=${nqn}`,
         );
       }
       await clock.sleep(retryMs, context.signal);

@@ -68,7 +68,7 @@ async function awaitGrown(
   if (device.deviceNumber === stagingState.device?.deviceNumber) return device;
   throw new VolumeError(
     "identity-mismatch",
-    `Cannot expand the volume because its device became another one: volume=${stagingState.volumeId} ` +
+    `Cannot expand the volume because its device changed: volume=${stagingState.volumeId} ` +
       `was=${stagingState.device?.deviceNumber} is=${device.deviceNumber}`,
   );
 }

@@ -90,7 +90,7 @@ export class NodeService {
       await this.fencing.forceDisconnectPastLock(volumeId, context, targetPath);
     } catch (error) {
       if (!VolumeError.is(error)) throw error;
-      this.#deps.notes?.warn("cannot look whether a busy volume is fenced", {
+      this.#deps.notes?.warn("cannot check whether a busy volume is fenced", {
         volumeId,
         reason: error.message,
         requestId: context.requestId,

@@ -8,7 +8,7 @@ export interface TelemetryPages {
   failure(): Promise<string | undefined>;
   /** Why the driver cannot take calls, or what it needs for them is not known yet; undefined when it is ready. */
   unreadiness(): Promise<string | undefined>;
-  /** What the driver knows, for the status page, as the query of a request asks for it. It asks nobody either. */
+  /** Returns the driver's state for the status page, filtered by the request's query. It makes no call of its own. */
   status(parameters: URLSearchParams): Promise<{ readonly status: Status; readonly query: StatusQuery }>;
 }
 
@@ -90,7 +90,7 @@ async function answer(request: Request, pages: TelemetryPages, showsStatus: bool
 
 type Asked = Awaited<ReturnType<TelemetryPages["status"]>>;
 
-/** What makes a page is loaded when somebody reads one: a node's memory has no room for what nobody reads. */
+/** The page's code is loaded at the first request, because it would take memory on every node. */
 async function page({ status, query }: Asked): Promise<Response> {
   const { contentSecurityPolicy, statusPage } = await import("./status/page.ts");
   return new Response(statusPage(status, query), {

@@ -1,4 +1,4 @@
-/** What a metric counts, as documentation and whoever scrapes it are told. */
+/** The description of a metric, for the documentation and for Prometheus. */
 export interface MetricInfo {
   readonly type: "counter" | "gauge" | "histogram";
   /** A sentence. */
@@ -23,7 +23,7 @@ type NamesOf<Table extends MetricTable, Type extends MetricInfo["type"]> =
 export interface Meter<Table extends MetricTable> {
   /** Adds to a counter; 0 makes it show up. */
   add(name: NamesOf<Table, "counter">, labels?: Labels, amount?: number): void;
-  /** Sets a counter that somebody else counts. */
+  /** Sets a counter to the value of an external counter, such as the kernel's. */
   total(name: NamesOf<Table, "counter">, value: number, labels?: Labels): void;
   /** Sets a gauge. */
   set(name: NamesOf<Table, "gauge">, value: number, labels?: Labels): void;

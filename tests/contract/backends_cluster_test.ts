@@ -101,7 +101,7 @@ Deno.test("a volume is not called gone that the router has which was the default
   const names = { nas1: "nas1", nas2: "nas2" };
   const { controller } = (await stack.renamed(names, "nas2")).clients;
   assert.deepEqual((await controller.call("ListVolumes", {})).entries, []);
-  const elsewhere = /another router of --config has it: .*on=nas1;.*put them back/;
+  const elsewhere = /another router of --config has it: .*on=nas1;.*restore them/;
   const unpublish = controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
   await rejectsWith(status.FAILED_PRECONDITION, unpublish, elsewhere);
   await rejectsWith(status.FAILED_PRECONDITION, controller.call("DeleteVolume", { volumeId }), elsewhere);

@@ -111,7 +111,7 @@ Deno.test("allow-format and release are for the router that the id or --backend 
   await assert.rejects(run(stack, allowFormatCommand, slot), /Cannot .* volume/);
   await assert.rejects(
     run(stack, allowFormatCommand, `nas3/${slot}`),
-    refusal(/nas3\/.* is of no router that --config names/),
+    refusal(/nas3\/.* belongs to no router of --config/),
   );
   await assert.rejects(
     run(stack, allowFormatCommand, id, "--backend", "nas1"),

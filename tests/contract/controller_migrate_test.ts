@@ -179,7 +179,7 @@ Deno.test("without a cluster, on a doubt, and of others' volumes nothing is take
   unreadable.readable = false;
   const cases: readonly [string, FakeClusterView | undefined, Record<string, unknown>, RegExp][] = [
     ["no cluster", undefined, {}, /no cluster to ask.*rds-csi adopt pvc-0f8fad5b/],
-    ["unreadable", unreadable, {}, /could not be asked.*rds-csi adopt pvc-0f8fad5b/],
+    ["unreadable", unreadable, {}, /does not say which nodes have it.*rds-csi adopt pvc-0f8fad5b/],
     ["a long note", cluster("node-1"), { comment: "x".repeat(200) }, /would not fit/],
   ];
   for (const [name, clusterView, over, text] of cases) {

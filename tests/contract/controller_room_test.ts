@@ -207,7 +207,7 @@ Deno.test("within ample room, too, nothing is made of a source that is gone, nor
   await byHand(stack, `/disk remove "taken"`);
   for (const source of [{ volumeId }, { snapshotId }]) {
     const call = cloneOf(stack, "pvc-clone", source);
-    await rejectsWith(status.FAILED_PRECONDITION, call, /its image is there without a disk/);
+    await rejectsWith(status.FAILED_PRECONDITION, call, /its image exists without a disk/);
   }
   await controller.call("DeleteVolume", { volumeId });
   await controller.call("DeleteSnapshot", { snapshotId });
@@ -281,7 +281,7 @@ Deno.test("within ample room, too, a volume is made only where nothing of it is 
   await byHand(stack, taken);
   await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /taken/);
   await byHand(stack, `/disk remove "taken"`);
-  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /its image is there without a disk/);
+  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /its image exists without a disk/);
   await controller.call("DeleteVolume", { volumeId });
   assert.equal(await create(stack, "pvc-1"), volumeId);
   const body = JSON.stringify({ mounted: false });
@@ -317,7 +317,7 @@ Deno.test("a leader creates by what it knows; once another one has the Lease, ne
   const heldBy = (holderIdentity: string) =>
     api.put(leases, { ...lease!, spec: { ...lease!["spec"] as object, holderIdentity } });
   heldBy("another");
-  assert.match(await stack.driver.lost, /somebody else has taken it/);
+  assert.match(await stack.driver.lost, /another controller has taken it/);
   // What the other one promises while the first would still find ample room in its own sum.
   await byHand(stack, `${bigDisk}${90n * gibibyte}`);
   const before = (await stack.count()).execs;

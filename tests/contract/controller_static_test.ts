@@ -76,7 +76,7 @@ for (const name of ["ros-7.24", "ros-7.20", "xfs-pool"]) {
     const after = await disk(stack);
     assert.equal(after!["comment"], "films");
     assert.equal(after!["file-path"], before!["file-path"]);
-    assert.match((await release(stack)).out, /had no record: nothing was changed/);
+    assert.match((await release(stack)).out, /had no record: nothing changed/);
     await scene.assertIntact(2n * gibibyte);
   });
 }
@@ -145,7 +145,7 @@ const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, Reg
       await addDisk(stack, { "file-path": "/storage-pool/images/gone.img" });
       stack.simulator.model.files.remove("storage-pool/images/gone.img");
     },
-    /its file is not there/,
+    /its file does not exist/,
   ],
   [
     "a program's comment",

@@ -41,7 +41,7 @@ async function cleanUp(bench: Bench): Promise<readonly string[]> {
   const stop = new AbortController();
   const shown: string[] = [];
   const onProgress = (line: string) => {
-    if (line.includes("left by an earlier probe")) shown.push(line);
+    if (line.includes("what an earlier probe left")) shown.push(line);
     if (line.includes("everything made is called")) stop.abort(new VolumeError("cancelled", "enough"));
   };
   await rejectsWith(bench.probe({ signal: stop.signal, onProgress }), /enough/);
@@ -135,7 +135,7 @@ rebootTest("a plain probe, and another one before a reboot, remove what stands",
 rebootTest("nothing stays where the export cannot be reached from here", async (bench) => {
   const before = bench.state();
   const host = nvmeHostSide("127.0.0.1", 9);
-  await rejectsWith(bench.prepare({ host }), /Cannot make a disk that stands.*cannot be reached from here/);
+  await rejectsWith(bench.prepare({ host }), /Cannot make a disk that survives.*cannot be reached from here/);
   assert.deepEqual(bench.state(), before);
 });
 

@@ -164,8 +164,8 @@ probeTest("the probe leaves alone what only looks like its own", async ({ router
   await disk("rds-csi-probe-01234567-1", `${folder}/rds-csi-probe-01234567-grow.img`);
   const { progress } = await probe();
   assert.deepEqual(state(), before);
-  const shown = progress.filter((line) => line.includes("left by an earlier probe"));
-  assert.deepEqual(shown.map((line) => line.replace(/.*now: /, "")), [
+  const shown = progress.filter((line) => line.includes("what an earlier probe left"));
+  assert.deepEqual(shown.map((line) => line.replace(/.*left: /, "")), [
     `disk rds-csi-probe-01234567-1 on ${folder}/rds-csi-probe-01234567-grow.img`,
     `file ${folder}/rds-csi-probe-01234567-grow.img`,
   ]);
@@ -226,7 +226,7 @@ probeTest("the probe does not take what others write for a copy", async ({ route
   try {
     const { profile, unanswered } = await probe();
     assert.equal(profile.answers.copy, undefined);
-    assert.match(unanswered["copy"]!, /others use the pool/);
+    assert.match(unanswered["copy"]!, /something else uses the pool/);
     assert.equal(profile.answers.allocation, "sparse");
   } finally {
     writer.abort();

@@ -106,7 +106,7 @@ async function loseAt({ transport, probe, state }: ProbeBench, at: number): Prom
   const shown: string[] = [];
   // As soon as the next one has looked around it may stop.
   const onProgress = (line: string) => {
-    if (line.includes("left by an earlier probe")) shown.push(line);
+    if (line.includes("what an earlier probe left")) shown.push(line);
     if (line.includes("everything made is called")) stop.abort(new VolumeError("cancelled", "enough"));
   };
   await failureOf(probe({ signal: stop.signal, onProgress }));

@@ -378,7 +378,7 @@ Deno.test("doctor prints each finding as it comes, and keeps what it has found w
       "version",
     ]);
     assert.match(out, /doctor: 4 ok, 0 warnings, 0 problems$/);
-    assert.match(err, /stopped before everything was looked at: Stopped by SIGINT/);
+    assert.match(err, /interrupted before every check was done: Stopped by SIGINT/);
     assert.equal(code, 1);
   });
 });

@@ -100,7 +100,7 @@ Deno.test("a controller whose lead is lost answers nothing more and says that it
   const leases = "/apis/coordination.k8s.io/v1/namespaces/storage/leases";
   const [lease] = cluster.api.all(leases);
   cluster.api.put(leases, { ...lease!, spec: { ...lease!["spec"] as object, holderIdentity: "somebody" } });
-  assert.match(await first.driver.lost, /somebody else has taken it/);
+  assert.match(await first.driver.lost, /another controller has taken it/);
   const late = first.clients.controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "" });
   await rejectsWith(status.UNAVAILABLE, late, /has lost the lead/);
   assert.equal(await metric(first, "rds_csi_leader"), 0);

@@ -273,7 +273,7 @@ contractTest(
     await rejectsWith(
       store.removeImage(locationOf(slot), filePrefix, before),
       "unavailable",
-      /looked at again/,
+      /read again/,
     );
     assert.ok(hasImage(router, slot));
   },

@@ -250,23 +250,24 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const made = await store.addSubvolume(orphan, snapshotPart.replace("snap-0", "snap-1"), call());
     assert.deepEqual(made.after.files, []);
   },
-  "shows files by a part of their path, and to a create its stem, its folder and all snapshots": async (
-    bench,
-  ) => {
-    const { store, call, folder } = bench;
-    const { volume, location } = await addSnapshot(bench);
-    const paths = async (files: ReturnType<VolumeStore["files"]>) =>
-      (await files).files.map(({ path }) => path);
-    const snapshot = [`${folder}${snapshotName}`, location.path];
-    assert.deepEqual(await paths(store.files(snapshotPart, call())), snapshot);
-    const own = [folder, `${folder}/${filePrefix}`, volume.location.path];
-    const wanted = { id: "pvc-1", filePrefix, folder };
-    assert.deepEqual(
-      (await paths(store.createView(wanted, call()))).toSorted(),
-      [...own, ...snapshot].toSorted(),
-    );
-    assert.deepEqual(await paths(store.createView(undefined, call())), snapshot);
-  },
+  "shows files by a part of their path, and to a create its file-name prefix, its folder and all snapshots":
+    async (
+      bench,
+    ) => {
+      const { store, call, folder } = bench;
+      const { volume, location } = await addSnapshot(bench);
+      const paths = async (files: ReturnType<VolumeStore["files"]>) =>
+        (await files).files.map(({ path }) => path);
+      const snapshot = [`${folder}${snapshotName}`, location.path];
+      assert.deepEqual(await paths(store.files(snapshotPart, call())), snapshot);
+      const own = [folder, `${folder}/${filePrefix}`, volume.location.path];
+      const wanted = { id: "pvc-1", filePrefix, folder };
+      assert.deepEqual(
+        (await paths(store.createView(wanted, call()))).toSorted(),
+        [...own, ...snapshot].toSorted(),
+      );
+      assert.deepEqual(await paths(store.createView(undefined, call())), snapshot);
+    },
   "makes a volume of a snapshot, and removes each with its image, which no disk uses": async (bench) => {
     const { store, call } = bench;
     const { volume, location } = await addSnapshot(bench);

@@ -54,7 +54,7 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
   );
   const well = await troubleshoot(cluster);
   assert.equal(well.code, 0, well.lines.join("\n"));
-  assert.match(well.lines.join("\n"), /ok +router +the volume is there, and healthy/);
+  assert.match(well.lines.join("\n"), /ok +router +the volume exists and is healthy/);
   assert.match(well.lines.at(-1)!, /^troubleshoot: nothing hangs$/);
   assert.deepEqual(await run("describe", cluster), well, "a claim is described by following it");
   const disk = `${stack.simulator.controlUrl}/disks/${volumeId}`;

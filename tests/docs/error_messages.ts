@@ -41,13 +41,13 @@ function sourcesBelow(folder: string): string[] {
   }).toSorted();
 }
 
-/** The stems of one file's text. */
+/** The starts of the messages in one file's text. */
 export function messagesIn(source: string): readonly string[] {
   const code = source.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
   return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => messageStart(literalAt(code, index)));
 }
 
-/** A stem as the page has it: what is in the message up to its details. */
+/** The start of a message as the page has it: the text up to its details. */
 export function messageStart(message: string): string {
   const cut = message.search(/[:;](\s|$)| - | \(/);
   return (cut < 0 ? message : message.slice(0, cut)).replace(

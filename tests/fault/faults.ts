@@ -23,7 +23,7 @@ export interface Strand {
 }
 
 /** An image of which nobody can tell whether there is data in it. */
-export const misplacedImage = /its image is there without a disk.*DeleteVolume removes it/;
+export const misplacedImage = /its image exists without a disk.*delete the volume to remove it/;
 
 /** Something that goes wrong at one command of a call. */
 export interface Fault {

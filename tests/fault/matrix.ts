@@ -50,7 +50,7 @@ function targetsOf(
   return rpcs.flatMap((rpc) => changesOf(rpc).map((changes, index) => ({ rpc, nth: index + 1, changes })));
 }
 
-/** A row: a cell for each target, those that need the same router on one lane. */
+/** A row: a cell for each target, those that need the same router with one worker. */
 function tracksOf(
   row: string,
   chosen: readonly Target[],

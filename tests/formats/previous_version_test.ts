@@ -229,6 +229,7 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
       mayFormat: context.mayFormat === "true",
       mayReplay: false,
       machine: machineOf(context),
+      needsLayer: false,
     });
   });
 }

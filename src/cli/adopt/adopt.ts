@@ -15,12 +15,11 @@ export const adoptFlags: FlagTable = {
   "kind": {
     form: "text",
     choices: ["ext4", "xfs", "block"],
-    help: "What the volume is: a file system, or a raw block device. Required.",
+    help: "The volume's kind: a file system, or a raw block device. Required.",
   },
   "node": {
     form: "list",
-    help:
-      "Id of a node that has the volume now. Whoever has it and is not named is cut off by the next publish.",
+    help: "Id of a node that has the volume now. The next publish cuts off every other node that has it.",
   },
   "access-mode": {
     form: "text",
@@ -28,7 +27,7 @@ export const adoptFlags: FlagTable = {
     fallback: "ReadWriteOnce",
     help: "The access mode of its PersistentVolume.",
   },
-  "read-only": { form: "switch", help: "Its PersistentVolume says that it is only read." },
+  "read-only": { form: "switch", help: "Its PersistentVolume is read-only." },
   ...lostClusterFlags,
 };
 
@@ -36,14 +35,14 @@ export const adoptFlags: FlagTable = {
 export const usage = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
        rds-csi adopt --from-cluster ID [flags]
 
-Takes a volume of the legacy Go driver over: its disk gets this cluster's record, and nothing else of it changes. Where a
-controller can ask the cluster who has which volume it does so by itself; this is for where it cannot. You vouch that the
-volume is this cluster's, and that no node has it but those that are named.
+Takes over a volume of the legacy Go driver: its disk gets this cluster's record, and nothing else changes. A controller
+that can ask the cluster which node has which volume does this by itself; use the command where it cannot. You vouch that
+the volume belongs to this cluster, and that only the named nodes have it.
 
-A volume that a node has keeps its NQN until it is unpublished. It is never formatted.
+A volume that a node has keeps its NQN until it is unpublished. The driver never formats it.
 
-With --from-cluster it is about the volumes that this driver made for a cluster whose etcd was lost: another cluster takes
-its place by its --cluster-id, and what is printed are the PersistentVolumes that it lacks.
+With --from-cluster it handles the volumes that this driver made for a cluster whose etcd was lost: another cluster takes
+its place by its --cluster-id, and the command prints the PersistentVolumes that are missing.
 
 Flags:
 `;
@@ -98,7 +97,7 @@ export function readAdoptOptions(
 ): AdoptOptions {
   const { handle, rest } = takeVolume(args);
   const flags = readFlags({ ...adoptFlags, ...volumeFlags }, rest, env);
-  const kind = flags.required("kind", "as nobody but you can say what it is");
+  const kind = flags.required("kind", "because the driver cannot see what the volume holds");
   const nodes = flags.list("node");
   const accessMode = flags.text("access-mode");
   const readOnly = flags.switch("read-only");

@@ -60,14 +60,15 @@ Deno.test("adopt and release take a volume over and give it back as it was, whil
     assert.equal((await publish(stack, "node-1")).publishContext["nqn"], nqn);
     await assert.rejects(
       adopt(stack, "--kind", "ext4"),
-      (error) => VolumeError.is(error, "precondition") && /others have it/.test(error.message),
+      (error) =>
+        VolumeError.is(error, "precondition") && /already adopted for other nodes/.test(error.message),
     );
   });
   const given = await release(stack);
   assert.match(given.out, new RegExp(`is given back; it is exported under ${nqn}, and goes on for node-1`));
   assert.deepEqual(await disk(stack), before);
   await changesNothing(stack, async () => {
-    assert.match((await release(stack)).out, /had no record: nothing was changed/);
+    assert.match((await release(stack)).out, /had no record: nothing changed/);
   });
 });
 
@@ -120,7 +121,11 @@ Deno.test("adopt takes nothing over on a doubt", async () => {
   await changesNothing(stack, async () => {
     await refused([id, "--kind", "ext4", "--node", "node-1"], "precondition", /not exported/);
     await refused(["pvc-none", "--kind", "ext4"], "not-found", /there is none/);
-    await refused([own, "--kind", "ext4", "--node", "node-1"], "precondition", /others have it/);
+    await refused(
+      [own, "--kind", "ext4", "--node", "node-1"],
+      "precondition",
+      /already adopted for other nodes/,
+    );
     const many = ["--kind", "ext4", "--node", "node-1", "--node", "node-2"];
     await refused([id, ...many], "precondition", /more nodes have it/);
   });

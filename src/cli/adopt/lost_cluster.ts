@@ -104,7 +104,7 @@ function accessModeOf({ modes }: VolumeCapabilities): string {
 
 /** Volumes are named as "rds-csi withdraw" takes them, with the prefix of their router. */
 function explain(found: readonly OwnedVolume[], printed: number, prefix: string): string[] {
-  if (found.length === 0) return ["There is no volume with that cluster's mark on this router."];
+  if (found.length === 0) return ["No volume on this router carries that cluster's mark."];
   const held = found.filter((volume) => !isFree(volume));
   const word = (count: number) => count === 1 ? "1 volume" : `${count} volumes`;
   return [

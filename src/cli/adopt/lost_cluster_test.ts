@@ -74,7 +74,7 @@ Deno.test("adopt --from-cluster prints one List as JSON, and says where there is
   assert.deepEqual([kind, items.map(({ spec }) => spec.csi["volumeHandle"])], ["List", [id]]);
   const none = await runCommand(stack, adoptCommand, ["--from-cluster", "another one"]);
   assert.deepEqual([none.code, none.out], [exitCodes.unknown, ""]);
-  assert.match(none.err, /no volume with that cluster's mark/);
+  assert.match(none.err, /No volume on this router carries that cluster's mark/);
 });
 
 Deno.test("adopt --from-cluster refuses to be without an id, to have two, and what is no hash", async () => {

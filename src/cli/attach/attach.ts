@@ -19,18 +19,18 @@ import type { CallContext } from "../../volume/ports/system.ts";
 /** What `rds-csi attach --help` says before the flags. */
 export const usage = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [flags]
 
-Connects a volume to this machine by hand, proves that its device is the volume, and has the kernel refuse every write to
-it: for looking at data that no pod can reach. Prints the device, what lies on it, and the command that mounts it without
-replaying a log. Nothing on the volume is ever written.
+Connects a volume to this machine by hand, proves that its device is the volume, and makes the kernel refuse every write to
+it. Use it to read data that no pod can reach. It prints the device, its contents, and the command that mounts it without
+replaying a log. It never writes to the volume.
 
-It refuses a volume that is staged or connected here; with --existing it looks at that connection and changes nothing. A
-volume that another node has mounted can be looked at too, but its file system moves while you read.
+It refuses a volume that is staged or connected here; with --existing it inspects that connection and changes nothing. You
+can also read a volume that another node has mounted, but its file system changes while you read.
 
-An export is there only while the volume is published, and this command never touches the router. To publish by hand, let
-the cluster do it: a VolumeAttachment object with the driver as its attacher, this node, and the volume's PersistentVolume
-makes the external-attacher call ControllerPublishVolume; deleting it takes the export away. Its
+The router exports a volume only while it is published, and this command never contacts the router over SSH. To publish by
+hand, let the cluster do it: create a VolumeAttachment object with the driver as its attacher, this node, and the volume's
+PersistentVolume. The external-attacher then calls ControllerPublishVolume; delete the object to end the export. Its
 status.attachmentMetadata holds nqn, nvmeAddress and nvmePort. Without a cluster any CSI client can make that call at the
-controller's socket, and ControllerUnpublishVolume afterwards. docs/guides/rescue.md goes through both.
+controller's socket, and ControllerUnpublishVolume afterwards. docs/guides/rescue.md explains both.
 
 Flags:
 `;
@@ -59,9 +59,9 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
       { io, clock, quiet: options.json },
       (progress) =>
         runLimited(clock, { name: "attach", timeoutMs, signal: io.signal }, (context) => {
-          progress(existing ? "looking at the connection" : `connecting to ${options.address}`);
+          progress(existing ? "checking the connection" : `connecting to ${options.address}`);
           const report = (device: ProvenDevice) => {
-            progress("looking at what lies on the device");
+            progress("reading the device's contents");
             return reportDevice(deps, device, parts, context);
           };
           return attachVolume(deps, parts.files, { ...options, subject }, report, context);
@@ -128,7 +128,7 @@ async function assertNotConnected(deps: NodeDeps, volumeId: string, context: Cal
     `Cannot attach the volume because it is connected here already: volume=${volumeId} nqn=${
       connected.join(",")
     }; ` +
-      "--existing looks at that connection and changes nothing, rds-csi detach ends one that nobody uses",
+      "use --existing to inspect that connection without a change, or rds-csi detach to end it when it is unused",
   );
 }
 

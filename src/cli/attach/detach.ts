@@ -15,9 +15,9 @@ import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 /** What `rds-csi detach --help` says before the flags. */
 export const usage = `Usage: rds-csi detach NQN|VOLUME [flags]
 
-Ends a connection that \`rds-csi attach\` made, or that was left behind, once nobody uses it: it refuses while the volume is
-staged, and while its device or a partition of it is mounted, bound or open anywhere on this machine. It disconnects
-nothing but this driver's exports, and the export itself stays until the volume is unpublished.
+Ends a connection that \`rds-csi attach\` made, or that was left behind. It refuses while the volume is staged, and while
+its device or a partition is mounted, bound or open anywhere on this machine. It disconnects only this driver's exports,
+and the export itself stays until the volume is unpublished.
 
 Flags:
 `;
@@ -47,7 +47,7 @@ export async function detach(
       { name: "detach", timeoutMs, signal: io.signal },
       (context) => detachVolume(deps, parts.files, parseSubject(subject, config.nqnPrefix), context),
     );
-    io.out(json ? JSON.stringify({ detached: nqn }) : `${nqn} is not connected here any more.`);
+    io.out(json ? JSON.stringify({ detached: nqn }) : `${nqn} is disconnected from this machine.`);
     return exitCodes.ok;
   } catch (error) {
     if (!VolumeError.is(error, "not-found")) throw error;

@@ -128,7 +128,7 @@ export function formatReport(report: DeviceReport): string[] {
     ["nqn", report.nqn],
     ["device", `${report.device} (${report.deviceNumber})`],
     ["size", formatSize(report)],
-    ["id", report.uniqueId === "" ? "the target gives none" : report.uniqueId],
+    ["id", report.uniqueId === "" ? "none from the target" : report.uniqueId],
     ["writes", writes(report)],
     ["content", report.content],
     ...report.partitions.map((each): [string, string] => [
@@ -148,5 +148,7 @@ function formatSize({ sizeBytes }: ContentReport): string {
 
 function writes({ readOnly }: DeviceReport): string {
   if (readOnly === null) return "the device is gone";
-  return readOnly ? "refused by the kernel (BLKROSET)" : "taken: whoever opens the device can change it";
+  return readOnly
+    ? "refused by the kernel (BLKROSET)"
+    : "accepted: a process that opens the device can change it";
 }

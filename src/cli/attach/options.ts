@@ -13,10 +13,10 @@ export const attachFlags: FlagTable = {
     help: "Address of the router's exports; required unless --existing.",
   },
   "nvme-port": routerFlags["nvme-port"]!,
-  "size": { form: "integer", least: 0, fallback: "0", help: "Bytes that the volume must have at least." },
+  "size": { form: "integer", least: 0, fallback: "0", help: "Minimum size of the volume in bytes." },
   "existing": {
     form: "switch",
-    help: "Look at the connection that is there, also one that the kubelet uses, and change nothing.",
+    help: "Inspect the existing connection, even one that the kubelet uses, and change nothing.",
   },
   ...nodeFlags,
 };
@@ -35,7 +35,7 @@ export interface AttachOptions {
   readonly port: number;
   /** What it must have at least. */
   readonly sizeBytes: bigint;
-  /** Only to be looked at: the connection is somebody's already. */
+  /** Only inspect the connection, because another process made it. */
   readonly existing: boolean;
 }
 
@@ -82,7 +82,7 @@ export function readDetachOptions(args: readonly string[], env: Environment): De
 /** Where nothing is connected, it does not matter as whom. */
 const anyNode: Readonly<Record<string, string>> = { KUBE_NODE_NAME: "any-node" };
 
-/** Whoever only looks at a connection needs no node id. */
+/** An inspection of a connection needs no node id. */
 function withAnyNode(env: Environment, args: readonly string[]): Environment {
   const onlyLooks = readFlags(attachFlags, args, env).switch("existing");
   return onlyLooks ? (name) => env(name) || anyNode[name] : env;

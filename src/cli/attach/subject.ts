@@ -29,7 +29,7 @@ export function parseSubject(text: string, nqnPrefix: string): Subject {
   throw new VolumeError(
     "invalid",
     `Cannot use the NQN because it is not of this driver's: nqn=${text}; expected ${nqnPrefix}:<volume>:<epoch>, and ` +
-      "--nqn-prefix where that is another",
+      "or set --nqn-prefix to the controller's",
   );
 }
 
@@ -53,13 +53,15 @@ export async function offeredNqn(
   if (found.length > 1) {
     throw new VolumeError(
       "precondition",
-      `Cannot tell which export is the volume's: ${where} offered=${found.join(",")}; name the NQN`,
+      `Cannot choose the volume's export because the router offers several: ${where} offered=${
+        found.join(",")
+      }; name the NQN`,
     );
   }
   throw new VolumeError(
     "not-found",
-    `Cannot attach the volume because the router does not offer it to this node: ${where}; an export is there only while ` +
-      "the volume is published: `rds-csi attach --help` says how to publish it by hand",
+    `Cannot attach the volume because the router does not offer it to this node: ${where}; the router exports a volume only while ` +
+      "it is published: `rds-csi attach --help` explains how to publish it by hand",
   );
 }
 
@@ -82,7 +84,9 @@ export async function connectedNqn(
   }
   throw new VolumeError(
     "precondition",
-    `Cannot tell which connection is meant: volume=${volumeId} connected=${found.join(",")}; name the NQN`,
+    `Cannot choose the connection because the volume has several: volume=${volumeId} connected=${
+      found.join(",")
+    }; name the NQN`,
   );
 }
 

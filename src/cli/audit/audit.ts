@@ -18,19 +18,20 @@ import { withController } from "../controller_command.ts";
 /** What `rds-csi audit --help` says before the flags. */
 export const usage = `Usage: rds-csi audit [flags]
 
-Looks for what lies on the router without an owner: images, subvolumes and unfinished copies of this cluster without a
-disk, exports without a holder, disks without their image or with a damaged record; where there is a cluster to ask also
-disks without a PersistentVolume, and the other way round; and pools of which a mirror is degraded. What is others' is counted, and left alone, as
-is an image of the legacy driver without a disk: its name does not tell whose it is.
+Finds objects on the router without an owner: images, subvolumes and unfinished copies of this cluster without a disk,
+exports without a holder, disks without their image or with a damaged record. It also finds pools with a degraded mirror.
+In a cluster it finds disks without a PersistentVolume too, and PersistentVolumes without a disk. It counts the disks of
+others and leaves them alone. The same holds for an image of the legacy driver without a disk: its name does not say which
+cluster owns it.
 
-It deletes nothing unless it is told to, one by one (--delete) or by age (--delete-older-than); then never anything that
-is published, exported, named by a PersistentVolume, a source of snapshots, another's, damaged or young. A volume kept by
-the reclaim policy Retain whose PersistentVolume was deleted has no owner either.
+It deletes nothing by default. --delete removes findings by name, --delete-older-than by age. It never deletes a finding
+that is published, exported, named by a PersistentVolume, a source of snapshots, damaged, young or of another owner. A
+volume that the reclaim policy Retain kept, and whose PersistentVolume was deleted, has no owner.
 
-With --config it looks at each of its routers, or at the one that --backend names; ids that --delete names then have their
-router's prefix, and --json prints an object a router.
+With --config it audits each of the routers, or the one that --backend names. The ids for --delete then have their router's
+prefix, and --json prints an object for each router.
 
-Stopped between its two looks it prints what the first one has found.
+If it is interrupted between its two readings, it prints the findings of the first.
 
 Flags:
 `;
@@ -102,7 +103,7 @@ export async function runAudit(
   );
   const print = (audit: Audit) => {
     io.rewrite?.("");
-    for (const reason of unsoundPools) io.out(`a pool is not sound: ${reason}`);
+    for (const reason of unsoundPools) io.out(`a pool's array has a fault: ${reason}`);
     for (const line of formatAudit(audit, foreign, deps.clock.now())) io.out(line);
   };
   const audit = await auditOrFirst(deps, options, context, (first) => {
@@ -110,7 +111,7 @@ export async function runAudit(
       io.out(JSON.stringify({ ...auditJson(first, foreign, unsoundPools, []), complete: false }, null, 2));
     } else print(first);
     io.err(
-      "rds-csi audit: stopped after the first of two looks: some of it may be just being made or deleted",
+      "rds-csi audit: interrupted after the first of two readings: some findings may be volumes that are being made or deleted",
     );
   });
   if (!json) print(audit);
@@ -127,7 +128,11 @@ export async function runAudit(
   }
   for (const wanted of options.chosen) {
     if (deletions.some(({ id, path }) => id === wanted || path === wanted)) continue;
-    done({ id: wanted, path: "", failed: "the audit found nothing without an owner under that id or path" });
+    done({
+      id: wanted,
+      path: "",
+      failed: "the audit found no object without an owner under that id or path",
+    });
   }
   if (json) io.out(JSON.stringify(auditJson(audit, foreign, unsoundPools, deletions), null, 2));
   const isProblem = ({ kind }: AuditFinding) => auditKinds[kind] === "problem";
@@ -249,15 +254,15 @@ function foreignLines({ findings }: Audit): string[] {
   const counts = Map.groupBy(findings.filter(({ kind }) => foreignKinds.has(kind)), ({ kind }) => kind);
   if (counts.size === 0) return [];
   const text = [...counts].map(([kind, of]) => `${of.length} ${kind}`);
-  return [`of others, or nobody knows whose, left alone (--foreign names them): ${text.join(", ")}`];
+  return [`of other or unknown owners, left alone (--foreign lists them): ${text.join(", ")}`];
 }
 
 function summary({ findings, cluster }: Audit): string {
   const count = (state: string) => findings.filter(({ kind }) => auditKinds[kind] === state).length;
   const asked = cluster === "read"
-    ? "PersistentVolumes and VolumeAttachments were compared"
+    ? "compared with PersistentVolumes and VolumeAttachments"
     : cluster === "none"
-    ? "no cluster was asked: PersistentVolumes were not compared"
+    ? "not compared with PersistentVolumes because no cluster was asked"
     : `the cluster could not be asked: ${cluster.unreadable}`;
   const counts = ["problem", "warning", "note"].map((kind) => counted(count(kind), kind)).join(", ");
   return `audit: ${counts}; ${asked}`;

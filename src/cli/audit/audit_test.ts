@@ -53,7 +53,7 @@ Deno.test("audit finds nothing on a router that is in use and well, and changes 
     assert.equal(code, exitCodes.ok);
     assert.equal(
       out,
-      "audit: 0 problems, 0 warnings, 0 notes; no cluster was asked: PersistentVolumes were not compared",
+      "audit: 0 problems, 0 warnings, 0 notes; not compared with PersistentVolumes because no cluster was asked",
     );
   });
 });
@@ -76,7 +76,7 @@ Deno.test("audit names what has no owner, counts what is others', and deletes on
     assert.deepEqual(deleted, []);
     const { out } = await audit(stack);
     assert.match(out, /warning +image-without-disk +pvc-lone +- +no .*\(kept: no cluster was asked/);
-    assert.match(out, /of others, or nobody knows whose, left alone \(--foreign names them\): 1 no-record/);
+    assert.match(out, /of other or unknown owners, left alone \(--foreign lists them\): 1 no-record/);
     assert.match((await audit(stack, "--foreign")).out, /note +no-record +precious/);
   });
   await changesNothing(stack, async () => {
@@ -185,7 +185,7 @@ Deno.test("audit compares with the cluster that it is told of", async () => {
     assert.deepEqual(JSON.parse(out).findings, []);
     assert.match(
       err,
-      /^rds-csi audit: the cluster could not be asked what it uses reason=Cannot ask .* 500 /m,
+      /^rds-csi audit: cannot ask the cluster for its volumes reason=Cannot ask .* 500 /m,
     );
   } finally {
     await Deno.remove(kubeconfig);
@@ -199,7 +199,7 @@ Deno.test("audit says that an array below a pool is not sound, and takes one tha
   assert.doesNotMatch((await audit(stack)).out, /not sound/);
   await post(stack, "/disks/m0", { state: "degraded" });
   const { out, code } = await audit(stack);
-  assert.match(out, /^a pool is not sound: pool=storage-pool array=m0 state=degraded$/m);
+  assert.match(out, /^a pool's array has a fault: pool=storage-pool array=m0 state=degraded$/m);
   assert.equal(code, exitCodes.ok);
 });
 
@@ -218,7 +218,7 @@ Deno.test("audit prints what the first look has found when it is stopped before 
     stop.abort(new VolumeError("cancelled", "Stopped by SIGINT"));
     await assert.rejects(running, (error) => error === stop.signal.reason);
     assert.match(out.join("\n"), /image-without-disk/);
-    assert.match(err.join(), /after the first of two looks/);
+    assert.match(err.join(), /after the first of two readings/);
     if (json) assert.equal(JSON.parse(out.join("\n")).complete, false);
   }
 });

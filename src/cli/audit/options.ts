@@ -12,23 +12,23 @@ export const auditCommandFlags: FlagTable = {
   "foreign": {
     form: "switch",
     help:
-      "Name too what is others', or may be: disks without a record, of other clusters, of the legacy driver, and its images.",
+      "Also list objects that belong, or may belong, to others: disks without a record, of other clusters and of the legacy driver, and its images.",
   },
   "delete": {
     form: "list",
-    help: "Delete what was found of that volume or snapshot, or at that path, if nothing protects it.",
+    help: "Delete the findings of that volume or snapshot, or at that path, if nothing protects them.",
   },
   "delete-older-than": {
     form: "duration",
     aliases: ["older-than"],
     least: 3_600_000,
     help:
-      "Delete whatever was found and is so old as its record tells, at least 1h; what has no known age stays.",
+      "Delete findings that are at least this old by their record (minimum 1h); findings without a known age stay.",
   },
   "vouch": {
     form: "switch",
     help:
-      "Where there is no cluster to ask: you vouch that no PersistentVolume needs what --delete names. Data can be lost.",
+      "Without a cluster to ask: you vouch that no PersistentVolume needs what --delete names. Data can be lost.",
   },
 };
 

@@ -56,7 +56,8 @@ export function readBackends(
   const file = flags.text("config");
   for (const { flag } of Object.values(routerKeys)) {
     if (flag === undefined || !flags.isGiven(flag)) continue;
-    const reason = "is to be left out, with its environment variable: --config says it of each router";
+    const reason =
+      "has to be omitted, with its environment variable, because --config sets it for each router";
     flags.addProblems([`--${flag} ${reason}`]);
   }
   const shared = {
@@ -136,10 +137,10 @@ export function readBackendOf(
     ? first
     : [first, ...others].find(({ prefix }) => prefix === (backend === "" ? "" : `${backend}/`));
   if (config !== undefined) return { config: usable(flags, config), id };
-  const why = backend === "" ? "no router is the default one" : "no such router was chosen";
+  const why = backend === "" ? "no router is the default" : "no such router was chosen";
   flags.addProblems([
-    `${handle} is of no router that --config names, as ${why}: allowed are ids that begin with one of ` +
-    `${namesOf([first, ...others])} and a slash, or --backend`,
+    `${handle} belongs to no router of --config because ${why}: use an id that begins with one of ` +
+    `${namesOf([first, ...others])} and a slash, or set --backend`,
   ]);
   return { config: usable(flags, undefined), id };
 }

@@ -13,33 +13,33 @@ export const clusterFlags: FlagTable = {
     form: "text",
     choices: ["auto", "on", "off"],
     fallback: "auto",
-    help: "Whether to work with a cluster's API server; auto does so in a pod, or with --kubeconfig.",
+    help: "Whether to use a cluster's API server; auto uses it in a pod, or with --kubeconfig.",
   },
   "kubeconfig": {
     form: "text",
-    help: "File that tells where the API server is and how to log in; a pod needs none.",
+    help: "Kubeconfig file with the API server and the credentials; a pod needs none.",
   },
   "reconcile": {
     form: "text",
     choices: ["on", "dry-run", "off"],
     fallback: "on",
     help:
-      "Whether lost exports of volumes in use are turned on again, and those that no VolumeAttachment wants " +
-      "withdrawn in time; dry-run only says what would be done.",
+      "Whether to turn lost exports of volumes in use on again, and to withdraw exports that no VolumeAttachment " +
+      "wants after --reconcile-grace; dry-run only logs the changes.",
   },
   "reconcile-interval": {
     form: "duration",
     least: 5_000,
     most: 3_600_000,
     fallback: "60s",
-    help: "How often the router is compared with the cluster.",
+    help: "How often to compare the router with the cluster.",
   },
   "reconcile-grace": {
     form: "duration",
     least: 60_000,
     most: 86_400_000,
     fallback: "10m",
-    help: "How long an export has to be wanted by no VolumeAttachment before it is withdrawn.",
+    help: "How long no VolumeAttachment has to want an export before the driver withdraws it.",
   },
   "migration-pairs": {
     form: "text",
@@ -52,26 +52,26 @@ export const clusterFlags: FlagTable = {
   "startup-taint": {
     form: "text",
     help:
-      "Key of a taint that is taken off nodes once this driver has registered itself there (CSINode), so that no pod " +
-      "comes before it; whoever makes nodes puts it on them. The controller has to be allowed to patch nodes.",
+      "Key of a taint to remove from a node once this driver has registered there (CSINode), so that no pod " +
+      "starts before it. Add the taint where nodes are made. The controller has to be allowed to patch nodes.",
   },
   "lease-namespace": {
     form: "text",
     env: ["POD_NAMESPACE"],
-    help: "Namespace of the Lease by which one of several controllers leads; default is the pod's.",
+    help: "Namespace of the Lease that elects one of several controllers; default is the pod's.",
   },
   "leader-election": {
     form: "switch",
     help:
-      "Serve only while this controller holds the Lease, of which several may run then: the others wait. Without it " +
-      "the Lease only tells who runs the loops, and one controller may run at a time.",
+      "Serve only while this controller holds the Lease, so that several controllers may run and the others wait. Without it " +
+      "the Lease only decides which controller runs the loops, and only one controller may run.",
   },
   "lease-identity": {
     form: "text",
     fallback: "rds-csi",
     env: ["POD_NAME"],
     help:
-      "Name of this controller in the Lease, with something random behind it, for people; default is the pod's.",
+      "Name of this controller in the Lease, for people; a random suffix follows it. Default is the pod's.",
   },
 };
 
@@ -158,7 +158,7 @@ function readStartupTaint(flags: FlagValues): string {
   return key;
 }
 
-/** What is left out for want of a cluster must not be what somebody relies on. */
+/** Notes a problem for each given flag that needs a cluster. */
 function noCluster(flags: FlagValues): undefined {
   const pairs = flags.text("migration-pairs");
   if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any outside of a cluster");

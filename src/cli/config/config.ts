@@ -89,7 +89,7 @@ export interface ServeConfig {
   readonly cluster: ClusterConfig | undefined;
   readonly audit: AuditLoopSettings;
   readonly node: NodeConfig | undefined;
-  /** Undefined where somebody else, such as node-driver-registrar, tells the kubelet. */
+  /** Undefined where another process, such as node-driver-registrar, registers the driver. */
   readonly registration: RegistrationConfig | undefined;
 }
 
@@ -107,7 +107,7 @@ export function readServeConfig(
   const flags = readFlags(serveFlags, args, env);
   const mode = readMode(flags);
   if (flags.text("config") !== "" && flags.isGiven("backend")) {
-    flags.addProblems(["--backend is to be left out: --config names each router"]);
+    flags.addProblems(["--backend has to be omitted because --config names each router"]);
   }
   const cluster = mode === "node" ? undefined : readCluster(flags, env);
   if (flags.switch("leader-election") && mode !== "controller") {
@@ -120,7 +120,7 @@ export function readServeConfig(
   const config: ServeConfig = {
     warnings: [
       ...flags.warnings(),
-      ...(mode === "node" && hasFile ? ["--config has no effect: a node asks no router"] : []),
+      ...(mode === "node" && hasFile ? ["--config has no effect because a node connects to no router"] : []),
     ],
     endpoint: flags.text("endpoint"),
     driverName: readDriverName(flags),
@@ -152,7 +152,7 @@ function readMode(flags: FlagValues): string {
     flags.problem(
       "mode",
       mode,
-      `${bySwitch} beside --${halves.join(" and --")}: one of the two ways suffices`,
+      `${bySwitch} conflicts with --${halves.join(" and --")}: use one of the two ways`,
     );
   }
   return bySwitch;
@@ -254,7 +254,7 @@ function readTopology(flags: FlagValues): Readonly<Record<string, string>> {
   return topology;
 }
 
-/** A kubelet that is told a socket which it cannot see would not find the driver, and say so to nobody who listens. */
+/** A kubelet that gets the path of a socket it cannot see does not find the driver, and its error reaches no reader. */
 function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
   const given = flags.text("kubelet-path");
   const kubeletPath = given.replace(/\/+$/, "");
@@ -269,7 +269,7 @@ function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
   if (named === "" && !socketPath.startsWith(`${kubeletPath}/`)) {
     const allowed =
       `with --register a unix socket below --kubelet-path ${kubeletPath}, which the kubelet sees at ` +
-      "the same path; or say by --kubelet-endpoint where it sees the socket";
+      "the same path; or set --kubelet-endpoint to the path where the kubelet sees the socket";
     flags.problem("endpoint", endpoint, allowed);
   }
   return { kubeletPath, socketPath };

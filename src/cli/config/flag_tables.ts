@@ -13,7 +13,7 @@ export const routerFlags: FlagTable = {
     form: "text",
     env: ["RDS_CONFIG"],
     help:
-      "File (YAML) that names several routers, in the place of the flags that tell of the only one: see docs/reference/config.md.",
+      "File (YAML) that names several routers, instead of the flags for a single one: see docs/reference/config.md.",
   },
   "rds-address": { form: "text", env: ["RDS_ADDRESS"], help: "Address of the router's SSH service." },
   "rds-port": {
@@ -39,7 +39,7 @@ export const routerFlags: FlagTable = {
   "rds-password-file": {
     form: "text",
     env: ["RDS_PASSWORD_FILE"],
-    help: "File with the user's password, where there is no key.",
+    help: "File with the user's password, if there is no key.",
   },
   "rds-host-key": {
     form: "list",
@@ -50,79 +50,77 @@ export const routerFlags: FlagTable = {
   },
   "rds-insecure-skip-verify": {
     form: "switch",
-    help: "Accept any host key. For tests only: whoever answers gets the password.",
+    help: "Accept any host key. For tests only: any machine that answers gets the password.",
   },
   "backend": {
     form: "text",
     fallback: "default",
     help:
-      "Name of the router in StorageClasses, volume contexts and metrics. With --config: which of its routers a command is for.",
+      "Name of the router in StorageClasses, volume contexts and metrics. With --config: the router that a command is for.",
   },
   "base-path": {
     form: "list",
     fallback: "/storage-pool/metal-csi",
     aliases: ["rds-volume-base-path"],
     env: ["RDS_BASE_PATH"],
-    help: "Folder on the router that volumes may lie in; the first is where they go by default.",
+    help: "Folder on the router for volumes; the first one is the default.",
   },
   "nvme-address": {
     form: "text",
     env: ["RDS_NVME_ADDRESS"],
-    help:
-      "Address that nodes reach the volumes at, or up to 8 separated by commas; default is --rds-address.",
+    help: "Address where nodes reach the volumes, or up to 8 separated by commas; default is --rds-address.",
   },
   "nvme-port": {
     form: "integer",
     least: 1,
     most: 65535,
     fallback: "4420",
-    help: "Port that volumes are exported on.",
+    help: "Port of the volumes' exports.",
   },
   "nqn-prefix": {
     form: "text",
     fallback: "nqn.2000-02.com.mikrotik",
-    help: "What the NQNs of this driver's exports begin with.",
+    help: "Prefix of the NQNs of this driver's exports.",
   },
   "cluster-id": {
     form: "text",
     env: ["RDS_CLUSTER_ID"],
     help:
-      "What tells this cluster's volumes from another's on the same router. Never change it while there are volumes. " +
-      "hash:XXXXXXXX is the mark that a lost cluster's files carry. rds-csi serve takes the uid of the namespace kube-system where there is a cluster to ask.",
+      "Id that marks this cluster's volumes, so that clusters can share a router. Never change it while volumes exist. " +
+      "hash:XXXXXXXX is the mark in the names of a lost cluster's files. In a cluster, rds-csi serve defaults to the uid of the namespace kube-system.",
   },
   "known-node": {
     form: "list",
-    help: "Id of a node that volumes may be published to, where there is no cluster to ask.",
+    help: "Id of a node that volumes may be published to, if there is no cluster to ask.",
   },
   "settle-time": {
     form: "duration",
     most: 3_600_000,
     fallback: `${defaultSettleMs / 1000}s`,
-    help: "How long after its boot a router may still bring disks back.",
+    help: "How long after its boot a router may still list more disks.",
   },
   "unexport-grace": {
     form: "duration",
     most: 300_000,
     fallback: "10s",
-    help: "How long an export may linger after its withdrawal.",
+    help: "How long a router may still serve an export after its withdrawal.",
   },
   "allow-unfenced": {
     form: "switch",
     help:
-      "Publish on RouterOS before 7.21 too, where a node that is thought to be dead can go on writing. Data can be lost.",
+      "Also publish on RouterOS before 7.21, where a node that counts as dead can still write. Data can be lost.",
   },
   "overcommit": {
     form: "number",
     least: 0.1,
     most: 100,
     fallback: "1",
-    help: "How much of a pool may be promised; 1 is exactly its size.",
+    help: "How much of a pool the driver may promise; 1 is exactly its size.",
   },
   "router-profile": {
     form: "text",
-    help:
-      "File that `rds-csi doctor --probe` wrote about this router: how long to wait for it follows from it, " +
-      "where no flag says so. A node takes several, with commas: its --fence-settle-time follows from them.",
+    help: "Profile of this router, from `rds-csi doctor --probe`: waiting times follow from it " +
+      "unless a flag sets them. A node takes several, separated by commas: they set its --fence-settle-time.",
   },
 };
 
@@ -138,14 +136,13 @@ const auditFlags: FlagTable = {
     form: "duration",
     most: 604_800_000,
     fallback: "1h",
-    help:
-      "How often a controller, of several in a cluster the one that leads, looks for what lies on the router without an owner; 0s for never.",
+    help: "How often the leading controller audits the router for objects without an owner; 0s for never.",
   },
   "orphan-delete-older-than": {
     form: "duration",
     least: 3_600_000,
     help:
-      "Delete what has had no owner for so long, as `rds-csi audit --delete-older-than` does; at least 1h. Without it nothing is deleted.",
+      "Delete objects that have had no owner for this long, like `rds-csi audit --delete-older-than`; at least 1h. Default: delete nothing.",
   },
 };
 
@@ -167,27 +164,27 @@ export const nodeFlags: FlagTable = {
     form: "text",
     fallback: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
     help:
-      "Folder that remembers what is staged on this node; it must survive reboots. One process has it at a time.",
+      "Folder with the state of staged volumes on this node; it must survive reboots. Only one process may use it.",
   },
   "topology": {
     form: "list",
     help:
-      "Segment of the topology that this node is in, as key=value: it reaches the volumes of those routers of --config that " +
-      "say the same. Every key of those has to be given; without them nothing is told of places.",
+      "Topology segment of this node, as key=value: the node reaches the volumes of the routers of --config that " +
+      "have the same. Give every key that they have; without this flag the node reports no topology.",
   },
   "max-volumes-per-node": {
     form: "integer",
     least: 0,
     most: 4096,
     fallback: "0",
-    help: "Most volumes on this node; 0 leaves it open.",
+    help: "Maximum number of volumes on this node; 0 for no limit.",
   },
   "fence-interval": {
     form: "duration",
     least: 1_000,
     most: 600_000,
     fallback: "30s",
-    help: "How often a node looks whether the router has taken a volume away from it.",
+    help: "How often a node checks whether the router has withdrawn a volume from it.",
   },
   "fence-settle-time": {
     form: "duration",
@@ -195,7 +192,7 @@ export const nodeFlags: FlagTable = {
     most: 3_600_000,
     fallback: `${defaultFenceSettleMs / 1000}s`,
     help:
-      "A volume that is to be unstaged, and that the router does not offer, is given up after 10 times this long; at least 3 " +
+      "A volume being unstaged that the router does not offer is given up after 10 times this long; at least 3 " +
       "times --fence-interval.",
   },
   "fstrim-interval": {
@@ -211,8 +208,8 @@ export const nodeFlags: FlagTable = {
     choices: deviceLayers,
     fallback: "none",
     help:
-      "Whether volumes get a device-mapper map that lets writers wait while the router reboots, where their StorageClass " +
-      "does not say so by deviceLayer: auto where the kernel has dm-multipath, multipath always, none never.",
+      "Whether volumes get a device-mapper map that lets writers wait while the router reboots, if their StorageClass " +
+      "does not set deviceLayer: auto if the kernel has dm-multipath, multipath always, none never.",
   },
   "nqn-prefix": routerFlags["nqn-prefix"]!,
 };
@@ -225,8 +222,8 @@ export const serveFlags: FlagTable = {
     fallback: "all",
     help: "Which services to serve.",
   },
-  "controller": { form: "switch", help: "Serve the controller; in the place of --mode." },
-  "node": { form: "switch", help: "Serve the node; in the place of --mode." },
+  "controller": { form: "switch", help: "Serve the controller; instead of --mode." },
+  "node": { form: "switch", help: "Serve the node; instead of --mode." },
   "endpoint": {
     form: "text",
     fallback: "unix:///csi/csi.sock",
@@ -238,14 +235,14 @@ export const serveFlags: FlagTable = {
     fallback: ":9809",
     help:
       "Where to serve the status page at /, /status.json, /metrics, /healthz and /readyz over HTTP: host:port, [IPv6]:port, " +
-      "or :port for every IPv4 address; empty for nowhere.",
+      "or :port for every IPv4 address; empty to disable.",
   },
   "status-address": {
     form: "text",
     fallback: "",
     help:
-      "Where to serve the status page to whoever reaches it, in the form of --metrics-address. By default a controller " +
-      "serves it there, and so does a node, but only to its own machine.",
+      "Where to serve the status page to other machines, in the form of --metrics-address. By default a controller " +
+      "serves it at --metrics-address to every machine, and a node only to its own machine.",
   },
   "driver-name": { form: "text", fallback: "rds.csi.srvlab.io", help: "Name of the CSI driver." },
   "register": {
@@ -265,8 +262,7 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: LOG_LEVELS,
     fallback: "info",
-    help:
-      "What to log, and everything above it. The signal SIGUSR1 has the next lower level logged too, SIGUSR2 sets it " +
+    help: "Lowest level to log. The signal SIGUSR1 lowers it by one, SIGUSR2 sets it " +
       "back. In a controller's pod: kubectl exec POD -c driver -- sh -c 'kill -USR1 1'. In a node's pod process 1 is the " +
       "host's: take the number of rds-csi there.",
   },
@@ -274,7 +270,7 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: LOG_FORMATS,
     fallback: "json",
-    help: "How a line of the log is written: one JSON object, or text for people, which is logfmt.",
+    help: "Format of a log line: one JSON object, or text for people, which is logfmt.",
   },
   ...routerFlags,
   ...clusterFlags,
@@ -283,8 +279,8 @@ export const serveFlags: FlagTable = {
   "volume-metrics": {
     form: "switch",
     help:
-      "Show what the kernel counts of each staged volume's device: bytes, reads, writes and time, with the volume's id as a " +
-      "label, so that each volume is a series of its own for Prometheus. Needs Linux 5.15.",
+      "Export the kernel's counters of each staged volume's device: bytes, reads, writes and time, with the volume's id as a " +
+      "label, so that each volume adds series to Prometheus. Needs Linux 5.15.",
   },
   ...legacyFlags,
 };

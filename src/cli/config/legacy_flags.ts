@@ -1,9 +1,9 @@
 import type { Flag, FlagTable } from "../flags.ts";
 
 /** Why the legacy driver's search for orphans and its attachments need no flags here. */
-const noOrphans = "this driver deletes nothing that nobody asked it to delete";
+const noOrphans = "this driver deletes only what it is asked to delete";
 const noAttachments =
-  "who holds a volume is read from the router; --reconcile says how that is compared with the cluster";
+  "the router records the holders of a volume; --reconcile sets how the driver compares them with the cluster";
 
 /** Flags of the library that the legacy driver logs with. */
 const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
@@ -15,7 +15,7 @@ const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
 
 /**
  * Flags of the legacy driver for the same hardware that mean nothing to this one, so that its manifests can be kept with
- * another image. What they did is told to whoever gives one.
+ * another image. A flag of theirs produces a warning that explains it.
  */
 export const legacyFlags: FlagTable = {
   ...ignored(noOrphans, {
@@ -28,11 +28,14 @@ export const legacyFlags: FlagTable = {
     "attachment-grace-period": "text",
   }),
   ...ignored(noAttachments, { "attachment-reconcile-interval": "text" }),
-  ...ignored("calls for one volume are serialized, whatever uses it", {
+  ...ignored("calls for one volume always run one after another", {
     "enable-vmi-serialization": "switch",
     "vmi-cache-ttl": "text",
   }),
-  ...ignored("--log-level says what is logged, always to standard error", Object.fromEntries(logFlags)),
+  ...ignored(
+    "--log-level sets the level, and the log always goes to standard error",
+    Object.fromEntries(logFlags),
+  ),
 };
 
 function ignored(reason: string, forms: Readonly<Record<string, Flag["form"]>>): FlagTable {

@@ -21,8 +21,8 @@ export const routerKeys: Readonly<Record<string, RouterKey>> = {
   default: {
     form: "true or false",
     help:
-      "Whether volumes go here where a StorageClass names no `backend`, and have ids without a prefix, as those that were " +
-      "made with flags have. At most one router is. Never give it to another one while there are volumes.",
+      "Whether volumes go here if a StorageClass names no `backend`; their ids have no prefix, like those that were " +
+      "made with flags. At most one router has it. Never move it to another router while volumes exist.",
   },
   address: { flag: "rds-address", form: "text" },
   port: { flag: "rds-port", form: "whole number" },
@@ -41,8 +41,8 @@ export const routerKeys: Readonly<Record<string, RouterKey>> = {
   topology: {
     form: "map",
     help:
-      "Segments of a topology that reach this router, such as `rack: a`: nodes that say the same by `--topology` can use its " +
-      "volumes. Where one router has it, each needs it, with the same keys.",
+      "Topology segments that reach this router, such as `rack: a`: nodes with the same `--topology` can use its " +
+      "volumes. If one router has it, every router needs it, with the same keys.",
   },
 };
 

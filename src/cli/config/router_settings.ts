@@ -60,7 +60,7 @@ export function readController(
 /** Which cluster it is, as the flags say. */
 export function readClusterId(flags: FlagValues, hasCluster: boolean): string {
   if (hasCluster) return flags.text("cluster-id");
-  return flags.required("cluster-id", "for the controller, where there is no cluster to ask");
+  return flags.required("cluster-id", "for the controller if there is no cluster to ask");
 }
 
 /** The nodes that are known without asking a cluster. */
@@ -219,7 +219,7 @@ function checkSecretFile(flags: FlagValues, name: string, path: string | undefin
   if (isPath) return;
   flags.hiddenProblem(
     name,
-    "the path of a file, with a slash in it: the file holds the secret, not the flag",
+    "the path of a file that holds the secret, with a slash in it",
   );
 }
 

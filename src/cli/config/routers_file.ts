@@ -13,7 +13,7 @@ export function parseRoutersFile(text: string, file: string, table: FlagTable): 
   const document = parseDocument(text, { logLevel: "silent" });
   // The library's own messages quote the text, in which a password may stand by mistake.
   for (const { code, linePos: [start] = [] } of document.errors) {
-    problem(start === undefined ? "it" : `line ${start.line}, column ${start.col}`, `is no YAML: ${code}`);
+    problem(start === undefined ? "it" : `line ${start.line}, column ${start.col}`, `is not YAML: ${code}`);
   }
   if (problems.length > 0) return { routers: [], problems };
   const root = plainOf(document, problem);
@@ -47,7 +47,7 @@ function plainOf(document: ReturnType<typeof parseDocument>, problem: Problem): 
     return document.toJS({ maxAliasCount: 0 });
   } catch (error) {
     if (!(error instanceof ReferenceError)) throw error;
-    problem("it", "has an alias (*): allowed are plain values");
+    problem("it", "has an alias (*): use plain values");
   }
 }
 
@@ -66,7 +66,7 @@ function readRouter(entry: Readonly<Record<string, unknown>>, location: Place): 
     if (known === undefined) {
       problem(
         `${at}.${shown(key)}`,
-        `is not a key of a router: allowed are ${Object.keys(routerKeys).join(", ")}`,
+        `is not a key of a router: use one of ${Object.keys(routerKeys).join(", ")}`,
       );
     } else if (known.flag !== undefined) {
       const texts = textsOf(known, value);
@@ -180,7 +180,7 @@ function compareTopologies(routers: readonly FileRouter[], problem: Problem): vo
     if (keys === keysOf(first)) continue;
     problem(
       `${router.at}.topology`,
-      `cannot have ${keys === "" ? "no keys" : `the keys ${keys}`}: allowed are those of ${first.at}, ${
+      `cannot have ${keys === "" ? "no keys" : `the keys ${keys}`}: use those of ${first.at}, ${
         keysOf(first)
       }`,
     );
@@ -199,5 +199,7 @@ function shown(key: string): string {
 /** What stands in the place of a file of credentials may be the credential. */
 function shownValue(key: string, value: unknown): string {
   const isHidden = key === "keyFile" || key === "passwordFile" || typeof value === "object" && value !== null;
-  return isHidden ? "what it is, which is not shown" : JSON.stringify(value)?.slice(0, 80) ?? "empty";
+  return isHidden
+    ? "the given value, which is hidden because it may be a secret"
+    : JSON.stringify(value)?.slice(0, 80) ?? "empty";
 }

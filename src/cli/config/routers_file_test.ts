@@ -132,7 +132,7 @@ Deno.test("all that is wrong is told at once, with file, key, value and what is 
   const problems = problemsOf(text, ["--rds-address", "10.0.0.9", "--log-level", "loud"]);
   const expected = [
     /^--log-level cannot be "loud"/,
-    /^--rds-address is to be left out/,
+    /^--rds-address has to be omitted/,
     /^\/etc\/rds-csi\/routers\.yaml: routers\[0\]\.name cannot be "NAS 1"; use 1 to 32 characters/,
     /routers\[0\]\.address is required/,
     /routers\[0\]\.port cannot be "70000"; use a whole number from 1 to 65535/,
@@ -140,7 +140,7 @@ Deno.test("all that is wrong is told at once, with file, key, value and what is 
     /routers\[0\]\.basePaths cannot be "relative"/,
     /routers\[0\]\.keyFile is required .*routers\[0\]\.passwordFile is given/,
     /routers\[0\]\.hostKeys is required/,
-    /routers\[0\]\.colour is not a key of a router: allowed are name, default, address/,
+    /routers\[0\]\.colour is not a key of a router: use one of name, default, address/,
     /routers\[1\]\.port cannot be "22"; use a whole number/,
     /routers\[2\]\.name cannot be "nas2" because routers\[1\] has that name/,
     /routers\[2\]\.default cannot be true because routers\[1\] is the default router/,
@@ -172,9 +172,9 @@ Deno.test("what may be a secret is not repeated", () => {
   }
 });
 
-Deno.test("text that is no YAML, or has a key twice, is told with its line", () => {
-  assert.match(problemsOf("routers: [").join(), /routers\.yaml: line 1, column .* is no YAML/);
-  assert.match(problemsOf("routers: []\nrouters: []").join(), /line 2, column 1 is no YAML: DUPLICATE_KEY/);
+Deno.test("text that is not YAML, or has a key twice, is told with its line", () => {
+  assert.match(problemsOf("routers: [").join(), /routers\.yaml: line 1, column .* is not YAML/);
+  assert.match(problemsOf("routers: []\nrouters: []").join(), /line 2, column 1 is not YAML: DUPLICATE_KEY/);
   for (const text of ["", "[]", "routers: 5", "routers: []"]) assert.equal(problemsOf(text).length, 1, text);
 });
 

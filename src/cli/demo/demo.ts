@@ -13,33 +13,32 @@ export const demoFlags: FlagTable = {
   connector: {
     form: "text",
     help:
-      "How the node reaches volumes: by loop devices, or by the kernel's NVMe/TCP target and initiator, whose modules " +
+      "How the node reaches volumes: loop devices, or the kernel's NVMe/TCP target and initiator, whose modules " +
       "(nvmet-tcp, nvme-tcp) have to be loaded.",
     fallback: "loop",
     choices: ["loop", "nvme-tcp"],
   },
   filesystem: {
     form: "text",
-    help:
-      "File system of the first volume; without it ext4, or xfs where ext4 cannot be grown while mounted.",
+    help: "File system of the first volume. Default: ext4, or xfs if ext4 cannot be grown while mounted.",
     choices: ["ext4", "xfs"],
   },
   data: {
     form: "integer",
-    help: "How much is written to a volume and compared, in MiB.",
+    help: "How much data to write to a volume and to compare, in MiB.",
     fallback: "64",
     least: 1,
     most: 999,
   },
   "timing-scale": {
     form: "number",
-    help: "How slow the router is: 1 as a real one, 0 as fast as it can.",
+    help: "How slow the router is: 1 like a real one, 0 as fast as possible.",
     fallback: "1",
     least: 0,
     most: 100,
   },
-  verbose: { form: "switch", help: "Prints the driver's log." },
-  json: { form: "switch", help: "Prints the steps and how it ended as one JSON object." },
+  verbose: { form: "switch", help: "Print the driver's log." },
+  json: { form: "switch", help: "Print the steps and the result as one JSON object." },
 };
 
 /** What `rds-csi demo --help` says before the flags. */

@@ -53,7 +53,7 @@ export class ScratchFolder {
    */
   async remove(): Promise<string[]> {
     const problems = await isRoots(this.path) ? await this.#release() : [];
-    if (problems.length > 0) return [...problems, `left for a person to look at: ${this.path}`];
+    if (problems.length > 0) return [...problems, `left for inspection: ${this.path}`];
     await Deno.remove(this.path, { recursive: true });
     return [];
   }
@@ -110,7 +110,7 @@ export async function missingForNode(ownFile: string, connector: DemoConnector):
   return files.find(([path]) => kernel.info(path) === undefined)?.[1];
 }
 
-/** Whoever made the folder is who this process runs as. */
+/** Whether this process runs as root, by the owner of a file that it made. */
 async function isRoots(ownFile: string): Promise<boolean> {
   return (await Deno.stat(ownFile)).uid === 0;
 }

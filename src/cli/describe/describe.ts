@@ -24,19 +24,19 @@ import { advice, type Finding, type Fix, problem, warning } from "../../volume/m
 
 /** Flags of `rds-csi describe`. */
 export const describeCommandFlags: FlagTable = {
-  "json": { form: "switch", help: "Print an object for a volume, or an array of them for all." },
+  "json": { form: "switch", help: "Print a JSON object for one volume, or an array for all." },
   ...nodeFlags,
 };
 
 /** What `rds-csi describe --help` says before the flags. */
 export const usage = `Usage: rds-csi describe [VOLUME] [flags]
 
-Shows what this node knows and sees of a volume: its state file, its device as it is proven to be now, the connections to
-the router, every mount, who has the device open, and what is wrong. Without a volume, a table of all on this node.
-Changes nothing, opens no device, waits for no dead one, and needs no credentials.
+Shows the state of a volume on this node: its state file, the present proof of its device, the connections to the router,
+every mount, the processes that have the device open, and its problems. Without a volume it prints a table of all volumes
+on this node. It changes nothing, opens no device, does not wait for a device that hangs, and needs no credentials.
 
-A claim is followed from the cluster's side, as by rds-csi troubleshoot: rds-csi describe pvc/NAMESPACE/NAME. In the
-controller's pod that needs no flags.
+For a claim, rds-csi describe pvc/NAMESPACE/NAME does the same as rds-csi troubleshoot. It needs no flags in the
+controller's pod.
 
 Flags:
 `;
@@ -95,7 +95,7 @@ export async function describeVolumes(
   );
   if (volumeId !== undefined && volumes.length === 0) {
     io.err(
-      `rds-csi describe: this node knows nothing of the volume ${volumeId}: no state file, no connection`,
+      `rds-csi describe: the volume ${volumeId} is not on this node: no state file, no connection`,
     );
     return exitCodes.unknown;
   }
@@ -127,8 +127,9 @@ export function judgeView(view: VolumeView): readonly Finding[] {
   const { stagingState, damaged } = view;
   if (damaged !== undefined) return [problem("StateDamaged", damaged)];
   if (stagingState === undefined) {
-    const found = "there is no state file: attached by hand, left behind, or another driver's";
-    return [warning("NoState", found, advice(`if nobody uses it: rds-csi detach ${view.id}`))];
+    const found =
+      "there is no state file: the volume was attached by hand, left behind, or belongs to another driver";
+    return [warning("NoState", found, advice(`if it is unused: rds-csi detach ${view.id}`))];
   }
   return [
     ...view.health.map(({ reason, message }) => problem(reason, message, fixFor(reason))),
@@ -137,8 +138,8 @@ export function judgeView(view: VolumeView): readonly Finding[] {
   ];
 }
 
-const router = "rds-csi doctor --node looks at the way to the router";
-const restart = "the pod has to be started anew, so that the kubelet stages and publishes the volume again";
+const router = "check the way to the router: rds-csi doctor --node";
+const restart = "restart the pod, so that the kubelet stages and publishes the volume again";
 
 /** What a person can do, where that is known. */
 const fixes: Readonly<Record<string, string>> = {
@@ -151,9 +152,9 @@ const fixes: Readonly<Record<string, string>> = {
   DeviceMissing: restart,
   DeviceWaiting: `${router}; where that is well, the node service's log says why what came back was refused`,
   DeviceMismatch: restart,
-  FilesystemReadOnly: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",
-  FilesystemShutDown: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",
-  NotStaged: "the kubelet goes on with it",
+  FilesystemReadOnly: "see the kernel's log (dmesg); resolve the error, then restart the pod",
+  FilesystemShutDown: "see the kernel's log (dmesg); resolve the error, then restart the pod",
+  NotStaged: "wait: the kubelet continues it",
 };
 
 function fixFor(reason: string): Fix | undefined {
@@ -180,7 +181,7 @@ function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): r
       ? [warning("WritesRefused", "the kernel refuses writes to its device, and the volume is not read-only")]
       : [],
     ...stagingState.mkfs === "started"
-      ? [warning("MkfsUnfinished", "making its file system began and did not end")]
+      ? [warning("MkfsUnfinished", "mkfs on its device began and did not finish")]
       : [],
   ];
 }

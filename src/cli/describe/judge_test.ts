@@ -51,7 +51,7 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
       node.device.deviceNumber = "7:9";
       node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:9" });
     },
-    /^problem DeviceMismatch .*started anew/,
+    /^problem DeviceMismatch .*restart the pod/,
   ],
   [
     "a mount that is gone",

@@ -31,7 +31,7 @@ export interface DeviceView {
   readonly mismatch: string | undefined;
   /** Whether the kernel refuses writes; undefined when it is gone. */
   readonly readOnly: boolean | undefined;
-  /** Who has it open; undefined when nobody does, or nobody was looked for. */
+  /** The process that has it open; undefined when there is none, or when it was not searched for. */
   readonly holder: DeviceHolder | undefined;
 }
 

@@ -25,18 +25,18 @@ import { refusalOf } from "../../nvme/refusal.ts";
 /** What `rds-csi doctor --help` says before the flags. */
 export const usage = `Usage: rds-csi doctor [flags]
 
-Looks at everything that the driver needs, and says what is wrong and how to put it right.
+Checks everything that the driver needs, and prints each problem with its fix.
 
-With --rds-address it looks at the router, as a controller does; with --config at each of its routers, or at the one that
---backend names. With --node-id (in the driver's pod NODE_ID says it) or
---node it looks at this machine as a node: transport, tools, mounts, connections, state files, and the way to the
-router's NVMe port. That needs no credentials. With neither it looks at this machine. It changes nothing, but for an
-empty file in --state-dir that it makes and takes away again.
+With --rds-address it checks the router, as a controller does; with --config each of the routers, or the one that
+--backend names. With --node-id (the driver's pod sets NODE_ID) or --node it checks this machine as a node: transport,
+tools, mounts, connections, state files, and the way to the router's NVMe port. The node's checks need no credentials.
+With none of these flags it checks this machine. It changes nothing, except that it makes and removes an empty file in
+--state-dir.
 
-With --probe it asks the router what differs between routers, on scratch volumes in the one --base-path that is then
-required, and prints the profile of this router, for --router-profile and for a bug report. Everything it makes is
-called rds-csi-probe-… and is removed again, also after Ctrl-C; what a killed probe left goes with the next one. What a
-reboot does to exports it finds out in two runs, with --before-reboot and with --after-reboot.
+With --probe it finds out how this router behaves, on scratch volumes in the one --base-path that is then required. It
+prints the profile of the router, for --router-profile and for a bug report. The names of its scratch objects begin with
+rds-csi-probe-. It removes them again, even after Ctrl-C, and the next probe removes what a killed one left. It needs two
+runs to find out what a reboot does to exports: one with --before-reboot, and one with --after-reboot.
 
 Flags:
 `;
@@ -116,7 +116,7 @@ export async function examine(
   }
   if (halves.json) io.out(JSON.stringify(byRouter(findings, halves), null, 2));
   else io.out(formatSummary(findings));
-  if (stopped !== undefined) io.err(`doctor: stopped before everything was looked at: ${stopped.message}`);
+  if (stopped !== undefined) io.err(`doctor: interrupted before every check was done: ${stopped.message}`);
   const isProblem = findings.some(({ state }) => state === "problem");
   return isProblem || stopped !== undefined ? exitCodes.failed : exitCodes.ok;
 }
@@ -133,14 +133,14 @@ async function lookAtAll(
   found: FindingListener,
 ): Promise<void> {
   if (node !== undefined) {
-    progress("looking at this machine");
+    progress("checking this machine");
     await examineNode({ ...adapters.node(node), options: node, context }, found);
   }
   if (router !== undefined) {
     progress(`looking at the router at ${router.router.address}`);
     await checkUp(router, adapters.router, context, found);
-  } else if (named.length === 0) found(skipped("router", "not looked at, as no --rds-address is given"));
-  if (named.length > 0) progress(`looking at ${named.length} routers`);
+  } else if (named.length === 0) found(skipped("router", "not checked because --rds-address is missing"));
+  if (named.length > 0) progress(`checking ${named.length} routers`);
   await checkUpNamed(named, adapters.router, context, found);
 }
 

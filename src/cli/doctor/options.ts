@@ -28,24 +28,22 @@ export const doctorFlags: FlagTable = {
   "json": { form: "switch", help: "Print the findings as a JSON array." },
   "probe": {
     form: "switch",
-    help:
-      "Ask the router what differs between routers, on scratch volumes in --base-path, and print its profile.",
+    help: "Find out how this router behaves, on scratch volumes in --base-path, and print its profile.",
   },
   "before-reboot": {
     form: "switch",
-    help: "With --probe: leave one exported scratch disk for --after-reboot, and ask nothing.",
+    help: "With --probe: only leave one exported scratch disk for --after-reboot.",
   },
   "after-reboot": {
     form: "switch",
-    help: "With --probe: find out first what a reboot did to the disk that --before-reboot left.",
+    help: "With --probe: first check what a reboot did to the disk that --before-reboot left.",
   },
   "node": {
     form: "switch",
-    help:
-      "Look at this machine as a node too, where --rds-address names a router and no --node-id tells of a node.",
+    help: "Check this machine as a node too, if --rds-address is given and --node-id is not.",
   },
   "kubelet-dir": { form: "text", fallback: "/var/lib/kubelet", help: "The kubelet's folder." },
-  "output": { form: "text", help: "With --probe: the file to write the profile to, instead of printing it." },
+  "output": { form: "text", help: "With --probe: write the profile to this file instead of printing it." },
   ...nodeFlags,
   ...routerFlags,
 };
@@ -105,7 +103,7 @@ export function readDoctorHalves(
 /** What a controller must have may be missing in flags; a file has to be right, as a controller would not start with it. */
 function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves["named"] {
   if (flags.switch("probe")) {
-    flags.addProblems(["--probe is for one router that flags tell of: leave --config out"]);
+    flags.addProblems(["--probe needs the flags of one router: omit --config"]);
   }
   const backends = readChosenBackends(flags, { ...config, hasCluster: true });
   flags.assertNoProblems();
@@ -179,14 +177,18 @@ export function readDoctorOptions(
     flags.problem(
       "base-path",
       flags.isGiven("base-path") ? options.basePaths.join(", ") : "",
-      "one folder for --probe, named explicitly: scratch volumes are made and removed in it",
+      "exactly one folder for --probe, because it makes and removes scratch volumes there",
     );
   }
   if (options.reboot !== "" && !options.probe) {
     flags.problem(`${options.reboot}-reboot`, "true", "it together with --probe");
   }
   if (options.reboot === "before" && (flags.switch("after-reboot") || options.output !== "")) {
-    flags.problem("before-reboot", "true", "it without --after-reboot and --output: it asks nothing yet");
+    flags.problem(
+      "before-reboot",
+      "true",
+      "it without --after-reboot and --output, because it only prepares the reboot",
+    );
   }
   if (!options.probe && options.output !== "") {
     flags.problem("output", options.output, "it together with --probe");

@@ -116,7 +116,7 @@ async function pinsOf(
 
 function untried({ methods, failure }: Handshake): Finding {
   const offered = methods === undefined ? failure ?? "no answer" : `the router offers ${methods.join(", ")}`;
-  return warning("login", `not tried before the host key is right; ${offered}`);
+  return warning("login", `not tried until the host key matches; ${offered}`);
 }
 
 async function logIn(
@@ -195,5 +195,5 @@ async function volumesOf(router: RouterClient): Promise<readonly StoredVolume[] 
 
 function notRead(before: readonly string[] = []): Finding {
   const names = [...before, ...routerChecks.map(({ name }) => name)];
-  return warning("router", `not looked at: ${names.join(", ")}`);
+  return warning("router", `not checked: ${names.join(", ")}`);
 }

@@ -95,7 +95,7 @@ export class ClusterSide {
   async identified(config: ControllerConfig, stop?: AbortSignal): Promise<ControllerConfig> {
     if (config.settings.cluster !== "") return config;
     const uid = await this.#cluster.uid(stop ?? this.#stop.signal);
-    this.#log.info("this cluster is told from others by the uid of its namespace kube-system", { uid });
+    this.#log.info("the cluster id is the uid of the namespace kube-system", { uid });
     return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.prefix) } };
   }
 

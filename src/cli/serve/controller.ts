@@ -280,10 +280,12 @@ function misplacedObserver(
   return {
     inventory(reading) {
       const owners = misplaced.seen(backend, reading).toSorted().join(", ");
-      const reason =
-        "names, addresses, or which router is the default one, were exchanged in the file of --config";
+      const reason = "names, addresses, or the default router were exchanged in the file of --config";
       if (owners !== "" && owners !== reported) {
-        log.error("this router has volumes of another router; none of them is touched", { owners, reason });
+        log.error("this router has volumes of another router; the driver leaves them alone", {
+          owners,
+          reason,
+        });
       }
       reported = owners;
     },

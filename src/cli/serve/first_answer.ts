@@ -17,12 +17,12 @@ export class FirstAnswer {
     this.#ask = ask;
   }
 
-  /** Whether it has answered, whoever asked. */
+  /** Whether it has answered any caller. */
   get isIn(): boolean {
     return this.#isIn;
   }
 
-  /** Asks once, for somebody who wants to know now. */
+  /** Asks once, for a caller that needs the answer now. */
   async ask(context: CallContext): Promise<void> {
     await this.#ask(context);
     this.#isIn = true;

@@ -11,7 +11,7 @@ type Waiter = Pick<PromiseWithResolvers<void>, "resolve" | "reject">;
 
 /** Whether a controller of several may change anything now. */
 export interface Leading {
-  /** Why it may not, in words that follow "as"; undefined while it may. It goes by the clock, not by what runs. */
+  /** Why it may not, in words that follow "because"; undefined while it may. The clock decides, not the running loops. */
   refusal(): string | undefined;
 }
 
@@ -50,7 +50,7 @@ export class Lead implements Leading {
   /** Somebody else was seen to hold it, or to have held it since this one did; "" for one that has stopped. */
   heldBy(holder: string): void {
     this.#holder = holder;
-    if (this.#untilMs !== undefined) this.lose("somebody else has taken it");
+    if (this.#untilMs !== undefined) this.lose("another controller has taken it");
   }
 
   /** It was won, or renewed, and lasts until then, in milliseconds of `Clock.monotonicMs()`. */

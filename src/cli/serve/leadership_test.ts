@@ -33,11 +33,11 @@ Deno.test("a lead that was lost does not come back", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);
   lead.holdUntil(clock.monotonicMs() + 10_000);
-  lead.lose("somebody else has taken it");
+  lead.lose("another controller has taken it");
   lead.holdUntil(clock.monotonicMs() + 10_000);
-  assert.match(lead.refusal()!, /has lost the lead: somebody else/);
+  assert.match(lead.refusal()!, /has lost the lead: another controller/);
   assert.equal(lead.isHeld, false);
-  assert.equal(await lead.lost, "somebody else has taken it");
+  assert.equal(await lead.lost, "another controller has taken it");
 });
 
 Deno.test("a lead that somebody else has had since is lost, also when that one has stopped", async () => {
@@ -48,8 +48,8 @@ Deno.test("a lead that somebody else has had since is lost, also when that one h
     await clock.advance(60_000);
     lead.heldBy(holder);
     lead.holdUntil(clock.monotonicMs() + 10_000);
-    assert.match(lead.refusal()!, /somebody else has taken it/);
-    assert.equal(await lead.lost, "somebody else has taken it");
+    assert.match(lead.refusal()!, /another controller has taken it/);
+    assert.equal(await lead.lost, "another controller has taken it");
   }
 });
 

@@ -102,14 +102,14 @@ export async function openNode(
     deps,
     fencing: service.fencing,
     forgotten: service.forgotten,
-    lock: { tryTake: (keys) => locks.tryTake(keys, "the look for fenced volumes") },
+    lock: { tryTake: (keys) => locks.tryTake(keys, "the check for fenced volumes") },
     random,
     intervalMs: config.fenceIntervalMs,
   });
   const layerWatch = new LayerWatch({
     deps,
     fencing: service.fencing,
-    lock: { tryTake: (keys) => locks.tryTake(keys, "the look at maps") },
+    lock: { tryTake: (keys) => locks.tryTake(keys, "the check of maps") },
   });
   const trimWatch = new TrimWatch({
     deps,
@@ -175,10 +175,13 @@ async function lockUnlessEnding(
     if (!VolumeError.is(error, "precondition")) throw error;
     const holders = lockHolders(files, BigInt((await Deno.stat(`${folder}/${name}`)).ino!));
     if (!(holders?.every((pid) => isEnding(files, pid)) ?? false)) throw error;
-    notes.warn("a killed process that hangs in the kernel has this node's state; serving without it", {
-      pids: holders!.join(","),
-      reason: error.message,
-    });
+    notes.warn(
+      "a killed process that hangs in the kernel holds the lock of this node's state; serving without the lock",
+      {
+        pids: holders!.join(","),
+        reason: error.message,
+      },
+    );
     return undefined;
   }
 }

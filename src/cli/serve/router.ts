@@ -74,7 +74,7 @@ export async function openTransport(
   });
 }
 
-/** What happens on the connection, for whoever reads the log: one line a command at debug, one a change of state. */
+/** Logs the connection's events: one line for each command at debug, one for each change of state. */
 function routerLog(config: RouterConfig, log: Logger): RouterObserver {
   const routerLogger = log.with({ router: config.address });
   return {
@@ -126,7 +126,7 @@ async function readSecret(flag: string, path: string, adapters: Readers): Promis
     // It may be the secret itself, which the reason repeats.
     throw new VolumeError(
       "invalid",
-      `Cannot read the file of --${flag}: it is not shown, because it does not begin as a path does: give it as /… or ./…`,
+      `Cannot read the file of --${flag}: its value is hidden because it does not look like a path; write it as /… or ./…`,
     );
   }
 }

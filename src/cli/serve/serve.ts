@@ -83,7 +83,7 @@ function levelBySignals({ logLevel, logFormat }: ServeConfig, sink: LogSink): Lo
   const threshold = new LogThreshold(logLevel);
   const log = createLogger({ clock: systemClock, sink, level: threshold, format: logFormat });
   const report = (signal: string) =>
-    log.warn("what is logged was changed", { signal, logged: threshold.level });
+    log.warn("the log level was changed", { signal, logged: threshold.level });
   onSignal("SIGUSR1", () => {
     threshold.lower();
     report("SIGUSR1");
@@ -129,7 +129,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   });
   const registration = await register(config, adapters, log, telemetry, roles.node);
   const { lead } = roles.controller ?? {};
-  void lead?.lost.then((reason) => log.error("this controller has lost the lead, and ends", { reason }));
+  void lead?.lost.then((reason) => log.error("this controller has lost the lead and exits", { reason }));
   return {
     address: server.address,
     metricsUrl: telemetry.url,

@@ -49,7 +49,7 @@ export interface Telemetry {
   routerEvents(backend: string): readonly RouterEvents[];
   /** What hears whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
-  /** Shows the claims of a controller's volumes, as they are found each time somebody reads the page. */
+  /** Shows the claims of a controller's volumes; they are looked up for each request of the page. */
   showClaims(claimOf: ClaimLookup): void;
   /**
    * What a node counts with; calling it declares the metrics of a node.
@@ -208,13 +208,13 @@ class ServedTelemetry implements Telemetry {
   /** A router that is away, a login that is refused, a device that is dead: no restart mends those. */
   async #failure(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping || await signs.isInPlace()) return undefined;
-    return "the socket that calls come by is gone, or somebody else's";
+    return "the CSI socket is gone, or belongs to another process";
   }
 
   async #unreadiness(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping) return "stopping";
     if (!signs.hasAnswered()) {
-      return "the router has not answered yet, or cannot be used; the log of the container driver says why";
+      return "the router has not answered yet, or cannot be used; see the log of the container `driver` for the reason";
     }
     const waitedMs = signs.askAgain();
     if (this.#board.routersAway !== undefined) return this.#board.routersAway;

@@ -81,10 +81,10 @@ export async function followClaim(
   const volume = await get<Volume>(`${volumesPath}/${volumeName}`);
   const { driver, volumeHandle: handle } = volume?.spec?.csi ?? {};
   if (volume === undefined || handle === undefined) {
-    return hangs([bound], problem("volume", `${volumeName} is gone, or is of no CSI driver`));
+    return hangs([bound], problem("volume", `${volumeName} is gone, or belongs to no CSI driver`));
   }
   if (driver !== driverName) {
-    return hangs([bound], problem("volume", `${volumeName} is of the driver ${driver}`));
+    return hangs([bound], problem("volume", `${volumeName} belongs to the driver ${driver}`));
   }
   const findings = [bound, fine("volume", `${volumeName} is the volume ${handle}`)];
   const attached = await attachments(api, volumeName, driverName, signal);
@@ -113,7 +113,7 @@ async function whyPending(
   if (found.provisioner !== driverName) {
     return problem(
       "claim",
-      `its StorageClass ${className} is of ${found.provisioner}, which has to make the volume`,
+      `its StorageClass ${className} belongs to ${found.provisioner}, which has to make the volume`,
     );
   }
   const last = about.at(-1);
@@ -123,8 +123,8 @@ async function whyPending(
   }
   return problem(
     "claim",
-    "has no volume, and nobody has said why",
-    advice("see whether a controller leads: kubectl -n rds-csi get pods,leases"),
+    "has no volume, and no event gives a reason",
+    advice("check that a controller leads: kubectl -n rds-csi get pods,leases"),
   );
 }
 
@@ -141,7 +141,7 @@ async function followAttachments(
   if (attached.length === 0) {
     return hangs(
       findings,
-      warning("attachment", "no node is to have it: no pod that uses it has been placed on a node"),
+      warning("attachment", "no VolumeAttachment exists: no pod that uses the claim is scheduled to a node"),
     );
   }
   const seen = [...findings];
@@ -150,7 +150,9 @@ async function followAttachments(
     const node = spec?.nodeName ?? "";
     const registered = await get<RawCsiNode>(`${csiNodesPath}/${node}`);
     if (!registered?.spec?.drivers?.some((one) => one.name === driverName)) {
-      const fix = advice("read the log of the driver's pod there: often the host has not loaded nvme_tcp");
+      const fix = advice(
+        "read the log of the driver's pod on that node: often the host has not loaded nvme_tcp",
+      );
       return hangs(seen, problem("attachment", `node ${node} has not registered the driver`, fix), nodes);
     }
     if (status?.attached !== true) {
@@ -164,7 +166,7 @@ async function followAttachments(
     involvedObject?.kind === "Pod" && message?.includes(volumeName)
   ).at(-1);
   if (mount === undefined) {
-    return { findings: [...seen, fine("node", "no pod has complained lately")], nodes };
+    return { findings: [...seen, fine("node", "no recent warning of a pod")], nodes };
   }
   return hangs(seen, problem("node", `pod ${mount.involvedObject?.name}: ${mount.message}`), nodes);
 }

@@ -57,7 +57,7 @@ const pending = { storageClassName: "rds-ext4" };
 
 const scenes:
   readonly (readonly [what: string, at: string, found: RegExp, change: (api: FakeKubeApi) => void])[] = [
-    ["it is well", "ok node", /no pod has complained/, () => {}],
+    ["it is well", "ok node", /no recent warning of a pod/, () => {}],
     ["there is none", "problem claim", /there is no claim data in apps/, (api) => {
       api.delete(`${namespace}/persistentvolumeclaims`, "data");
     }],
@@ -65,7 +65,7 @@ const scenes:
     ["its class is not there", "problem claim", /rds-none does not exist/, (api) => {
       claim(api, { storageClassName: "rds-none" });
     }],
-    ["its class is another driver's", "problem claim", /is of other.example.com/, (api) => {
+    ["its class is another driver's", "problem claim", /belongs to other.example.com/, (api) => {
       claim(api, pending);
       storageClass(api, { provisioner: "other.example.com" });
     }],
@@ -78,8 +78,8 @@ const scenes:
       claim(api, pending);
       storageClass(api, { volumeBindingMode: "WaitForFirstConsumer" });
     }],
-    ["nobody answers", "problem claim", /nobody has said why/, (api) => claim(api, pending)],
-    ["its volume is another driver's", "problem volume", /of the driver other.example.com/, (api) => {
+    ["nobody answers", "problem claim", /no event gives a reason/, (api) => claim(api, pending)],
+    ["its volume is another driver's", "problem volume", /belongs to the driver other.example.com/, (api) => {
       const volume = aPersistentVolume("pvc-1");
       const spec = volume["spec"] as { readonly csi: object };
       api.put("/api/v1/persistentvolumes", {
@@ -90,7 +90,7 @@ const scenes:
     ["its volume is gone", "problem volume", /pv-pvc-1 is gone/, (api) => {
       api.delete("/api/v1/persistentvolumes", "pv-pvc-1");
     }],
-    ["no pod is placed", "warning attachment", /no pod that uses it has been placed/, (api) => {
+    ["no pod is placed", "warning attachment", /no pod that uses the claim is scheduled/, (api) => {
       api.delete("/apis/storage.k8s.io/v1/volumeattachments", "one");
     }],
     ["the node has no driver", "problem attachment", /node-1 has not registered the driver/, (api) => {
@@ -108,7 +108,7 @@ const scenes:
         event(api, "Pod", "web", 'MountDevice failed for volume "pv-pvc-1"');
       },
     ],
-    ["that was long ago", "ok node", /no pod has complained/, (api) => {
+    ["that was long ago", "ok node", /no recent warning of a pod/, (api) => {
       event(api, "Pod", "web", 'failed for volume "pv-pvc-1"', { lastTimestamp: "2026-01-01T11:00:00Z" });
     }],
   ];

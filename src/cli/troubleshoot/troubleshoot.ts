@@ -23,8 +23,8 @@ export const troubleshootFlags: FlagTable = {
 /** What `rds-csi troubleshoot --help` says before the flags. */
 export const usage = `Usage: rds-csi troubleshoot pvc/NAMESPACE/NAME [flags]
 
-Follows a claim to its pod: claim, PersistentVolume, attachments, the volume on the router, what pods on its nodes complain
-of. Says where it hangs. Changes nothing. In the controller's pod it needs no flags:
+Follows a claim to its pod: claim, PersistentVolume, attachments, the volume on the router, and complaints of pods on its
+nodes. It shows where the claim hangs, and changes nothing. It needs no flags in the controller's pod:
 
   kubectl -n rds-csi exec deploy/rds-csi-controller -c driver -- rds-csi troubleshoot pvc/NAMESPACE/NAME
 
@@ -39,10 +39,10 @@ export async function troubleshootCommand(args: readonly string[], io: CommandIo
   const [subject = "", ...rest] = args;
   const [, namespace, name] = /^pvc\/([^/]+)\/([^/]+)$/.exec(subject) ?? [];
   const flags = readFlags({ ...troubleshootFlags, ...routerFlags }, rest, io.env);
-  if (namespace === undefined || name === undefined) flags.addProblems(["Name a claim: pvc/NAMESPACE/NAME"]);
+  if (namespace === undefined || name === undefined) flags.addProblems(["name a claim: pvc/NAMESPACE/NAME"]);
   const address = readClusterAddress(flags, io.env);
   if (address === undefined) {
-    flags.addProblems(["A claim can only be followed in a cluster; use --kubeconfig"]);
+    flags.addProblems(["a claim can only be followed in a cluster: use --kubeconfig"]);
   }
   flags.assertNoProblems();
   const driverName = flags.text("driver-name");
@@ -81,11 +81,11 @@ async function onRouter(
       isOfSeveral: flags.text("config") !== "",
     };
     const { problems } = await withController(run, io, (deps, context) => getVolumeHealth(deps, id, context));
-    if (problems.length === 0) return fine("router", "the volume is there, and healthy");
+    if (problems.length === 0) return fine("router", "the volume exists and is healthy");
     return problem("router", problems.map(({ reason, message }) => `${reason}: ${message}`).join("; "));
   } catch (error) {
     if (error instanceof FlagError) {
-      return skipped("router", `no router was asked: ${error.problems.join("; ")}`);
+      return skipped("router", `no router was checked: ${error.problems.join("; ")}`);
     }
     if (VolumeError.is(error)) return problem("router", error.message, advice("rds-csi doctor"));
     throw error;
@@ -104,7 +104,7 @@ function print(
   else {
     for (const line of formatFindings(all)) io.out(line);
     for (const node of nodes) {
-      io.out(`On ${node}, in the driver's pod, \`rds-csi describe ${handle}\` says what the node sees.`);
+      io.out(`On ${node}, in the driver's pod, \`rds-csi describe ${handle}\` shows the node's view.`);
     }
     io.out(
       `troubleshoot: ${

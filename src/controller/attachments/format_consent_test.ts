@@ -79,5 +79,5 @@ Deno.test("publishVolume() goes without the consent of a cluster that does not a
   const deps = { ...made.deps, consents: { claimOf: () => undefined, allowsFormat } };
   const published = await publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
   assert.deepEqual([published["mayFormat"], published["claim"]], ["false", undefined]);
-  assert.match(made.notes.join(), /allows a format cannot be read/);
+  assert.match(made.notes.join(), /cannot read whether the claim's owner allows a format/);
 });

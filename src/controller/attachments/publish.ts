@@ -212,7 +212,7 @@ async function withConsent(
     if (!await consents.allowsFormat(id, counter, context.signal)) return record;
   } catch (error) {
     context.signal.throwIfAborted();
-    notes.warn("whether the claim's owner allows a format cannot be read", {
+    notes.warn("cannot read whether the claim's owner allows a format", {
       volume: id,
       reason: String(error),
     });
@@ -312,7 +312,7 @@ async function assertPair(call: ControllerCall, id: string): Promise<void> {
   if (reason === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot publish the volume to a second node because it is not the migration of one virtual machine: volume=${id}: ` +
+    `Cannot publish the volume to a second node because no virtual machine migrates between them: volume=${id}: ` +
       `${reason} (--migration-pairs)`,
   );
 }

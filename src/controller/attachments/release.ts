@@ -93,7 +93,7 @@ function assertEarliers(volume: OwnedVolume): void {
   const nodes = nodeIdsOf(record.holders).join(", ");
   const isHeldAsLeft = isLegacyEpoch(record.epoch) && isExportedAsRecorded(volume);
   const reason = !isLegacyId(stored.id)
-    ? "this driver made it, and the earlier one would not find its image"
+    ? "this driver made it, and the legacy driver would not find its image"
     : record.holders.length > 0 && !isHeldAsLeft
     ? `a node has it under an NQN that the legacy driver does not know: node=${nodes}; unpublish it first`
     : record.holders.length === 0 && stored.exported && !stored.exportNqn.endsWith(`:${stored.id}`)

@@ -47,7 +47,7 @@ export async function unpublishVolume(
   } else if (decision.action === "not-holder") {
     await outdateInDoubt(call, "unpublish", volume);
     const holders = nodeIdsOf(decision.remaining);
-    deps.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
+    deps.notes.warn("the node does not hold the volume; nothing changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
     await withdrawExport(call, volume, "unpublish");
     deps.projection.show(id, decision.record);
@@ -148,7 +148,7 @@ async function detachNode(
   call.events.occurred({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
   const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
   call.notes.warn(
-    "the volume goes on being exported for its other holder: the node that left is not fenced",
+    "the volume is still exported for its other holder: the node that left is not fenced",
     fields,
   );
 }

@@ -81,7 +81,7 @@ export async function deleteOrphan(
   if (kept !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot delete what was found because ${kept}: kind=${kind} id=${id} path=${path}`,
+      `Cannot delete the finding because ${kept}: kind=${kind} id=${id} path=${path}`,
     );
   }
   await assertStillUnused(deps, finding, context);
@@ -110,14 +110,14 @@ async function assertStillUnused(
   if (snapshots === undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot delete the snapshot because the cluster does not tell which snapshots it uses: id=${id}; one may be being made ` +
-        "right now: try again",
+      `Cannot delete the snapshot because the cluster does not list the snapshots that it uses: id=${id}; a VolumeSnapshot may be in progress: try ` +
+        "again",
     );
   }
   if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id) && !snapshots.has(id)) return;
   throw new VolumeError(
     "precondition",
-    `Cannot delete what was found because the cluster uses it by now: id=${id}`,
+    `Cannot delete the finding because the cluster uses it now: id=${id}`,
   );
 }
 
@@ -156,7 +156,7 @@ async function askCluster(
   } catch (error) {
     context.signal.throwIfAborted();
     const unreadable = messageOf(error);
-    notes.warn("the cluster could not be asked what it uses", { reason: unreadable });
+    notes.warn("cannot ask the cluster for its volumes", { reason: unreadable });
     return { cluster: { unreadable }, used: undefined };
   }
 }

@@ -73,7 +73,7 @@ export class AuditLoop {
       } catch (error) {
         if (signal.aborted) return;
         const reason = messageOf(error);
-        notes.warn("the audit could not be made; it is tried again", { reason });
+        notes.warn("the audit failed; retrying", { reason });
       }
       waitMs = this.#settings.intervalMs;
     }
@@ -92,8 +92,8 @@ export class AuditLoop {
         isDue(one, deps.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
       );
       if (due.length > maxDeletions && due.length * 2 > this.#countOwned(audit)) {
-        const reason = "most volumes have no owner, as when the cluster was restored from an old backup";
-        deps.notes.warn("what has no owner is not deleted", { reason, volumes: due.length });
+        const reason = "most volumes have no owner: the cluster may be restored from an old backup";
+        deps.notes.warn("the audit deletes no volumes", { reason, volumes: due.length });
         return;
       }
       for (const finding of due.slice(0, maxDeletions)) await this.#delete(finding, audit, context);
@@ -116,11 +116,15 @@ export class AuditLoop {
     if (release === undefined) return;
     try {
       await deleteOrphan(this.#deps, finding, view, context);
-      this.#deps.notes.warn("deleted what had no owner (--orphan-delete-older-than)", { kind, id, path });
+      this.#deps.notes.warn("deleted an object without an owner (--orphan-delete-older-than)", {
+        kind,
+        id,
+        path,
+      });
     } catch (error) {
       context.signal.throwIfAborted();
       const reason = messageOf(error);
-      this.#deps.notes.warn("could not delete what has no owner", { kind, id, path, reason });
+      this.#deps.notes.warn("cannot delete an object without an owner", { kind, id, path, reason });
     } finally {
       release();
     }

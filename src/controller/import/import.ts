@@ -70,7 +70,7 @@ export async function importVolume(
     return await importFile(call, view, { ...request, imagePath });
   }
   if (imagePath !== undefined && imagePath !== view.volume.imagePath) {
-    throw refused(id, `a disk is in that slot and uses another file: path=${view.volume.imagePath}`);
+    throw refused(id, `the disk in that slot uses another file: path=${view.volume.imagePath}`);
   }
   if (judgeOwnership(view.volume, cluster).state === "owned") {
     return await importAgain(call, { view, volume: assertOwned(view.volume, cluster, "import") }, request);
@@ -114,7 +114,7 @@ async function importAgain(
   if (left !== "" && !request.exportIsUnused) {
     throw refused(
       stored.id,
-      `it is exported though no node holds it: nqn=${left}; --exported-is-unused withdraws that`,
+      `it is exported, but no node holds it: nqn=${left}; --exported-is-unused withdraws the export`,
     );
   }
   if (request.dryRun) return reported(isSame ? "already" : "would", stored, kind, left);
@@ -142,11 +142,11 @@ async function importFile(
   const { cluster, maxCommentBytes } = call.settings;
   const claim = claimed(request);
   if (!call.settings.adopts) {
-    throw refused(id, "this router makes no disk of a file that is there (--router-profile)");
+    throw refused(id, "this router cannot make a disk of an existing file (--router-profile)");
   }
   const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownFilePrefix(call, id)));
   if (own !== undefined) {
-    throw refused(id, `the image of a volume of that name is there: path=${own.path}; choose another --slot`);
+    throw refused(id, `the image of a volume of that name exists: path=${own.path}; choose another --slot`);
   }
   const around = await readAround(call, id, imagePath);
   assertNotForeign(around.foreign, "import");
@@ -191,7 +191,7 @@ async function assertTakenAsItWas(
       ? `the router did not take the file as it was: before=${sizeBytes} file=${
         image?.sizeBytes ?? "gone"
       } ` +
-        `disk=${stored.sizeBytes}; look at the file before anything else uses it`
+        `disk=${stored.sizeBytes}; check the file before anything else uses it`
       : `another disk was made of its file at the same time: disk=${sharer.id}`,
   );
 }
@@ -201,7 +201,7 @@ function claimed(request: ImportRequest): ImportClaim {
   if (kind !== undefined) return { kind, mode, exportIsUnused };
   throw new VolumeError(
     "invalid",
-    `Cannot import the disk without --kind because nobody but you can say what it is: volume=${request.id}`,
+    `Cannot import the disk without --kind because the driver cannot see what it holds: volume=${request.id}`,
   );
 }
 

@@ -72,7 +72,7 @@ export async function importDisk(
   await changeVolume(call, "import", after, { comment: stored.comment }, back);
   throw new VolumeError(
     "busy",
-    `Cannot import the disk because somebody changed it at the same time: volume=${stored.id}; look at it, and try again`,
+    `Cannot import the disk because it was changed at the same time: volume=${stored.id}; check it, and try again`,
   );
 }
 

@@ -30,7 +30,7 @@ export async function adoptVolume(
   if (ownership.state === "earlier-driver" && claim.holders.length > 0 && !view.volume.exported) {
     throw new VolumeError(
       "precondition",
-      `Cannot adopt the volume because a node cannot have what is not exported: volume=${id}; leave --node out`,
+      `Cannot adopt the volume because it is not exported, so no node can have it: volume=${id}; omit --node`,
     );
   }
   await migrate(call, view, view.volume, claim);
@@ -43,7 +43,7 @@ function assertAsClaimed({ stored, record }: OwnedVolume, { holders }: LegacyCla
   if (known.join() === claimed.join()) return;
   throw new VolumeError(
     "precondition",
-    `Cannot adopt the volume because it was taken over before and others have it: volume=${stored.id} ` +
+    `Cannot adopt the volume because it was already adopted for other nodes: volume=${stored.id} ` +
       `nodes=${known.join(", ") || "none"} claimed=${claimed.join(", ") || "none"}`,
   );
 }

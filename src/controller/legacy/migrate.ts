@@ -128,13 +128,13 @@ async function askWhoHas(
   id: string,
   context: CallContext,
 ): Promise<Attachments> {
-  if (clusterView === undefined) throw undecided(id, "there is no cluster to ask who has it");
+  if (clusterView === undefined) throw undecided(id, "there is no cluster to ask which nodes have it");
   try {
     return await readAttachments(clusterView, context);
   } catch (error) {
     context.signal.throwIfAborted();
     const reason = messageOf(error);
-    throw undecided(id, `the cluster could not be asked who has it: ${reason}`);
+    throw undecided(id, `the cluster does not say which nodes have it: ${reason}`);
   }
 }
 
@@ -152,7 +152,7 @@ export async function readAttachments(cluster: ClusterView, context: CallContext
 function undecided(id: string, reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot take the volume over from the legacy driver because ${reason}: volume=${id}; if nobody else can have it, run: ` +
+    `Cannot take the volume over from the legacy driver because ${reason}: volume=${id}; if no other node can have it, run: ` +
       `rds-csi adopt ${id} [--node NODE]`,
   );
 }
@@ -201,7 +201,7 @@ async function tryOne(call: ControllerCall, id: string, known: Attachments): Pro
   } catch (error) {
     call.context.signal.throwIfAborted();
     const reason = messageOf(error);
-    call.notes.warn("a volume of the legacy driver is not taken over", { volume: id, reason });
+    call.notes.warn("cannot take over a volume of the legacy driver", { volume: id, reason });
     return false;
   } finally {
     release();
@@ -214,14 +214,14 @@ function isLegacy(deps: ControllerDeps, stored: StoredVolume | undefined): store
 
 /** Takes over at the start what can be, trying again until the router and the cluster have answered. */
 export async function migrateAtStart(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
-  const complaint = "cannot tell yet which volumes to take over";
+  const complaint = "cannot list the volumes to take over yet";
   await untilDone(
     deps,
     { name: "take-over-at-start", timeoutMs: sweepMs, complaint },
     signal,
     async (context) => {
       const taken = await migrateAll(deps, context);
-      if (taken > 0) deps.notes.warn("took volumes over from the legacy driver", { volumes: taken });
+      if (taken > 0) deps.notes.warn("took over volumes from the legacy driver", { volumes: taken });
     },
   );
 }

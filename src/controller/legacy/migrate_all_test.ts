@@ -50,7 +50,7 @@ Deno.test("migrateAll() reports a doubt and goes on with the others", async () =
   cluster.attached = [anAttachment(legacyId(1), "node-1"), anAttachment(legacyId(1), "node-2")];
   assert.equal(await migrateAll(deps, testContext()), 1);
   assert.deepEqual([1, 2].map(stateOf), ["earlier-driver", "owned"]);
-  assert.deepEqual(notes, ["a volume of the legacy driver is not taken over"]);
+  assert.deepEqual(notes, ["cannot take over a volume of the legacy driver"]);
 });
 
 Deno.test("migrateAll() leaves a volume whose comment somebody changes in the same moment", async () => {

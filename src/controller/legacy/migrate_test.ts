@@ -109,7 +109,7 @@ Deno.test("deleting a volume of the legacy driver leaves a folder of its name, w
 Deno.test("where the cluster makes no attachments nobody's volume is taken over", async () => {
   const { deps, cluster, publish, disk } = scene();
   cluster.attachRequired = false;
-  await assert.rejects(publish("node-1"), refusal("precondition", /could not be asked who has it/));
+  await assert.rejects(publish("node-1"), refusal("precondition", /does not say which nodes have it/));
   await assert.rejects(migrateAll(deps, testContext()), refusal("precondition"));
   assert.deepEqual(disk(), left);
 });

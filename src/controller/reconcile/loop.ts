@@ -65,7 +65,7 @@ export class ReconcileLoop {
       if (signal.aborted) return;
       const reason = messageOf(error);
       if (reason !== this.#complaint) {
-        this.#deps.notes.warn("cannot compare the router with the cluster; it is tried again", { reason });
+        this.#deps.notes.warn("cannot compare the router with the cluster; retrying", { reason });
       }
       this.#complaint = reason;
     }
@@ -144,7 +144,7 @@ export async function showAtStart(
   readObjects: (signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
-  const complaint = "cannot show yet who holds which volume";
+  const complaint = "cannot show the holders of volumes yet";
   await untilDone(deps, { name: "show-at-start", timeoutMs: readMs, complaint }, signal, async (context) => {
     await readObjects(context.signal);
     const { turn, volumes } = await readInventory(deps, context);

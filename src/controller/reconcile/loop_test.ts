@@ -127,7 +127,7 @@ Deno.test("one that this cluster has no object of stays, as another cluster may 
   cluster.unnamed.add("pvc-1");
   await run(2 * graceMs);
   assert.equal(disk().exported, true);
-  assert.match(notes.join(), /wants nowhere are left on/);
+  assert.match(notes.join(), /left on exports that no VolumeAttachment wants/);
   assert.ok(
     events.length > 0 && events.every((event) => event.kind === "export-unwanted" && !event.withdrawn),
   );
@@ -191,7 +191,7 @@ Deno.test("a cluster that was restored from an old backup loses nothing", async 
   assert.ok(
     Array.from({ length: 20 }, (_, i) => disk(`pvc-${i + 1}`).exported).every((exported) => exported),
   );
-  assert.match(notes.join(), /are left on/);
+  assert.match(notes.join(), /left on exports/);
   assert.ok(events.every((event) => event.kind === "export-unwanted" && !event.withdrawn));
 });
 

@@ -62,7 +62,7 @@ export class Reconciler {
     this.#unwantedSinceMs = unwantedSinceMs;
     if (heldBackReason !== undefined) {
       const fields = { reason: heldBackReason, volumes: heldBack.length };
-      notes.warn("exports that the cluster wants nowhere are left on", fields);
+      notes.warn("left on exports that no VolumeAttachment wants", fields);
     }
     for (const volume of heldBack) events.occurred(unwantedEvent(volume, false));
     for (const step of steps) {
@@ -91,7 +91,7 @@ export class Reconciler {
     } catch (error) {
       context.signal.throwIfAborted();
       if (!VolumeError.is(error)) throw error;
-      notes.warn("cannot reconcile a volume with the cluster; it is tried again", {
+      notes.warn("cannot reconcile a volume with the cluster; retrying", {
         ...fields,
         reason: error.message,
       });
@@ -148,7 +148,7 @@ export class Reconciler {
     const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile", known);
     this.#deps.projection.show(id, withdrawn.record);
     const fields = { volume: id, holders: holdersOf(seen) };
-    this.#deps.notes.warn("an export was withdrawn that the cluster does not want", fields);
+    this.#deps.notes.warn("withdrew an export that no VolumeAttachment wants", fields);
     return true;
   }
 }
@@ -189,7 +189,7 @@ async function restoreExport(
   if (knownNqn !== undefined && knownNqn !== nqn) {
     const fields = { volume: id, nqn, known: knownNqn, requestId: call.context.requestId };
     call.notes.warn(
-      "an export is not restored as its nodes know it by another NQN than this driver would give it",
+      "cannot restore an export because its nodes know it under another NQN",
       fields,
     );
     return false;

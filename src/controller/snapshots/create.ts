@@ -148,13 +148,13 @@ function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: Stor
   if (!inDoubt.wasSent(id, imagePath)) {
     throw new VolumeError(
       "busy",
-      `Cannot keep the snapshot yet because the controller before this one may have sent its removal: snapshot=${id}; try ` +
+      `Cannot keep the snapshot yet because the previous controller may have sent its removal: snapshot=${id}; try ` +
         "again in some minutes",
     );
   }
   throw new VolumeError(
     "busy",
-    `Cannot keep the snapshot because it was to be deleted a short time ago, which may still happen: snapshot=${id}; ` +
+    `Cannot keep the snapshot because a recent deletion of it may still happen: snapshot=${id}; ` +
       "delete it, or try again in some minutes",
   );
 }
@@ -248,7 +248,7 @@ async function assertMade(
   if (made !== undefined || all.length > 0) {
     throw new VolumeError(
       "busy",
-      `Cannot create the snapshot because another one of its name was made at the same time: snapshot=${name.id}; try again`,
+      `Cannot create the snapshot because a snapshot of that name was made at the same time: snapshot=${name.id}; try again`,
     );
   }
   throw notMade(name, refusal, location.subvolume);

@@ -204,7 +204,7 @@ Deno.test("createSnapshot() does not answer OK for what an earlier removal may s
   const first = await create();
   store.mishap("removeImage", { late: true, unreadable: true });
   await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
-  await assert.rejects(create(), refusal("busy", /was to be deleted/));
+  await assert.rejects(create(), refusal("busy", /a recent deletion of it/));
   await clock.advance(600_000);
   assert.deepEqual(await create(), first);
 
@@ -238,7 +238,7 @@ Deno.test("createSnapshot() does not answer OK for what the removal of an earlie
   const create = (name = "s") => createSnapshot(deps, { name, source: "pvc-1" }, context);
   const first = await create();
   deps.inDoubt.suspectOthers();
-  await assert.rejects(create(), refusal("busy", /the controller before this one may have sent its removal/));
+  await assert.rejects(create(), refusal("busy", /the previous controller may have sent its removal/));
   const own = await create("t");
   assert.deepEqual(await create("t"), own, "what this controller has made nobody else has seen");
   await clock.advance(600_000);

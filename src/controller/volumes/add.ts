@@ -124,7 +124,7 @@ function assertAdded(
   if (asPlanned) return volume;
   throw new VolumeError(
     "busy",
-    `Cannot create the volume because the router shows another one than was added: volume=${plan.id} ` +
+    `Cannot create the volume because the router shows another disk than the added one: volume=${plan.id} ` +
       `size=${stored.sizeBytes} path=${stored.imagePath}; try again`,
   );
 }

@@ -17,7 +17,7 @@ export async function allowFormat(deps: ControllerDeps, id: string, context: Cal
   const call = { ...deps, context };
   const { volume } = await loadForChange(call, id, "allow formatting");
   if (volume === undefined) throw notFound("allow formatting", id);
-  assertNotImported(volume, "allow formatting", "whatever is in it is somebody's");
+  assertNotImported(volume, "allow formatting", "it may hold data of its owner");
   assertIdleFilesystemVolume(volume);
   const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
   await writeRecord(call, "allow formatting", volume, record, (after) => !after.exported);
@@ -29,7 +29,7 @@ function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {
     : stored.exported
     ? "it is exported; unpublish it first"
     : parseRecordedCapabilities(record.capabilities)?.kind.access !== "mount"
-    ? "it is no file system volume"
+    ? "it is not a file system volume"
     : undefined;
   if (reason === undefined) return;
   throw new VolumeError(

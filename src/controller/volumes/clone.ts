@@ -135,7 +135,7 @@ function assertAdopts(deps: ControllerDeps, id: string): void {
   if (deps.settings.adopts) return;
   throw new VolumeError(
     "precondition",
-    `Cannot create the volume from a source because this router makes no disk of a file that is there: volume=${id}`,
+    `Cannot create the volume from a source because this router cannot make a disk of an existing file: volume=${id}`,
   );
 }
 
@@ -181,7 +181,7 @@ async function withoutNeverUsed(
   if (!after.files.some(({ path }) => path === mark || path === location.path)) return after.files;
   throw new VolumeError(
     "unavailable",
-    `Cannot create the volume because what an earlier try has left is still there: path=${location.path}${
+    `Cannot create the volume because the router still has an earlier attempt: path=${location.path}${
       answered(refusal)
     }`,
   );

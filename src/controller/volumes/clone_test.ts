@@ -162,7 +162,7 @@ Deno.test("createVolume() makes nothing from a source where the router adopts no
   await refusedUnchanged(
     store,
     () => clone(),
-    refusal("precondition", /makes no disk of a file that is there/),
+    refusal("precondition", /cannot make a disk of an existing file/),
   );
 });
 
@@ -243,7 +243,7 @@ Deno.test("createVolume() makes anew a clone that never had a disk, in any contr
     store.takeCount();
     for (const ineffective of [{ runs: false }, { refusal: "failure: busy" }]) {
       store.mishap("removeImage", ineffective);
-      await assert.rejects(clone(), refusal("unavailable", /an earlier try has left is still there/));
+      await assert.rejects(clone(), refusal("unavailable", /still has an earlier attempt/));
     }
     store.takeCount();
     await clone();
@@ -263,7 +263,7 @@ Deno.test("createVolume() tries again when what an earlier try sent makes the cl
     store.disks.set(id, aDisk(aRecord(), { id, imagePath: image }));
   };
   store.mishap("removeImage", { before: late });
-  await assert.rejects(clone(), refusal("unavailable", /an earlier try has left is still there/));
+  await assert.rejects(clone(), refusal("unavailable", /still has an earlier attempt/));
   assert.ok(store.allFiles.has(image));
 });
 

@@ -106,7 +106,7 @@ async function assertWhole(
   if (copy !== undefined && copy.sizeBytes >= source.sizeBytes) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot create the ${object} because the router called a copy whole that is not: ${object}=${key} ` +
+    `Cannot create the ${object} because the router reported an incomplete copy as complete: ${object}=${key} ` +
       `size=${copy?.sizeBytes ?? "none"} source=${source.sizeBytes}; try again`,
   );
 }
@@ -206,7 +206,7 @@ function assertSameCopy({ key, object, from, target }: CopyRequest, going: CopyA
   if (going.source === formatSource(from) && sameLocation) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot create the ${object} because one of its name is being copied: ${object}=${key} source=${going.source} ` +
+    `Cannot create the ${object} because a copy of that name is in progress: ${object}=${key} source=${going.source} ` +
       `path=${going.target.path}; requested source=${formatSource(from)} path=${target.path}`,
   );
 }
@@ -218,13 +218,13 @@ function assertCopies(deps: ControllerDeps, { source, object, key }: CopyRequest
   const { copyReturns } = deps.settings;
   const { volume } = source;
   const reason = copyReturns === undefined
-    ? "its image can only be copied as a file, and whether this router's /file/copy answers when the copy is whole is " +
-      "not known: run rds-csi doctor --probe, and give its answer to the controller by --router-profile"
+    ? "its image can only be copied as a file, and it is not known whether this router's /file/copy answers after the copy: " +
+      "run rds-csi doctor --probe, and set the controller's --router-profile"
     : copyReturns === "at-once"
-    ? "its image can only be copied as a file, and this router's /file/copy answers before the copy is whole"
+    ? "its image can only be copied as a file, and this router's /file/copy answers before the copy is complete"
     : volume !== undefined && (volume.record.holders.length > 0 || volume.stored.exported)
-    ? "its image can only be copied as a file, and a copy of a volume that is published would not be of one moment: " +
-      "stop what uses it first"
+    ? "its image can only be copied as a file, and a copy of a published volume would be inconsistent: " +
+      "stop its pods first"
     : undefined;
   if (reason === undefined) return;
   throw new VolumeError("precondition", `Cannot create the ${object} because ${reason}: ${object}=${key}`);

@@ -85,7 +85,7 @@ for (const [name, maker] of Object.entries(makers)) {
   Deno.test(`${name} believes in no copy that is shorter than its source, whatever the router said of it`, async () => {
     const { store, make, paths } = controller();
     store.mishap("files", { before: () => cutCopies(store) });
-    await assert.rejects(make(), refusal("unavailable", /called a copy whole that is not/));
+    await assert.rejects(make(), refusal("unavailable", /reported an incomplete copy as complete/));
     assert.deepEqual([paths(), store.disks.size], [[], 1]);
     assert.deepEqual([await make()], paths());
   });
@@ -93,11 +93,11 @@ for (const [name, maker] of Object.entries(makers)) {
   Deno.test(`${name} copies only where that certainly gives a whole file of one moment`, async () => {
     const held = { epoch, holders: [aHolder("a")] };
     const cases: [Partial<ControllerSettings>, Partial<VolumeRecord>, Partial<StoredVolume>, RegExp][] = [
-      [{ copyReturns: undefined }, { epoch }, {}, /not known: run rds-csi doctor --probe/],
-      [{ copyReturns: "at-once" }, { epoch }, {}, /answers before the copy is whole/],
-      [{}, held, {}, /that is published.*stop what uses it first/],
-      [{}, held, { exported: false }, /that is published/],
-      [{}, { epoch }, { exported: true }, /that is published/],
+      [{ copyReturns: undefined }, { epoch }, {}, /it is not known .*: run rds-csi doctor --probe/],
+      [{ copyReturns: "at-once" }, { epoch }, {}, /answers before the copy is complete/],
+      [{}, held, {}, /of a published volume.*stop its pods first/],
+      [{}, held, { exported: false }, /of a published volume/],
+      [{}, { epoch }, { exported: true }, /of a published volume/],
     ];
     for (const [settings, record, disk, text] of cases) {
       const { store, make } = controller(settings, record, disk);

@@ -300,7 +300,7 @@ async function takeBack(
   if (after.volume === undefined && !after.files.some((file) => file.path === imagePath)) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot take the volume back though ${reason}: volume=${id} path=${imagePath}`,
+    `Cannot remove the volume again although ${reason}: volume=${id} path=${imagePath}`,
   );
 }
 

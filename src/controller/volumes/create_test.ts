@@ -221,7 +221,7 @@ Deno.test("createVolume() takes nothing back that somebody uses already", async 
   store.mishap("remove", { before: () => store.edit(plan.id, { comment: `${added.comment} in use` }) });
   await assert.rejects(
     createVolume(deps, request, context),
-    refusal("unavailable", /Cannot take the volume back/),
+    refusal("unavailable", /Cannot remove the volume again/),
   );
   assert.ok(store.disks.has(plan.id));
 });

@@ -59,7 +59,7 @@ function refuseWith(object: string, id: string, dependents: readonly string[]): 
   if (dependents.length === 0) return;
   throw new VolumeError(
     "precondition",
-    `Cannot delete the ${object} because this router keeps it while others are made from it: ${object}=${id} ` +
+    `Cannot delete the ${object} because this router keeps it while its dependents exist: ${object}=${id} ` +
       `dependents=${dependents.join(", ")}; delete those first`,
   );
 }

@@ -143,7 +143,7 @@ export async function growVolume(
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume because the router took the new size and did not grow the disk: volume=${stored.id} ` +
-      `size=${after.sizeBytes} wanted=${sizeBytes}; rds-csi doctor --probe tells what this router can do`,
+      `size=${after.sizeBytes} wanted=${sizeBytes}; rds-csi doctor --probe shows what this router can do`,
   );
 }
 
@@ -158,7 +158,7 @@ export function assertGrows(deps: ControllerDeps, verb: string, id: string, isIn
   const reason = growth === "never"
     ? "this router does not grow file-backed disks"
     : growth === "after-toggle" && isInUse
-    ? "this router grows a disk only while it is not exported: unpublish it first (stop what uses it)"
+    ? "this router grows a disk only while it is not exported: unpublish it first (stop its pods)"
     : undefined;
   if (reason === undefined) return;
   throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${id}`);

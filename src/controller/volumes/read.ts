@@ -62,14 +62,14 @@ export async function listVolumes(
     const ownership = judgeOwnership(stored, deps.settings.cluster);
     if (ownership.state === "owned" && !isVolumeId(stored.id)) {
       // No call could name it, nor a page begin after it.
-      deps.notes.warn("a disk is left out of the list because its slot is no volume id", {
+      deps.notes.warn("the list omits a disk because its slot is not a volume id", {
         volume: stored.id,
         requestId,
       });
     } else if (ownership.state === "owned") owned.push(ownership.volume);
     if (ownership.state === "damaged") {
       const fields = { volume: stored.id, reason: ownership.reason, requestId };
-      deps.notes.warn("a disk is left out of the list because its record is damaged", fields);
+      deps.notes.warn("the list omits a disk because its record is damaged", fields);
     }
   }
   return owned.toSorted((a, b) => (a.stored.id < b.stored.id ? -1 : 1));

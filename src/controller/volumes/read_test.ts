@@ -38,14 +38,14 @@ Deno.test("listVolumes() lists this cluster's volumes in order, in one command, 
   const ids = (await listVolumes(deps, context)).map((volume) => volume.stored.id);
   assert.deepEqual(ids, ["a", "b", "c"]);
   assert.equal(store.takeCount(), 1);
-  assert.deepEqual(notes, ["a disk is left out of the list because its record is damaged"]);
+  assert.deepEqual(notes, ["the list omits a disk because its record is damaged"]);
 });
 
 Deno.test("listVolumes() leaves out a slot that no call could name, and says so", async () => {
   const { deps, store, notes } = testController();
   for (const id of ["a", "-a", "My disk", "x".repeat(33)]) store.put(aDisk(aRecord(), { id }));
   assert.deepEqual((await listVolumes(deps, context)).map((volume) => volume.stored.id), ["a"]);
-  assert.deepEqual(notes, Array(3).fill("a disk is left out of the list because its slot is no volume id"));
+  assert.deepEqual(notes, Array(3).fill("the list omits a disk because its slot is not a volume id"));
 });
 
 Deno.test("listVolumes() and getCapacity() do not answer while disks may be missing", async () => {

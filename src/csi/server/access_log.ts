@@ -45,7 +45,7 @@ function callFields(record: CallRecord): Record<string, unknown> {
   };
 }
 
-/** Faults are logged with stacks, for whoever mends the driver; the rest as the messages of the chain of causes. */
+/** Logs faults with their stacks, for developers; other errors as the messages of their chain of causes. */
 function errorFields({ code, error }: CallRecord): Record<string, unknown> {
   if (error === undefined && code === "OK") return {};
   if (isFault(code)) return { error: error instanceof Error ? error : String(error) };

@@ -91,7 +91,7 @@ interface Holder {
 }
 
 /**
- * Who changes which volume right now: one changing call for a key, nobody waits.
+ * The volumes that calls change at the moment: one changing call for each key, and a second one is refused at once.
  *
  * Looking and taking is one synchronous step. An `await` between the two would let two calls both find a key free.
  */

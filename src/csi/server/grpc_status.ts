@@ -56,7 +56,7 @@ const CODES: Readonly<Record<VolumeErrorKind, GrpcCodeName>> = {
   "internal": "INTERNAL",
 };
 
-/** Details travel in a header and then in a Kubernetes event; more than this helps nobody. */
+/** Longest details of an error, because they travel in a header and then in a Kubernetes event. */
 const MAX_DETAILS_LENGTH = 2048;
 
 /** What the client is told about `error`. */
@@ -75,7 +75,7 @@ export function isFault(code: GrpcCodeName): boolean {
   return code === "INTERNAL" || code === "UNKNOWN";
 }
 
-/** The header is percent-encoded by a function that throws on half a surrogate pair, and nobody wants NULs. */
+/** Returns the message, cut to its maximum length, without NULs and half surrogate pairs (their percent-encoding throws). */
 function printable(message: string): string {
   const cut = message.length <= MAX_DETAILS_LENGTH ? message : `${message.slice(0, MAX_DETAILS_LENGTH)}…`;
   return cut.toWellFormed().replaceAll("\0", "\ufffd");

@@ -59,7 +59,7 @@ export function listenLegacy(path: string, server: Server, clock: Clock, log: Lo
     }
   };
   acceptAll(listener, clock, log, (outer) => open.set(outer, serve(outer)))
-    .catch((error) => log.error("cannot accept connections any more", { error }));
+    .catch((error) => log.error("can no longer accept connections", { error }));
 
   return {
     async drain(graceMs) {

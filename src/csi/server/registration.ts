@@ -58,7 +58,7 @@ export function registrationSocket(kubeletPath: string, driverName: string): str
  * name in one step, and a name with a dot before, which the kubelet does not look at.
  *
  * @throws {VolumeError} invalid when the path is too long for a socket
- * @throws {VolumeError} precondition when somebody else serves there, such as node-driver-registrar
+ * @throws {VolumeError} precondition when another process serves there, such as node-driver-registrar
  * @throws {VolumeError} unavailable when it cannot be bound
  */
 export async function serveRegistration(options: RegistrationOptions): Promise<ServedRegistration> {

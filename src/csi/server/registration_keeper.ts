@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ServedRegistration } from "./registration.ts";
 
-/** What happens to a driver's registration, told to whoever counts. No method throws or waits. */
+/** Observes a driver's registration, for metrics. No method throws or waits. */
 export interface RegistrationEvents {
   /** The kubelet has said that the driver is registered, or that it could not be. */
   notified(outcome: "ok" | "failed"): void;
@@ -79,7 +79,7 @@ export class RegistrationKeeper {
   async #check(): Promise<void> {
     const { clock, log, events } = this.#options;
     if (this.#served !== undefined && !await this.#served.isInPlace()) {
-      log.warn("the registration socket is gone, and is made again: the kubelet's folder was cleared");
+      log.warn("the kubelet's folder was cleared; making the registration socket again");
       events.lost();
       await this.#withdraw();
     }
@@ -89,7 +89,7 @@ export class RegistrationKeeper {
     const obstacle = await this.#options.obstacle?.();
     if (obstacle !== undefined) throw new VolumeError("precondition", obstacle);
     this.#served = await this.#options.serve((failure) => this.#notified(failure));
-    log.info("offering the driver to the kubelet");
+    log.info("registering the driver with the kubelet");
   }
 
   #notified(failure: string | undefined): void {
@@ -122,6 +122,6 @@ export class RegistrationKeeper {
     if (this.#complained) return;
     this.#complained = true;
     const reason = error instanceof Error ? error.message : String(error);
-    this.#options.log.warn("cannot offer the driver to the kubelet now", { reason });
+    this.#options.log.warn("cannot register the driver with the kubelet now", { reason });
   }
 }

@@ -16,9 +16,9 @@ export interface CsiServices {
   readonly identity: MethodsOf<IdentityRpcs>;
   readonly controller?: MethodsOf<ControllerRpcs>;
   readonly node?: MethodsOf<NodeRpcs>;
-  /** The locks of the controller's calls, where loops change volumes too; by default nobody else sees them. */
+  /** The locks of the controller's calls, shared with loops that change volumes too; private by default. */
   readonly controllerLocks?: VolumeLocks;
-  /** The locks of the node's calls, where something else changes volumes too; by default nobody else sees them. */
+  /** The locks of the node's calls, shared with loops that change volumes too; private by default. */
   readonly nodeLocks?: VolumeLocks;
 }
 
@@ -44,7 +44,7 @@ export interface RunningServer {
   readonly address: string;
   /** Handlers that have not settled. */
   readonly running: number;
-  /** Whether the endpoint is still its own: somebody may have removed the socket, and then no restart of a client helps. */
+  /** Whether the endpoint still belongs to this server; after a removal of the socket no restart of a client helps. */
   isInPlace(): Promise<boolean>;
   /**
    * Takes no new calls, removes the socket if it is still its own, and lets running calls finish; after `graceMs`
@@ -60,7 +60,7 @@ const FLUSH_MS = 500;
  * Serves the CSI services.
  *
  * @throws {VolumeError} invalid when the endpoint is not one that is allowed
- * @throws {VolumeError} precondition when somebody else serves there, or something that is not a socket is in the way
+ * @throws {VolumeError} precondition when another process serves there, or when something other than a socket is there
  * @throws {VolumeError} unavailable when it cannot be bound
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {

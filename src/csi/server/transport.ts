@@ -9,7 +9,7 @@ import { placeSocket } from "./unix_socket.ts";
 
 /**
  * Requests are small; responses go up to a page of ListVolumes, which the controller keeps under the 4 MiB that clients
- * accept. Channelz would keep books on every connection that nobody reads.
+ * accept. Channelz would record every connection without a reader.
  */
 const SERVER_OPTIONS = {
   "grpc.max_receive_message_length": 8 * 1024 * 1024,
@@ -48,7 +48,7 @@ export function makeServer(): Server {
 /**
  * Binds an endpoint for a server.
  *
- * @throws {VolumeError} precondition when somebody else serves there, or something that is not a socket is in the way
+ * @throws {VolumeError} precondition when another process serves there, or when something other than a socket is there
  * @throws {VolumeError} unavailable when it cannot be bound
  */
 export function listen(endpoint: Endpoint, server: Server, options: TransportAdapters): Promise<Transport> {

@@ -18,7 +18,7 @@ export interface PlacedSocket {
  * Has `listen` bind a temporary name beside `path`, sets the mode, and only then gives it its name: whoever sees the
  * socket sees it with mode 0660. A stale socket is replaced in the same step.
  *
- * @throws {VolumeError} precondition when somebody answers at `path`, or when something other than a socket lies there
+ * @throws {VolumeError} precondition when another process answers at `path`, or when something other than a socket is there
  */
 export async function placeSocket(
   path: string,
@@ -39,7 +39,7 @@ export async function placeSocket(
   }
 }
 
-/** Nothing there, or a socket on which nobody listens any more. */
+/** Throws a precondition error unless the path is free, or has a socket without a listener. */
 async function assertReplaceable(path: string): Promise<void> {
   const there = await lstatIfThere(path);
   if (there === undefined) return;
@@ -60,7 +60,7 @@ async function assertReplaceable(path: string): Promise<void> {
   );
 }
 
-/** "refused" only when the kernel says that nobody listens; whatever else happens, somebody might. */
+/** Returns "refused" only when the kernel reports that no process listens; after any other result one might listen. */
 async function dial(path: string): Promise<string> {
   try {
     const connection = await Deno.connect({ transport: "unix", path });

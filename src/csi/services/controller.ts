@@ -155,7 +155,7 @@ function assertNoMutableParameters(request: Request<"CreateVolume">): void {
   if (Object.keys(request.mutableParameters).length > 0) {
     throw new VolumeError(
       "unsupported",
-      "Cannot create the volume with mutable parameters because there are none",
+      "Cannot create the volume with mutable parameters because the driver has none",
     );
   }
 }

@@ -67,7 +67,7 @@ function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
   return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
-/** Whoever registers the driver asks this first, and tries again: a node that cannot connect must get no pods. */
+/** Refuses the registration of a node that cannot connect, so that it gets no pods; the caller tries again. */
 async function info(service: NodeService): Promise<ResponseOf<NodeRpcs, "NodeGetInfo">> {
   const obstacle = await service.obstacle();
   if (obstacle !== undefined) {

@@ -16,7 +16,7 @@ export interface NodeCheckOptions {
     readonly nqnPrefix: string;
     readonly deviceLayer: DeviceLayer;
   };
-  /** The id is only this machine's name: nobody gave it. */
+  /** The id is only this machine's name, because no flag sets it. */
   readonly nodeIdGuessed: boolean;
   /** The kubelet's folder. */
   readonly kubeletPath: string;

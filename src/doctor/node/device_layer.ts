@@ -29,7 +29,7 @@ export async function checkDeviceLayer(
   }
   const found = loadable === false
     ? "the running kernel has no dm_multipath"
-    : "dm_multipath is not loaded, and whether it can be is not seen from here";
+    : "dm_multipath is not loaded, and this process cannot see whether it can be loaded";
   if (wanted === "none") return skipped(layerName, `${found}; --device-layer is none`);
   const words = `${found}; --device-layer is ${wanted}`;
   return wanted === "multipath" && loadable === false

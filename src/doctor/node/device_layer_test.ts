@@ -38,7 +38,7 @@ const cases: readonly (readonly [
     /no dm_multipath; --device-layer is auto/,
   ],
   ["missing and needed", [], listing(""), "multipath", "problem", /no dm_multipath/],
-  ["not seen", [], unseen, "multipath", "warning", /not seen from here/],
+  ["not seen", [], unseen, "multipath", "warning", /cannot see whether/],
 ];
 
 for (const [what, nodes, modules, wanted, state, found] of cases) {

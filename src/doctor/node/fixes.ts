@@ -7,24 +7,25 @@ import { advice, type Fix } from "../../volume/model/finding.ts";
  */
 export const nodeFixes = {
   deviceFolder: () => advice("mount the host's /dev into the container, writable"),
-  kubeletFolder: () => advice("--kubelet-dir, or mount the host's kubelet folder there"),
+  kubeletFolder: () => advice("set --kubelet-dir, or mount the host's kubelet folder there"),
   propagation: (): Fix => ({
     before:
       "in a container: mountPropagation: Bidirectional on the kubelet's folder (and privileged); on the host: ",
     commands: ["mount --make-rshared /"],
   }),
-  stateInMemory: () => advice("--state-dir on the node's disk, such as below the kubelet's folder"),
+  stateInMemory: () =>
+    advice("set --state-dir to a folder on the node's disk, such as below the kubelet's folder"),
   stateReadOnly: () => advice("mount it writable; the executable may write below the kubelet's folder only"),
-  stateAbsent: () => advice("nothing, if the node service has never run here: it makes the folder"),
+  stateAbsent: () => advice("no action if the node service has never run here: it makes the folder"),
   toolMissing: (name: string) => advice(`install the package ${name}; the driver's image has it`),
-  toolUnclear: (name: string) => advice(`${name}: run it by hand`),
+  toolUnclear: (name: string) => advice(`run it by hand: ${name}`),
   loadTransport: (): Fix => ({
     before: "on the host, and for the next boot: ",
     commands: ["modprobe nvme-tcp", "echo nvme-tcp > /etc/modules-load.d/nvme-tcp.conf"],
     after:
       " (Talos: machine.kernel.modules with the name nvme_tcp; k3s and k0s: as on the system below them)",
   }),
-  modulesDisabled: () => advice("load it at the boot, before the kernel is told to load no more: nvme_tcp"),
+  modulesDisabled: () => advice("load nvme_tcp at boot, before the kernel is locked against loading modules"),
   modulesMissing: () =>
     advice("install the package of the kernel's modules, or a kernel with CONFIG_NVME_TCP"),
   layerMissing: () =>
@@ -34,25 +35,24 @@ export const nodeFixes = {
     ),
   shortTimeout: () =>
     advice(
-      "look at ctrlLossTmo of the volume's StorageClass; it takes effect when the volume is staged again",
+      "check ctrlLossTmo of the volume's StorageClass; a change takes effect when the volume is staged again",
     ),
   targetAddress: () => advice("--nvme-address"),
   targetSilent: () =>
     advice(
-      "from this node's host: look at address, route, firewall and the router; rds-csi doctor --rds-address … looks at it",
+      "from this node's host: check address, route, firewall and the router; rds-csi doctor --rds-address … checks the router",
     ),
   exportGone: () =>
     advice(
-      "it was unpublished from this node, or the router was booted and is not done: rds-csi describe says which",
+      "it was unpublished from this node, or the router is still booting: rds-csi describe shows which",
     ),
   connectionUnowned: (id: string, nqn: string) =>
     advice(`rds-csi describe ${id}; if nobody uses it: rds-csi detach ${nqn}`),
   stateDamaged: (id: string, file: string) => advice(`rds-csi describe ${id}; file=${file}`),
   otherName: (id: string) => advice(`rds-csi describe ${id}`),
   notConnected: (id: string) => advice(`rds-csi describe ${id}; the kubelet stages it again, or unstages it`),
-  nodeId: () => advice("--node-id with the node's name in the cluster, if that is another one"),
+  nodeId: () => advice("set --node-id to the node's name in the cluster, if that differs"),
   otherHost: (nqn: string) =>
     advice(`rds-csi describe says what uses it; if nobody does: rds-csi detach ${nqn}`),
-  connectionDown: () =>
-    advice("see nvme-target: while the router cannot be reached, writers wait until ctrl_loss_tmo"),
+  connectionDown: () => advice("see nvme-target: writers wait for the router until ctrl_loss_tmo"),
 } as const;

@@ -63,7 +63,7 @@ export function judgeKubelet(
   if (shared.startsWith("shared")) return fine(check, where);
   return problem(
     check,
-    `${where}: what is mounted here is not seen outside, and pods would get empty folders`,
+    `${where}: mounts made here are not visible outside, so pods would get empty folders`,
     nodeFixes.propagation(),
   );
 }
@@ -82,7 +82,7 @@ export function judgeStateFolder(
   if (mount !== undefined && inMemory.has(mount.filesystem)) {
     return problem(
       check,
-      `${path} is on a ${mount.filesystem}: after a boot nobody knows what was staged here`,
+      `${path} is on a ${mount.filesystem}: a reboot loses the state of staged volumes`,
       nodeFixes.stateInMemory(),
     );
   }
@@ -97,7 +97,7 @@ export function judgeStateFolder(
   if (state === "absent") {
     return warning(
       check,
-      `${path} is not there yet${disk}`,
+      `${path} does not exist yet${disk}`,
       nodeFixes.stateAbsent(),
     );
   }
@@ -155,7 +155,7 @@ async function reading(tool: ToolName, processes: Processes, context: CallContex
     });
     const version = /\b[0-9]+\.[0-9]+(?:\.[0-9]+)*(?:[-.a-z0-9]*)/i.exec(`${stdout}\n${stderr}`)?.[0];
     return version === undefined
-      ? { tool, state: "unclear", said: "it does not tell its version" }
+      ? { tool, state: "unclear", said: "it prints no version" }
       : { tool, state: "there", said: version };
   } catch (error) {
     context.signal.throwIfAborted();

@@ -123,7 +123,7 @@ Deno.test("checkTools() does not take silence for a version, nor a hanging tool 
     `${state} ${found}`
   );
   assert.deepEqual(warnings, [
-    "warning util-linux: blkid (it does not tell its version)",
+    "warning util-linux: blkid (it prints no version)",
     "warning e2fsprogs: e2fsck (Cannot wait for e2fsck any longer)",
   ]);
 });

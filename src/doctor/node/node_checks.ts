@@ -45,7 +45,7 @@ async function findingsOf(
     return [await work()].flat();
   } catch (error) {
     context.signal.throwIfAborted();
-    return [problem(check, `it cannot be looked at: ${messageOf(error)}`)];
+    return [problem(check, `cannot be checked: ${messageOf(error)}`)];
   }
 }
 
@@ -117,7 +117,7 @@ async function volumesOrReason({ deps, context }: NodeReading): Promise<readonly
 function connected(reading: NodeReading, volumes: readonly NodeVolume[] | string): readonly Finding[] {
   const { config, nodeIdGuessed } = reading.options;
   if (typeof volumes === "string") {
-    return [problem("volumes", `what is staged and connected here cannot be told: ${volumes}`)];
+    return [problem("volumes", `cannot list the staged and connected volumes: ${volumes}`)];
   }
   return [
     ...judgeConnections(volumes, hostIdentityOf(config.nodeId), nodeIdGuessed),

@@ -30,7 +30,7 @@ export async function checkTransport(files: KernelFiles, modules: ModuleFiles): 
   if (files.readText("/proc/sys/kernel/modules_disabled") === "1") {
     return problem(
       transportName,
-      "nvme_tcp is not loaded, and this kernel loads no modules any more",
+      "nvme_tcp is not loaded, and this kernel no longer loads modules",
       nodeFixes.modulesDisabled(),
     );
   }
@@ -50,7 +50,9 @@ export async function checkTransport(files: KernelFiles, modules: ModuleFiles): 
       nodeFixes.loadTransport(),
     );
   }
-  const known = loadable === undefined ? "whether it can be is not seen from here" : "it can be";
+  const known = loadable === undefined
+    ? "this process cannot see whether it can be loaded"
+    : "it can be loaded";
   return problem(transportName, `nvme_tcp is not loaded; ${known}`, nodeFixes.loadTransport());
 }
 
@@ -63,7 +65,7 @@ export function checkMultipath(files: KernelFiles): Finding {
   if (value === "N") {
     return fine(
       multipathName,
-      "native multipath is off: of several addresses one is used, and a lost one is not replaced",
+      "native multipath is off: the kernel uses one of several addresses, and does not replace a lost one",
     );
   }
   return skipped(multipathName, "nvme_core is not loaded, or has no multipath");
@@ -77,7 +79,7 @@ const defaultCtrlLossTmo = 1800;
 /** What the kernel does when one of the driver's connections is lost, one finding for all of them. */
 export function checkTimeouts(files: KernelFiles, nqnPrefix: string): Finding {
   const controllers = readControllers(files, nqnPrefix);
-  if (controllers.length === 0) return fine(timeoutsName, "no connection of this driver's");
+  if (controllers.length === 0) return fine(timeoutsName, "no connection of this driver");
   const described = controllers.map(({ name, ctrlLossTmo, reconnectDelay, fastIoFailTmo }) =>
     `${name} ctrl_loss_tmo=${ctrlLossTmo} reconnect_delay=${reconnectDelay} fast_io_fail_tmo=${fastIoFailTmo}`
   ).join(", ");
@@ -85,7 +87,7 @@ export function checkTimeouts(files: KernelFiles, nqnPrefix: string): Finding {
   if (short.length === 0) return fine(timeoutsName, described);
   return warning(
     timeoutsName,
-    `${described}; below ${defaultCtrlLossTmo} s, or never given up, is right only where a StorageClass says so`,
+    `${described}; less than ${defaultCtrlLossTmo} s, or never, is right only if a StorageClass sets it`,
     nodeFixes.shortTimeout(),
   );
 }
@@ -145,7 +147,9 @@ export async function checkTargets(
   },
 ): Promise<readonly Finding[]> {
   if (targets.length === 0) {
-    return [skipped(targetName, "no address is known: nothing is staged here", nodeFixes.targetAddress())];
+    return [
+      skipped(targetName, "no address is known because nothing is staged here", nodeFixes.targetAddress()),
+    ];
   }
   return await Promise.all(targets.map(async (at) => {
     const staged = stagedAt(volumes, at);
@@ -180,7 +184,7 @@ function judgeSilence(
   const found = `${describe(at)} is ${reach.state}: ${reach.reason}`;
   const fix = nodeFixes.targetSilent();
   if (reach.state !== "refused" || staged.length > 0) return problem(targetName, found, fix);
-  return warning(targetName, `${found}; while nothing is exported, nobody listens`, fix);
+  return warning(targetName, `${found}; the router listens only while it exports a volume`, fix);
 }
 
 function judgeOffer(

@@ -64,10 +64,10 @@ const transports: readonly (readonly [
     { "/proc/sys/kernel/modules_disabled": "1" },
     listing(dep),
     "problem",
-    /loads no modules any more/,
+    /no longer loads modules/,
   ],
-  ["loadable", [], {}, listing(dep), "problem", /^nvme_tcp is not loaded; it can be$/],
-  ["unknown", [], {}, unseen, "problem", /is not seen from here$/],
+  ["loadable", [], {}, listing(dep), "problem", /^nvme_tcp is not loaded; it can be loaded$/],
+  ["unknown", [], {}, unseen, "problem", /cannot see whether it can be loaded$/],
   [
     "not there at all",
     [],

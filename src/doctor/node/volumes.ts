@@ -75,7 +75,7 @@ function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] 
   const nqns = connected.map(({ nqn }) => nqn);
   if (stagingState === undefined) {
     const found =
-      `${id} is connected without a state file: attached by hand, left behind, or another driver's: ` +
+      `${id} is connected without a state file: it was attached by hand, left behind, or belongs to another driver: ` +
       `nqn=${nqns.join(", ")}`;
     return [warning(check, found, nodeFixes.connectionUnowned(id, nqns[0]!))];
   }
@@ -108,7 +108,7 @@ export function judgeIdentity(nodeId: string, guessed: boolean, { hostNqn, hostI
   return guessed
     ? warning(
       check,
-      `no node id is given, and this machine's name is taken for it: ${facts}`,
+      `--node-id is missing, so this machine's name is used: ${facts}`,
       nodeFixes.nodeId(),
     )
     : fine(check, facts);
@@ -130,7 +130,7 @@ export function judgeConnections(
       return guessed
         ? warning(
           check,
-          `${found}; or the node id is another one`,
+          `${found}; or the node id differs`,
           nodeFixes.nodeId(),
         )
         : problem(check, found, nodeFixes.otherHost(nqn));
@@ -143,5 +143,7 @@ export function judgeConnections(
       )
     ),
   ];
-  return findings.length > 0 ? findings : [fine(check, `${all.length}, all of them live and as this node`)];
+  return findings.length > 0
+    ? findings
+    : [fine(check, `${all.length}, all of them live and connected as this node`)];
 }

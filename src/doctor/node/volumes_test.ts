@@ -43,15 +43,15 @@ Deno.test("judgeConnections() reports other hosts' names and what is not alive",
     const findings = judgeConnections(await volumesOfNode(node.deps, call()), identity, guessed);
     return findings.map(({ state, found }) => `${state} ${found}`);
   };
-  assert.deepEqual(await judge(), ["ok 0, all of them live and as this node"]);
+  assert.deepEqual(await judge(), ["ok 0, all of them live and connected as this node"]);
   node.device.connected = true;
   node.connections.set(nqn, { hostNqn: identity.hostNqn });
-  assert.deepEqual(await judge(), ["ok 1, all of them live and as this node"]);
+  assert.deepEqual(await judge(), ["ok 1, all of them live and connected as this node"]);
   node.connections.set(nqn, { hostNqn: identity.hostNqn, state: "connecting", stateName: "connecting" });
   assert.match((await judge())[0]!, /^warning nvme3 is connecting: /);
   node.connections.set(nqn, { hostNqn: "nqn.2014-08.org.nvmexpress:uuid:x" });
   assert.match((await judge())[0]!, /^problem nvme3 is connected as another host: .*hostnqn=nqn\..*:x$/);
-  assert.match((await judge(true))[0]!, /^warning nvme3 .*or the node id is another one$/);
+  assert.match((await judge(true))[0]!, /^warning nvme3 .*or the node id differs$/);
 });
 
 Deno.test("judgeIdentity() says when the node id is only a guess", () => {
@@ -88,7 +88,7 @@ const targets: readonly (readonly [
   ["a log that cannot be read", false, open, new Error("cut"), "problem", /log cannot be read: cut$/],
   ["a silent target", false, silent, [], "problem", /is silent: no answer/],
   ["a refusing target of what is staged", true, refused, [], "problem", /is refused: /],
-  ["a refusing target of nothing", false, refused, [], "warning", /nobody listens$/],
+  ["a refusing target of nothing", false, refused, [], "warning", /listens only while it exports a volume$/],
 ];
 
 Deno.test("targetsOf() reads every address that is given", () => {

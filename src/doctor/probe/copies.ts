@@ -100,7 +100,7 @@ async function falls(probe: Probe, bytes: bigint, work: () => Promise<void>): Pr
   const fall = await watchFall(probe, before, bytes * 3n / 4n);
   if (!fall.reached && !isLittle(fall.bytes, bytes)) {
     throw new NoAnswer(
-      `the free space fell by ${fall.bytes} where ${bytes} were copied: others use the pool`,
+      `the free space fell by ${fall.bytes} bytes after a copy of ${bytes}: something else uses the pool`,
     );
   }
   return fall.reached;
@@ -145,7 +145,7 @@ function judge({ known, say }: Probe, small: Copied, large: Copied): RouterBehav
   if (known.copy === "reflink" || large.ms - small.ms >= longerMs) {
     return "when-done";
   }
-  throw new NoAnswer(`${text}, and nothing changed behind the answers: it may still have been at work`);
+  throw new NoAnswer(`${text}, and the file did not change after the answers: the copy may still have run`);
 }
 
 /** A small file that holds something: its contents tell whether the copy is whole. */

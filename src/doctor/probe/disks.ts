@@ -27,7 +27,7 @@ const firstReadMs = 1000;
 export async function readFreeBytes({ line, pool }: Pick<Probe, "line" | "pool">): Promise<bigint> {
   const query = ros`/disk print detail as-value proplist=slot,free where slot=${pool.slot}`;
   const free = wholeNumber((await readItems(line, query))[0]?.["free"]);
-  if (free === undefined) throw new NoAnswer("the pool's free space is not told in bytes");
+  if (free === undefined) throw new NoAnswer("the router does not report the pool's free space in bytes");
   return free;
 }
 
@@ -60,7 +60,9 @@ export async function assertQuiet(probe: Probe, bytes: bigint): Promise<void> {
   await probe.clock.sleep(settleMs, probe.signal);
   const fell = before - await readFreeBytes(probe);
   if (isLittle(fell, bytes)) return;
-  throw new NoAnswer(`others use the pool too much to see it: its free space fell by ${fell} by itself`);
+  throw new NoAnswer(
+    `other use of the pool hides the result: its free space fell by ${fell} bytes without the probe`,
+  );
 }
 
 /** Whether a change of the free space, up or down, is little beside so many bytes. */
@@ -118,7 +120,7 @@ export async function askAdopt({ line, names }: Probe): Promise<RouterBehaviours
   if (!done) return "refused";
   // Where contents are not shown at all, the size has to do.
   if (before === contents ? after === contents : size === smallBytes) return "kept";
-  throw new NoAnswer("the file was taken over, but its contents did not stay");
+  throw new NoAnswer("the router made a disk of the file, but the file's contents changed");
 }
 
 /** A refusal of a small size must not be taken for a refusal of the file. */

@@ -71,7 +71,7 @@ export async function connect(probe: HostProbe, nqn: string, host = hostOf(probe
   } catch (error) {
     if (!isTrouble(error)) throw error;
     if (probe.host.isRefusal(error)) {
-      throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
+      throw new NoAnswer("the only listed host cannot connect, so the list does not hold NQNs");
     }
     throw new NoAnswer(`the export cannot be reached from here: ${error.message}`);
   }

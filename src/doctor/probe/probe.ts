@@ -102,7 +102,7 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
 function askBootIdentity({ reboot }: Probe): Promise<RouterBehaviours["bootIdentity"]> {
   if (reboot !== undefined) return Promise.resolve(reboot.identity);
   throw new NoAnswer(
-    "it shows only when the router boots: --before-reboot, then a reboot, then --after-reboot",
+    "only a reboot shows it: run --before-reboot, reboot the router, then run --after-reboot",
   );
 }
 
@@ -154,12 +154,12 @@ export async function prepareReboot(options: ProbeOptions): Promise<void> {
     try {
       const { slot, path } = await leaveForReboot(await makeProbe(line, site, undefined, options));
       options.say(`disk ${slot} on ${path} stays: reboot the router, and then run --probe --after-reboot`);
-      options.say("that removes it, as --probe alone does");
+      options.say("the next run removes it, and so does --probe alone");
     } catch (error) {
       const failure = error instanceof NoAnswer
         ? new VolumeError(
           "precondition",
-          `Cannot make a disk that stands over a reboot because ${error.message}`,
+          `Cannot make a disk that survives a reboot because ${error.message}`,
         )
         : error;
       await leaveNothing(line, location, failure, options);
@@ -209,7 +209,7 @@ async function removeEarlier(
 ): Promise<void> {
   const earlier = await findLeftovers(line, location);
   if (earlier.length === 0) return;
-  for (const { what } of earlier) options.say(`left by an earlier probe, and removed now: ${what}`);
+  for (const { what } of earlier) options.say(`removing what an earlier probe left: ${what}`);
   await removeAll(line, location, false, options);
 }
 

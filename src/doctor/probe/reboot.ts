@@ -35,7 +35,7 @@ export async function leaveForReboot(probe: Probe): Promise<ScratchDisk> {
   const comment = formatBefore({ ...seen, nqn, upMs: await readUpMs(line) });
   await change(probe, disk, ros`comment=${comment}`);
   if ((await findDisk(line, disk.path, ros`comment`))?.["comment"] === comment) return disk;
-  throw new NoAnswer("the router does not keep a comment that tells the identity");
+  throw new NoAnswer("the router does not keep the comment with the identity");
 }
 
 /**
@@ -128,7 +128,7 @@ function parseBefore(comment: string): Before | undefined {
 function refuse(reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot tell what a reboot does to the disk that --before-reboot leaves because ${reason}; it stays as it is, and ` +
+    `Cannot check what a reboot does to the disk that --before-reboot left because ${reason}; the disk stays, and ` +
       "--probe alone removes it",
   );
 }

@@ -24,7 +24,7 @@ export async function readItems(
   maxBytes?: number,
 ): Promise<readonly Item[]> {
   const { done, frames, texts: text } = await line.run([], [query], maxBytes);
-  if (!done) throw new NoAnswer(`the router refuses to tell: ${text}`);
+  if (!done) throw new NoAnswer(`the router refuses to answer: ${text}`);
   const items = parseJson(frames[0]!, "answer");
   return Array.isArray(items) ? items.filter(isItem) : isItem(items) ? [items] : [];
 }
@@ -248,7 +248,7 @@ async function readFirst(line: ProbeSession, queries: readonly Fragment[]): Prom
       reason = error.message;
     }
   }
-  throw new VolumeError("unavailable", `Cannot tell what a probe has left on the router because ${reason}`);
+  throw new VolumeError("unavailable", `Cannot list what a probe has left on the router because ${reason}`);
 }
 
 /** How often it is looked whether everything is gone, and how long is waited between, in milliseconds. */
@@ -309,7 +309,7 @@ export async function removeAll(
     throw new VolumeError(
       "unavailable",
       `Cannot clean up after the probe because the router cannot be asked: base-path=${location.basePath}; the next probe of ` +
-        "this folder does, or look for names that begin with rds-csi-probe- yourself",
+        "this folder does it, or remove names that begin with rds-csi-probe- by hand",
       { cause },
     );
   });
@@ -317,7 +317,7 @@ export async function removeAll(
   const byHand = left.map(({ remove }) => remove.text).join("\n");
   throw new VolumeError(
     "precondition",
-    `Cannot remove everything that the probe has made; by hand it goes with:\n${byHand}`,
+    `Cannot remove everything that the probe has made; run by hand:\n${byHand}`,
   );
 }
 
@@ -338,7 +338,7 @@ async function cleanUp(
     left = await findLeftovers(line, location);
   }
   for (const { what } of left) {
-    say(`cannot remove ${what}: ${refusals.get(what) ?? "it stays without a word"}`);
+    say(`cannot remove ${what}: ${refusals.get(what) ?? "the router gives no reason"}`);
   }
   return left;
 }

@@ -147,8 +147,8 @@ export class ProbeSession {
     const reply = parseReply(`${stdout}\n${stderr}`, nonce, frames.length);
     const text = reply.text === "" ? "" : explainRefusal(reply.text);
     if (reply.complete) return { done: true, frames: reply.frames.map((frame) => frame ?? ""), texts: text };
-    if (reply.begun) throw this.#unavailable("its answer came cut");
-    return { done: false, frames: [], texts: text || "it said nothing" };
+    if (reply.begun) throw this.#unavailable("its answer was cut off");
+    return { done: false, frames: [], texts: text || "it gave no message" };
   }
 
   /** Gives the channel up after a while, and with it the connection: nothing may go on behind. */

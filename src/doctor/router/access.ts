@@ -89,12 +89,12 @@ export function judgeHostKey(facts: HostKeyFacts): Finding {
   if (insecure) {
     return warning(
       hostKeyName,
-      `not checked, as --rds-insecure-skip-verify is given; presented=${shown}`,
+      `not checked because --rds-insecure-skip-verify is given; presented=${shown}`,
       line,
     );
   }
   if (pins.length === 0) return problem(hostKeyName, `--rds-host-key is not given; presented=${shown}`, line);
-  if (isPinned(pins, presented)) return fine(hostKeyName, `as pinned: ${shown}`);
+  if (isPinned(pins, presented)) return fine(hostKeyName, `matches the pinned key: ${shown}`);
   return problem(hostKeyName, describeMismatch(pins, presented), line);
 }
 
@@ -219,7 +219,7 @@ export function judgePolicy(refusal: string | undefined, user: string): Finding 
   if (/no such item|expected item id/i.test(refusal)) return fine(policyName, `${user} may read and write`);
   return warning(
     policyName,
-    `${user} may read; whether it may write cannot be told, as changing nothing was refused: ${refusal}`,
+    `${user} may read; it is not known whether it may write, because the router refused a change without effect: ${refusal}`,
     routerFixes.policyUnclear(),
   );
 }
@@ -249,7 +249,7 @@ export function judgeSessions(rows: readonly Row[]): Finding {
   if (most >= minSessions) return fine(sessionsName, `${most} at a time`);
   return warning(
     sessionsName,
-    `${most} at a time: too few for two controllers, a command of this kind and a person`,
+    `${most} at a time: too few for two controllers, this command and a person`,
     routerFixes.sessions(),
   );
 }

@@ -72,7 +72,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ],
   ["silence", reach({ reach: { state: "silent", reason: "no" } }), "problem", /does not answer/, /firewall/],
   ["no route", reach({ reach: { state: "failed", reason: "EHOST" } }), "problem", /EHOST/, /--rds-address/],
-  ["the pinned key", hostKey({}), "ok", /^as pinned/],
+  ["the pinned key", hostKey({}), "ok", /^matches the pinned key/],
   ["an unchecked key", hostKey({ pins: [], insecure: true }), "warning", /not checked/, /--rds-host-key/],
   [
     "pins that cannot be read",
@@ -92,7 +92,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ["a change of no item", policy('"no such item"'), "ok", /read and write/],
   ["a change without an id", policy('"expected item id (line 1 column 11)"'), "ok", /read and write/],
   ["no policy to write", policy('"not enough permissions (9)"'), "problem", /not write/, mayWrite],
-  ["a refusal in other words", policy('"amber kettle"'), "warning", /cannot be told/, /group\/print/],
+  ["a refusal in other words", policy('"amber kettle"'), "warning", /it is not known/, /group\/print/],
   ["twenty sessions", sessions({ name: "ssh", "max-sessions": 20 }), "ok", /20 at a time/],
   ["four sessions", sessions({ name: "ssh", "max-sessions": "4" }), "ok", /4 at a time/],
   ["three sessions", sessions({ name: "ssh", "max-sessions": 3 }), "warning", /too few/, /max-sessions=20/],

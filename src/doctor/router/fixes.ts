@@ -14,7 +14,7 @@ const group = "rds-csi";
  * A test runs every entry that has commands: it mends what it is printed for, and changes nothing else.
  */
 export const routerFixes = {
-  address: () => advice("--rds-address ADDRESS"),
+  address: () => advice("set --rds-address ADDRESS"),
   sshRefused: (): Fix => ({
     commands: ['/ip/service/enable [find where name="ssh"]'],
     after: '; if it is enabled, --rds-port with the port of /ip/service/print where name="ssh"',
@@ -28,31 +28,30 @@ export const routerFixes = {
     commands: [`ssh-keyscan -p ${port} -t ed25519,rsa ${address}`],
   }),
   hostKeyLine: (line: string, address: string, port: number): Fix => ({
-    before:
-      `--rds-host-key '${line}' after comparing it with what a machine prints that nobody can be in between of, ` +
-      "such as at the management port: ",
+    before: `--rds-host-key '${line}' after comparing it with the output on a trusted connection, ` +
+      "such as the management port: ",
     commands: [`ssh-keyscan -p ${port} -t ed25519,rsa ${address}`],
   }),
   noPassword: (user: string): Fix => ({
     commands: [`/user/set [find where name=${quoted(user)}] password=…`],
   }),
-  credentials: () => advice("--rds-key FILE or --rds-password-file FILE"),
+  credentials: () => advice("set --rds-key FILE or --rds-password-file FILE"),
   secretMissing: (flag: string) =>
     advice(
-      `--${flag} with the path at which this process sees the file; in the chart, the Secret that holds it`,
+      `set --${flag} to the path at which this process sees the file; in the chart, name the Secret that holds it`,
     ),
-  keyPublic: () => advice("--rds-key with the private half, whose file has the same name without .pub"),
+  keyPublic: () => advice("set --rds-key to the private key, whose file has the same name without .pub"),
   keyUnusable: (user: string): Fix => ({
-    before: "a key for the driver alone, without a passphrase: ",
+    before: "make a key for the driver alone, without a passphrase: ",
     commands: ["ssh-keygen -t ed25519 -N '' -f rds-csi-key"],
     after: `; then upload rds-csi-key.pub to the router, ${
       keyImport(user, "rds-csi-key.pub")
-    } there, and --rds-key`,
+    } there, and set --rds-key`,
   }),
   keyRefused: (user: string): Fix => ({ commands: [keyImport(user, "FILE.pub")] }),
   passwordRefused: (user: string): Fix => ({
     before:
-      "--rds-password-file with the password that the router has, --rds-key FILE where passwords are not taken, or ",
+      "set --rds-password-file to a file with the router's password, or --rds-key FILE if it takes no passwords, or run: ",
     commands: [`/user/set [find where name=${quoted(user)}] password=…`],
   }),
   policy: (user: string): Fix => ({
@@ -64,15 +63,15 @@ export const routerFixes = {
   }),
   policyUnclear: (): Fix => ({ commands: ["/user/group/print"] }),
   sessions: (): Fix => ({ commands: ['/ip/service/set [find where name="ssh"] max-sessions=20'] }),
-  upgrade: () => advice("upgrade RouterOS, at a time when volumes may wait: the router boots for it"),
+  upgrade: () => advice("upgrade RouterOS at a time when volumes may wait, because the router reboots"),
   packageMissing: (name: string, appliesChanges: boolean): Fix => ({
     before:
-      `upload the package ${name} of the router's own version and architecture, then, as the router boots for it, at ` +
+      `upload the package ${name} of the router's own version and architecture, then (the router reboots) at ` +
       "a time when volumes may wait: ",
     commands: [appliesChanges ? "/system/package/apply-changes" : "/system/reboot"],
   }),
   packageDisabled: (name: string, appliesChanges: boolean): Fix => ({
-    before: "at a time when volumes may wait, as the router boots: ",
+    before: "at a time when volumes may wait, because the router reboots: ",
     commands: [
       `/system/package/enable ${name}`,
       appliesChanges ? "/system/package/apply-changes" : "/system/reboot",
@@ -80,7 +79,7 @@ export const routerFixes = {
   }),
   clockUnknown: (): Fix => ({ commands: ["/system/clock/print"] }),
   clockOff: (): Fix => ({
-    before: "find out which of the two is wrong, and where they get their time from; the router: ",
+    before: "find out which clock is wrong, and its time source; on the router: ",
     commands: ["/system/ntp/client/print"],
   }),
   poolLook: (slot = ""): Fix => ({
@@ -90,14 +89,14 @@ export const routerFixes = {
     commands: [`/disk/print detail where fs-label=${quoted(label)}`],
   }),
   poolUnmounted: (slot: string): Fix => ({
-    before: "if its file system is meant to be used on the router: ",
+    before: "if the router should use its file system: ",
     commands: [`/disk/set [find where slot=${quoted(slot)}] disabled=no mount-filesystem=yes`],
   }),
-  overcommit: () => advice("--overcommit 1"),
-  basePath: (path: string) => advice(`--base-path ${path}`),
+  overcommit: () => advice("set --overcommit 1"),
+  basePath: (path: string) => advice(`set --base-path ${path}`),
   folderMissing: (name: string): Fix => ({ commands: [`/file/add type=directory name=${quoted(name)}`] }),
-  clusterId: () => advice("--cluster-id ID"),
-  legacySnapshots: () => advice("rds-csi audit --foreign names them"),
+  clusterId: () => advice("set --cluster-id ID"),
+  legacySnapshots: () => advice("list them: rds-csi audit --foreign"),
   probeLeftovers: (folder: string) =>
     advice(`rds-csi doctor --probe --base-path ${folder} removes them before it asks anything`),
   recordDamaged: (slot: string): Fix => ({
@@ -109,7 +108,7 @@ export const routerFixes = {
     commands: [
       `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
     ],
-    after: ", or --nvme-address ADDRESS",
+    after: ", or set --nvme-address ADDRESS",
   }),
 } as const;
 

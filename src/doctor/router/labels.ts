@@ -46,8 +46,8 @@ export function judgeLabels(disks: readonly LabelledDisk[], volumes: ReadonlySet
   return disks.filter((disk) => disk.label !== "" && labels.has(disk.label) && isInVolume(disk)).map((disk) =>
     problem(
       "pool",
-      `${disk.slot} holds a file system with the label ${disk.label}, as a pool does: whoever writes to that volume ` +
-        "wrote it, and subvolumes by that label are refused meanwhile",
+      `${disk.slot} holds a file system with the label ${disk.label} of a pool: the volume's user ` +
+        "wrote it, and the driver refuses subvolumes by that label meanwhile",
       routerFixes.labelLook(disk.label),
     )
   );

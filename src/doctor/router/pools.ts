@@ -107,7 +107,7 @@ export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): 
   if (mounted.length > 0) return findings;
   return [
     ...findings,
-    problem(poolName, "no pool is mounted, so that volumes have no place", routerFixes.poolLook()),
+    problem(poolName, "no pool is mounted, so there is no room for volumes", routerFixes.poolLook()),
   ];
 }
 
@@ -138,7 +138,7 @@ function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {
     return warning(poolName, `${found}; without a label its subvolumes cannot be named: no snapshots`);
   }
   if (freeBytes * scarceShare < sizeBytes) {
-    return warning(poolName, `${found}; what was promised to volumes may not be there when it is written`);
+    return warning(poolName, `${found}; the pool may run out of space when volumes are written`);
   }
   return fine(poolName, found);
 }
@@ -161,7 +161,7 @@ function judgePromises(pool: PoolDisk, { basePaths, overcommit, allocation }: Po
   const inFull = allocation === undefined ? filesystem === "xfs" : allocation === "full";
   if (!isUsed || !inFull || overcommit <= 1) return [];
   const found = `/${mountPoint}: a volume takes its whole size there at once (${filesystem}), so that ` +
-    `--overcommit ${overcommit} promises what cannot be made`;
+    `--overcommit ${overcommit} promises more than the pool holds`;
   return [warning(poolName, found, routerFixes.overcommit())];
 }
 

@@ -62,7 +62,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ["a degraded pool", ofPool({ state: "degraded" }), "problem", /not clean/, /slot~"raid1"/],
   ["Btrfs without a label", ofPool({ label: "" }), "warning", /no snapshots/],
   ["XFS without a label", ofPool({ label: "", filesystem: "xfs" }), "ok", /xfs/],
-  ["a full pool", ofPool({ freeBytes: tebibyte / 4n }), "warning", /may not be there/],
+  ["a full pool", ofPool({ freeBytes: tebibyte / 4n }), "warning", /may run out of space/],
   [
     "a pool that checks itself",
     ofPool({ state: "clean, sync:repair, resync = 3%" }),
@@ -128,7 +128,7 @@ Deno.test("judgePools() warns of overcommit where a volume takes its whole size 
       .filter(({ state }) => state === "warning").map((
         { found, fix },
       ) => [/takes its whole size/.test(found), fix]);
-  const expected = [[true, "--overcommit 1"]];
+  const expected = [[true, "set --overcommit 1"]];
   assert.deepEqual(warned({ filesystem: "xfs" }, {}), expected);
   assert.deepEqual(warned({}, { allocation: "full" }), expected);
   assert.deepEqual(warned({}, {}), [], "Btrfs, of which nothing is known");

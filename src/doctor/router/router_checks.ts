@@ -34,7 +34,7 @@ export async function runRouterChecks(
     } catch (error) {
       if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
       const judge = check.essential ? problem : warning;
-      found(judge(check.name, `it could not be asked: ${error.message}`));
+      found(judge(check.name, `cannot be checked: ${error.message}`));
     }
   }
 }

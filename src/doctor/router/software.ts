@@ -36,17 +36,17 @@ export function judgeVersion(
   if (!supported) {
     return problem(
       versionName,
-      `${found}: too old, as 7.17 is needed, and 7.21 to publish`,
+      `${found}: too old; the driver needs 7.17, and 7.21 to publish`,
       routerFixes.upgrade(),
     );
   }
   const lacks = [
     ...(supportsNqn ? [] : [
-      "an export has no NQN of its own (7.21), so that no node could be fenced: publishing is " +
+      "an export has no NQN of its own before 7.21, so the driver cannot fence a node: publishing is " +
       (allowUnfenced ? "allowed by --allow-unfenced" : "refused"),
     ]),
-    ...(isAtLeast(version, 7, 18) ? [] : ["no Btrfs subvolumes (7.18): no snapshots by them"]),
-    ...(isAtLeast(version, 7, 23) ? [] : ["no /file copy (7.23): no snapshots and clones but on Btrfs"]),
+    ...(isAtLeast(version, 7, 18) ? [] : ["no Btrfs subvolumes before 7.18: no snapshots by them"]),
+    ...(isAtLeast(version, 7, 23) ? [] : ["no /file copy before 7.23: snapshots and clones only on Btrfs"]),
   ];
   if (lacks.length === 0) return fine(versionName, found);
   const text = `${found}: ${lacks.join("; ")}`;
@@ -112,14 +112,14 @@ export function judgeClock(thereMs: number | undefined, hereMs: number): Finding
   }
   const seconds = Math.round((thereMs - hereMs) / 1000);
   if (Math.abs(thereMs - hereMs) <= maxDifferenceMs) {
-    return fine(clockName, `${Math.abs(seconds)} s apart from this machine's`);
+    return fine(clockName, `${Math.abs(seconds)} s off this machine's clock`);
   }
   return warning(
     clockName,
     `the router's is ${Math.abs(seconds)} s ${
       seconds > 0 ? "ahead of" : "behind"
     } this machine's: logs and ` +
-      "certificates will not agree",
+      "certificates will not match",
     routerFixes.clockOff(),
   );
 }

@@ -38,8 +38,8 @@ const packages = (...rows: readonly unknown[]) => judgePackages(parseRows(JSON.s
 const upgrade = /^upgrade RouterOS/;
 const old = /no NQN of its own.*publishing is refused; no \/file copy/;
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
-  ["the same time", judgeClock(noon, noon), "ok", /0 s apart/],
-  ["30 s more", judgeClock(noon + 30_000, noon), "ok", /30 s apart/],
+  ["the same time", judgeClock(noon, noon), "ok", /0 s off/],
+  ["30 s more", judgeClock(noon + 30_000, noon), "ok", /30 s off/],
   ["31 s less", judgeClock(noon - 31_000, noon), "warning", /31 s behind/, /ntp/],
   ["an hour more", judgeClock(noon + 3_600_000, noon), "warning", /3600 s ahead/, /ntp/],
   ["no time", judgeClock(undefined, noon), "warning", /unknown form/, /clock/],

@@ -59,11 +59,11 @@ function judgeMissing(path: string, files: readonly StoredFile[]): Finding {
   // The mount point of a pool is listed as a disk, on some routers not at all.
   const parentIsThere = parent === `/${poolOf(path)}` || files.some((file) => file.path === parent);
   if (path === `/${poolOf(path)}` || parentIsThere) {
-    return fine(basePathName, `${path} is not there yet; the first volume makes it`);
+    return fine(basePathName, `${path} does not exist yet; the first volume makes it`);
   }
   return problem(
     basePathName,
-    `${path} is not there, and only its last folder would be made`,
+    `${path} does not exist, and the driver makes only its last folder`,
     routerFixes.folderMissing(fileName(parent)),
   );
 }
@@ -91,13 +91,13 @@ export function judgeDisks(
     ...(cluster === undefined ? [] : [`${listed("own").length} of this cluster`]),
     `${listed("other").length} of ${cluster === undefined ? "some cluster" : "other clusters"}`,
     `${listed("earlier").length} of the legacy Go driver`,
-    `${listed("foreign").length} of nobody in the base paths`,
+    `${listed("foreign").length} without a known owner in the base paths`,
   ];
   const findings = [
     cluster === undefined
       ? warning(
         disksName,
-        `${counts.join(", ")}; which are this cluster's is not known`,
+        `${counts.join(", ")}; this cluster's share is not known`,
         routerFixes.clusterId(),
       )
       : fine(disksName, counts.join(", ")),
@@ -130,7 +130,7 @@ function judgeScratch(scratch: readonly StoredVolume[]): Finding {
   const { imagePath } = scratch[0]!;
   return warning(
     disksName,
-    `${scratch.length} left by a probe that was killed, or for one after a reboot: ${
+    `${scratch.length} left by a killed probe, or waiting for --after-reboot: ${
       scratch.slice(0, maxNamed).map(({ id }) => id).join(", ")
     }`,
     routerFixes.probeLeftovers(imagePath.slice(0, imagePath.lastIndexOf("/"))),
@@ -142,7 +142,7 @@ function judgeLegacySnapshots(snapshots: readonly StoredVolume[]): Finding {
   return warning(
     disksName,
     `${snapshots.length} snapshots of the legacy Go driver (${exported} exported), which hold no copy of a volume's ` +
-      `data as far as RouterOS's manual tells: ${legacySnapshotsPage}`,
+      `data according to RouterOS's manual: ${legacySnapshotsPage}`,
     routerFixes.legacySnapshots(),
   );
 }
@@ -177,15 +177,15 @@ export function judgeNvmePort({ address, port, reach, volumes }: PortFacts): Fin
     case "open":
       return fine(portName, `${location} answers; ${exports}`);
     case "refused":
-      if (exported === 0) return fine(portName, `${location} refuses, as nothing is exported there`);
+      if (exported === 0) return fine(portName, `${location} refuses because nothing is exported there`);
       return exported === undefined
         ? warning(
           portName,
-          `${location} refuses: nothing is exported there, or it is the wrong place (${exports})`,
+          `${location} refuses: nothing is exported there, or the address is wrong (${exports})`,
         )
         : problem(
           portName,
-          `${location} refuses, though it should not; ${exports}`,
+          `${location} refuses although volumes are exported there; ${exports}`,
           routerFixes.exportsLook(),
         );
     case "silent":

@@ -73,21 +73,21 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ["a port that answers", port(open, [exported]), "ok", /answers; exported there: 1/],
   ["a port that answers with nothing exported", port(open, []), "ok", /exported there: 0/],
   ["a port that answers who did not ask the router", port(open), "ok", /not known/],
-  ["a port that refuses with nothing exported", port(refused, []), "ok", /as nothing is exported/],
+  ["a port that refuses with nothing exported", port(refused, []), "ok", /because nothing is exported/],
   [
     "a port that refuses with an export on another",
     port(refused, [{ ...exported, exportPort: 4421 }]),
     "ok",
-    /as nothing/,
+    /because nothing/,
   ],
   [
     "a port that refuses in spite of an export",
     port(refused, [exported]),
     "problem",
-    /though it should not/,
+    /although volumes are exported/,
     /export/,
   ],
-  ["a port that refuses who did not ask the router", port(refused), "warning", /wrong place/],
+  ["a port that refuses who did not ask the router", port(refused), "warning", /address is wrong/],
   ["a port that is silent with nothing exported", port(silent, []), "warning", /no answer/, /firewall/],
   [
     "a port that is silent in spite of an export",
@@ -121,7 +121,7 @@ const settings = { basePaths: ["/pool/csi"], cluster: own.cluster };
 Deno.test("judgeDisks() counts the disks by whose they are", () => {
   assert.deepEqual(judgeDisks(volumes, settings).map(({ state, found }) => [state, found]), [[
     "ok",
-    "2 of this cluster, 1 of other clusters, 1 of the legacy Go driver, 1 of nobody in the base paths",
+    "2 of this cluster, 1 of other clusters, 1 of the legacy Go driver, 1 without a known owner in the base paths",
   ]]);
 });
 
@@ -145,7 +145,7 @@ Deno.test("judgeDisks() says what a killed probe has left, and what removes it",
   assert.deepEqual([finding!.state, more], ["warning", []]);
   assert.match(
     finding!.found,
-    /^1 left by a probe that was killed, or for one after a reboot: rds-csi-probe-0123abcd-0$/,
+    /^1 left by a killed probe, or waiting for --after-reboot: rds-csi-probe-0123abcd-0$/,
   );
   assert.match(finding!.fix!, /doctor --probe --base-path \/pool\/csi /);
 });
@@ -153,7 +153,7 @@ Deno.test("judgeDisks() says what a killed probe has left, and what removes it",
 Deno.test("judgeDisks() warns once of all snapshots of the legacy driver", () => {
   const ids = ["", "-at-1739800000"].map((end) => `snap-11111111-2222-3333-4444-555555555555${end}`);
   const [counted, finding, ...more] = judgeDisks([...volumes, ...ids.map((id) => disk(id, ""))], settings);
-  assert.match(counted!.found, /1 of nobody in the base paths$/);
+  assert.match(counted!.found, /1 without a known owner in the base paths$/);
   assert.equal(finding!.state, "warning");
   assert.match(
     finding!.found,

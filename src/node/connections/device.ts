@@ -53,13 +53,13 @@ export async function proveAgain(
   if (found === undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot go on because the device is gone: device=${device.path} nqn=${device.nqn}`,
+      `Cannot continue because the device is gone: device=${device.path} nqn=${device.nqn}`,
     );
   }
   if (found.deviceNumber !== device.deviceNumber) {
     throw new VolumeError(
       "identity-mismatch",
-      `Cannot go on because the device became another one: was=${device.deviceNumber} is=${found.deviceNumber}`,
+      `Cannot continue because the device changed: was=${device.deviceNumber} is=${found.deviceNumber}`,
     );
   }
   if (found.uniqueId !== device.uniqueId && await findMap(deps, device.nqn) !== undefined) {
@@ -77,7 +77,7 @@ function assertNotRenewed(
   throw new VolumeError(
     "unavailable",
     `Cannot use the device yet because its router gave it a new identity: device=${path} nqn=${nqn} ` +
-      `was id=${before.uniqueId} is id=${uniqueId}; it is tried again`,
+      `was id=${before.uniqueId} is id=${uniqueId}; it will be retried`,
   );
 }
 
@@ -94,7 +94,7 @@ export async function holdProven(
   context: CallContext,
 ): Promise<{ readonly device: ProvenDevice; readonly release: () => Promise<void> }> {
   const release = await deps.devices.hold(device, context);
-  undo.add("let go of the device", release);
+  undo.add("release the device", release);
   return { device: await proveAgain(deps, device, context), release };
 }
 

@@ -69,7 +69,7 @@ export class ForgottenVolumes {
       return;
     }
     this.named(volumeId);
-    this.#deps.notes?.warn("released a volume that the kubelet has forgotten and nobody uses", {
+    this.#deps.notes?.warn("released an unused volume that the kubelet has forgotten", {
       volumeId,
       nqn: stagingState.nqn,
     });

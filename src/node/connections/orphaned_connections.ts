@@ -38,7 +38,7 @@ export class OrphanedConnections {
       if (why === undefined) continue;
       reported.set(nqn, why);
       if (this.#reported.get(nqn) !== why) {
-        this.#deps.notes?.warn("a connection that nothing is known of is left as it is", { nqn, why });
+        this.#deps.notes?.warn("left an unknown connection alone", { nqn, why });
       }
     }
     this.#reported = reported;
@@ -49,14 +49,14 @@ export class OrphanedConnections {
   async #drop(nqn: string, context: CallContext): Promise<string | undefined> {
     const { volumeId, hasEpoch } = this.#split(nqn);
     if (!hasEpoch) return "it has no epoch: the legacy driver may have made it";
-    if (this.#atStart?.has(nqn) !== true) return "it was made while this driver runs, and not by it";
+    if (this.#atStart?.has(nqn) !== true) return "it was made since this driver started, and not by it";
     const release = this.#lock.tryTake([volumeId]);
     if (release === undefined) return "a call is changing the volume";
     try {
       if ((await this.#stagingStore.ids()).includes(volumeId)) return undefined;
       const use = await this.#use(nqn, context);
       if (use !== undefined) return use;
-      this.#deps.notes?.warn("dropping a connection that nothing is known of and nobody uses", { nqn });
+      this.#deps.notes?.warn("dropping an unknown connection that is unused", { nqn });
       await this.#deps.connector.disconnect(nqn, context);
       return undefined;
     } finally {
@@ -70,7 +70,7 @@ export class OrphanedConnections {
     const connections = await connector.connections(nqn, context);
     if (!connections.every((path) => isOfHost(path, connector.host))) return "another host made it";
     const device = await connector.find(nqn, context);
-    if (device === undefined) return "it has no device to be looked at";
+    if (device === undefined) return "it has no device to check";
     const table = await mounts.table();
     const [mount] = mountsOf(table, new Set([device.deviceNumber]));
     if (mount !== undefined) return `it is mounted at ${mount.mountPoint}`;

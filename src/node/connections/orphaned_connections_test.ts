@@ -55,7 +55,7 @@ for (const [what, use] of uses) {
     use(node);
     for (let i = 0; i < 3; i++) await orphans.check(call());
     assert.deepEqual(node.operations, []);
-    assert.deepEqual(node.reported, ["a connection that nothing is known of is left as it is"]);
+    assert.deepEqual(node.reported, ["left an unknown connection alone"]);
   });
 }
 

@@ -186,7 +186,7 @@ async function findOpenUse(
 /** A node that looks into raw devices finds what a workload has written there: LVM, md, multipath. */
 function usedByHost({ path }: DeviceNode, layer: string): string {
   return `this node itself uses ${path}, by ${layer}, which it made by what is written in the volume; ` +
-    "take that down there (vgchange -an, mdadm --stop, multipath -f), and see the guide on raw block volumes";
+    "remove it on the node (vgchange -an, mdadm --stop, multipath -f): see the guide on raw block volumes";
 }
 
 /** Once nothing of it is mounted here, a claim is somebody else's: a mount in another namespace, a mapped device. */
@@ -236,7 +236,7 @@ async function verifyGone(
   if (mounted === undefined && left === undefined && map === undefined) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot call the volume unstaged because something of it is left: volume=${volume.volumeId} ` +
+    `Cannot finish unstaging the volume because a part of it is still here: volume=${volume.volumeId} ` +
       `mounted=${mounted ?? "no"} connected=${left ?? "no"} map=${map?.name ?? "no"}`,
   );
 }

@@ -190,7 +190,7 @@ export class FenceWatch {
     if (healthy) notes?.info(`the connection of a volume is ${result.state}`, { volumeId, nqn });
     else if (result.state === "fenced") {
       notes?.warn("a volume is fenced", { volumeId, nqn, why: result.why });
-    } else {notes?.warn("the connection of a volume is down; it stays as it is", {
+    } else {notes?.warn("the connection of a volume is down; the driver leaves it", {
         volumeId,
         nqn,
         why: result.why,
@@ -207,7 +207,7 @@ export class FenceWatch {
       const reason = error instanceof Error ? error.message : String(error);
       if (this.#reported.get(key) === reason) return;
       this.#reported.set(key, reason);
-      this.#options.deps.notes?.warn("cannot look for fenced volumes", { of: what, reason });
+      this.#options.deps.notes?.warn("cannot check for fenced volumes", { of: what, reason });
     }
   }
 

@@ -289,7 +289,7 @@ Deno.test("look() lets one volume that hangs hold up no other, and comes back to
   hang.resolve();
   await node.clock.advance(0);
   assert.equal(all.locks.size, 0);
-  assert.equal(node.reported.filter((message) => message === "cannot look for fenced volumes").length, 1);
+  assert.equal(node.reported.filter((message) => message === "cannot check for fenced volumes").length, 1);
 });
 
 Deno.test("look() passes over a damaged state file", async () => {
@@ -303,7 +303,7 @@ Deno.test("look() does not fail when nothing can be read, and says so once", asy
   const node = new FakeNode();
   node.deps.paths.list = () => Promise.reject(new Error("no disk"));
   await reads(watched(node), 3);
-  assert.deepEqual(node.reported, ["cannot look for fenced volumes"]);
+  assert.deepEqual(node.reported, ["cannot check for fenced volumes"]);
 });
 
 Deno.test("start() reads once and then at every interval, and stop() ends it in the middle of a read", async () => {

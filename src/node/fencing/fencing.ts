@@ -114,8 +114,8 @@ export class Fencing {
       if (result.state === "live" && await isQueueing(this.#deps, nqn, context)) {
         throw new VolumeError(
           "unavailable",
-          `Cannot unmount the volume because what was written waits for its device: volume=${volume.volumeId} ` +
-            `nqn=${nqn}; it is tried again when the device is back`,
+          `Cannot unmount the volume because writes wait for its device: volume=${volume.volumeId} ` +
+            `nqn=${nqn}; it will be retried when the device is back`,
         );
       }
       if (result.state !== "undecided") continue;
@@ -123,7 +123,7 @@ export class Fencing {
       throw new VolumeError(
         "unavailable",
         `Cannot unmount the volume because its connection is down and it is not known to be fenced: ` +
-          `volume=${volume.volumeId} nqn=${nqn} because ${result.why}; it is tried again when the target answers`,
+          `volume=${volume.volumeId} nqn=${nqn} because ${result.why}; it will be retried when the target answers`,
       );
     }
   }

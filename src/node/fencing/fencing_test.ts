@@ -310,5 +310,5 @@ Deno.test("releaseWhileBusy() does not fail when it cannot look", async () => {
   const node = await down(ext4, () => [later]);
   node.deps.connector.connections = () => Promise.reject(new VolumeError("unavailable", "no sysfs"));
   await node.service.releaseWhileBusy(volumeId, call());
-  assert.deepEqual(node.reported, ["cannot look whether a busy volume is fenced"]);
+  assert.deepEqual(node.reported, ["cannot check whether a busy volume is fenced"]);
 });

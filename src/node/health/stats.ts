@@ -59,10 +59,10 @@ async function liveSize(deps: NodeDeps, stagingState: StagingState, context: Cal
     return found.sizeBytes;
   }
   deps.events.occurred({ kind: "stale-mount", finder: "stats" });
-  const state = found === undefined ? "gone" : isSame ? "empty" : "another one since it was staged";
+  const state = found === undefined ? "gone" : isSame ? "empty" : "no longer the staged one";
   throw new VolumeError(
     "unavailable",
-    `Cannot tell the size and use because the device is ${state}: volume=${stagingState.volumeId} nqn=${stagingState.nqn}`,
+    `Cannot read the volume's size and use because the device is ${state}: volume=${stagingState.volumeId} nqn=${stagingState.nqn}`,
   );
 }
 

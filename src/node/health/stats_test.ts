@@ -22,7 +22,7 @@ function answering(node: FakeNode, answer: Filesystems["stats"]): void {
 
 const broken: readonly [string, (node: FakeNode) => void][] = [
   ["gone", (node) => node.device.connected = false],
-  ["another one", (node) => node.device.deviceNumber = "7:9"],
+  ["no longer the staged one", (node) => node.device.deviceNumber = "7:9"],
   ["empty", (node) => node.device.sizeBytes = 0n],
 ];
 

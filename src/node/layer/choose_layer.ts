@@ -43,7 +43,7 @@ export async function choosesLayer(
     throw new VolumeError(
       "precondition",
       `Cannot stage the volume because its device layer cannot be made on this node: volume=${volumeId} ${obstacle}; ` +
-        "with deviceLayer auto it is staged without",
+        "with deviceLayer auto the node stages it without a device layer",
     );
   }
   return false;

@@ -107,7 +107,7 @@ export class LayerWatch {
     const looks = new Set<Promise<void>>();
     while (!signal.aborted) {
       const look: Promise<void> = this.check()
-        .catch((error) => deps.notes?.warn("cannot look at maps", { reason: textOf(error) }))
+        .catch((error) => deps.notes?.warn("cannot check maps", { reason: textOf(error) }))
         .finally(() => looks.delete(look));
       looks.add(look);
       await deps.clock.sleep(intervalMs, signal).catch(() => {
@@ -171,7 +171,7 @@ export class LayerWatch {
     if (stagingState === undefined) {
       if (this.#unknown.has(map.uuid)) return;
       this.#unknown.add(map.uuid);
-      deps.notes?.warn("a map that no state file knows of is left as it is", this.#names(map));
+      deps.notes?.warn("left a map without a state file alone", this.#names(map));
       return;
     }
     this.#unknown.delete(map.uuid);
@@ -183,7 +183,7 @@ export class LayerWatch {
       this.#wasAway.delete(map.uuid);
       if (!restored.isRestored) return this.#recovered(map);
       // Only the next look shows whether anything goes on there.
-      this.#say(map, "its device is there, and what was begun is tried again");
+      this.#say(map, "its device is back; retrying the interrupted step");
     } else this.#say(map, restored.why);
     if (restored.state === "ended") this.#waitsNoMore(map.uuid);
     else if (this.#isOverdue(map, stagingState.layer!)) await this.#giveUp(map, context);
@@ -191,7 +191,7 @@ export class LayerWatch {
 
   async #giveUp(map: DeviceMap, context: CallContext): Promise<void> {
     const { deps } = this.#options;
-    deps.notes?.warn("giving up a volume that has waited for longer than its ctrlLossTmo", this.#names(map));
+    deps.notes?.warn("giving up a volume that waited for longer than its ctrlLossTmo", this.#names(map));
     await deps.maps!.endQueueing(map, context);
     deps.events.occurred({ kind: "wait-given-up" });
     this.#waitsNoMore(map.uuid);
@@ -265,7 +265,7 @@ export class LayerWatch {
       });
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      notes?.warn("a connection that was made anew is left as it is", { nqn, why: textOf(error) });
+      notes?.warn("left a new connection alone", { nqn, why: textOf(error) });
     }
   }
 
@@ -327,7 +327,7 @@ export class LayerWatch {
     if (known === undefined) this.#reportWaiting(map.uuid, true);
     if (trouble.said === why) return false;
     trouble.said = why;
-    notes?.warn("what is written to a volume waits", { ...this.#names(map), why });
+    notes?.warn("writes to a volume wait", { ...this.#names(map), why });
     return true;
   }
 
@@ -337,7 +337,7 @@ export class LayerWatch {
     this.#troubles.delete(map.uuid);
     this.#reportWaiting(map.uuid, false);
     const waitedMs = Math.round(this.#options.deps.clock.monotonicMs() - trouble.sinceMs);
-    this.#options.deps.notes?.info("what is written to a volume goes on", { ...this.#names(map), waitedMs });
+    this.#options.deps.notes?.info("writes to a volume continue", { ...this.#names(map), waitedMs });
   }
 
   #reportWaiting(uuid: string, waits: boolean): void {

@@ -34,8 +34,8 @@ for (const kind of ["ext4", "block"] as const) {
     assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
     await watch.check();
     assert.deepEqual(node.reported.slice(-2), [
-      "what is written to a volume waits",
-      "what is written to a volume goes on",
+      "writes to a volume wait",
+      "writes to a volume continue",
     ]);
     assert.equal(node.events.waiting.size, 0);
   });
@@ -95,7 +95,7 @@ for (const [what, change] of mismatches) {
     await watch.check();
     assert.equal(node.mapper.write(name), "waits");
     assert.deepEqual(node.operations.filter((step) => step.startsWith("dmsetup")), []);
-    assert.deepEqual(node.reported.slice(before), ["what is written to a volume waits"]);
+    assert.deepEqual(node.reported.slice(before), ["writes to a volume wait"]);
     await node.clock.advance(600_000);
     await watch.check();
     assert.equal(node.mapper.write(name), "fails");
@@ -194,8 +194,8 @@ Deno.test("a live device that fails every write is tried again until ctrlLossTmo
   node.mapper.maps.get(name)!.table!.failed = true;
   assert.equal(node.mapper.write(name), "fails");
   assert.deepEqual(node.reported.slice(before), [
-    "what is written to a volume waits",
-    "giving up a volume that has waited for longer than its ctrlLossTmo",
+    "writes to a volume wait",
+    "giving up a volume that waited for longer than its ctrlLossTmo",
   ]);
 });
 
@@ -241,7 +241,7 @@ Deno.test("a map of no state file, and one of another prefix, are left alone", a
   dropped(node);
   await watch.check();
   await watch.check();
-  const reported = node.reported.filter((line) => line.startsWith("a map that no state file"));
+  const reported = node.reported.filter((line) => line.startsWith("left a map without a state file"));
   assert.equal(reported.length, 1);
   assert.equal(node.mapper.write(name), "done");
   assert.equal(node.mapper.maps.get("rds-csi-pvc-9")!.table!.path, "7:3");

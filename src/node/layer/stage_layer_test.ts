@@ -165,7 +165,7 @@ Deno.test("after a reboot of the node the map is made anew", async () => {
 Deno.test("publish() is unavailable while the map waits for its device, and refuses another one below it", async () => {
   const node = await stagedNode();
   renew(node);
-  await rejectsWith(node.publish(), "unavailable", /away, and what is written waits/);
+  await rejectsWith(node.publish(), "unavailable", /away, and writes wait/);
   assert.equal(node.table.length, 1);
 });
 
@@ -228,7 +228,7 @@ Deno.test("unstage() removes no map that a process holds open, and names the pro
 Deno.test("unstage() is unavailable while a mounted volume waits for its device, and goes through afterwards", async () => {
   const node = await stagedNode();
   renew(node);
-  await rejectsWith(node.unstage(), "unavailable", /waits for its device/);
+  await rejectsWith(node.unstage(), "unavailable", /wait for its device/);
   assert.equal(node.table.length, 1);
   await node.stage(layered, { mayFormat: "false" });
   await node.unstage();
@@ -401,7 +401,7 @@ Deno.test("health says of a volume whose map waits that its device is missing, a
   renew(node);
   const { problems } = await node.service.volumeHealth(volumeId, call());
   assert.deepEqual(problems.map(({ reason }) => reason), ["DeviceWaiting"]);
-  assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*waits?.*nqn=${nqn}`));
+  assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*writes wait.*nqn=${nqn}`));
 });
 
 Deno.test("stage() has an unfinished map queue again that was given up, and leaves one that is mounted as it is", async () => {

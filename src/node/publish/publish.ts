@@ -122,8 +122,8 @@ async function proveUnchanged(
   if (found === undefined && await findMap(deps, stagingState.nqn) !== undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot publish the volume because its device is away, and what is written waits for it: ` +
-        `volume=${stagingState.volumeId}; it is tried again when the router is back`,
+      `Cannot publish the volume because its device is away, and writes wait for it: ` +
+        `volume=${stagingState.volumeId}; it will be retried when the router is back`,
     );
   }
   if (found === undefined || found.deviceNumber !== stagingState.device?.deviceNumber) {
@@ -155,9 +155,9 @@ async function assertMounted(
   const state = entry === undefined
     ? "is not mounted"
     : usable
-    ? "does not answer, as after errors"
+    ? "does not answer, perhaps after errors"
     : right
-    ? "was turned read-only, as errors do"
+    ? "was turned read-only by the kernel, perhaps after errors"
     : "is another one";
   throw new VolumeError(
     "precondition",
@@ -205,7 +205,7 @@ async function assertTargetFits(
   if (isReadOnly === target.readOnly && (target.readOnly || !isReadOnlyMount(top))) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot publish the volume because it is published there otherwise: volume=${stagingState.volumeId} ` +
+    `Cannot publish the volume because it is published there in another way: volume=${stagingState.volumeId} ` +
       `path=${target.targetPath} readonly=${isReadOnly} asked=${target.readOnly}`,
   );
 }

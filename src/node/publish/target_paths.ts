@@ -23,7 +23,7 @@ export async function assertStagingFree(
   if (owner === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot use the staging path because another volume has its place there: volume=${volumeId} path=${path} ` +
+    `Cannot use the staging path because another volume uses it: volume=${volumeId} path=${path} ` +
       `staged=${owner.volumeId}`,
   );
 }
@@ -48,7 +48,7 @@ export async function assertTargetApart(
   if (near === undefined) return;
   throw new VolumeError(
     "invalid",
-    `Cannot publish the volume because target and another place of a volume overlap: volume=${stagingState.volumeId} ` +
+    `Cannot publish the volume because its target overlaps another path of a volume: volume=${stagingState.volumeId} ` +
       `path=${targetPath} place=${near}`,
   );
 }

@@ -80,7 +80,7 @@ for (const capability of [ext4, block]) {
     await node.unstage();
     const before = structuredClone([node.table, [...node.paths.nodes]]);
     const request = { capability, stagingPath: other.stagingPath };
-    await assert.rejects(node.stage(request), refusal("precondition", /another volume has its place there/));
+    await assert.rejects(node.stage(request), refusal("precondition", /another volume uses it/));
     assert.deepEqual([node.table, [...node.paths.nodes]], before);
     assert.equal(node.device.connected, false);
   });

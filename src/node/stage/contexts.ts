@@ -164,7 +164,7 @@ function parsePort(text: string): number {
 }
 
 function wrong(where: string, key: string, value: string): VolumeError {
-  const what = value === "" ? "is missing" : "has another form";
+  const what = value === "" ? "is missing" : "is malformed";
   return new VolumeError(
     "invalid",
     `Cannot use the ${where} as a value ${what}: key=${key} value=${JSON.stringify(value.slice(0, 80))}`,

@@ -199,7 +199,7 @@ Deno.test("stage() formats nothing where it mounted a file system before in the 
   await node.stage();
   node.table = [];
   node.device.content = "blank";
-  await assert.rejects(node.stage(), refusal("precondition", /not there any more/));
+  await assert.rejects(node.stage(), refusal("precondition", /is gone/));
   assert.equal(node.formats.length, 0);
 });
 

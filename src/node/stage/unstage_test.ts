@@ -62,7 +62,7 @@ for (const capability of [ext4, block]) {
   Deno.test(`unstage() of a ${kind} volume is not done while the connector still shows it`, async () => {
     const node = await staged(capability);
     node.deps.connector.disconnect = () => Promise.resolve();
-    await assert.rejects(node.unstage(), refusal("unavailable", /left/));
+    await assert.rejects(node.unstage(), refusal("unavailable", /still here/));
     assert.notEqual(node.stagingState, undefined);
   });
 }

@@ -37,7 +37,7 @@ export async function targetPaths(
   throw new VolumeError(
     "unavailable",
     `Cannot connect because the target's name has no address: nqn=${target.nqn} ${unknown.join(" ")}; ` +
-      "see this node's name service, or give an IP address",
+      "check this node's name service, or use an IP address",
   );
 }
 

@@ -193,13 +193,13 @@ export class ConnectAttempt {
     await this.#pause(states.join(" "));
   }
 
-  async #pause(states = "state=being connected by somebody else"): Promise<void> {
+  async #pause(states = "state=being connected by another process"): Promise<void> {
     const { clock } = this.#adapters;
     if (clock.now() + pollMs > this.#untilMs) {
       const seconds = Math.round((clock.now() - this.#startedMs) / 1000);
       throw new VolumeError(
         "unavailable",
-        `Cannot connect because the connection does not come to life: nqn=${this.#target.nqn} ${states}, watched for ` +
+        `Cannot connect because the connection does not become live: nqn=${this.#target.nqn} ${states}, watched for ` +
           `${seconds} s${this.#describeFailures()}; the router is away, or does not export the volume any more`,
       );
     }

@@ -165,7 +165,7 @@ export class KernelConnector implements Connector {
       try {
         if (await files.flush(path, limited.signal)) continue;
         // Why is lost with the thread.
-        const reason = "the kernel does not take it, and the node's kernel log says why";
+        const reason = "the kernel refuses it: see the node's kernel log";
         notes.warn("cannot flush before a disconnect", { nqn, path, reason, requestId });
       } catch (error) {
         context.signal.throwIfAborted();

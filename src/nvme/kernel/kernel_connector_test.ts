@@ -212,7 +212,7 @@ Deno.test("connect() looks names up, and knows its connection by any way of writ
 });
 
 const refusals: readonly (readonly [said: string, reason: RegExp])[] = [
-  ["Connection refused", /nobody listens there.*exit=1.*firewall/],
+  ["Connection refused", /no service listens there.*exit=1.*firewall/],
   ["Connection timed out", /cannot be reached/],
   ["No route to host", /cannot be reached/],
   ["Input/output error", /the target refuses.*list of hosts/],
@@ -285,7 +285,7 @@ Deno.test("connect() reads again when somebody else was quicker", async () => {
 Deno.test("connect() does not believe that it is connected", async () => {
   const deps = new Deps(true, 5_000);
   deps.script = () => ({ code: 1, stderr: "already connected\n" });
-  await assert.rejects(deps.inTime(deps.connect()), refusal("unavailable", /does not come to life/));
+  await assert.rejects(deps.inTime(deps.connect()), refusal("unavailable", /does not become live/));
 });
 
 const foreigners: Readonly<Record<string, Partial<FakeController>>> = {
@@ -378,7 +378,7 @@ Deno.test("disconnect() goes on when the flush fails", async () => {
   deps.files.onFlush = () => false;
   await deps.connector.disconnect(nqn, deps.call);
   assert.deepEqual(deps.controllers, []);
-  assert.match(deps.warnings.join(), /cannot flush.*kernel log says why/);
+  assert.match(deps.warnings.join(), /cannot flush.*see the node's kernel log/);
 });
 
 for (const state of ["live", "new"]) {

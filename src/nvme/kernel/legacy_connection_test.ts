@@ -47,7 +47,7 @@ Deno.test("connect() replaces what the legacy driver has connected and nobody us
 
 Deno.test("connect() waits for a connection of the legacy driver's that is lost, and replaces none that is in use", async () => {
   const { kernel, connect } = deps({ state: "connecting" });
-  await assert.rejects(connect(), refusal("unavailable", /does not come to life/));
+  await assert.rejects(connect(), refusal("unavailable", /does not become live/));
   assert.deepEqual(kernel.processes.lines, []);
 });
 

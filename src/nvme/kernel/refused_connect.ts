@@ -57,13 +57,13 @@ export function missingTransport(files: KernelFiles): string | undefined {
 const reasons: readonly (readonly [form: RegExp, reason: string, advice: string])[] = [
   [
     /connection refused/i,
-    "nobody listens there",
-    "see that the router exports the volume at this port, and that no firewall refuses it",
+    "no service listens there",
+    "check that the router exports the volume at this port, and that no firewall refuses it",
   ],
   [
     /timed out|no route to host|unreachable|host is down/i,
     "the address cannot be reached",
-    "see that this node reaches the router's NVMe/TCP address",
+    "check that this node reaches the router's NVMe/TCP address",
   ],
   [
     /input\/output error|invalid data parameter|connect command failed|access denied|not allowed/i,
@@ -73,7 +73,7 @@ const reasons: readonly (readonly [form: RegExp, reason: string, advice: string]
   [
     /invalid argument/i,
     "the kernel refuses",
-    "its log says why: an option, or a second path to a subsystem that takes only one",
+    "see its log: perhaps an option, or a second path to a subsystem that takes only one",
   ],
   [/connection reset|broken pipe|protocol/i, "the target broke off", "try again"],
 ];

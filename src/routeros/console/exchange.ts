@@ -109,7 +109,7 @@ export class Exchange {
         throw new ReadRefused(`Cannot read from the router because it refused: ${refusal}; ${location}`);
       }
       if (attempt === readAttempts) {
-        const reason = cut ? "its answer came cut" : "its answer was lost";
+        const reason = cut ? "its answer was cut off" : "its answer was lost";
         throw new VolumeError(
           "unavailable",
           `Cannot read from the router because ${reason} ${attempt} times: ${location}`,

@@ -121,7 +121,7 @@ const hints: readonly (readonly [RegExp, string])[] = [
   [/timed out/i, "the router is busy"],
   [
     /a volume has this fs-label/,
-    "what is written in that volume makes it look like the pool: rds-csi doctor names it",
+    "the contents of a volume make it look like the pool: rds-csi doctor names the volume",
   ],
 ];
 

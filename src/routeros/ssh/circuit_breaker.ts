@@ -55,7 +55,7 @@ export class CircuitBreaker {
     return this.#state;
   }
 
-  /** Why nobody is to wait, in words that follow "as", with the time of the next try; made for a breaker not closed. */
+  /** Why a call must not wait, in words that follow "because", with the time of the next try; for a breaker that is not closed. */
   get reason(): string {
     const times = this.#failures === 1 ? "once" : `${this.#failures} times in a row`;
     const next = this.#state === "trying"

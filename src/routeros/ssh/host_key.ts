@@ -39,7 +39,7 @@ export function parseHostKeys(text: string, host: string, port: number): HostKey
   throw new VolumeError(
     "invalid",
     `Cannot pin the router's host key because no line names it: host=${host} port=${port}; ` +
-      "take the output of ssh-keyscan on a machine that nobody can be in between of",
+      "use the output of ssh-keyscan on a trusted connection",
   );
 }
 
@@ -84,7 +84,7 @@ export function describeMismatch(pins: readonly HostKey[], presented: Uint8Array
   return `its host key is not the pinned one: presented=${fingerprint(presented)} (${
     keyTypeOf(presented)
   }) ` +
-    `pinned=${expected}; if the key was changed on purpose, pin the new one, else somebody may be in between`;
+    `pinned=${expected}; if you changed the key, pin the new one; otherwise a machine in between may intercept the connection`;
 }
 
 function namesHost(hosts: string, host: string, port: number): boolean {

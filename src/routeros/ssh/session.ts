@@ -32,7 +32,7 @@ export interface SessionOptions {
   /** Failed connection attempts in a row after which requests are refused at once. @default {3} */
   readonly openAfter?: number;
   /**
-   * Why nothing may be sent now, in words that follow "as"; undefined while it may. It is asked right before each command
+   * Why nothing may be sent now, in words that follow "because"; undefined while it may. It is asked right before each command
    * leaves. @default {it always may}
    */
   readonly fence?: () => string | undefined;
@@ -202,7 +202,7 @@ export class Session {
   /** Why a request that has waited may not be sent any more. */
   #reasonAgainst({ request: { onlyOn } }: Pending, link: Link): string | undefined {
     if (onlyOn === undefined || onlyOn === link.id) return this.#options.fence();
-    return "the connection was lost since it was looked at, so it is to be looked at again";
+    return "the connection was lost since the router was read, so it has to be read again";
   }
 
   async #connect(): Promise<void> {

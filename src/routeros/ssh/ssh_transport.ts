@@ -52,8 +52,8 @@ export class Ssh2Transport implements SshTransport {
     assertPrivateKey(options.authentication);
     if (options.hostKeys === "insecure") {
       options.warning(
-        "INSECURE: the router's host key is NOT checked. Whoever answers at its address gets the credentials and " +
-          `decides what this driver believes. Never use this but in tests. router=${this.target}`,
+        "INSECURE: the router's host key is NOT checked. Any machine that answers at its address gets the credentials and " +
+          `controls the driver's view of the router. Use this only in tests. router=${this.target}`,
       );
     } else if (options.hostKeys.length === 0) {
       throw new VolumeError("invalid", "Cannot connect to the router because no host key is pinned");
@@ -187,7 +187,7 @@ class Ssh2Connection implements SshConnection {
 
   exec(command: Command, signal: AbortSignal): Promise<ExecEnd> {
     return new Promise((resolve) => {
-      if (signal.aborted) return resolve({ state: "not-run", reason: "it was given up before" });
+      if (signal.aborted) return resolve({ state: "not-run", reason: "it was cancelled before" });
       try {
         this.#client.exec(command.text, {}, (error, channel) => {
           if (error === undefined) collect(channel, signal, resolve);

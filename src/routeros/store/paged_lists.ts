@@ -85,7 +85,7 @@ export async function listDisksInParts(
     if (orphan === undefined) return volumes;
     throw unreadable(
       "list of disks",
-      `it shows a disk that was not asked for: slot=${orphan.id} asked=${pattern}`,
+      `it shows an unrequested disk: slot=${orphan.id} asked=${pattern}`,
     );
   };
   return sorted(await listInParts("disks", divideSlots(), ask, parse));
@@ -138,6 +138,6 @@ function divided(what: string, part: Part): readonly Part[] {
   if (part.smaller !== undefined) return part.smaller();
   throw new VolumeError(
     "unavailable",
-    `Cannot list the router's ${what} because even a small part of them comes cut: pattern=${part.pattern}`,
+    `Cannot list the router's ${what} because even a small part of the answer is cut off: pattern=${part.pattern}`,
   );
 }

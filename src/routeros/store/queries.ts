@@ -10,7 +10,7 @@ const diskKeys =
 /** The same, with the key that RouterOS before 7.21 does not know, and may refuse. */
 const diskKeysWithNqn = ros`${diskKeys},nvme-tcp-server-nqn`;
 
-/** The disk in a slot, every disk whose image path holds the stem, the mounted pools, and the disk in another slot. */
+/** The disk in a slot, every disk whose image path holds the file-name prefix, the mounted pools, and the disk in another slot. */
 export function disksQuery(slot: string, filePrefix?: string, other?: string): Fragment {
   const terms = [
     ros`slot=${slot}`,
@@ -72,7 +72,7 @@ export function namedFilesQuery(paths: readonly string[]): Fragment {
   return filesWhere(paths.map((path) => ros`name=${fileName(path)}`));
 }
 
-/** The files of the stem and the folder that are wanted, and all snapshots. */
+/** The files of the file-name prefix and the folder that are wanted, and all snapshots. */
 export function createFilesQuery(wanted: Wanted | undefined): Fragment {
   const terms = wanted === undefined ? [] : wantedTerms(wanted);
   return filesWhere([...terms, ros`name~${holding(anySnapshot)}`]);
@@ -98,7 +98,7 @@ export const resourceQuery: Fragment = ros`/system resource print as-value`;
 /** The installed packages. */
 export const packagesQuery: Fragment = ros`/system package print detail as-value`;
 
-/** The frames of a view: disks first, then files if a stem is asked about, with the folder, the router's own row last. */
+/** The frames of a view: disks first, then files if a file-name prefix is asked about, with the folder, the router's own row last. */
 export function viewQueries(id: string, filePrefix: string | undefined, folder = ""): Fragment[] {
   const disks = disksQuery(id, filePrefix);
   if (filePrefix === undefined) return [disks, resourceQuery];

@@ -103,7 +103,7 @@ export class RouterReader {
     return this.#reads.get(context);
   }
 
-  /** See `VolumeStore.view()`; without a stem no files and no sharers. */
+  /** See `VolumeStore.view()`; without a file-name prefix no files and no sharers. */
   async view(
     id: string,
     filePrefix: string | undefined,
@@ -279,7 +279,7 @@ export class RouterReader {
   }
 
   /**
-   * What is there of a volume, of an answer to `disksQuery()` and, with a stem, `filesQuery()`. The command has no room for the
+   * What is there of a volume, of an answer to `disksQuery()` and, with a file-name prefix, `filesQuery()`. The command has no room for the
    * router's own row: the uptime is carried over, and where none was read on this connection the result is undefined.
    */
   protected leftOf(id: string, filePrefix: string | undefined, answer: Answer): VolumeView | undefined {
@@ -395,7 +395,7 @@ export class RouterReader {
   /** How to ask for what matches a pattern; undefined when that comes cut too. */
   #partOf(question: Omit<Question, "queries">, query: (pattern: string) => Fragment) {
     if (!this.#saidLimited) {
-      this.observer?.warning?.("The router's output is limited: what it holds is listed in parts");
+      this.observer?.warning?.("the router's output is limited; listing its contents in parts");
     }
     this.#saidLimited = true;
     return async (pattern: string) => {

@@ -415,6 +415,6 @@ function assertComparable(guard: DiskGuard | undefined): void {
   throw new VolumeError(
     "precondition",
     `Cannot change the volume because its comment on the router holds control or non-ASCII characters: volume=${guard.id}; ` +
-      "take them out of the disk's comment, and leave the part in braces as it is",
+      "remove them from the disk's comment, and do not change the part in braces",
   );
 }

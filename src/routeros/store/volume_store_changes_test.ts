@@ -210,7 +210,7 @@ Deno.test("remove() is not sent when the connection was lost since its call look
   ssh.drop();
   await clock.advance(0);
   await store.view("s1", filePrefix, call());
-  await rejectsWith(store.remove(guard, location, filePrefix, context), "unavailable", /looked at again/);
+  await rejectsWith(store.remove(guard, location, filePrefix, context), "unavailable", /read again/);
   assert.deepEqual(ssh.commands.map(statementsOf), ["", ""]);
   await store.view("s1", filePrefix, context);
   await store.remove(guard, location, filePrefix, context);
@@ -231,7 +231,7 @@ for (
     ssh.drop();
     await clock.advance(0);
     await store.view("s1", filePrefix, call());
-    await rejectsWith(store.removeImage(location, filePrefix, context), "unavailable", /looked at again/);
+    await rejectsWith(store.removeImage(location, filePrefix, context), "unavailable", /read again/);
     assert.deepEqual(ssh.commands.map(statementsOf), ["", ""]);
   });
 }
@@ -243,7 +243,7 @@ Deno.test("removeImage() is not sent when files() alone read the router after it
   ssh.drop();
   await clock.advance(0);
   await store.files(filePrefix, context);
-  await rejectsWith(store.removeImage(location, filePrefix, context), "unavailable", /looked at again/);
+  await rejectsWith(store.removeImage(location, filePrefix, context), "unavailable", /read again/);
 });
 
 Deno.test("copyFile() makes the folder first where it is missing", async () => {

@@ -122,7 +122,7 @@ ${
 </section>`;
 }
 
-/** When the router was seen that nobody has looked at for longest; undefined while one was never seen. */
+/** The oldest time at which any router was read; undefined while one was never read. */
 function seenAtMs(routers: readonly RouterStatus[]): number | undefined {
   const times = routers.map(({ readAtMs }) => readAtMs ?? -Infinity);
   const oldest = Math.min(...times);

@@ -70,7 +70,7 @@ export function moment(atMs: number): string {
   return Number.isNaN(date.getTime()) ? "–" : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** How long ago it was, with the moment for whoever points at it. */
+/** Returns how long ago it was, with the exact time as a tooltip. */
 export function ago(atMs: number | undefined, nowMs: number, none = "never"): Html {
   if (atMs === undefined) return markup`${none}`;
   return markup`<time title="${moment(atMs)}">${longDuration(nowMs - atMs)} ago</time>`;

@@ -17,7 +17,7 @@ export interface DriverFacts {
 export interface StatusEvent {
   /** When, as all times here in milliseconds since the Unix epoch. */
   readonly atMs: number;
-  /** Whether somebody should look at it. */
+  /** Whether it needs the attention of a person. */
   readonly warning: boolean;
   /** One word. */
   readonly reason: string;
@@ -111,7 +111,7 @@ export interface PathStatus {
 /** A volume that is staged on a node. */
 export interface StagedVolume {
   readonly id: string;
-  /** When its paths and its health were seen last; undefined when nobody has looked since the start. */
+  /** When its paths and its health were last read; undefined before the first reading since the start. */
   readonly seenAtMs: number | undefined;
   readonly paths: readonly PathStatus[];
   readonly problems: readonly HealthProblem[];

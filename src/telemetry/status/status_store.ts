@@ -28,7 +28,7 @@ export interface ShownCall extends Omit<FailedCall, "atMs" | "method"> {
 
 /**
  * Keeps what a driver knows of itself, so that it can be shown without asking anybody: told of events, it never looks.
- * It is small; the page that is made of it is loaded when somebody reads it.
+ * It is small; the code of the page is loaded at the first request.
  */
 export class StatusStore {
   readonly #facts: DriverFacts;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "./host_identity.ts";
 
-/** Fixed for ever: a node that came back under another name would be a stranger to its own connections. */
+/** Fixed for ever: a node that came back under another name would not recognise its own connections. */
 const known: Readonly<Record<string, string>> = {
   "a": "5543d5f2-9a75-8fb2-9877-98f34492869b",
   "node-1": "afb85e8a-fe6a-804a-8332-c926df622d06",

@@ -82,9 +82,9 @@ export interface VolumeView extends RouterState {
   readonly volume: StoredVolume | undefined;
   /** The disk in that slot when it is anything else. */
   readonly foreign: ForeignDisk | undefined;
-  /** Other disks whose image path holds the stem asked about. */
+  /** Other disks whose image path holds the file-name prefix asked about. */
   readonly sharers: readonly StoredVolume[];
-  /** Every file and folder whose path holds the stem asked about. */
+  /** Every file and folder whose path holds the file-name prefix asked about. */
   readonly files: readonly StoredFile[];
 }
 
@@ -107,7 +107,7 @@ export interface Wanted {
 export interface CreateView extends Inventory {
   /** The disk in the wanted slot when it is not file-backed. */
   readonly foreign: ForeignDisk | undefined;
-  /** Every file and folder of the stem, the wanted folder if it is there, and all snapshots, see `anySnapshot`. */
+  /** Every file and folder of the file-name prefix, the wanted folder if it is there, and all snapshots, see `anySnapshot`. */
   readonly files: readonly StoredFile[];
 }
 

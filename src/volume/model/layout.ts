@@ -78,7 +78,7 @@ export function withinPool(path: string): string {
   return path.slice(poolOf(path).length + 2);
 }
 
-/** Whether a path is where the image of that stem can be, in whatever folder. */
+/** Whether a path is where the image of that file-name prefix can be, in whatever folder. */
 export function isImageOf(path: string, filePrefix: string): boolean {
   if (path.endsWith(`/${filePrefix}.img`)) return true;
   return !isLegacyId(filePrefix) && path.endsWith(`/${filePrefix}/${inSubvolume}`);
@@ -111,7 +111,7 @@ export function locationOf(imagePath: string, pools: readonly Pool[]): ImageLoca
  * were never finished. What else lies in a subvolume goes with it. The legacy driver made neither: a folder that has the
  * name of its volume is somebody's.
  *
- * @param files every file and folder whose path holds the stem
+ * @param files every file and folder whose path holds the file-name prefix
  */
 export function leftoversOf(
   files: readonly StoredFile[],
@@ -133,7 +133,7 @@ export function leftoversOf(
   );
 }
 
-/** What follows the stem in a path in one of the folders; undefined for any other path. */
+/** What follows the file-name prefix in a path in one of the folders; undefined for any other path. */
 function restOf(path: string, filePrefix: string, basePaths: readonly string[]): string | undefined {
   const base = basePaths.find((base) => path.startsWith(`${base}/${filePrefix}`));
   return base === undefined ? undefined : path.slice(`${base}/${filePrefix}`.length);

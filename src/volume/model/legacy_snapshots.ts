@@ -59,7 +59,7 @@ function legacySnapshotImage(base: string, id: string): string {
 /** What it is and what there is to know about it, for people. */
 export function describeLegacySnapshot({ exported, exportNqn }: StoredVolume): string {
   const named = exportNqn === "" ? "" : ` nqn=${exportNqn}`;
-  return "a snapshot of the legacy driver, which holds no copy of a volume's data as far as the router's manual tells: " +
+  return "a snapshot of the legacy driver, which holds no copy of a volume's data according to the router's manual: " +
     `exported=${exported}${named}`;
 }
 
@@ -98,7 +98,7 @@ export function assertNoLegacySnapshot(
     throw new VolumeError(
       "precondition",
       `Cannot ${verb} the snapshot because the disk in its slot is not as the legacy driver leaves one: snapshot=${id} ` +
-        `path=${imagePath}; a person has to look at it`,
+        `path=${imagePath}; check it by hand`,
     );
   }
   const path = volume?.imagePath ?? image?.path ?? "";

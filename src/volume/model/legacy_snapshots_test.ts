@@ -123,9 +123,9 @@ Deno.test("assertNoLegacySnapshot() refuses whatever is left, says what it is an
     [
       "another disk in its slot",
       { volume: { ...left, imagePath: "/pool/x.img" } },
-      /path=\/pool\/x.img.*person/,
+      /path=\/pool\/x.img.*by hand/,
     ],
-    ["hardware in its slot", { foreign: { id, kind: "hardware" } }, /path=none.*person/],
+    ["hardware in its slot", { foreign: { id, kind: "hardware" } }, /path=none.*by hand/],
   ];
   for (const [name, seen, text] of cases) {
     const work = () => assertNoLegacySnapshot("delete", id, { ...nothing, ...seen }, [testBase]);

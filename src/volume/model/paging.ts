@@ -61,9 +61,9 @@ function parseToken(token: string, isId: (id: string) => boolean): string | unde
   if (isId(id)) return id;
   throw new VolumeError(
     "bad-token",
-    `Cannot go on listing because the token is not one of this driver's: token=${
+    `Cannot continue the list because the token does not come from this driver: token=${
       JSON.stringify(token.slice(0, 64))
     }; ` +
-      "begin again without one",
+      "start again without a token",
   );
 }

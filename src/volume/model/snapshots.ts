@@ -124,7 +124,7 @@ export function assertSameSource(snapshot: SnapshotName, source: string): void {
   if (snapshot.source === source) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot create the snapshot because there is one of that name of another volume: snapshot=${snapshot.id} ` +
+    `Cannot create the snapshot because another volume has a snapshot of that name: snapshot=${snapshot.id} ` +
       `source=${snapshot.source} requested=${source}`,
   );
 }

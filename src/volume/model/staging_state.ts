@@ -203,7 +203,7 @@ function damaged(path: string, why: string): VolumeError {
   return new VolumeError(
     "precondition",
     `Cannot use the node's state of the volume because it is damaged (${why}): file=${path}; ` +
-      "make sure that the volume is neither mounted nor connected here, then remove the file",
+      "check that the volume is neither mounted nor connected here, then remove the file",
   );
 }
 

@@ -180,7 +180,7 @@ export interface VolumeStore {
   ): Promise<UnseenMutation | undefined>;
   /**
    * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
-   * only when no disk uses it any more; reads back what is left of the stem. One command.
+   * only when no disk uses it any more; reads back what is left of the file-name prefix. One command.
    */
   remove(
     disk: DiskGuard,

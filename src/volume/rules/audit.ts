@@ -45,7 +45,7 @@ function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: Audi
         ...base,
         kind: "record-damaged",
         found: `the record in the disk's comment is damaged: ${ownership.reason}`,
-        kept: "whose it is cannot be told",
+        kept: "its owner is not known",
       }];
     case "other-cluster":
       return [{
@@ -67,7 +67,7 @@ function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: Audi
           ...base,
           kind: "no-record",
           found: "a disk that carries no record of this driver",
-          kept: "somebody else made it",
+          kept: "this driver did not make it",
         },
       ];
   }
@@ -96,12 +96,12 @@ function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: Audi
   const mounted = view.pools.some((pool) => pool.mountPoint === poolOf(path));
   const hasImage = view.files.some((file) => file.path === path && !file.directory);
   if (mounted && (isImported(record) || isOwnImage(stored, scope)) && !hasImage) {
-    add("disk-without-image", "the disk is there and its image is gone", "a person has to look for the data");
+    add("disk-without-image", "the disk exists, but its image is gone", "find the data by hand");
   }
   if (record.holders.length === 0 && stored.exported) {
     add(
       "export-without-holder",
-      `exported though no node holds it: nqn=${stored.exportNqn}`,
+      `exported, but no node holds it: nqn=${stored.exportNqn}`,
       "it is exported",
     );
   }
@@ -111,7 +111,7 @@ function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: Audi
   }
   if (stored.routerUses !== undefined) {
     const found = `the router itself uses the disk: ${stored.routerUses.join(", ")}`;
-    add("used-by-router", found, "a person has to end that: until then it is not published");
+    add("used-by-router", found, "end that use by hand; the driver does not publish it before");
   }
   return [...findings, ...judgeNeed(volume, view, scope)];
 }
@@ -160,7 +160,7 @@ function whyKept(
   attachments: readonly NodeAttachment[],
 ): string | undefined {
   if (isImported(record)) {
-    return 'it was imported and holds somebody\'s data: "rds-csi release" gives it back';
+    return 'it was imported and holds data of its owner: "rds-csi release" gives it back';
   }
   if (record.newerFields !== undefined) return "a newer version of this driver wrote its record";
   if (record.holders.length > 0) return "it is published";
@@ -212,7 +212,7 @@ function judgeOrphan({ name, volumeName, nodeName, sinceSeconds }: UnknownVolume
     path: "",
     found: `a VolumeAttachment names a PersistentVolume that is gone: attachment=${name} node=${nodeName}`,
     sinceSeconds,
-    kept: "there is nothing to delete on the router: the attacher removes it, or a person",
+    kept: "there is nothing to delete on the router: the attacher or an administrator removes it",
   };
 }
 

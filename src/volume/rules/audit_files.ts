@@ -22,7 +22,7 @@ export function orphanFiles(view: Inventory & FileView, scope: AuditScope): Audi
 /** A file or folder that only this cluster names so. */
 interface OwnFile {
   readonly id: string;
-  /** What follows the stem of the volume. */
+  /** What follows the file-name prefix of the volume. */
   readonly rest: string;
   readonly file: StoredFile;
 }
@@ -69,7 +69,7 @@ function judgeFile(
 function whyImageKept(id: string, view: Inventory & FileView, scope: AuditScope): string | undefined {
   if (scope.isCopying(id)) return "a copy is being made";
   if (view.volumes.some((stored) => stored.id === id)) {
-    return "a disk of that volume uses another file: a person has to look which one is right";
+    return "a disk of that volume uses another file: check by hand which one is right";
   }
   if (isSource(id, view, scope)) return "snapshots or volumes were made from it";
   if (scope.used === undefined) {
@@ -100,7 +100,7 @@ function legacyImages(view: Inventory & FileView, scope: AuditScope): AuditFindi
       path,
       found: `an image named as the legacy driver's are, that no disk uses: ${formatBytes(sizeBytes)}`,
       sinceSeconds: undefined,
-      kept: isOwn ? namedByVolume : "nothing proves whose it is: a person has to look whether it is needed",
+      kept: isOwn ? namedByVolume : "its owner is not known: check by hand whether it is needed",
     }];
   });
 }
@@ -136,7 +136,7 @@ function judgeSnapshot(
     path,
     found: `a snapshot of a volume that is gone, which may be wanted so: source=${source}`,
     sinceSeconds,
-    kept: "a VolumeSnapshot may name it: it goes with that",
+    kept: "a VolumeSnapshot may name it: delete that object",
   }];
 }
 
@@ -157,7 +157,7 @@ function emptySnapshots(view: FileView, { cluster, basePaths }: AuditScope): Aud
       path,
       found: `a snapshot's subvolume with no image in it: source=${snapshot.source}`,
       sinceSeconds: snapshot.createdAtSeconds,
-      kept: "a VolumeSnapshot may name it: it goes with that",
+      kept: "a VolumeSnapshot may name it: delete that object",
     }];
   });
 }

@@ -80,7 +80,7 @@ const snapshot = `${testBase}/snap-${"1".repeat(28)}.pvc-1.${nowSeconds.toString
 
 Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says what protects it", () => {
   const cases: readonly [string, Inventory & FileView, string, RegExp | undefined][] = [
-    ["a disk whose image is gone", { ...view([idle]), files: [] }, "disk-without-image pvc-1", /look for/],
+    ["a disk whose image is gone", { ...view([idle]), files: [] }, "disk-without-image pvc-1", /by hand/],
     [
       "an image without its disk",
       view([], [file(`${lone}/disk.img`)]),
@@ -111,7 +111,7 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
       "a damaged record",
       view([{ ...idle, comment: idle.comment.replace("b=1", "b=2") }]),
       "record-damaged pvc-1",
-      /cannot be told/,
+      /is not known/,
     ],
     [
       "a snapshot of a volume that is gone",
@@ -119,7 +119,7 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
       `snapshot-without-source snap-${"1".repeat(28)}`,
       /VolumeSnapshot/,
     ],
-    ["somebody's disk", view([{ ...idle, comment: "mine" }]), "no-record pvc-1", /somebody else/],
+    ["somebody's disk", view([{ ...idle, comment: "mine" }]), "no-record pvc-1", /did not make it/],
     [
       "another cluster's",
       view([aDisk(aRecord({ cluster: "ffffffff" }))]),
@@ -152,7 +152,7 @@ Deno.test("judgeAudit() reports a disk that the router itself uses, and how", ()
   const [finding] = judgeAudit(view([{ ...held, routerUses: ["its file system is mounted"] }]), scope());
   assert.equal(finding!.kind, "used-by-router");
   assert.match(finding!.found, /the router itself uses the disk: its file system is mounted/);
-  assert.match(finding!.kept!, /until then it is not published/);
+  assert.match(finding!.kept!, /does not publish it before/);
 });
 
 Deno.test("judgeAudit() reports a snapshot of the legacy driver what is known, and that it never goes by itself", () => {
@@ -181,7 +181,7 @@ Deno.test("judgeAudit() reports an image of the legacy driver that no disk uses,
   const shown = view([], [file(path)]);
   const image = (over: Partial<AuditScope>) =>
     judgeAudit(shown, scope(over)).filter((one) => one.path === path).map(({ kind, kept }) => [kind, kept]);
-  const kept = "nothing proves whose it is: a person has to look whether it is needed";
+  const kept = "its owner is not known: check by hand whether it is needed";
   assert.deepEqual(image({}), [["earlier-image", kept]]);
   assert.deepEqual(image({ vouched: true }), [["earlier-image", kept]]);
   assert.deepEqual(image({ used: used() }), [["earlier-image", kept]]);

@@ -64,11 +64,11 @@ export function reasonAgainstDetached(
   if (view.nodeNames.length > 1) return `several nodes have its id: ${view.nodeNames.join(", ")}`;
   if (node === undefined) return `there is no Node of its name: ${name}`;
   if (view.isAttached) return `its VolumeAttachment is not being deleted: ${name}`;
-  if (sinceSeconds === undefined) return `since when it held the volume is not on record: ${name}`;
+  if (sinceSeconds === undefined) return `the record does not say how long it held the volume: ${name}`;
   if (node.createdSeconds === undefined || node.createdSeconds > sinceSeconds) {
     return `its Node is younger than its hold of the volume: ${name}`;
   }
-  if (!isSameMachine(machine, node.machine)) return `another machine has its name by now: ${name}`;
+  if (!isSameMachine(machine, node.machine)) return `another machine has its name now: ${name}`;
   if (node.isOutOfService) return `its Node is out of service: ${name}`;
   if (!node.isReady) return `its Node is not ready: ${name}`;
   const heartbeatSeconds = node.heartbeatSeconds ?? -Infinity;

@@ -57,7 +57,7 @@ for (const [what, view, reason] of doubts) {
 }
 
 Deno.test("a node has not provably given a volume up that it held for an unknown time", () => {
-  assert.match(reasonAgainstDetached({}, aView()) ?? "", /not on record/);
+  assert.match(reasonAgainstDetached({}, aView()) ?? "", /the record does not say/);
 });
 
 Deno.test("isSameNode() knows a node by id and machine", () => {

@@ -97,9 +97,12 @@ function judgeMissing(input: FenceInput): FenceResult {
   const minMs = settleTimesToUnstage * input.settleMs;
   if (input.unstaging && memory !== undefined && memory.missedForMs > minMs) {
     const missed = `missed-ms=${memory.missedForMs} min-ms=${minMs}`;
-    return { state: "fenced", why: `it is unstaged, and its target has not offered it for long: ${missed}` };
+    return {
+      state: "fenced",
+      why: `it is being unstaged, and its target has not offered it for long: ${missed}`,
+    };
   }
-  return undecided("its target does not offer it, which may pass", memory);
+  return undecided("its target does not offer it, perhaps only for a while", memory);
 }
 
 /**

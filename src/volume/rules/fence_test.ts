@@ -191,7 +191,7 @@ for (const [name, offered] of waiting) {
   Deno.test(`judgeFence() waits for ten settle times on seeing ${name}`, () => {
     assert.deepEqual(judgeFence(input({ reads: [read(offered)] })), {
       state: "undecided",
-      why: "its target does not offer it, which may pass",
+      why: "its target does not offer it, perhaps only for a while",
       memory: { lastMissedMs: now, missedForMs: 0, askedMs: now },
     });
   });

@@ -72,8 +72,8 @@ export function decideFormat(question: FormatQuestion): FormatDecision {
     return refuse(
       "precondition",
       "filesystem-lost",
-      `the ${wanted} file system made here is not there any more: volume=${question.volumeId}`,
-      "; find out what happened to the data before anything else",
+      `the ${wanted} file system made here is gone: volume=${question.volumeId}`,
+      "; find out first what happened to the data",
     );
   }
   if (question.mkfs === "started") return decideInterrupted(question, "the beginnings of a file system");

@@ -66,8 +66,8 @@ export function assertImportable(stored: StoredVolume, claim: ImportClaim, scene
   if (exported && !claim.exportIsUnused) {
     throw doubt(
       id,
-      `it is exported, and somebody may be using it right now: nqn=${exportNqn}`,
-      `make sure that nobody has it, and turn the export off: /disk set [find slot="${id}"] nvme-tcp-export=no, or run ` +
+      `it is exported and may be in use: nqn=${exportNqn}`,
+      `check that no machine uses it, and turn the export off: /disk set [find slot="${id}"] nvme-tcp-export=no, or run ` +
         `rds-csi import ${id} --exported-is-unused`,
     );
   }
@@ -94,7 +94,7 @@ export function importableImage(id: string, path: string, scene: ImportScene): S
   }
   assertPoolMounted(scene, path);
   const image = scene.files.find((file) => file.path === path);
-  if (image === undefined) throw doubt(id, `its file is not there: path=${path}`);
+  if (image === undefined) throw doubt(id, `its file does not exist: path=${path}`);
   if (image.directory) throw doubt(id, `its file is a folder: path=${path}`);
   if (image.sizeBytes === 0n || image.sizeBytes % sectorBytes !== 0n) {
     throw doubt(id, `its file is not made of whole sectors of ${sectorBytes} bytes: size=${image.sizeBytes}`);
@@ -156,7 +156,7 @@ function assertNoOthersRecord(id: string, comment: string): void {
     `its comment looks like ${isPart ? "a part of a record" : "a program's record"}: ${
       JSON.stringify(comment.slice(0, 80))
     }`,
-    "find out whose disk it is, and take that out of the comment if it is nobody's",
+    "find the owner of the disk, and remove that text from the comment if there is none",
   );
 }
 
@@ -176,7 +176,7 @@ function assertImagePath(id: string, path: string): void {
     throw doubt(
       id,
       `its file is named as a volume's or a snapshot's of a cluster: name=${marked}`,
-      "if no cluster has it any more, remove its disk, if there is one, which leaves the file, rename the file, and import " +
+      "if no cluster uses it any more, remove its disk (the file stays), rename the file, and import " +
         "that by --path",
     );
   }

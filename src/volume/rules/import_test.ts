@@ -65,7 +65,7 @@ const refused: readonly (readonly [string, StoredVolume, Partial<ImportScene>, R
     { volumes: [disk, sharer] },
     /another disk uses its file: disk=other/,
   ],
-  ["an export", exported, {}, /somebody may be using it/],
+  ["an export", exported, {}, /may be in use/],
   ["a disk in use by the router", { ...disk, routerUses: ["its file system is mounted"] }, {}, /is mounted/],
   ["an empty file", { ...disk, sizeBytes: 0n }, {}, /whole sectors/],
   ["half a sector", { ...disk, sizeBytes: 1025n }, {}, /whole sectors/],

@@ -78,7 +78,7 @@ export function assertClaim(id: string, claim: LegacyClaim): LegacyClaim {
     throw doubt(id, `more nodes have it than may: nodes=${nodes} mode=${mode}`);
   }
   if (mode === "multi-node-multi-writer" && kind.access === "mount") {
-    throw doubt(id, "a file system on several nodes at once destroys itself: mode=ReadWriteMany");
+    throw doubt(id, "several nodes would corrupt one file system: mode=ReadWriteMany");
   }
   return claim;
 }
@@ -114,7 +114,7 @@ export function assertLeftByLegacyDriver(stored: StoredVolume, scene: LegacyScen
   const sharer = scene.sharers.find((other) => other.imagePath === imagePath);
   if (sharer !== undefined) throw doubt(id, `another disk uses its image: disk=${sharer.id}`);
   const image = scene.files.find((file) => file.path === imagePath && !file.directory);
-  if (image === undefined) throw doubt(id, `its image is not there: path=${imagePath}`);
+  if (image === undefined) throw doubt(id, `its image does not exist: path=${imagePath}`);
   if (image.sizeBytes < sizeBytes) {
     throw doubt(id, `its image is smaller than the disk: file=${image.sizeBytes} disk=${sizeBytes}`);
   }
@@ -182,6 +182,6 @@ function modeOf({ volumeId, accessModes }: ClusterVolume, kind: VolumeKind): Acc
 function doubt(id: string, reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot take the volume over from the legacy driver because ${reason}: volume=${id}; a person has to look at it`,
+    `Cannot take the volume over from the legacy driver because ${reason}: volume=${id}; check it by hand`,
   );
 }

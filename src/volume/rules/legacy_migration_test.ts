@@ -77,7 +77,7 @@ Deno.test("claimOf() refuses whatever leaves a doubt", () => {
       [...both, anAttachment(id, "node-3")],
       /more nodes/,
     ],
-    [{ accessModes: ["ReadWriteMany"] }, [], /on several nodes at once/],
+    [{ accessModes: ["ReadWriteMany"] }, [], /several nodes would corrupt/],
     [{ accessModes: ["ReadOnlyMany", "ReadWriteOnce"] }, [], /not one of CSI's/],
     [{ accessModes: [] }, [], /not one of CSI's/],
     [{ fsType: "btrfs" }, [], /fsType=btrfs/],
@@ -118,8 +118,8 @@ Deno.test("assertLeftByLegacyDriver() refuses any doubt", () => {
     [{}, { sharers: [{ ...left, id: "disk1" }] }, /disk=disk1/],
     // As the legacy driver's snapshots would be without a path of their own.
     [{}, { sharers: [{ ...left, id: `snap-${id.slice(4)}`, exported: false }] }, /disk=snap-0f8fad5b/],
-    [{}, { files: [] }, /not there/],
-    [{}, { files: [{ path, sizeBytes: 0n, directory: true }] }, /not there/],
+    [{}, { files: [] }, /does not exist/],
+    [{}, { files: [{ path, sizeBytes: 0n, directory: true }] }, /does not exist/],
     [{}, { files: [{ path, sizeBytes: 1n, directory: false }] }, /smaller/],
   ];
   for (const [over, other, text] of cases) {

@@ -73,13 +73,13 @@ export function getOwned(stored: StoredVolume, cluster: string, verb: string): O
       throw new VolumeError(
         "precondition",
         `Cannot ${verb} the volume because its disk carries no record of this driver: volume=${stored.id} ` +
-          `path=${stored.imagePath}; it was made by somebody else and is left alone, unless "rds-csi import ${stored.id}", or ` +
+          `path=${stored.imagePath}; the driver leaves it alone, unless "rds-csi import ${stored.id}", or ` +
           'static: "true" among the volumeAttributes of its PersistentVolume, makes it a volume',
       );
     case "earlier-driver":
       throw new VolumeError(
         "precondition",
-        `Cannot ${verb} the volume because the legacy driver made it and this one has not taken it over: ` +
+        `Cannot ${verb} the volume because the legacy driver made it and this driver has not taken it over: ` +
           `volume=${stored.id} path=${stored.imagePath}; it is left alone until publishing it takes it over, where the ` +
           `cluster says who has it, or "rds-csi adopt ${stored.id}" does`,
       );

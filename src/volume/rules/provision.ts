@@ -120,7 +120,7 @@ function assertCompatible(volume: OwnedVolume, plan: VolumePlan, request: Create
   if (differences.length === 0) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot create the volume because there is one that differs: volume=${stored.id}: ${
+    `Cannot create the volume because an existing one differs: volume=${stored.id}: ${
       differences.join("; ")
     }`,
   );
@@ -141,8 +141,8 @@ export function assertNoImage(view: Pick<VolumeView, "files">, plan: VolumePlan)
   if (image === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot create the volume because its image is there without a disk: volume=${plan.id} file=${image.path} ` +
-      `bytes=${image.sizeBytes}; DeleteVolume removes it, or a person who needs its data moves it away`,
+    `Cannot create the volume because its image exists without a disk: volume=${plan.id} file=${image.path} ` +
+      `bytes=${image.sizeBytes}; delete the volume to remove it, or move the file away to keep its data`,
   );
 }
 

@@ -188,8 +188,8 @@ export function assertFences(id: string, state: RouterState, allowUnfenced: bool
   if (!state.unfenced || allowUnfenced) return;
   throw new VolumeError(
     "precondition",
-    `Cannot publish the volume because RouterOS before 7.21 has no NQN of its own for each export, so that a node that is ` +
-      `thought to be dead could still write: volume=${id}; upgrade the router, or take that risk with --allow-unfenced`,
+    `Cannot publish the volume because RouterOS before 7.21 has no NQN of its own for each export, so that a node that counts as ` +
+      `dead could still write: volume=${id}; upgrade the router, or take that risk with --allow-unfenced`,
   );
 }
 
@@ -333,13 +333,13 @@ function isSameWriter(record: VolumeRecord, own: AccessMode, asked: AccessMode):
 function assertShutOut(
   { stored, record: { unfenced, holders } }: OwnedVolume,
   request: PublishRequest,
-  { machine, stillUnfenced = "nobody was asked" }: PublishFacts,
+  { machine, stillUnfenced = "the cluster was not asked" }: PublishFacts,
 ): void {
   if (unfenced === undefined || stillUnfenced === "" || isSameNode(unfenced, request.nodeId, machine)) return;
   const names = nodeIdsOf(holders).join(", ");
   throw new VolumeError(
     "published-elsewhere",
-    `Cannot publish the volume to a third node because one that has left it could not be shut out: volume=${stored.id} ` +
+    `Cannot publish the volume to a third node because a node that left it could not be shut out: volume=${stored.id} ` +
       `node=${names} requested=${request.nodeId}: ${stillUnfenced}; it goes on when that node is seen to have given the ` +
       `volume up, or when node=${names} gives it up too, because the volume is then exported under a new name`,
   );

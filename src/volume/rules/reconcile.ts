@@ -156,11 +156,11 @@ function doubtOf(
   { maxWithdrawals }: ReconcileRules,
 ): string | undefined {
   if (attachments.some(({ volumeId }) => volumeId === undefined)) {
-    return "there are VolumeAttachments of which it cannot be told which volume they are about";
+    return "the volume of some VolumeAttachments is not known";
   }
-  if (!settled) return "the router has booted only just now";
+  if (!settled) return "the router booted a moment ago";
   if (due > maxWithdrawals && due * 2 > inUse) {
-    return "most volumes in use are wanted nowhere, as when the cluster was restored from an old backup";
+    return "most volumes in use have no VolumeAttachment: the cluster may be restored from an old backup";
   }
   return undefined;
 }

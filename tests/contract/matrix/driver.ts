@@ -281,7 +281,7 @@ function untrusted(
     {
       when: (kind) => byCopy(kind) && kind.copyReturns === "at-once",
       because: "a router that answers before the copy is whole makes none",
-      run: refuse(status.FAILED_PRECONDITION, /before the copy is whole/),
+      run: refuse(status.FAILED_PRECONDITION, /before the copy is complete/),
     },
     {
       when: (kind) => byCopy(kind) && !kind.fileCopy,
@@ -305,7 +305,7 @@ function multiplies(isReported: boolean): Otherwise[] {
     {
       when: ({ adopt }) => isReported && adopt === "refused",
       because: "told of a router that takes over no file, nothing is begun of a clone",
-      run: refusesClones(status.FAILED_PRECONDITION, /makes no disk of a file/),
+      run: refusesClones(status.FAILED_PRECONDITION, /cannot make a disk of an existing file/),
     },
     ...untrusted(isReported, (stack, volumeId) => cloneOf(stack, "pvc-clone", { volumeId })),
     {

@@ -175,7 +175,7 @@ export const readScenarios: readonly Scenario[] = [
       await rejectsWith(
         store.removeImage(locationOf(slot), filePrefix, before),
         "unavailable",
-        /looked at again/,
+        /read again/,
       );
       assert.ok(hasImage(router, slot));
     }),

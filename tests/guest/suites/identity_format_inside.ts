@@ -105,7 +105,7 @@ readErrorTests.add(
     const again = await refusal(
       node.stage(volume),
       "precondition",
-      /file system made here is not there any more/,
+      /file system made here is gone/,
     );
     assert.equal(await volume.digest(), before);
     assert.equal(formats(node), 1);

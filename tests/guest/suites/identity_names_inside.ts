@@ -79,7 +79,7 @@ nameTests.add(
     assert.deepEqual([is?.path, is?.deviceNumber], [was?.path, was?.deviceNumber]);
     const before = [await first.digest(), await second.digest()];
     const showed = await tryAllCalls(node, first, block, {
-      stage: ["unavailable", /refuses|nobody listens/],
+      stage: ["unavailable", /refuses|no service listens/],
       publish: gone,
       "publish elsewhere": gone,
       "publish read-only": gone,
@@ -122,7 +122,7 @@ nameTests.add(
     const mounted = mountsUnder(node.folder);
     const before = [await first.digest(), await second.digest()];
     const showed = await tryAllCalls(node, first, ext4, {
-      stage: ["unavailable", /refuses|nobody listens/],
+      stage: ["unavailable", /refuses|no service listens/],
       publish: gone,
       "publish elsewhere": gone,
       "publish read-only": gone,

@@ -52,13 +52,13 @@ export class Routers {
     }
     const { backend: name } = splitHandle(handle);
     const reason = name === ""
-      ? "it has no prefix, and no router of --config is the default one"
+      ? "it has no prefix, and --config has no default router"
       : this.#byName(name) !== undefined
       ? "ids of the default router have no prefix"
       : "no router of that name is in --config";
     throw new VolumeError(
       "precondition",
-      `Cannot tell which router the id is about because ${reason}: id=${handle.slice(0, 128)} ${this.names}`,
+      `Cannot find the router of the id because ${reason}: id=${handle.slice(0, 128)} ${this.names}`,
     );
   }
 
@@ -126,7 +126,7 @@ export class Routers {
     if (!router.isDefault || this.#byName(said) !== undefined) {
       throw new VolumeError(
         "invalid",
-        `Cannot use the volume context because it is another router's than the id: backend=${
+        `Cannot use the volume context because its router differs from the id's: backend=${
           said.slice(0, 64)
         } ` +
           `router=${router.name}`,
@@ -164,14 +164,14 @@ export function chooseRouter(routers: Routers, wanted: Wanted): Router {
   if (source !== undefined && chosen !== source) {
     throw new VolumeError(
       "invalid",
-      `Cannot make a volume from one of another router: backend=${chosen?.name} source=${wanted.source} is on ${source.name}`,
+      `Cannot make a volume from a source on another router: backend=${chosen?.name} source=${wanted.source} is on ${source.name}`,
     );
   }
   const found = chosen ?? byPlaces(routers, wanted.locations) ?? fallback(routers);
   if (reaches(found, wanted.locations)) return found;
   throw new VolumeError(
     "exhausted",
-    `Cannot make the volume where it can be reached from the wanted places: backend=${found.name} ` +
+    `Cannot make the volume where the requested topology reaches it: backend=${found.name} ` +
       `topology=${JSON.stringify(found.topology)} wanted=${JSON.stringify(wanted.locations).slice(0, 400)}`,
   );
 }
@@ -202,7 +202,7 @@ function fallback(routers: Routers): Router {
   if (found !== undefined) return found;
   throw new VolumeError(
     "invalid",
-    `Cannot tell which router the volume is to be on: the StorageClass has to name it as backend, or one has to be the ` +
-      `default one in --config: ${routers.names}`,
+    `Cannot choose a router for the volume: set backend in the StorageClass to name it, or make one router the ` +
+      `default in --config: ${routers.names}`,
   );
 }

@@ -90,7 +90,7 @@ export class Migration {
     assert.deepEqual(await this.#stampsOf(detachingNode), before, "blocks of the node that left have come");
     await this.#write(other, 1_000_000);
     return `not one block came; the other was back after ${(backMs / 1000).toFixed(1)} s, ` +
-      `and the leaver has let go ${(releaseMs / 1000).toFixed(1)} s after it was asked to`;
+      `and the detaching node has released it ${(releaseMs / 1000).toFixed(1)} s after the request`;
   }
 
   /** The first node joins again, and leaves where the router's list is not known: that is said, and it is so. */
