@@ -34,7 +34,7 @@ router's NVMe port. That needs no credentials. With neither it looks at this mac
 empty file in --state-dir that it makes and takes away again.
 
 With --probe it asks the router what differs between routers, on scratch volumes in the one --base-path that is then
-required, and prints the profile of this router, for --router-profile and for a bug report. Everything it makes is
+required, or in the only base path of the router that --config and --backend name, and prints the profile of this router, for --router-profile and for a bug report. Everything it makes is
 called rds-csi-probe-… and is removed again, also after Ctrl-C; what a killed probe left goes with the next one. What a
 reboot does to exports it finds out in two runs, with --before-reboot and with --after-reboot.
 
