@@ -35,8 +35,8 @@ Shows what this node knows and sees of a volume: its state file, its device as i
 the router, every mount, who has the device open, and what is wrong. Without a volume, a table of all on this node.
 Changes nothing, opens no device, waits for no dead one, and needs no credentials.
 
-A claim is followed from the cluster's side, as by rds-csi troubleshoot: rds-csi describe pvc/NAMESPACE/NAME. In the
-controller's pod that needs no flags.
+A claim is followed from the cluster's side, as by rds-csi troubleshoot: rds-csi describe pvc/NAMESPACE/NAME, or pv/NAME.
+In the controller's pod that needs no flags.
 
 Flags:
 `;
@@ -54,7 +54,7 @@ export interface DescribeOptions extends NodeOptions {
 /** `rds-csi describe`: what this node knows of its volumes. */
 export async function describeCommand(args: readonly string[], io: CommandIo): Promise<number> {
   // A node has no credentials: what the cluster knows of a claim, only the controller's pod can ask.
-  if (args[0]?.startsWith("pvc/")) {
+  if (/^pvc?\//.test(args[0] ?? "")) {
     return await (await import("../troubleshoot/troubleshoot.ts")).troubleshootCommand(args, io);
   }
   const parts = systemNodeParts(systemClock, commandNotes("describe", io));
