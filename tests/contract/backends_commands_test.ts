@@ -171,3 +171,16 @@ Deno.test("adopt --from-cluster names the volumes of one router by their handles
   assert.deepEqual(items.map(({ spec }) => spec.csi.volumeHandle), [free]);
   assert.match(err, new RegExp(`Left out: ${held}, which node-1 has\\..*rds-csi withdraw ${held} --vouch$`));
 });
+
+Deno.test("doctor --probe is for the one router of a file that is named", async () => {
+  await using stack = await startBackends(two);
+  await create(stack, "pvc-a", "nas2"); // Only there is its folder by now.
+  const slots = await slotsOf(stack.simulators["nas2"]!);
+  const probe = (...args: string[]) => run(stack, doctorCommand, "--probe", "--before-reboot", ...args);
+  await assert.rejects(probe("--backend", "nas1"), /in that folder as it does not exist/);
+  await assert.rejects(probe("--backend", "nas2"), /the export cannot be reached from here/);
+  assert.deepEqual(await slotsOf(stack.simulators["nas2"]!), slots);
+  const one = /--probe asks one router: choose it with --backend, one of nas1, nas2/;
+  await assert.rejects(probe(), refusal(one));
+  await assert.rejects(probe("--backend", "nas2", "--after-reboot"), refusal(/before-reboot/));
+});

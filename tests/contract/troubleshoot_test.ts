@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { commands, runCommand } from "../../src/cli/commands.ts";
 import { attachmentsPath, volumesPath } from "../../src/kubernetes/objects.ts";
 import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
+import { refusal } from "../fakes/refusal.ts";
 import { fakeCommandIo } from "../fakes/command_io.ts";
 import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest } from "../support/controller_calls.ts";
@@ -28,7 +29,8 @@ async function run(command: string, { stack, api }: ClusterStack, ...flags: stri
       RDS_HOST_KEY: simulator.hostKeyPublic,
     };
     // Stands for a pod's service account.
-    const args = ["pvc/apps/data", ...flags, "--kubeconfig", kubeconfig];
+    const subject = flags[0]?.startsWith("pv/") ? [] : ["pvc/apps/data"];
+    const args = [...subject, ...flags, "--kubeconfig", kubeconfig];
     const env = (name: string) => variables[name];
     return { code: await runCommand(commands[command]!, args, { ...io, env }), lines: out };
   } finally {
@@ -41,7 +43,8 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
   const { stack, api } = cluster;
   const volumeId = await create(stack, "pvc-one");
   await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-1"));
-  const volume = aPersistentVolume(volumeId);
+  const bare = aPersistentVolume(volumeId);
+  const volume = { ...bare, spec: { ...bare.spec as object, claimRef: { namespace: "apps", name: "data" } } };
   api.put(volumesPath, volume);
   api.put("/api/v1/namespaces/apps/persistentvolumeclaims", {
     metadata: { name: "data", namespace: "apps" },
@@ -57,6 +60,14 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
   assert.match(well.lines.join("\n"), /ok +router +the volume exists and is healthy/);
   assert.match(well.lines.at(-1)!, /^troubleshoot: nothing hangs$/);
   assert.deepEqual(await run("describe", cluster), well, "a claim is described by following it");
+  for (const command of ["describe", "troubleshoot"]) {
+    assert.deepEqual(
+      await run(command, cluster, `pv/${volume.metadata.name}`),
+      well,
+      "by its PersistentVolume",
+    );
+    await assert.rejects(run(command, cluster, "pv/other"), refusal("not-found", /Cannot follow pv\/other/));
+  }
   const disk = `${stack.simulator.controlUrl}/disks/${volumeId}`;
   const edit = { method: "PATCH", body: JSON.stringify({ "nvme-tcp-export": false }) };
   await (await fetch(disk, edit)).body?.cancel();

@@ -35,8 +35,8 @@ Shows the state of a volume on this node: its state file, the present proof of i
 every mount, the processes that have the device open, and its problems. Without a volume it prints a table of all volumes
 on this node. It changes nothing, opens no device, does not wait for a device that hangs, and needs no credentials.
 
-For a claim, rds-csi describe pvc/NAMESPACE/NAME does the same as rds-csi troubleshoot. It needs no flags in the
-controller's pod.
+For a claim, rds-csi describe pvc/NAMESPACE/NAME or pv/NAME does the same as rds-csi troubleshoot. It needs no flags
+in the controller's pod.
 
 Flags:
 `;
@@ -54,7 +54,7 @@ export interface DescribeOptions extends NodeOptions {
 /** `rds-csi describe`: what this node knows of its volumes. */
 export async function describeCommand(args: readonly string[], io: CommandIo): Promise<number> {
   // A node has no credentials: what the cluster knows of a claim, only the controller's pod can ask.
-  if (args[0]?.startsWith("pvc/")) {
+  if (/^pvc?\//.test(args[0] ?? "")) {
     return await (await import("../troubleshoot/troubleshoot.ts")).troubleshootCommand(args, io);
   }
   const parts = systemNodeParts(systemClock, commandNotes("describe", io));

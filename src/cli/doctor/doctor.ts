@@ -33,10 +33,11 @@ tools, mounts, connections, state files, and the way to the router's NVMe port. 
 With none of these flags it checks this machine. It changes nothing, except that it makes and removes an empty file in
 --state-dir.
 
-With --probe it finds out how this router behaves, on scratch volumes in the one --base-path that is then required. It
-prints the profile of the router, for --router-profile and for a bug report. The names of its scratch objects begin with
-rds-csi-probe-. It removes them again, even after Ctrl-C, and the next probe removes what a killed one left. It needs two
-runs to find out what a reboot does to exports: one with --before-reboot, and one with --after-reboot.
+With --probe it finds out how a router behaves, on scratch volumes in the one --base-path that is then required, or in
+the only base path of the router that --config and --backend name. It prints the profile of the router, for
+--router-profile and for a bug report. The names of its scratch objects begin with rds-csi-probe-. It removes them again,
+even after Ctrl-C, and the next probe removes what a killed one left. It needs two runs to find out what a reboot does to
+exports: one with --before-reboot, and one with --after-reboot.
 
 Flags:
 `;

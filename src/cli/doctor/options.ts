@@ -94,26 +94,42 @@ export function readDoctorHalves(
   const named = hasFile ? collect(problems, () => readNamedRouters(flags, config)) ?? [] : [];
   const router = hasRouter
     ? collect(problems, () => readDoctorOptions(args, env, config.readText))
+    : probe
+    ? named[0]?.options
     : undefined;
   const node = isNode ? collect(problems, () => readNodeCheckRequest(args, env, files)) : undefined;
   if (problems.length > 0) throw new FlagError([...new Set(problems)]);
-  return { json: flags.switch("json"), router, named, node };
+  return { json: flags.switch("json"), router, named: probe ? [] : named, node };
 }
 
-/** What a controller must have may be missing in flags; a file has to be right, as a controller would not start with it. */
+/**
+ * What a controller must have may be missing in flags; a file has to be right, as a controller would not start with it. A
+ * probe is of one router.
+ */
 function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves["named"] {
-  if (flags.switch("probe")) {
-    flags.addProblems(["--probe needs the flags of one router: omit --config"]);
-  }
   const backends = readChosenBackends(flags, { ...config, hasCluster: true });
+  const probing = readProbing(flags);
+  if (probing.probe) {
+    const names = backends.map(({ settings }) => settings.backend).join(", ");
+    if (backends.length > 1) {
+      flags.addProblems([`--probe asks one router: choose it with --backend, one of ${names}`]);
+    }
+    const [first, ...others] = backends[0]?.settings.basePaths ?? [];
+    if (others.length > 0) {
+      flags.addProblems([
+        `--probe makes scratch volumes in one folder, and ${
+          backends[0]!.settings.backend
+        } has several: give one of ` +
+        `${[first, ...others].join(", ")} as --base-path, and the router by flags in the place of --config`,
+      ]);
+    }
+  }
   flags.assertNoProblems();
   return backends.map(({ router, settings, profile }) => ({
     name: settings.backend,
     options: {
       ...settings,
-      probe: false,
-      reboot: "",
-      output: "",
+      ...probing,
       router,
       profile,
       cluster: settings.cluster === "" ? undefined : settings.cluster,
@@ -160,9 +176,7 @@ export function readDoctorOptions(
   const clusterId = flags.text("cluster-id");
   const nqnPrefix = readNqnPrefix(flags);
   const options: DoctorOptions = {
-    probe: flags.switch("probe"),
-    reboot: flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "",
-    output: flags.text("output"),
+    ...readProbing(flags),
     router,
     basePaths: readBasePaths(flags),
     nvmeAddress: readNvmeAddress(flags, router),
@@ -180,19 +194,19 @@ export function readDoctorOptions(
       "exactly one folder for --probe, because it makes and removes scratch volumes there",
     );
   }
-  if (options.reboot !== "" && !options.probe) {
-    flags.problem(`${options.reboot}-reboot`, "true", "it together with --probe");
-  }
-  if (options.reboot === "before" && (flags.switch("after-reboot") || options.output !== "")) {
-    flags.problem(
-      "before-reboot",
-      "true",
-      "it without --after-reboot and --output, because it only prepares the reboot",
-    );
-  }
-  if (!options.probe && options.output !== "") {
-    flags.problem("output", options.output, "it together with --probe");
-  }
   flags.assertNoProblems();
   return options;
+}
+
+/** Whether and how to probe, however the router is named. Notes wrong flags in `flags`. */
+function readProbing(flags: FlagValues): Pick<DoctorOptions, "probe" | "reboot" | "output"> {
+  const probe = flags.switch("probe");
+  const reboot = flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "";
+  const output = flags.text("output");
+  if (reboot !== "" && !probe) flags.problem(`${reboot}-reboot`, "true", "it together with --probe");
+  if (reboot === "before" && (flags.switch("after-reboot") || output !== "")) {
+    flags.problem("before-reboot", "true", "it without --after-reboot and --output: it asks nothing yet");
+  }
+  if (!probe && output !== "") flags.problem("output", output, "it together with --probe");
+  return { probe, reboot, output };
 }

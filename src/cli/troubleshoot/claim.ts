@@ -33,7 +33,10 @@ interface Claim {
 }
 
 interface Volume {
-  readonly spec?: { readonly csi?: { readonly driver?: string; readonly volumeHandle?: string } };
+  readonly spec?: {
+    readonly csi?: { readonly driver?: string; readonly volumeHandle?: string };
+    readonly claimRef?: { readonly namespace?: string; readonly name?: string };
+  };
 }
 
 interface Attachment {
@@ -89,6 +92,21 @@ export async function followClaim(
   const findings = [bound, fine("volume", `${volumeName} is the volume ${handle}`)];
   const attached = await attachments(api, volumeName, driverName, signal);
   return { ...await followAttachments(attached, { findings, driverName, volumeName, events }, get), handle };
+}
+
+/**
+ * The claim that a PersistentVolume is bound to; undefined when there is no such volume, or no claim has it.
+ *
+ * @throws {ApiError} when the API server does not answer, or does not let this process look
+ */
+export async function claimOfVolume(
+  api: KubernetesApi,
+  volumeName: string,
+  signal: AbortSignal,
+): Promise<Pick<FollowedClaim, "namespace" | "name"> | undefined> {
+  const volume = await getIfThere<Volume>(api, `${volumesPath}/${volumeName}`, signal);
+  const { namespace, name } = volume?.spec?.claimRef ?? {};
+  return namespace && name ? { namespace, name } : undefined;
 }
 
 type Get = <T>(path: string) => Promise<T | undefined>;

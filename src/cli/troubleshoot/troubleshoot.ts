@@ -10,7 +10,7 @@ import { withController } from "../controller_command.ts";
 import { formatFindings } from "../doctor/doctor.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
-import { type ClaimTrace, followClaim } from "./claim.ts";
+import { claimOfVolume, type ClaimTrace, followClaim } from "./claim.ts";
 
 /** Flags of `rds-csi troubleshoot` beside those of the router. */
 export const troubleshootFlags: FlagTable = {
@@ -21,10 +21,11 @@ export const troubleshootFlags: FlagTable = {
 };
 
 /** What `rds-csi troubleshoot --help` says before the flags. */
-export const usage = `Usage: rds-csi troubleshoot pvc/NAMESPACE/NAME [flags]
+export const usage = `Usage: rds-csi troubleshoot pvc/NAMESPACE/NAME|pv/NAME [flags]
 
 Follows a claim to its pod: claim, PersistentVolume, attachments, the volume on the router, and complaints of pods on its
-nodes. It shows where the claim hangs, and changes nothing. It needs no flags in the controller's pod:
+nodes. It follows a PersistentVolume from its claim. It shows where the claim hangs, and changes nothing. It needs no flags
+in the controller's pod:
 
   kubectl -n rds-csi exec deploy/rds-csi-controller -c driver -- rds-csi troubleshoot pvc/NAMESPACE/NAME
 
@@ -37,9 +38,11 @@ const timeoutMs = 60_000;
 /** `rds-csi troubleshoot`: where a claim hangs. */
 export async function troubleshootCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const [subject = "", ...rest] = args;
-  const [, namespace, name] = /^pvc\/([^/]+)\/([^/]+)$/.exec(subject) ?? [];
+  const [, namespace, name, volume] = /^(?:pvc\/([^/]+)\/([^/]+)|pv\/([^/]+))$/.exec(subject) ?? [];
   const flags = readFlags({ ...troubleshootFlags, ...routerFlags }, rest, io.env);
-  if (namespace === undefined || name === undefined) flags.addProblems(["name a claim: pvc/NAMESPACE/NAME"]);
+  if (name === undefined && volume === undefined) {
+    flags.addProblems(["name a claim: pvc/NAMESPACE/NAME, or pv/NAME of its PersistentVolume"]);
+  }
   const address = readClusterAddress(flags, io.env);
   if (address === undefined) {
     flags.addProblems(["a claim can only be followed in a cluster: use --kubeconfig"]);
@@ -49,8 +52,16 @@ export async function troubleshootCommand(args: readonly string[], io: CommandIo
   const { KubernetesClient } = await import("../../kubernetes/client.ts");
   const client = KubernetesClient.open(address!, systemClock);
   try {
-    const followed = { namespace: namespace!, name: name!, driverName };
-    const trace = await followClaim(client, followed, systemClock.now(), io.signal).catch((error) => {
+    const follow = async () => {
+      const claim = volume === undefined
+        ? { namespace: namespace!, name: name! }
+        : await claimOfVolume(client, volume, io.signal);
+      if (claim !== undefined) {
+        return await followClaim(client, { ...claim, driverName }, systemClock.now(), io.signal);
+      }
+      throw new VolumeError("not-found", `Cannot follow ${subject} as no claim has it, or it does not exist`);
+    };
+    const trace = await follow().catch((error) => {
       if (!(error instanceof ApiError)) throw error;
       throw new VolumeError("unavailable", `Cannot follow the claim: ${error.message}`, { cause: error });
     });
