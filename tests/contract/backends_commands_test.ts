@@ -117,7 +117,7 @@ Deno.test("allow-format and release are for the router that the id or --backend 
     run(stack, allowFormatCommand, id, "--backend", "nas1"),
     refusal(/no such router was chosen/),
   );
-  await assert.rejects(run(stack, releaseCommand, `nas3/${slot}`), refusal(/of no router/));
+  await assert.rejects(run(stack, releaseCommand, `nas3/${slot}`), refusal(/to no router/));
 });
 
 Deno.test("import makes a disk of the named router a volume, whose handle has the router's prefix", async () => {
@@ -148,7 +148,7 @@ Deno.test("withdraw takes a volume away on the router that its id names, and not
   assert.equal(code, 0);
   assert.match(out, /^The volume nas2\/pvc-.* is exported to nobody: it was taken from node-1\.$/);
   assert.deepEqual([await exported("nas1"), await exported("nas2")], [1, 0]);
-  await assert.rejects(run(stack, withdrawCommand, "nas3/pvc-a", "--vouch"), refusal(/of no router/));
+  await assert.rejects(run(stack, withdrawCommand, "nas3/pvc-a", "--vouch"), refusal(/to no router/));
   assert.equal(await exported("nas1"), 1);
 });
 
