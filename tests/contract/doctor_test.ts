@@ -314,7 +314,10 @@ practiceTest("doctor tells own disks from damaged and foreign ones", async (prac
   const examined = await practice.examine();
   assert.match(complaintOf(examined, "disks").found, /^1 with a damaged record.*: pvc-damaged$/);
   const counted = examined.findings.find(({ check, state }) => check === "disks" && state === "ok");
-  assert.match(counted!.found, /^1 of this cluster, 1 of other clusters, 0 .* Go driver, 1 without a known owner/);
+  assert.match(
+    counted!.found,
+    /^1 of this cluster, 1 of other clusters, 0 .* Go driver, 1 without a known owner/,
+  );
 });
 
 practiceTest(

@@ -68,7 +68,7 @@ Deno.test("auditRouter() finds an image of the legacy driver whose disk is gone,
   const path = `${testBase}/pvc-7c9e6679-7425-40de-944b-e07fc1f90ae7.img`;
   test.store.putImage(path, gibibyte);
   const { remove } = await findOne(test, "earlier-image");
-  await assert.rejects(remove(), refusal("precondition", /nothing proves whose it is/));
+  await assert.rejects(remove(), refusal("precondition", /its owner is not known/));
   assert.equal(test.store.allFiles.has(path), true);
 });
 

@@ -172,7 +172,7 @@ Deno.test("createVolume() removes the copy that got its name and no disk, and no
   await assert.rejects(taken.clone(), refusal("unavailable"));
   assert.deepEqual(taken.paths(), [image]);
   assert.equal(taken.store.allFiles.get(image)?.sizeBytes, 7n);
-  await assert.rejects(taken.clone(), refusal("precondition", /is there without a disk/));
+  await assert.rejects(taken.clone(), refusal("precondition", /exists without a disk/));
 });
 
 Deno.test("createVolume() does not remove the image of a disk that a router shows only later", async () => {

@@ -223,7 +223,7 @@ for (const source of [fromVolume, fromSnapshot]) {
     await unpublishVolume(deps, id, "n1", context);
     store.mishap("remove", { runs: "half" });
     await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /image is still there/));
-    await refusedUnchanged(store, () => clone(source), refusal("precondition", /is there without a disk/));
+    await refusedUnchanged(store, () => clone(source), refusal("precondition", /exists without a disk/));
     assert.equal(store.tree.contents.get(image), "written");
     await deleteVolume(deps, id, context);
     await clone(source);
@@ -290,7 +290,7 @@ Deno.test("createVolume() adopts nothing that lies where the clone is to be", as
   for (const [name, put] of cases) {
     const { store, clone } = controller();
     put(store);
-    await refusedUnchanged(store, () => clone(), refusal("precondition", /is there without a disk/), name);
+    await refusedUnchanged(store, () => clone(), refusal("precondition", /exists without a disk/), name);
   }
 });
 

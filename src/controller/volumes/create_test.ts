@@ -167,7 +167,7 @@ Deno.test("createVolume() refuses an image that is there without its disk and le
     await refusedUnchanged(
       store,
       () => createVolume(deps, request, context),
-      refusal("precondition", /is there without a disk/),
+      refusal("precondition", /exists without a disk/),
     );
   }
 });
