@@ -45,7 +45,7 @@ Deno.test("a volume goes where it is wanted, preferred places first, and says fr
     await rejectsWith(
       status.RESOURCE_EXHAUSTED,
       make("pvc-6", { requisite: [location(rack)] }, parameters),
-      /wanted places/,
+      /outside of the requested topology/,
     );
   }
   const free = async (rack: string, parameters: Record<string, string> = {}) =>

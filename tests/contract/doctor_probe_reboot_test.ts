@@ -124,7 +124,11 @@ rebootTest("a plain probe, and another one before a reboot, remove what stands",
   const before = bench.state();
   await bench.prepare();
   const [first] = scratchDisks(bench);
-  assert.ok((await bench.prepare()).some((line) => line.includes(`removed now: disk ${first?.slot} `)));
+  assert.ok(
+    (await bench.prepare()).some((line) =>
+      line.includes(`removing what an earlier probe left: disk ${first?.slot} `)
+    ),
+  );
   const [second, ...more] = scratchDisks(bench);
   assert.deepEqual(more, []);
   const shown = (await cleanUp(bench)).join("\n");

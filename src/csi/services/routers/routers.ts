@@ -171,7 +171,7 @@ export function chooseRouter(routers: Routers, wanted: Wanted): Router {
   if (reaches(found, wanted.locations)) return found;
   throw new VolumeError(
     "exhausted",
-    `Cannot make the volume where the requested topology reaches it: backend=${found.name} ` +
+    `Cannot create the volume because its router is outside of the requested topology: backend=${found.name} ` +
       `topology=${JSON.stringify(found.topology)} wanted=${JSON.stringify(wanted.locations).slice(0, 400)}`,
   );
 }
