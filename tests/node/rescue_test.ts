@@ -154,7 +154,7 @@ nodeTest("attach refuses a staged volume, shows it with --existing, and leaves i
   const { code, out } = await attachTo(node, "pvc-1", "--existing");
   assert.equal(code, exitCodes.ok);
   assert.match(out, /^content +ext4 .*uuid=/m);
-  assert.match(out, /^writes +taken: /m);
+  assert.match(out, /^writes +accepted: /m);
   assert.doesNotMatch(out, /^mount it/m);
   await Deno.writeTextFile(`${node.staging("pvc-1")}/file`, "still writable");
   await node.unstage(volume);
@@ -256,7 +256,7 @@ nodeTest(
     await run("umount", node.target("pvc-1"));
     const { code, out } = await describe(node, "pvc-1");
     assert.equal(code, exitCodes.failed);
-    assert.match(out, /^problem +TargetMissing +.* nothing is there: path=/m);
+    assert.match(out, /^problem +TargetMissing +.*nothing is mounted at .*path=/m);
     await node.unpublish(volume);
     await node.unstage(volume);
     await Deno.writeTextFile(`${node.state}/volumes/pvc-1.json`, "{");
