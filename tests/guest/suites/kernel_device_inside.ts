@@ -146,7 +146,7 @@ namespaceRows.add(
       /another one since it was staged.*unstaged and staged again/,
     );
     const stats = node.service.stats("pvc-1", node.target("pvc-1"), call());
-    await refusal(stats, "unavailable", /another one since it was staged|does not answer|Cannot/);
+    await refusal(stats, "unavailable", /no longer the staged one|does not answer|Cannot/);
     await refusal(node.stage(volume), "in-use", /mounted elsewhere/);
     await node.unpublish(volume);
     await node.unstage(volume);

@@ -132,7 +132,7 @@ async function foreignHost(bench: Bench, guest: Guest): Promise<void> {
     assert.match(attach.stderr, /connected here already/);
     const existing = await rds(guest, "attach pvc-1 --existing");
     assert.equal(existing.status, 0, existing.stderr);
-    assert.match(existing.stdout, /^writes +taken/m);
+    assert.match(existing.stdout, /^writes +accepted/m);
     assert.equal((await rds(guest, "detach pvc-1")).status, 0);
     return finding.found;
   });
