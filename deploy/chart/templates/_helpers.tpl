@@ -30,7 +30,7 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* Whether the process should be started anew, and whether it takes calls. `liveness` is the port that tells the first, `host` the address where it is not the pod's. */}}
+{{- /* The probes. Liveness, at the port `liveness`: whether the process has to be restarted. Readiness: whether it takes calls. `host` is the address if it is not the pod's. */}}
 {{- define "rds-csi.probes" -}}
 startupProbe:
   httpGet:
@@ -218,7 +218,7 @@ items:
 {{- include "rds-csi.fullname" . }}-simulator
 {{- end }}
 
-{{- /* The port of its SSH service: one that nobody needs privileges for. */}}
+{{- /* The port of its SSH service: above 1023, so it needs no privileges. */}}
 {{- define "rds-csi.simulatorPort" -}}
 2222
 {{- end }}
