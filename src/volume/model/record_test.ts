@@ -52,6 +52,7 @@ function randomRecord(random: Random): VolumeRecord {
     ...(random.fraction() < 0.3 ? { growths: 1 + below(random, 1000) } : {}),
     holders,
     ...(random.fraction() < 0.3 ? { firstHolderLeft: true as const } : {}),
+    ...(random.fraction() < 0.3 ? { layered: true as const } : {}),
     ...(random.fraction() < 0.3 ? { unfenced: randomUnfenced(random) } : {}),
     ...(random.fraction() < 0.3 ? { newerFields: [`y=${hex(random, 4)}`, "z=a,b/c"] } : {}),
   });
@@ -169,6 +170,7 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     `${body} e=1-00000000 h=a@1/ww`,
     `${body} e=1-00000000 h=a`,
     `${body} e=1-00000000 h=a@1/n j=0`,
+    `${body} e=1-00000000 h=a@1/w l=2`,
     `${body} e=1-00000000 h=a@1/n m=0a0b0c0`,
     `${body} e=1-00000000 h=a@1/n m=`,
     `${body} e=1-00000000 h=a@1/x u=0a0b0c0`,
