@@ -107,7 +107,7 @@ for (const capability of [ext4, xfs]) {
       await node.unstage(volume);
       await volume.unmap();
       return `${
-        said.map((text) => /as (.*?)[:;,]/.exec(text)?.[1] ?? text).join("; ")
+        said.map((text) => /because (.*?)[:;,]/.exec(text)?.[1] ?? text).join("; ")
       }; then made again in ${tookMs} ms, clean`;
     },
   );

@@ -178,7 +178,7 @@ useRows.add(
     await node.stage(volume);
     assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");
     await node.unstage(volume);
-    return said.map((text) => /as (.*?):/.exec(text)![1]!.replaceAll(node.folder, "")).join("; ");
+    return said.map((text) => /because (.*?):/.exec(text)![1]!.replaceAll(node.folder, "")).join("; ");
   },
 );
 
@@ -205,7 +205,7 @@ useRows.add(
     assert.deepEqual(await node.problems(volume), []);
     assert.deepEqual(await node.states(volume), ["live"]);
     await node.unstage(volume);
-    return said.map((text) => /as (.*?):? volume=/.exec(text)![1]!.replaceAll(node.folder, "")).join("; ");
+    return said.map((text) => /because (.*?):? volume=/.exec(text)![1]!.replaceAll(node.folder, "")).join("; ");
   },
 );
 
