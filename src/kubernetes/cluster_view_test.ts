@@ -171,23 +171,26 @@ async function withAttachments(
   await work(pair, pair.use);
 }
 
-Deno.test("KubernetesClusterView.allAttachments() reports which volume each is about, and what the node was answered", async () => {
-  await withAttachments(async ({ api }, use) => {
-    api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
-    const publishContext = { epoch: "3-0a0b0c0d", nqn: "nqn.x:v", nvmePort: "4420" };
-    const attachment = aVolumeAttachment("v", "n", {
-      publishContext: { ...publishContext, nvmeAddress: "10.0.0.1", size: "1" },
-      deleting: true,
-    });
-    const annotations = { "csi.alpha.kubernetes.io/node-id": "id-n" };
-    api.put(attachmentsPath, { ...attachment, metadata: { ...attachment.metadata, annotations } });
-    assert.deepEqual(await use.allAttachments(call()), [
-      { volumeId: "v", nodeName: "n", nodeId: "id-n", attached: true, deleting: true, publishContext },
-    ]);
-    assert.deepEqual(use.volumeContext("v"), { migrationTimeoutSeconds: "60" });
-    assert.equal(use.volumeContext("w"), undefined);
+for (const key of ["nqn", "layerNqn"]) {
+  Deno.test(`KubernetesClusterView.allAttachments() reports which volume each is about, and what the node was answered (${key})`, () =>
+    withAttachments((pair, use) => assertReported(key, pair, use)));
+}
+
+async function assertReported(key: string, { api }: KubePair, use: KubernetesClusterView): Promise<void> {
+  api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
+  const publishContext = { epoch: "3-0a0b0c0d", [key]: "nqn.x:v", nvmePort: "4420" };
+  const attachment = aVolumeAttachment("v", "n", {
+    publishContext: { ...publishContext, nvmeAddress: "10.0.0.1", size: "1" },
+    deleting: true,
   });
-});
+  const annotations = { "csi.alpha.kubernetes.io/node-id": "id-n" };
+  api.put(attachmentsPath, { ...attachment, metadata: { ...attachment.metadata, annotations } });
+  assert.deepEqual(await use.allAttachments(call()), [
+    { volumeId: "v", nodeName: "n", nodeId: "id-n", attached: true, deleting: true, publishContext },
+  ]);
+  assert.deepEqual(use.volumeContext("v"), { migrationTimeoutSeconds: "60" });
+  assert.equal(use.volumeContext("w"), undefined);
+}
 
 Deno.test("KubernetesClusterView.allAttachments() leaves out other drivers', and keeps one whose volume is gone as one that cannot be told", async () => {
   await withAttachments(async ({ api }, use) => {

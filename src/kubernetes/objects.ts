@@ -188,7 +188,7 @@ export function parseAttachment(
 }
 
 /** What is compared with the router: the rest would be most of what a list of thousands takes. */
-const keptOfPublishContext: readonly string[] = ["epoch", "nqn", "nvmePort"];
+const keptOfPublishContext: readonly string[] = ["epoch", "nqn", "layerNqn", "nvmePort"];
 
 function keptOf(publishContext: Readonly<Record<string, string>>): Record<string, string> {
   const kept: Record<string, string> = {};

@@ -14,7 +14,7 @@ import {
 import { parseActiveNamespaces, parseDescriptors, parseNamespace } from "./identity.ts";
 import type { NamespaceIdentity } from "./identity.ts";
 import type { Queue } from "./queue.ts";
-import { StatusError } from "./command_status.ts";
+import { type Status, StatusError } from "./command_status.ts";
 
 /** A live connection of this process, as a host, to one subsystem. It reads and asks; it never writes. */
 export interface HostConnection extends AsyncDisposable {
@@ -61,6 +61,7 @@ export interface HostConnection extends AsyncDisposable {
 const transferBytes = 128 * 1024;
 const maxReadBytes = 16 * 1024 * 1024;
 const namespaceId = 1;
+const invalidNamespace: Status = { type: 0, code: 0x0b, doNotRetry: true };
 
 /**
  * Connects to a subsystem in this process, with an admin queue and one I/O queue, and keeps it alive until it is
@@ -194,6 +195,8 @@ class TcpHostConnection implements HostConnection {
     throw new VolumeError(
       "unavailable",
       `Cannot find namespace ${namespaceId} because the subsystem has none: ${describeAddress(this.#where)}`,
+      // Zeros are how a target says it without a status (NVM Express Base Specification, "Identify Namespace").
+      { cause: new StatusError(invalidNamespace, 0n) },
     );
   }
 

@@ -11,6 +11,9 @@ export type Refusal =
   | "busy"
   | "other";
 
+/** Status code type of what is a path's fault (NVM Express Base Specification, "Path Related Status"). */
+const pathRelated = 3;
+
 /** The cause of the VolumeError in which a refused Connect is reported. */
 class ConnectRefusal extends StatusError {
   readonly refusal: Refusal;
@@ -24,6 +27,15 @@ class ConnectRefusal extends StatusError {
 /** Why the target refused to connect; undefined when `error` is anything else than such a refusal. */
 export function refusalOf(error: unknown): Refusal | undefined {
   return VolumeError.is(error) && error.cause instanceof ConnectRefusal ? error.cause.refusal : undefined;
+}
+
+/**
+ * Whether the target answered a command and did not carry it out, for a reason that is no path's: a host does not try such a
+ * command again on another path.
+ */
+export function isRefusedCommand(error: unknown): boolean {
+  return VolumeError.is(error) && error.cause instanceof StatusError &&
+    error.cause.status.type !== pathRelated;
 }
 
 /** Says what a refused Connect means; any other error is given back as it is. */

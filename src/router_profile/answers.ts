@@ -28,6 +28,11 @@ export interface RouterBehaviours {
   readonly liveChange: "harmless" | "ends-sessions";
   /** What becomes of connected hosts when another disk is added, exported, withdrawn or removed. */
   readonly otherDisks: "harmless" | "ends-sessions";
+  /**
+   * What connected hosts see of a withdrawal: their connections end, or the target stays connected and refuses their commands,
+   * at least for a moment. Linux takes such a refusal for the answer to a write, and no layer above tries again.
+   */
+  readonly withdrawal: "ends-sessions" | "refuses-commands";
   /** How long a withdrawn export goes on serving those who are connected, in milliseconds. */
   readonly unexport: number;
   /** What `nvme-tcp-server-allow-host-name` is: a list of host NQNs with commas, a single one, or without effect. */
@@ -62,6 +67,7 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   bootIdentity: "new",
   liveChange: "harmless",
   otherDisks: "harmless",
+  withdrawal: "ends-sessions",
   unexport: 0,
   allowHost: "list",
   disksLate: 0,
@@ -92,6 +98,7 @@ export const answerReaders: Readers<RouterBehaviours> = {
   bootIdentity: oneOf("kept", "new"),
   liveChange: oneOf("harmless", "ends-sessions"),
   otherDisks: oneOf("harmless", "ends-sessions"),
+  withdrawal: oneOf("ends-sessions", "refuses-commands"),
   unexport: lingering,
   allowHost: oneOf("list", "single", "ignored"),
   disksLate: limit,

@@ -9,11 +9,11 @@ const toggling = { simulator: { behaviours: { grow: "after-toggle", identity: "n
 const wanted = 2n * gibibyte;
 
 /** A volume of a StorageClass with that device layer, published to a node. */
-async function inUse(stack: Stack, deviceLayer: string) {
+async function inUse(stack: Stack, deviceLayer: string, others: Record<string, string> = {}) {
   const { controller } = stack.clients;
   const { volume } = await controller.call(
     "CreateVolume",
-    createRequest("v", { parameters: { deviceLayer } }),
+    createRequest("v", { parameters: { deviceLayer, ...others } }),
   );
   const { volumeId, volumeContext } = volume!;
   const { publishContext } = await controller.call("ControllerPublishVolume", {
@@ -54,6 +54,13 @@ for (const deviceLayer of ["auto", "none"]) {
     assert.equal(shown().bytes, wanted);
   });
 }
+
+Deno.test("a volume in use does not grow where its nodes would not wait for as long as a toggle may take", async () => {
+  await using stack = await startStack(toggling);
+  const { publishContext: { nqn }, shown, expand } = await inUse(stack, "multipath", { ctrlLossTmo: "30" });
+  await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
+  assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
+});
 
 const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
   ["drop-before"],

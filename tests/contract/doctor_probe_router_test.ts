@@ -79,9 +79,10 @@ probeTest(
 );
 
 const seenByHosts: readonly Partial<RouterBehaviours>[] = [
-  { grow: "live", allowHost: "list", unexport: 0 },
-  { grow: "after-toggle", allowHost: "single", unexport: 10_000 },
-  { grow: "never", allowHost: "ignored", unexport: 0 },
+  { grow: "live", allowHost: "list", unexport: 0, withdrawal: "ends-sessions" },
+  { grow: "after-toggle", allowHost: "single", unexport: 10_000, withdrawal: "ends-sessions" },
+  { grow: "after-toggle", allowHost: "single", unexport: 10_000, withdrawal: "refuses-commands" },
+  { grow: "never", allowHost: "ignored", unexport: 0, withdrawal: "refuses-commands" },
 ];
 
 for (const behaviours of seenByHosts) {
@@ -90,10 +91,12 @@ for (const behaviours of seenByHosts) {
     async ({ router, probe }) => {
       const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
       const { profile, unanswered } = await probe({ host });
-      const { grow, allowHost, unexport } = profile.answers;
+      const { unexport, ...answers } = profile.answers;
+      const { grow, allowHost, withdrawal } = answers;
+      const { unexport: _, ...expected } = behaviours;
       assert.deepEqual(
-        { grow, allowHost },
-        { grow: behaviours.grow, allowHost: behaviours.allowHost },
+        { grow, allowHost, withdrawal },
+        expected,
         JSON.stringify(unanswered),
       );
       assert.ok(unexport !== undefined && unexport >= behaviours.unexport!, `${unexport}`);
@@ -110,7 +113,7 @@ probeTest(
     const before = state();
     // Nothing listens on the port for discarding.
     const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9) });
-    for (const name of ["grow", "unexport", "allowHost"] as const) {
+    for (const name of ["grow", "withdrawal", "unexport", "allowHost"] as const) {
       assert.equal(profile.answers[name], undefined);
       assert.match(unanswered[name]!, /cannot be reached from here.*nothing listens/);
     }

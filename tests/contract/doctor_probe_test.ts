@@ -19,6 +19,7 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   bootIdentity: ["kept", "new"],
   liveChange: ["harmless", "ends-sessions"],
   otherDisks: ["harmless", "ends-sessions"],
+  withdrawal: ["ends-sessions", "refuses-commands"],
   unexport: [0, 5000, 30_000],
   allowHost: ["list", "single", "ignored"],
   disksLate: [0, 60_000],

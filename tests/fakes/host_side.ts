@@ -11,6 +11,7 @@ export class FakeHostSide implements HostSide {
   readonly port = 4420;
   readonly #router: Router;
   readonly #refusals = new WeakSet<VolumeError>();
+  readonly #refusedCommands = new WeakSet<VolumeError>();
 
   constructor(router: Router) {
     this.#router = router;
@@ -27,10 +28,9 @@ export class FakeHostSide implements HostSide {
     const live = async <Result>(read: () => Result): Promise<any> => {
       await Promise.resolve();
       if (this.#router.exports.generationOf(nqn) === generation && this.#isServed(nqn)) return read();
-      throw new VolumeError(
-        "unavailable",
-        `Cannot ask the target because the connection has ended: nqn=${nqn}`,
-      );
+      const error = new VolumeError("unavailable", `Cannot ask the target: nqn=${nqn}`);
+      if (this.#router.behaviours.withdrawal === "refuses-commands") this.#refusedCommands.add(error);
+      throw error;
     };
     return Promise.resolve({
       ended: new Promise(() => {}),
@@ -44,6 +44,10 @@ export class FakeHostSide implements HostSide {
 
   isRefusal(error: unknown): boolean {
     return VolumeError.is(error) && this.#refusals.has(error);
+  }
+
+  isRefusedCommand(error: unknown): boolean {
+    return VolumeError.is(error) && this.#refusedCommands.has(error);
   }
 
   #isServed(nqn: string): boolean {

@@ -20,7 +20,7 @@ import { formatProfile } from "../../router_profile/profile.ts";
 import type { HostSide, ProbeOptions } from "../../doctor/probe/question.ts";
 import { prepareReboot, probeRouter } from "../../doctor/probe/probe.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
-import { refusalOf } from "../../nvme/refusal.ts";
+import { isRefusedCommand, refusalOf } from "../../nvme/refusal.ts";
 
 /** What `rds-csi doctor --help` says before the flags. */
 export const usage = `Usage: rds-csi doctor [flags]
@@ -247,5 +247,6 @@ export function nvmeHostSide(address: string, port: number): HostSide {
     connect: (nqn, host, context) =>
       connectSubsystem({ address, port, nqn, hostNqn: host.nqn, hostId: host.id }, context),
     isRefusal: (error) => refusalOf(error) !== undefined,
+    isRefusedCommand,
   };
 }

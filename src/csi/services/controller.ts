@@ -5,6 +5,7 @@ import { publishVolume } from "../../controller/attachments/publish.ts";
 import { getCapacity, getVolume, listVolumes, reasonAgainst } from "../../controller/volumes/read.ts";
 import { unpublishVolume } from "../../controller/attachments/unpublish.ts";
 import { parseCapabilities } from "../../volume/model/capabilities.ts";
+import { outlastsToggle } from "../../volume/model/device_layer.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, volumeIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
@@ -176,7 +177,7 @@ const handlePublish: Handler<"ControllerPublishVolume"> = async (
   const parameters = parseVolumeContext(request.volumeContext, deps.settings);
   const capability = requiredCapability(request.volumeCapability, parameters.fsType);
   const isStatic = parseStatic(request.volumeContext);
-  const needsLayer = parameters.node["deviceLayer"] === "multipath";
+  const needsLayer = outlastsToggle(parameters.node);
   const publish = { nodeId, capability, readOnly: request.readonly, isStatic, needsLayer };
   return { publishContext: await publishVolume(deps, id, publish, parameters, context) };
 };

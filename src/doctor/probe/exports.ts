@@ -164,6 +164,37 @@ export function isSame(one: IdentitySeen, other: IdentitySeen): boolean {
 /** How long a withdrawn export is watched, in milliseconds. */
 const lingerWatchMs = 60_000;
 
+/** What a host that reads without a pause sees of a withdrawal. */
+export async function askWithdrawal(probe: Probe): Promise<RouterBehaviours["withdrawal"]> {
+  return await withExport(probe, "off", (disk) => readThroughWithdrawal(probe, disk));
+}
+
+async function readThroughWithdrawal(
+  probe: Probe,
+  disk: ExportedDisk,
+): Promise<RouterBehaviours["withdrawal"]> {
+  await using link = await connect(probe, disk.nqn);
+  await assertServes(probe, link);
+  const [failure] = await Promise.all([readUntilItFails(probe, link), change(probe, disk, exportOff)]);
+  if (VolumeError.is(failure, "deadline")) throw new NoAnswer("a withdrawn export is silent to its host");
+  return probe.host.isRefusedCommand(failure) ? "refuses-commands" : "ends-sessions";
+}
+
+/** @throws {NoAnswer} when it goes on for as long as a withdrawn export is watched */
+async function readUntilItFails(probe: Probe, link: HostLink): Promise<VolumeError> {
+  const endMs = probe.clock.monotonicMs() + lingerWatchMs;
+  while (probe.clock.monotonicMs() < endMs) {
+    try {
+      await link.read(0n, 1, callOf(probe));
+    } catch (error) {
+      if (isTrouble(error)) return error;
+      throw error;
+    }
+    await probe.clock.sleep(0, probe.signal);
+  }
+  throw stillServes();
+}
+
 /** How long a withdrawn export goes on serving, in milliseconds. */
 export async function askUnexport(probe: Probe): Promise<number> {
   return await withExport(probe, "cut", (disk) => withdrawExported(probe, disk));
@@ -172,9 +203,7 @@ export async function askUnexport(probe: Probe): Promise<number> {
 /** From the withdrawal until the host cannot read any more, in milliseconds. */
 async function withdrawExported(probe: Probe, disk: ExportedDisk): Promise<number> {
   await using link = await connect(probe, disk.nqn);
-  if (!await serves(probe, link)) {
-    throw new NoAnswer("the host cannot read from the export even while it is on");
-  }
+  await assertServes(probe, link);
   // Counted from before the withdrawal is sent: rather a little too long than too short.
   const startedMs = probe.clock.monotonicMs();
   await change(probe, disk, exportOff);
@@ -182,16 +211,22 @@ async function withdrawExported(probe: Probe, disk: ExportedDisk): Promise<numbe
   // What is cut before the first look was cut with the withdrawal.
   if (!await serves(probe, link)) return 0;
   do {
-    if (sinceMs() >= lingerWatchMs) {
-      throw new NoAnswer(
-        `a withdrawn export still served its host after ${
-          lingerWatchMs / 1000
-        } s: a node could not be fenced`,
-      );
-    }
+    if (sinceMs() >= lingerWatchMs) throw stillServes();
     await pauseUntil(probe, link.ended);
   } while (await serves(probe, link));
   return sinceMs();
+}
+
+async function assertServes(probe: Probe, link: HostLink): Promise<void> {
+  if (await serves(probe, link)) return;
+  throw new NoAnswer("the host cannot read from the export even while it is on");
+}
+
+function stillServes(): NoAnswer {
+  const seconds = lingerWatchMs / 1000;
+  return new NoAnswer(
+    `a withdrawn export still served its host after ${seconds} s: a node could not be fenced`,
+  );
 }
 
 /** Whether a host that is connected can read. */

@@ -21,7 +21,7 @@ import { ScratchNames } from "./names.ts";
 import { askTextMatch, askVocabulary } from "./vocabulary.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
-import { askAllowHost, askGrow, askIdentity, askUnexport } from "./exports.ts";
+import { askAllowHost, askGrow, askIdentity, askUnexport, askWithdrawal } from "./exports.ts";
 import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSlot } from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
 
@@ -93,6 +93,7 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   bootIdentity: askBootIdentity,
   liveChange: askLiveChange,
   otherDisks: askOtherDisks,
+  withdrawal: askWithdrawal,
   unexport: askUnexport,
   allowHost: askAllowHost,
   disksLate: askDisksLate,

@@ -65,6 +65,8 @@ export interface HostSide {
   connect(subsystemNqn: string, host: HostName, context: CallContext): Promise<HostLink>;
   /** Whether an error of `connect` says that the router answered, and does not let this host in. */
   isRefusal(error: unknown): boolean;
+  /** Whether an error of a link says that the router answered the command, and refuses it. */
+  isRefusedCommand(error: unknown): boolean;
 }
 
 /** What a probe needs. */

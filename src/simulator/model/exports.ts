@@ -34,6 +34,8 @@ export interface Exporter {
   change?(nqn: string, access: ExportAccess): void;
   /** It is withdrawn, but those who are connected are served on until {@linkcode Exporter.withdraw}; nobody else is. */
   linger?(nqn: string): void;
+  /** It is withdrawn, and whoever is connected stays so: their commands are refused. */
+  refuse?(nqn: string): void;
   /** Ends it. */
   withdraw(nqn: string): void;
   /** Opens the port that all exports are reached at, or closes it: the router boots. It is open at first. */
@@ -49,6 +51,8 @@ export const noExporter: Exporter = { serve() {}, withdraw() {} };
 interface ExportRules {
   /** Where a disk's file is on this machine. */
   locate(filePath: string): string | undefined;
+  /** What connected hosts see of a withdrawal. */
+  withdrawal(): "ends-sessions" | "refuses-commands";
   /** How long a withdrawn export goes on serving, in milliseconds. */
   lingerMs(): number;
   /** What `nvme-tcp-server-allow-host-name` is. */
@@ -201,7 +205,10 @@ export class Exports {
     if (served === undefined) return;
     this.#served.delete(nqn);
     served.cancel?.();
-    this.#exporter.withdraw(nqn);
+    const { refuse } = this.#exporter;
+    const refuses = refuse !== undefined && this.#rules.withdrawal() === "refuses-commands";
+    if (refuses) refuse.call(this.#exporter, nqn);
+    else this.#exporter.withdraw(nqn);
   }
 }
 

@@ -68,6 +68,17 @@ Deno.test("an exporter is told when an export lingers", async () => {
   assert.deepEqual(calls, ["+nqn.1", "?nqn.1", "-nqn.1"]);
 });
 
+Deno.test("an exporter is told when hosts stay connected to what is withdrawn", async () => {
+  const { calls, exporter } = recorded();
+  const refusing: Exporter = { ...exporter, refuse: (nqn) => calls.push(`!${nqn}`) };
+  const behaviours = { withdrawal: "refuses-commands" } as const;
+  const type = typeTo(makeRouter({ exporter: refusing, behaviours }));
+  await type(makeBasePath);
+  await type(addCommand("a", 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.1"'));
+  await type('/disk set "a" nvme-tcp-export="no"');
+  assert.deepEqual(calls, ["+nqn.1", "!nqn.1"]);
+});
+
 Deno.test("LoopExporter links an NQN to the disk's file exactly while it is exported", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {

@@ -138,6 +138,7 @@ export class Router {
     this.#behaviours = behavioursOf(parts.profile, parts.behaviours);
     this.exports = new Exports(clock, parts.random, parts.exporter, {
       locate: (filePath) => backing.locate(filePath.slice(1)),
+      withdrawal: () => this.#behaviours.withdrawal,
       lingerMs: () => this.#behaviours.unexport,
       allowHost: () => this.#behaviours.allowHost,
       identity: () => this.#behaviours.identity,

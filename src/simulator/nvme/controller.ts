@@ -16,6 +16,8 @@ export class Subsystem {
   access: ExportAccess;
   /** Withdrawn: those who are connected are served on, nobody else is. */
   lingering = false;
+  /** Its namespace is gone, and hosts that were connected still are. */
+  refuses = false;
 
   constructor(nqn: string, path: string | undefined, access: ExportAccess) {
     this.nqn = nqn;
@@ -48,6 +50,12 @@ export class Subsystem {
   /** Cuts off every host. */
   cut(): void {
     for (const controller of [...this.controllers]) controller.end();
+  }
+
+  /** Takes the namespace away from hosts that stay connected, for good. */
+  refuse(): void {
+    this.refuses = true;
+    this.storage.close();
   }
 
   /** Cuts off every host, for good. */
@@ -182,8 +190,11 @@ export const version = 0x0001_0300;
 /** Entries that a queue has at most. */
 export const maxEntries = 128;
 
-/** The subsystem of a controller that is for I/O. @throws {Refused} for the discovery service. */
-export function subsystemOf(controller: Controller): Subsystem {
-  if (controller.subsystem !== undefined) return controller.subsystem;
-  throw new Refused(statuses.invalidOpcode, "The discovery service has no namespaces.");
+/** The subsystem of a controller that is for I/O. @throws {Refused} for the discovery service, and without a namespace. */
+export function subsystemOf({ subsystem }: Controller): Subsystem {
+  if (subsystem === undefined) {
+    throw new Refused(statuses.invalidOpcode, "The discovery service has no namespaces.");
+  }
+  if (subsystem.refuses) throw new Refused(statuses.invalidNamespace, "The namespace was taken away.");
+  return subsystem;
 }

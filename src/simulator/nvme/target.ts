@@ -74,6 +74,14 @@ export class NvmeTarget implements Exporter {
     this.#generation++;
   }
 
+  refuse(nqn: string): void {
+    const subsystem = this.#subsystems.get(nqn);
+    if (subsystem === undefined) return;
+    this.#subsystems.delete(nqn);
+    this.#generation++;
+    subsystem.refuse();
+  }
+
   withdraw(nqn: string): void {
     const subsystem = this.#subsystems.get(nqn);
     if (subsystem === undefined) return;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { discover } from "../../nvme/discover.ts";
-import { refusalOf } from "../../nvme/refusal.ts";
+import { isRefusedCommand, refusalOf } from "../../nvme/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { call, hostNqn, nqn, withTarget } from "../../../tests/support/nvme_target.ts";
 
@@ -109,6 +109,20 @@ Deno.test("an export that lingers serves on who is connected, and refuses everyb
     target.linger(nqn);
     target.withdraw(nqn);
     await Promise.all([host.ended, again.ended]);
+  });
+});
+
+Deno.test("an export whose namespace is taken away refuses the commands of hosts that stay connected", async () => {
+  await withTarget(async ({ target, where, access, file }) => {
+    await using host = await connectSubsystem(where, call());
+    target.refuse(nqn);
+    await assert.rejects(host.read(0n, 1, call()), isRefusedCommand);
+    await host.keepAlive(call());
+    await assert.rejects(connectSubsystem(where, call()), (error) => refusalOf(error) === "no-subsystem");
+    target.serve(nqn, file, access);
+    await using again = await connectSubsystem(where, call());
+    assert.equal((await again.read(0n, 1, call())).length, 512);
+    await assert.rejects(host.read(0n, 1, call()), isRefusedCommand);
   });
 });
 

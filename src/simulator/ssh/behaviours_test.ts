@@ -1,6 +1,8 @@
 // Every value of every behaviour, shown by the bytes that a client gets to see.
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { connectSubsystem } from "../../nvme/host_connection.ts";
+import { isRefusedCommand } from "../../nvme/refusal.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { type Behaviours, parseBehaviours } from "../behaviours.ts";
 import type { Simulator } from "../simulator.ts";
@@ -220,6 +222,23 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     },
     shows: { harmless: "0", "ends-sessions": "1" },
   },
+  withdrawal: {
+    async ask({ simulator, say }) {
+      const [port, nqn] = [simulator.nvmePort!, "nqn.2014-08.com.example:a"];
+      const on = `nvme-tcp-export="yes" nvme-tcp-server-port="${port}" nvme-tcp-server-nqn="${nqn}"`;
+      await say(`/disk set "a" ${on}`);
+      const hostNqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000001";
+      const where = { address: "127.0.0.1", port, nqn, hostNqn, hostId: hostNqn.slice(-36) };
+      const context = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+      await using host = await connectSubsystem(where, context);
+      await say('/disk set "a" nvme-tcp-export="no"');
+      return await host.read(0n, 1, context).then(
+        () => "is read",
+        (error) => isRefusedCommand(error) ? "refused" : "cut off",
+      );
+    },
+    shows: { "ends-sessions": "cut off", "refuses-commands": "refused" },
+  },
   unexport: {
     async ask({ simulator, clock, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" nvme-tcp-export="no"');
@@ -331,7 +350,7 @@ for (const [name, { ask, shows }] of Object.entries(demonstrations)) {
   for (const [value, expected] of Object.entries<string>(shows)) {
     Deno.test(`the behaviour ${name} at ${value} shows ${JSON.stringify(expected)}`, async () => {
       const clock = new FakeClock();
-      await using simulator = await startQuickly({ clock, random: new SeededRandom() });
+      await using simulator = await startQuickly({ clock, random: new SeededRandom(), exporter: "tcp" });
       using client = await SshClient.connect(simulator);
       await client.exec(`${makeBasePath}; ${addCommand("a")}`);
       simulator.model.configure(undefined, parseBehaviours({ [name]: value }));

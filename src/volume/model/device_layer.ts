@@ -6,6 +6,20 @@ export const deviceLayers = ["auto", "multipath", "none"] as const;
 /** One of {@linkcode deviceLayers}. */
 export type DeviceLayer = typeof deviceLayers[number];
 
+/** How long a controller that was cut off in the middle of a toggle may take to turn the export on again, in seconds. */
+const toggleSeconds = 600;
+
+/**
+ * Whether writers wait on each node that stages a volume with these parameters while its export is off for a new size. After
+ * `ctrlLossTmo` a node would make their writes fail.
+ */
+export function outlastsToggle(parameters: Readonly<Record<string, string>>): boolean {
+  const { deviceLayer, ctrlLossTmo, reconnectDelay = "0" } = parameters;
+  if (deviceLayer !== "multipath") return false;
+  return ctrlLossTmo === undefined || ctrlLossTmo === "-1" ||
+    Number(ctrlLossTmo) >= toggleSeconds + Number(reconnectDelay);
+}
+
 /** What the UUIDs of this driver's maps begin with: nothing that multipathd, LVM or udev's rules go by. */
 const uuidPrefix = "RDSCSI-";
 

@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { isOwnMapUuid, mapName, mapUuid, maxMapUuidBytes, nqnOfMapUuid } from "./device_layer.ts";
+import {
+  isOwnMapUuid,
+  mapName,
+  mapUuid,
+  maxMapUuidBytes,
+  nqnOfMapUuid,
+  outlastsToggle,
+} from "./device_layer.ts";
 
 const prefix = "nqn.2000-02.com.mikrotik";
 
@@ -31,3 +38,21 @@ Deno.test("isOwnMapUuid() leaves the maps of LVM, multipathd and cryptsetup alon
   assert.ok(isOwnMapUuid(mapUuid(`${prefix}:pvc-1:7-0a1b2c3d`, prefix)));
   for (const uuid of ["LVM-abc", "mpath-36001", "CRYPT-LUKS2-x", ""]) assert.ok(!isOwnMapUuid(uuid), uuid);
 });
+
+const parameters: readonly [Record<string, string>, boolean][] = [
+  [{}, false],
+  [{ deviceLayer: "auto" }, false],
+  [{ deviceLayer: "multipath" }, true],
+  [{ deviceLayer: "multipath", ctrlLossTmo: "-1", reconnectDelay: "3600" }, true],
+  [{ deviceLayer: "multipath", ctrlLossTmo: "0" }, false],
+  [{ deviceLayer: "multipath", ctrlLossTmo: "599" }, false],
+  [{ deviceLayer: "multipath", ctrlLossTmo: "600" }, true],
+  [{ deviceLayer: "multipath", ctrlLossTmo: "600", reconnectDelay: "30" }, false],
+  [{ deviceLayer: "multipath", ctrlLossTmo: "630", reconnectDelay: "30" }, true],
+  [{ deviceLayer: "multipath", ctrlLossTmo: "" }, false],
+];
+for (const [given, outlasts] of parameters) {
+  Deno.test(`outlastsToggle() of ${JSON.stringify(given)} is ${outlasts}`, () => {
+    assert.equal(outlastsToggle(given), outlasts);
+  });
+}

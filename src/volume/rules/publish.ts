@@ -21,7 +21,7 @@ export interface PublishRequest {
   readonly readOnly: boolean;
   /** Whether its PersistentVolume says that a disk which has no record is to be imported. */
   readonly isStatic?: boolean;
-  /** Whether its StorageClass has `deviceLayer: multipath`: no node stages it without the device layer. */
+  /** Whether nodes have to stage it with a device layer that outlasts a toggle of its export, see `outlastsToggle()`. */
   readonly needsLayer?: boolean;
 }
 

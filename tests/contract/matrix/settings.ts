@@ -34,6 +34,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   bootIdentity: ["kept", "new"],
   liveChange: ["harmless", "ends-sessions"],
   otherDisks: ["harmless", "ends-sessions"],
+  withdrawal: ["ends-sessions", "refuses-commands"],
   unexport: [0, 300],
   allowHost: ["list", "single", "ignored"],
   disksLate: [0, 300],
