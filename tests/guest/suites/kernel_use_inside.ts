@@ -205,7 +205,9 @@ useRows.add(
     assert.deepEqual(await node.problems(volume), []);
     assert.deepEqual(await node.states(volume), ["live"]);
     await node.unstage(volume);
-    return said.map((text) => /because (.*?):? volume=/.exec(text)![1]!.replaceAll(node.folder, "")).join("; ");
+    return said.map((text) => /because (.*?):? volume=/.exec(text)![1]!.replaceAll(node.folder, "")).join(
+      "; ",
+    );
   },
 );
 
