@@ -34,6 +34,11 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly allowUnfenced: boolean;
   /** When the router lets a disk grow. */
   readonly growth: "live" | "after-toggle" | "never";
+  /**
+   * Whether the router is known to show a new size after a toggle of an export, and to end the sessions of its hosts by that: a
+   * device layer outlasts a lost connection, and no refused command.
+   */
+  readonly growsByToggle: boolean;
   /** Where subvolumes may be made. */
   readonly subvolumeNames: SubvolumeNames;
   /** Whether the router keeps a subvolume while there are snapshots of it. */

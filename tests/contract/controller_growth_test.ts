@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { FaultAction } from "../../src/simulator/faults.ts";
 import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
-const toggling = { simulator: { behaviours: { grow: "after-toggle", identity: "new-per-export" } } } as const;
+const behaviours = { grow: "after-toggle", identity: "new-per-export" } as const;
+const toggling = { simulator: { behaviours }, probed: true } as const;
 const wanted = 2n * gibibyte;
 
 /** A volume of a StorageClass with that device layer, published to a node. */
@@ -61,6 +62,21 @@ Deno.test("a volume in use does not grow where its nodes would not wait for as l
   await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
   assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
 });
+
+const unknown: readonly StackOptions[] = [
+  { simulator: { behaviours } },
+  { simulator: { behaviours }, reported: behaviours },
+  { simulator: { behaviours: { ...behaviours, withdrawal: "refuses-commands" } }, probed: true },
+];
+for (const [at, options] of unknown.entries()) {
+  const what = ["was not probed", "was not asked what a withdrawal does", "refuses commands meanwhile"][at];
+  Deno.test(`a volume in use does not grow by a toggle of a router that ${what}`, async () => {
+    await using stack = await startStack(options);
+    const { publishContext: { layerNqn }, shown, expand } = await inUse(stack, "multipath");
+    await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
+    assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn: layerNqn });
+  });
+}
 
 const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
   ["drop-before"],

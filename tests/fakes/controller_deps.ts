@@ -40,6 +40,7 @@ export const testSettings: ControllerSettings = {
   allowUnfenced: false,
   maxCommentBytes,
   growth: "live",
+  growsByToggle: false,
   adopts: true,
   subvolumeNames: "nested",
   subvolumeParent: "free",

@@ -62,13 +62,10 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         allowUnfenced: false,
         maxCommentBytes: 255,
         growth: "after-toggle",
+        growsByToggle: false,
         adopts: true,
-        subvolumeNames: "nested",
-        subvolumeParent: "free",
-        copyReturns: undefined,
-        identity: undefined,
-        bootIdentity: undefined,
-        allowHost: undefined,
+        ...{ subvolumeNames: "nested", subvolumeParent: "free" },
+        ...{ copyReturns: undefined, identity: undefined, bootIdentity: undefined, allowHost: undefined },
       },
     },
     node: {
@@ -442,6 +439,15 @@ Deno.test("readVolumeCommand() takes from the router's profile how the router be
   );
   assert.deepEqual([settings.copyReturns, settings.adopts], ["when-done", false]);
   assert.equal(withProfile({ ...probed, answers: { maxComment: 1024 } }).settings.maxCommentBytes, 255);
+});
+
+Deno.test("readVolumeCommand() lets exports in use be toggled only where the profile says what comes of it", () => {
+  const [grow, withdrawal] = ["after-toggle", "ends-sessions"] as const;
+  const known = [{ grow, withdrawal }, { grow, withdrawal: "refuses-commands" }, { grow }, {
+    withdrawal,
+  }] as const;
+  const toggles = known.map((answers) => withProfile({ ...probed, answers }).settings.growsByToggle);
+  assert.deepEqual(toggles, [true, false, false, false]);
 });
 
 Deno.test("readVolumeCommand() takes a wait from its flag before the profile, and the default without both", () => {

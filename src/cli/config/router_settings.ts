@@ -114,10 +114,11 @@ export function readRouterSettings(
 /** What was not asked of a router is assumed to be as on Linux 5.6, which it shows itself to be. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
-  const { identity, bootIdentity, allowHost } = answers;
+  const { identity, bootIdentity, allowHost, withdrawal } = answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
     growth: grow ?? "after-toggle",
+    growsByToggle: grow === "after-toggle" && withdrawal === "ends-sessions",
     adopts: adopt !== "refused",
     subvolumeNames: subvolumeNames ?? "nested",
     subvolumeParent: subvolumeParent ?? "free",

@@ -125,7 +125,7 @@ export async function growVolume(
   sizeBytes: bigint,
 ): Promise<OwnedVolume> {
   const { stored, record } = volume;
-  assertGrows(call, verb, stored.id, stored.exported && !mayToggle(volume));
+  assertGrows(call, verb, stored.id, stored.exported && !mayToggle(call, volume));
   const { exported, exportNqn } = stored;
   const bounce = exported && call.settings.growth === "after-toggle";
   const isBack = (after: StoredVolume) => !bounce || (after.exported && after.exportNqn === exportNqn);
@@ -158,15 +158,18 @@ export function assertGrows(deps: ControllerDeps, verb: string, id: string, isIn
   const reason = growth === "never"
     ? "this router does not grow file-backed disks"
     : growth === "after-toggle" && isInUse
-    ? "this router grows a disk only while it is not exported: unpublish it first (stop its pods)"
+    ? "this router grows a disk only while it is not exported: unpublish it first (stop its pods); " +
+      "in use it grows only with deviceLayer multipath and a probed router"
     : undefined;
   if (reason === undefined) return;
   throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${id}`);
 }
 
-/** Whether its nodes wait while the export is off, because each has the device layer below it. */
-function mayToggle(volume: OwnedVolume): boolean {
-  return isHeldLayered(volume) && isExportedAsRecorded(volume);
+/** Whether its nodes wait while the export is off, and the router itself leaves the disk alone meanwhile. */
+function mayToggle({ settings }: ControllerCall, volume: OwnedVolume): boolean {
+  const { mayBeMounted, routerUses } = volume.stored;
+  return settings.growsByToggle && mayBeMounted !== true && routerUses === undefined &&
+    isHeldLayered(volume) && isExportedAsRecorded(volume);
 }
 
 /**
@@ -175,7 +178,8 @@ function mayToggle(volume: OwnedVolume): boolean {
  */
 async function turnOnAgain(call: ControllerCall, volume: OwnedVolume): Promise<OwnedVolume | undefined> {
   const { stored, record } = volume;
-  const wasOn = mayToggle({ ...volume, stored: { ...stored, exported: true } });
+  const wasOn = isHeldLayered(volume) &&
+    isExportedAsRecorded({ ...volume, stored: { ...stored, exported: true } });
   if (stored.exported || call.settings.growth !== "after-toggle" || !wasOn) return undefined;
   assertNotUsedByRouter(stored, "expand");
   const same = { record: rewritten(record), port: stored.exportPort, hosts: undefined };

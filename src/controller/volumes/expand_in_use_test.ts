@@ -15,8 +15,12 @@ const holders = [aHolder("a")];
 const grown = 2n * gibibyte;
 
 /** A controller on a router that shows a new size after a toggle, with the volume `pvc-1` in use. */
-function controller(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolume> = {}) {
-  const { store, deps, ...rest } = testController({ growth: "after-toggle" });
+function controller(
+  record: Partial<VolumeRecord> = {},
+  disk: Partial<StoredVolume> = {},
+  growsByToggle = true,
+) {
+  const { store, deps, ...rest } = testController({ growth: "after-toggle", growsByToggle });
   const inUse = { epoch, holders, layered: true, ...record } as const;
   store.put(aDisk(aRecord(inUse), { exported: true, exportNqn, exportPort: 4420, ...disk }));
   const expand = () => expandVolume(deps, "pvc-1", { requiredBytes: grown, limitBytes: 0n }, context);
@@ -41,14 +45,17 @@ Deno.test("expandVolume() toggles the export of a volume in use where every node
   assert.deepEqual(store.calls.map((call) => call.method), ["createView", "change"]);
 });
 
-const refused: [string, Partial<VolumeRecord>, Partial<StoredVolume>][] = [
+const refused: [string, Partial<VolumeRecord>, Partial<StoredVolume>, boolean?][] = [
   ["an epoch of which nothing is known", { layered: undefined }, {}],
   ["no holder", { holders: [] }, {}],
   ["an export under another name", {}, { exportNqn: `${testPrefix}:pvc-1:2-0123abcd` }],
+  ["a disk in which the router would mount a file system meanwhile", {}, { mayBeMounted: true }],
+  ["a disk that the router itself uses", {}, { routerUses: ["its file system is mounted"] }],
+  ["a router of which it is not known what a toggle does", {}, {}, false],
 ];
-for (const [what, record, disk] of refused) {
+for (const [what, record, disk, growsByToggle] of refused) {
   Deno.test(`expandVolume() toggles no export of ${what}`, async () => {
-    const { store, expand, shown } = controller(record, disk);
+    const { store, expand, shown } = controller(record, disk, growsByToggle);
     const before = shown();
     await assert.rejects(expand(), refusal("precondition", /only while it is not exported/));
     assert.deepEqual(shown(), before);
