@@ -91,7 +91,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "an expansion answers without growing anything",
     file: "src/controller/volumes/expand.ts",
-    from: "  assertGrows(call, verb, stored.id, stored.exported && !mayToggle(volume));\n",
+    from: "  assertGrows(call, verb, stored.id, stored.exported && !mayToggle(call, volume));\n",
     to: '  if (verb === "expand") return { ...volume, stored: { ...stored, sizeBytes } };\n',
   },
   {
