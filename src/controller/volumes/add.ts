@@ -21,8 +21,8 @@ export interface AddedVolume {
  * Adds a disk and what it needs, once, and returns it as read back: with every other disk or alone. If the disk was not
  * added, it removes the finished copy; if the router refused the disk, it removes a clone without its mark.
  *
- * Without its disk, nothing shows later what a copy is a copy of. Nothing shows either that a clone was never used, once
- * the router has taken the clone's mark and then refused the disk.
+ * Without its disk, nothing shows later what a copy is a copy of. Nothing shows either that a clone was never used,
+ * once the router has taken the clone's mark and then refused the disk.
  *
  * @throws {VolumeError} unavailable when the router did not add it; busy when it shows another disk than was added
  */

@@ -263,7 +263,8 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
 /**
  * Two controllers, or two calls at once, may both have seen the same room: the one that finds none left removes its own
  * volume. It also removes a clone that the router does not grow, because the clone has the wrong size and no caller
- * would delete it. It removes only a volume that this call has made, because any other may have been reported to a caller.
+ * would delete it. It removes only a volume that this call has made, because any other may have been reported to a
+ * caller.
  */
 async function finishAdded(
   call: ControllerCall,
