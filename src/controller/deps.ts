@@ -55,7 +55,7 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly copyReturns: "when-done" | "at-once" | undefined;
 }
 
-/** What is worth telling a person, beside the answer of a call. */
+/** Reports to people, beside the answer of a call. */
 export interface Notes {
   /** Something odd that did not stop the call. */
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
@@ -63,7 +63,7 @@ export interface Notes {
 
 /** Who changes which volume right now: what is done without a call takes the same locks as calls do. */
 export interface VolumeLocking {
-  /** Takes all keys, or none: undefined when somebody else has one. What it returns lets them go. */
+  /** Takes all keys, or none. Returns a function that releases them; undefined when another holder has one. */
   tryTake(keys: readonly string[], holder: string): (() => void) | undefined;
 }
 
@@ -94,7 +94,7 @@ export interface ControllerDeps {
   readonly misplaced?: MisplacedVolumes | undefined;
 }
 
-/** What one call works with: everything above, and how long it may take. */
+/** The dependencies of one call: everything above, and how long the call may take. */
 export interface ControllerCall extends ControllerDeps {
   readonly context: CallContext;
 }

@@ -8,7 +8,7 @@ const maxVolumes = 4096;
  * Volumes as this process has read them back after its last change of them, so that the next change need not read first. What is
  * remembered is never believed: it is only what the router compares the whole comment with.
  *
- * Where another controller may change volumes at the same time nothing is remembered: it would mostly be wrong.
+ * It remembers nothing when another controller may change volumes at the same time: it would mostly be wrong.
  */
 export class KnownVolumes {
   readonly #alone: boolean;

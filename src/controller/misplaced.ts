@@ -13,7 +13,7 @@ export class MisplacedVolumes {
   /** By router, what it was last seen to have with others' marks. */
   readonly #seen = new Map<string, ReadonlySet<string>>();
 
-  /** Tells it of a router, and of the mark of the volumes that are its own. */
+  /** Registers a router and the mark of its own volumes. */
   add(router: string, cluster: string): void {
     this.#routers.set(cluster, router);
   }

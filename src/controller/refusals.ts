@@ -22,7 +22,7 @@ export function attachRefusal(
   return { kind: "attach-refused", volumeId, nodeId, message: error.message };
 }
 
-/** The event for a pool that is full; undefined for any other error, or where there is nothing yet to tell it on. */
+/** The event for a pool that is full; undefined for any other error, or when there is no object yet to report it on. */
 export function spaceRefusal(
   about: string | ClaimRef | undefined,
   error: VolumeError,
@@ -38,7 +38,7 @@ export function snapshotSpaceRefusal(source: string, error: VolumeError): Contro
   return { kind: "out-of-space", about: source, message };
 }
 
-/** Does something, and tells of a refusal that people can mend before it is thrown on. */
+/** Runs `work` and returns its result. Reports a refusal that people can mend, then rethrows it. */
 export async function reportingRefusal<T>(
   deps: Pick<ControllerDeps, "events">,
   eventOf: (error: VolumeError) => ControllerEvent | undefined,

@@ -7,8 +7,8 @@ import type { CallContext } from "../volume/ports/system.ts";
 const pausesMs = [2_000, 5_000, 10_000, 30_000];
 
 /**
- * Does something once that has to be done when a controller begins, and tries again until it is; the first failure is
- * told. Ends early with the signal.
+ * Does once what a controller needs when it begins, and tries again until it succeeds. Reports only the first failure.
+ * Ends early with the signal.
  *
  * @param complaint what cannot be done yet, in words
  */

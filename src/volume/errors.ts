@@ -39,14 +39,14 @@ export type VolumeErrorKind =
   /** A fault of this driver. */
   | "internal";
 
-/** What went wrong, in words, whatever was thrown. */
+/** Returns the message of a thrown error; any other thrown value as a string. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /** Options of {@linkcode VolumeError}. */
 export interface VolumeErrorOptions {
-  /** What lay behind it: for the log, never for the wire. */
+  /** The underlying error: for the log, never for the wire. */
   readonly cause?: unknown;
 }
 

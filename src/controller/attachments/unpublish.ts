@@ -18,7 +18,7 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
 
 /**
- * Takes a volume from a node, without needing that node. When nobody is left the export is off and read back as off
+ * Takes a volume from a node, without needing that node. When no holder is left, the export is off and read back as off
  * before this returns. Two commands; one when there is nothing to do, or when the router has the record that this process
  * has written last.
  *
@@ -52,7 +52,7 @@ export async function unpublishVolume(
     await withdrawExport(call, volume, "unpublish");
     deps.projection.show(id, decision.record);
     const nodeIds = nodeIdsOf(volume.record.holders);
-    // Of a node that is named it is only said that it does without the volume from now on.
+    // A call that names a node says only that this node does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
       deps.events.occurred({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
     }
@@ -76,8 +76,8 @@ async function unpublishKnown(call: ControllerCall, id: string, nodeId: string):
 }
 
 /**
- * Whether it is somebody's disk that is not exported, so that no node has it: publishing one that a PersistentVolume names
- * was refused. Of a disk that is named as a volume only the record was lost.
+ * Whether it is a person's disk that is not exported, so that no node has it: publishing one that a PersistentVolume
+ * names was refused. A disk that is named as a volume has only lost its record.
  */
 function isNobodys({ settings }: ControllerDeps, stored: StoredVolume): boolean {
   if (stored.exported || isLegacyId(stored.id)) return false;

@@ -8,7 +8,7 @@ import { commentWith, writeKnown, writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /**
- * Withdraws the export of a volume that nobody holds any more, and returns it as read back: off, without holders, with
+ * Withdraws the export of a volume that no node holds any more, and returns it as read back: off, without holders, with
  * the time of the withdrawal. One command; a second one when the first was so slow that its recorded time is too early.
  *
  * @param knownCounter of the latest epoch that the cluster knows: the next one will be later
@@ -22,7 +22,7 @@ export async function withdrawExport(
   const { stored } = volume;
   const ended = withdrawnRecord(volume.record, call.clock.now());
   const record = raisedRecord(ended, knownCounter, call.random);
-  // Of the comment as it stands it may be known since when its export is off: of this withdrawal it is not.
+  // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal.
   const isKnown = commentWith(call, volume, record) === stored.comment;
   // The list of those who held it would keep the next holder out.
   const list = hasOwnList(volume) ? { allowedHosts: [] } : {};
@@ -57,7 +57,7 @@ export async function withdrawKnown(
   return true;
 }
 
-/** A router that answered late withdrew late: whoever goes by the recorded time must not count from before it did. */
+/** Corrects the recorded time when the router answered late: the grace must not count from before the withdrawal. */
 async function correctTime(call: ControllerCall, volume: OwnedVolume, verb: string): Promise<OwnedVolume> {
   const now = call.clock.now();
   const recorded = volume.record.withdrawnAtSeconds ?? 0;

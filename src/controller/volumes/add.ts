@@ -18,11 +18,11 @@ export interface AddedVolume {
 }
 
 /**
- * Adds a disk and what it needs, once, and returns it as read back: with every other disk or alone. Where it was not added, a
- * finished copy and a clone without its mark go again.
+ * Adds a disk and what it needs, once, and returns it as read back: with every other disk or alone. If the disk was not
+ * added, it removes the finished copy; if the router refused the disk, it removes a clone without its mark.
  *
- * Of a copy whose disk was not added nobody could tell later what it is a copy of; nor of a clone that it was never used,
- * where the router refused the disk after it had taken the clone's mark.
+ * Without its disk, nothing shows later what a copy is a copy of. Nothing shows either that a clone was never used,
+ * once the router has taken the clone's mark and then refused the disk.
  *
  * @throws {VolumeError} unavailable when the router did not add it; busy when it shows another disk than was added
  */
@@ -47,7 +47,7 @@ export async function addVolume(
   return { volume: assertAdded(call, wanted, outcome), after: outcome.after, all: outcome.all };
 }
 
-/** What came of adding a disk that nobody had looked for. */
+/** The outcome of adding a disk without a read before it. */
 export interface UnseenOutcome {
   /** Set where it was added. */
   readonly added?: AddedVolume;
@@ -58,8 +58,9 @@ export interface UnseenOutcome {
 }
 
 /**
- * Adds a blank disk that nobody has looked for. One command; neither added nor found where only a read can tell what is to
- * be done. If the router still adds it later, whoever adds the volume then finds it there, or it finds that one.
+ * Adds a blank disk without a read before it. One command. Returns neither `added` nor `found` when only a read can
+ * show what to do next. If the router adds the disk later, the next attempt to add the volume finds it, or the late
+ * command finds the disk of that attempt.
  *
  * @throws {VolumeError} busy when the router shows another disk than was added; precondition when it cuts comments
  */
@@ -129,7 +130,7 @@ function assertAdded(
   );
 }
 
-/** A disk whose record was cut would be nobody's: it is taken back, with its image. */
+/** Removes a disk whose record was cut, with its image, because the disk would have no owner. */
 async function assertWholeComment(
   call: ControllerCall,
   { id, location, comment }: NewVolume,

@@ -26,7 +26,7 @@ export class ImageCopies<About, Result> {
     this.#clock = clock;
   }
 
-  /** What the work of that key is about, which goes on or has a result that nobody has taken; undefined for none. */
+  /** Returns what the work of that key is about, while it runs or its result has not been taken; undefined for none. */
   find(key: string): About | undefined {
     return this.#jobs.get(key)?.about;
   }
@@ -34,10 +34,10 @@ export class ImageCopies<About, Result> {
   /**
    * Starts the work of that key, or joins it; its result is given once.
    *
-   * @param about what the work is about, if it has to be started: whoever joins has to look first whether it is the same
+   * @param about what the work is about, if it has to be started; a caller that joins checks first that it is the same
    * @param start is called only when there is none; its context ends when the work is cancelled
    * @returns undefined when the call's time is up and the work goes on
-   * @throws whatever the work throws; {@linkcode VolumeError} cancelled or deadline when the call ends first
+   * @throws the error that the work throws; {@linkcode VolumeError} cancelled or deadline when the call ends first
    */
   async join(
     key: string,
@@ -83,7 +83,7 @@ export class ImageCopies<About, Result> {
   ): Job<About, Result> {
     const controller = new AbortController();
     const result = start({ requestId, signal: controller.signal, deadlineMs: Infinity });
-    // Its failure is for the call that asks next; until then nobody listens.
+    // The next call receives the failure; until then the promise has no other handler.
     result.catch(() => undefined);
     const job = { about, controller, result };
     this.#jobs.set(key, job);
@@ -95,7 +95,7 @@ export class ImageCopies<About, Result> {
   }
 }
 
-/** What tells one copy from another. */
+/** The fields that distinguish one copy from another. */
 export interface CopyAbout {
   /** See `formatSource()`. */
   readonly source: string;

@@ -106,8 +106,8 @@ async function cloneWithinAmpleRoom(
 }
 
 /**
- * Looks for nothing before: the router does, in the command that adds the disk. Undefined when it has added none, and a read has
- * to tell why.
+ * Reads nothing first: the command that adds the disk checks on the router. Undefined when the router has added none,
+ * and a read has to show why.
  */
 async function createUnseen(
   call: ControllerCall,
@@ -261,9 +261,10 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
 }
 
 /**
- * Two controllers, or two calls at once, may both have seen the same room: whoever finds none left takes its own back.
- * A clone that the router does not grow would never be what was asked for, and nobody would delete it: it goes again.
- * Only one that this call has made: of any other one somebody may have been told.
+ * Two controllers, or two calls at once, may both have seen the same room: the one that finds none left removes its own
+ * volume. It also removes a clone that the router does not grow, because the clone has the wrong size and no caller
+ * would delete it. It removes only a volume that this call has made, because any other may have been reported to a
+ * caller.
  */
 async function finishAdded(
   call: ControllerCall,
@@ -286,7 +287,7 @@ async function finishAdded(
   }
 }
 
-/** Removes a volume that was made a moment ago and that nobody was told of. */
+/** Removes a volume that was made a moment ago and has not been reported to any caller. */
 async function takeBack(
   call: ControllerCall,
   { stored }: OwnedVolume,

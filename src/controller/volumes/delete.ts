@@ -17,7 +17,7 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 /**
  * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there.
  *
- * @param judged the comment of the disk by which somebody has decided so; without one whoever asks has
+ * @param judged the comment of the disk on which the decision to delete was based; without it, the caller has decided
  * @throws {VolumeError} precondition while a node holds it, or when it is not this cluster's; unavailable when it is
  * not there and that proves nothing
  */
@@ -56,7 +56,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
       `"rds-csi release ${found.stored.id}"`,
   );
   assertOwnImage(call, found, "delete");
-  // Without its disk nobody could tell any more whose the image is that comes back with the pool.
+  // The image comes back with the pool, and without its disk nothing shows whose image it is.
   assertPoolMounted(view, found.stored.imagePath);
   await assertNoSnapshotsHold(call, found);
   const location = locationOf(found.stored.imagePath, view.pools);
@@ -81,7 +81,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   await deleteLeftovers(call, id, outcome.after, basePaths);
 }
 
-/** What an earlier delete left when it was cut off between the disk and its image, and copies that nobody needs. */
+/** Deletes images that an earlier delete left when it was cut off after the disk, and copies no longer needed. */
 async function deleteLeftovers(
   call: ControllerCall,
   id: string,

@@ -33,11 +33,11 @@ export type ReportedEvent =
     readonly nodeId: string;
     readonly message: string;
   }
-  /** A volume waits for a node that has not registered the driver, so that nobody can attach it there. */
+  /** A volume waits for a node that has not registered the driver, so that it cannot be attached there. */
   | { readonly kind: "node-without-driver"; readonly volumeId: string; readonly nodeName: string }
   /** The pool has no room for a volume: a new one, of which only the claim is there, one that is to grow, or a snapshot. */
   | { readonly kind: "out-of-space"; readonly about: string | ClaimRef; readonly message: string }
-  /** What is wrong with a volume is other than before; nothing, when it is well again. */
+  /** The problems of a volume have changed; there are none when it is healthy again. */
   | { readonly kind: "health"; readonly volumeId: string; readonly problems: readonly HealthProblem[] }
   /** Two nodes share a volume for longer than a migration may take. */
   | {
@@ -57,7 +57,7 @@ export type ReportedEvent =
     /** Whether the export was withdrawn; it is only reported otherwise. */
     readonly withdrawn: boolean;
   }
-  /** The router has forgotten the latest of what it was told about a volume: the cluster knows of a later epoch. */
+  /** The router has lost the latest changes of a volume: the cluster knows of a later epoch. */
   | {
     readonly kind: "older-epoch";
     readonly volumeId: string;

@@ -76,7 +76,7 @@ export interface Connector {
   readonly name: string;
   /**
    * Whether the kernel keeps a device, and {@linkcode Connector.disconnect} throws `in-use`, while anybody has it open.
-   * Where it does not, whoever cannot be looked into has to be taken for one who has.
+   * If it does not, a process that cannot be inspected has to count as one that has it open.
    */
   readonly sparesOpenDevices: boolean;
   /** Whom connections are made as and {@linkcode Connector.offered} is asked as; absent where there are no such names. */
@@ -95,8 +95,8 @@ export interface Connector {
   /** Flushes and disconnects; returns only when the connection is gone from the kernel. OK when it was not there. */
   disconnect(nqn: string, context: CallContext): Promise<void>;
   /**
-   * Cuts off a subsystem that is fenced, whoever has its device open or mounted: what waits for it fails at once, and
-   * what was not written is lost, as the fence meant it to be. Nothing is flushed. OK when it was not there.
+   * Cuts off a subsystem that is fenced, even while its device is open or mounted. Requests that wait for it fail at
+   * once. Unwritten data is lost, which the fence intends. Nothing is flushed. OK when it was not there.
    */
   forceDisconnect(nqn: string, context: CallContext): Promise<void>;
   /** The paths to a subsystem, in any state; empty when it is not connected. */
@@ -250,9 +250,9 @@ export interface Filesystems {
   /** Size and use of a mounted file system. */
   stats(mountPoint: string, context: CallContext): Promise<FilesystemStats>;
   /**
-   * Tells the device what the file system that is mounted there does not use (FITRIM). Answers how many bytes the file system told of;
-   * undefined where the device takes no discards. Killed when the context ends, which harms nothing. Throws `unavailable`
-   * when it fails.
+   * Reports the space that the mounted file system does not use to the device (FITRIM). Returns how many bytes the file
+   * system reported; undefined when the device takes no discards. Killed when the context ends, which harms nothing.
+   * Throws `unavailable` when it fails.
    */
   trim(device: ProvenDevice, mountPoint: string, context: CallContext): Promise<bigint | undefined>;
 }
@@ -291,7 +291,7 @@ export interface BlockDevices {
   isReadOnly(device: ProvenDevice): Promise<boolean | undefined>;
   /**
    * Who has the device open: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
-   * when provably nobody. A mount is not seen here.
+   * when it is provably not open. A mount is not seen here.
    */
   holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined>;
   /**
@@ -312,7 +312,7 @@ export interface BlockDevices {
 
 /** The machine that a node service runs on. */
 export interface Machine {
-  /** Whether it is the one of that `machineHash()`; undefined when that cannot be told. */
+  /** Whether it is the one of that `machineHash()`; undefined when that is not known. */
   is(hash: string): boolean | undefined;
 }
 
