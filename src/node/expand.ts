@@ -28,7 +28,7 @@ export interface ExpandRequest {
  *
  * @throws {VolumeError} not-found when the volume is not at the path; out-of-range when it is larger than the limit;
  * precondition when the device does not grow before its next export, or its file system is staged read-only or not
- * mounted; unavailable when there is no device
+ * mounted; unavailable when there is no device, or one below a device layer has not grown yet
  */
 export async function expandVolume(
   deps: NodeDeps,
@@ -73,10 +73,13 @@ async function awaitGrown(
   );
 }
 
-/** A router that shows a new size only with the next export is no reason to wait for as long as the call lasts. */
+/**
+ * A router that shows a new size only with the next export is no reason to wait for as long as the call lasts. The kubelet never
+ * repeats a call on a volume in use that got FAILED_PRECONDITION; below a device layer the next export may be under way.
+ */
 async function findGrown(
   deps: NodeDeps,
-  { nqn, volumeId }: StagingState,
+  { nqn, volumeId, layer }: StagingState,
   requiredBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
@@ -88,7 +91,7 @@ async function findGrown(
   });
   if (grown !== undefined) return grown;
   throw new VolumeError(
-    "precondition",
+    layer === undefined ? "precondition" : "unavailable",
     `Cannot expand the volume because its device keeps its size: volume=${volumeId} size=${found.sizeBytes} ` +
       `wanted=${requiredBytes}; it grows when the router exports it anew: end the pods that use it, and start them again`,
   );

@@ -1,6 +1,6 @@
 // A volume in use grows on a router that shows a new size only after a toggle of the export.
 import assert from "node:assert/strict";
-import { call, nqn, sizeBytes, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
+import { call, type FakeNode, nqn, sizeBytes, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { dropped, givenUp, inUse, mapName as name } from "../../../tests/fakes/watched_map.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
@@ -10,29 +10,40 @@ const toggles = {
   "and the kernel has given the connection up": givenUp,
 } as const;
 
+/** What NodeExpandVolume does, with all the time that it waits for. */
+async function expand(node: FakeNode): Promise<bigint> {
+  let isOver = false;
+  const done = node.service.expand({ volumeId, volumePath: targetPath, range }, call())
+    .finally(() => isOver = true);
+  done.catch(() => {});
+  for (let minutes = 0; minutes < 10 && !isOver; minutes++) await node.clock.advance(60_000);
+  return await done;
+}
+
+Deno.test("expand() is to be tried again while the device still has its size of before the toggle", async () => {
+  const { node } = await inUse();
+  // The kubelet never tries again what was answered FAILED_PRECONDITION while a pod has the volume.
+  await assert.rejects(expand(node), (error) => VolumeError.is(error, "unavailable"));
+  node.device.sizeBytes = range.requiredBytes;
+  node.showDevices();
+  assert.equal(await expand(node), range.requiredBytes);
+});
+
 for (const [how, toggle] of Object.entries(toggles)) {
   for (const kind of ["ext4", "block"] as const) {
     Deno.test(`expand() of ${kind} gets there when its export came back larger ${how}`, async () => {
       const { node, watch } = await inUse(kind);
-      const expand = async () => {
-        let isOver = false;
-        const done = node.service.expand({ volumeId, volumePath: targetPath, range }, call())
-          .finally(() => isOver = true);
-        done.catch(() => {});
-        for (let minutes = 0; minutes < 10 && !isOver; minutes++) await node.clock.advance(60_000);
-        return await done;
-      };
       node.offered = () => [nqn];
       toggle(node);
       node.device.sizeBytes = range.requiredBytes;
       node.showDevices();
       assert.equal(node.mapper.write(name), "waits");
-      await assert.rejects(expand(), (error) => VolumeError.is(error, "unavailable"));
+      await assert.rejects(expand(node), (error) => VolumeError.is(error, "unavailable"));
       assert.equal(node.mapper.write(name), "waits");
       await watch.check();
       assert.equal(node.mapper.write(name), "done");
       await watch.check();
-      assert.equal(await expand(), range.requiredBytes);
+      assert.equal(await expand(node), range.requiredBytes);
       assert.equal(node.mapper.write(name), "done");
       assert.equal((await node.deps.maps!.find(name))!.sizeBytes, range.requiredBytes);
       assert.ok(!node.events.reported.includes("identity mismatch"), "nobody is called for that");
