@@ -15,19 +15,25 @@ const startMs = 60_000;
 export async function ensureEngines(): Promise<string> {
   const digest = createHash("sha256").update(packages.join()).digest("hex").slice(0, 16);
   const folder = join(cacheFolder(), `image-engines-${digest}`);
-  if (!isThere(join(folder, "done"))) await unpackEngines(folder);
+  if (!isThere(folder)) await unpackEngines(folder);
   return [`${folder}/usr/sbin`, `${folder}/usr/bin`, "/usr/sbin:/usr/bin:/sbin:/bin"].join(":");
 }
 
+/** Two test files may do this at the same time: each unpacks beside, and the first one's folder is kept. */
 async function unpackEngines(folder: string): Promise<void> {
-  await Deno.remove(folder, { recursive: true }).catch(() => undefined);
-  await Deno.mkdir(folder, { recursive: true });
-  const apt = join(folder, "apt");
-  for (const deb of await downloadPackages(apt, packages)) {
-    await hostOutput("dpkg-deb", ["--extract", deb, folder]);
+  await Deno.mkdir(cacheFolder(), { recursive: true });
+  const beside = await Deno.makeTempDir({ dir: cacheFolder(), prefix: "image-engines-" });
+  try {
+    const apt = join(beside, "apt");
+    for (const deb of await downloadPackages(apt, packages)) {
+      await hostOutput("dpkg-deb", ["--extract", deb, beside]);
+    }
+    await Deno.remove(apt, { recursive: true });
+    await Deno.rename(beside, folder);
+  } catch (error) {
+    await Deno.remove(beside, { recursive: true });
+    if (!isThere(folder)) throw error;
   }
-  await Deno.remove(apt, { recursive: true });
-  await Deno.writeTextFile(join(folder, "done"), "");
 }
 
 /** A program with arguments, as the engines' PATH finds it. */

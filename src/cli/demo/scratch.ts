@@ -8,16 +8,18 @@ import type { Clock } from "../../volume/ports/system.ts";
 /** How the demo's node reaches volumes. */
 export type DemoConnector = "loop" | "nvme-tcp";
 
-/** Longest that one step of the clean-up may take, in milliseconds. */
+/** Longest that one step of the clean-up may take, and that a step is repeated, in milliseconds. */
 const cleanUpMs = 10_000;
 
 /** A new folder for everything that the demo makes, and its removal: only once nothing is mounted in it any more. */
 export class ScratchFolder {
   readonly path: string;
+  readonly #clock: Clock;
   readonly #processes: SystemProcesses;
 
   private constructor(path: string, clock: Clock) {
     this.path = path;
+    this.#clock = clock;
     this.#processes = new SystemProcesses({ clock });
   }
 
@@ -58,7 +60,16 @@ export class ScratchFolder {
     return [];
   }
 
+  /** Again and again for a while: the kernel detaches a loop device only once the last process has closed it. */
   async #release(): Promise<string[]> {
+    for (const end = this.#clock.monotonicMs() + cleanUpMs;;) {
+      const problems = await this.#releaseOnce();
+      if (problems.length === 0 || this.#clock.monotonicMs() > end) return problems;
+      await this.#clock.sleep(100);
+    }
+  }
+
+  async #releaseOnce(): Promise<string[]> {
     const kernel = new Libc();
     for (const target of this.#mountPoints(kernel).toReversed()) await this.#run("umount", [target]);
     for (const device of await this.#loopDevices()) await this.#run("losetup", ["--detach", device]);
