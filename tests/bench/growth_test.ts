@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { judge, type Sample } from "./growth.ts";
+import { judge, judgeSeries, type Sample } from "./growth.ts";
 
 const required = { limitBytes: 110e6, of: "connection" };
 
@@ -35,4 +35,12 @@ Deno.test("judge() takes the warm-up and the growth that it is given", () => {
     curve((n) => 70 + n * bytes / 1e6 / 10).map((s) => ({ ...s, done: s.done / 10 }));
   assert.equal(judge(rising(300), stages).flat, true);
   assert.equal(judge(rising(500), stages).flat, false);
+});
+
+Deno.test("judgeSeries() compares the last third of a figure with the first, by their medians", () => {
+  const peaks = [10, 10, 99, 11, 12, 11, 99, 13, 14];
+  assert.equal(judgeSeries({ of: "ms", values: peaks, factor: 1.5 }).flat, true);
+  assert.equal(judgeSeries({ of: "ms", values: peaks, factor: 1.2 }).flat, false);
+  assert.equal(judgeSeries({ of: "files", values: [10, 10, 10, 12, 14, 16], more: 5 }).flat, false);
+  assert.match(judgeSeries({ of: "files", values: [10, 10, 10, 12, 14, 16], more: 6 }).text, /10 .* 16/);
 });

@@ -60,7 +60,7 @@ async function soak({ address, folder, driver }: Running, calls: number): Promis
   try {
     await samples.take(lives.calls);
     for (let until = calls / 40; until <= calls; until += calls / 40) {
-      await Promise.all(Array.from({ length: parallel }, () => lives.run(until)));
+      await Promise.all(Array.from({ length: parallel }, () => lives.run(() => lives.calls >= until)));
       await samples.take(lives.calls);
     }
     return samples.taken;

@@ -1,8 +1,16 @@
-import type { CsiClients } from "../../src/csi/server/client.ts";
+import type { ServiceClient } from "../../src/csi/server/client.ts";
+import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../../src/csi/generated/csi.ts";
+
+/** What calls a driver, be it once or until it is answered. */
+export interface Callers {
+  readonly identity: Pick<ServiceClient<IdentityRpcs>, "call">;
+  readonly controller: Pick<ServiceClient<ControllerRpcs>, "call">;
+  readonly node: Pick<ServiceClient<NodeRpcs>, "call">;
+}
 
 /** Who is called, and where a node may stage. */
 export interface LivesOptions {
-  readonly clients: CsiClients;
+  readonly clients: Callers;
   readonly nodeId: string;
   /** Folder for staging and target paths; undefined leaves the node's half out. */
   readonly nodeFolder: string | undefined;
@@ -29,9 +37,9 @@ export class Lives {
     return this.#calls;
   }
 
-  /** Goes on until so many calls were answered in all. */
-  async run(calls: number): Promise<void> {
-    while (this.#calls < calls) await this.#live(this.#lives++);
+  /** Begins another life until `isEnough`. */
+  async run(isEnough: () => boolean): Promise<void> {
+    while (!isEnough()) await this.#live(this.#lives++);
   }
 
   async #live(number: number): Promise<void> {

@@ -13,20 +13,24 @@ export interface Running {
   readonly address: string;
   readonly folder: string;
   readonly driver: Part;
+  /** Where the router's faults are armed and its state is shown, see docs/reference/simulator.md. */
+  readonly controlUrl: string;
+  readonly metricsUrl: string;
   meters(): Promise<Meters>;
 }
 
-/** Starts both, lets `work` use them, and takes them away again. */
+/** Starts both, lets `work` use them, and takes them away again. @param flags of the driver, beside the usual ones */
 export async function withStack<Result>(
   subject: Subject,
   mode: "controller" | "node" | "all",
   scale: number,
   work: (running: Running) => Promise<Result>,
+  flags: readonly string[] = [],
 ): Promise<Result> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
   const parts: Part[] = [];
   try {
-    const [sshPort, controlPort] = [freePort(), freePort()];
+    const [sshPort, controlPort, metricsPort] = [freePort(), freePort(), freePort()];
     const backing = join(folder, "router");
     const simulator = startPart("sources", "simulator", folder, [
       ...["--ssh-port", String(sshPort), "--control-port", String(controlPort), "--backing", backing],
@@ -34,16 +38,21 @@ export async function withStack<Result>(
       ...growsLive.simulator,
     ]);
     parts.push(simulator);
-    const countUrl = `http://127.0.0.1:${controlPort}/count`;
+    const controlUrl = `http://127.0.0.1:${controlPort}`;
+    const countUrl = `${controlUrl}/count`;
     await simulator.ready(async () => (await fetch(countUrl).catch(() => undefined))?.ok ?? false);
     const address = `unix://${folder}/csi.sock`;
-    const driver = startPart(subject, "serve", folder, await serveArgs(folder, address, mode, sshPort));
+    const metrics = ["--metrics-address", `127.0.0.1:${metricsPort}`];
+    const args = [...await serveArgs(folder, address, mode, sshPort), ...metrics, ...flags];
+    const driver = startPart(subject, "serve", folder, args);
     parts.push(driver);
     await driver.ready(() => isReady(address));
     return await work({
       address,
       folder,
       driver,
+      controlUrl,
+      metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
       meters: () => metersOf(countUrl, driver),
     });
   } finally {
@@ -68,7 +77,7 @@ async function serveArgs(folder: string, address: string, mode: string, sshPort:
       "--state-dir",
       join(folder, "state"),
     ],
-    ...["--unexport-grace", "0s", "--metrics-address", "127.0.0.1:0"],
+    ...["--unexport-grace", "0s"],
     ...await growsLive.driver(folder),
   ];
 }

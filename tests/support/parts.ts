@@ -35,6 +35,8 @@ export interface Part {
   residentBytes(): Promise<number>;
   /** Processor time of all its threads so far, in milliseconds. */
   processorMs(): Promise<number>;
+  /** How many files and sockets it has open. */
+  openFiles(): number;
   /** All that it has printed so far. */
   printed(): Promise<string>;
   /** The end of what it printed. */
@@ -166,6 +168,10 @@ class ChildPart implements Part {
 
   printed(): Promise<string> {
     return Deno.readTextFile(this.#log);
+  }
+
+  openFiles(): number {
+    return [...Deno.readDirSync(`/proc/${this.#child.pid}/fd`)].length;
   }
 
   async tail(): Promise<string> {

@@ -1,0 +1,188 @@
+/**
+ * Whether a driver stays as it was while everything goes wrong for long: volumes live their lives, with the node's half as
+ * root, on a router that fails in every way it knows and reboots. Between the rounds, when no call is under way, nothing may
+ * be left: no disk, no loop device, no command that waits; and open files, sessions, memory and the slowest calls stay flat.
+ *
+ * Usage: deno run -A tests/bench/endurance.ts [--minutes 30]
+ *
+ * Ends with 1 when something has grown or was left, the router complains, or a call was answered with a code that nobody
+ * repeats.
+ */
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { missingForNode } from "../../src/cli/demo/scratch.ts";
+import { dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { loopsUnder } from "../node/harness.ts";
+import { print } from "../../tools/print.ts";
+import { binary } from "../support/parts.ts";
+import { judge, judgeSeries, type Sample } from "./growth.ts";
+import { RetryingClients } from "./retries.ts";
+import { percentile } from "./rpc.ts";
+import { Lives } from "./soak_lives.ts";
+import { type Running, withStack } from "./stack.ts";
+
+/** Lives that go on at the same time. */
+const parallel = 8;
+/** The parts of a round: without faults, when the calls' times are taken, and with them. */
+const healthyMs = 20_000;
+const faultyMs = 25_000;
+/** Between two faults. */
+const faultEveryMs = 1_000;
+
+/** What goes wrong, a kind a round; every few rounds the router reboots. */
+const faults = [
+  { action: "drop-before" },
+  { action: "drop-after" },
+  { action: "close-no-status" },
+  { action: "truncate", value: 40 },
+  { action: "truncate", value: "sentinel" },
+  { action: "noise" },
+  { action: "delay", value: 3_000 },
+  { action: "drip", value: 2 },
+  { action: "hang", value: "before" },
+  { action: "hang", value: "after" },
+  { action: "error", value: "action timed out" },
+  { action: "refuse-channel" },
+  { action: "refuse-login" },
+  { action: "duplicate", value: "after" },
+] as const;
+const rebootEvery = 5;
+
+/** The router settles soon after its reboots, or a round would be waiting only. */
+const flags = ["--settle-time", "3s"];
+
+/** What a round has shown, all of it once its last call was answered. */
+interface Round {
+  readonly sample: Sample;
+  readonly openFiles: number;
+  readonly sessions: number;
+  /** The slowest in a hundred of the calls before the faults, in milliseconds. */
+  readonly p99Ms: number;
+  /** What should not be there, in words. */
+  readonly left: readonly string[];
+}
+
+const minutes = Number(
+  parseArgs({ args: Deno.args, options: { minutes: { type: "string", default: "30" } } })
+    .values.minutes,
+);
+const subject = await Deno.stat(binary).then(() => "binary" as const, () => "sources" as const);
+Deno.exit(await withStack(subject, "all", 0, endure, flags) ? 0 : 1);
+
+async function endure(running: Running): Promise<boolean> {
+  const clients = dial(loadCsi(), running.address, systemClock);
+  const missing = await missingForNode(running.folder, "loop");
+  if (missing !== undefined) print(`only the controller's half: ${missing}`);
+  const retrying = new RetryingClients(clients);
+  const nodeFolder = missing === undefined ? join(running.folder, "volumes") : undefined;
+  const lives = new Lives({ clients: retrying, nodeId: "bench-node", nodeFolder });
+  const rounds: Round[] = [];
+  try {
+    for (const end = performance.now() + minutes * 60_000; performance.now() < end;) {
+      rounds.push(await playRound(running, lives, retrying, rounds.length));
+    }
+    return await judgeAll(running, rounds);
+  } finally {
+    clients.close();
+  }
+}
+
+async function playRound(
+  running: Running,
+  lives: Lives,
+  retrying: RetryingClients,
+  number: number,
+): Promise<Round> {
+  const began = performance.now();
+  const runFor = (ms: number) => {
+    const end = performance.now() + ms;
+    return Promise.all(Array.from({ length: parallel }, () => lives.run(() => performance.now() > end)));
+  };
+  retrying.tookMs.length = 0;
+  await runFor(healthyMs);
+  const p99Ms = percentile(retrying.tookMs, 0.99);
+  const disturbed = new AbortController();
+  const disturbing = disturb(running, number, disturbed.signal);
+  await runFor(faultyMs).finally(() => disturbed.abort());
+  const what = await disturbing;
+  const round = {
+    sample: { done: lives.calls, rssBytes: await running.driver.residentBytes(), ms: performance.now() },
+    openFiles: running.driver.openFiles(),
+    p99Ms,
+    ...await look(running),
+  };
+  const seconds = Math.round((performance.now() - began) / 1000);
+  print(
+    `round ${number + 1}: ${what}; ${lives.calls} calls, ${retrying.repeats} repeated, ${seconds} s; ` +
+      `${
+        (round.sample.rssBytes / 1e6).toFixed(1)
+      } MB, ${round.openFiles} files, ${round.sessions} sessions, ` +
+      `p99 ${p99Ms.toFixed(0)} ms${round.left.map((one) => `; LEFT: ${one}`).join("")}`,
+  );
+  return round;
+}
+
+/** Lets one kind of fault strike again and again, until the lives that met it have ended; says which. */
+async function disturb({ controlUrl }: Running, number: number, signal: AbortSignal): Promise<string> {
+  const fault = faults[number % faults.length]!;
+  const isReboot = number % rebootEvery === rebootEvery - 1;
+  const end = performance.now() + faultyMs;
+  if (isReboot) await post(`${controlUrl}/reboot`, { downMs: 4_000, disksLateMs: 500 });
+  while (performance.now() < end && !signal.aborted) {
+    await post(`${controlUrl}/faults`, { match: ".", nth: 1, times: 2, ...fault });
+    await new Promise((resolve) => setTimeout(resolve, faultEveryMs));
+  }
+  await fetch(`${controlUrl}/faults`, { method: "DELETE" }).then((answer) => answer.body?.cancel());
+  return `${fault.action} ${"value" in fault ? fault.value : ""}${isReboot ? " and a reboot" : ""}`;
+}
+
+async function post(url: string, body: unknown): Promise<void> {
+  const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${text}`);
+}
+
+/** What is there while no call is under way. */
+async function look({ controlUrl, metricsUrl, folder }: Running): Promise<Pick<Round, "sessions" | "left">> {
+  const state = await (await fetch(`${controlUrl}/state`)).json();
+  const metrics = await (await fetch(metricsUrl)).text();
+  await fetch(`${controlUrl}/log`, { method: "DELETE" }).then((answer) => answer.body?.cancel());
+  const disks = state.disks.filter((disk: { type: string }) => disk.type === "file");
+  const waiting = /^rds_csi_router_commands_waiting(?:\{.*\})? (\d+)$/m.exec(metrics)?.[1];
+  const staged = /^rds_csi_staged_volumes(?:\{.*\})? (\d+)$/m.exec(metrics)?.[1];
+  const left = [
+    ...disks.map(({ slot }: { slot: string }) => `disk ${slot}`),
+    ...state.exports.map((nqn: string) => `export ${nqn}`),
+    ...await loopsUnder(folder),
+    ...(waiting === "0" ? [] : [`commands that wait: ${waiting}`]),
+    ...(staged === "0" ? [] : [`staged volumes: ${staged}`]),
+  ];
+  return { sessions: state.sessions.length, left };
+}
+
+async function judgeAll({ controlUrl }: Running, rounds: readonly Round[]): Promise<boolean> {
+  const [warmUp] = rounds.slice(Math.floor(rounds.length / 5));
+  const results = [
+    judge(rounds.map(({ sample }) => sample), {
+      limitBytes: subject === "binary" ? 150e6 : 250e6,
+      of: "call",
+      maxSlopeBytes: 20,
+      warmUp: warmUp!.sample.done,
+    }),
+    judgeSeries({ of: "open files", values: rounds.map(({ openFiles }) => openFiles), more: 4 }),
+    judgeSeries({ of: "sessions", values: rounds.map(({ sessions }) => sessions), more: 1 }),
+    judgeSeries({
+      of: "slowest call in a hundred, ms",
+      values: rounds.map(({ p99Ms }) => p99Ms),
+      factor: 1.5,
+    }),
+  ];
+  const violations = await (await fetch(`${controlUrl}/violations`)).json();
+  const left = rounds.flatMap((round) => round.left);
+  for (const { flat, text } of results) print(`${flat ? "flat" : "NOT FLAT"}: ${text}`);
+  print(`left behind between rounds: ${left.length}; what the router complains of: ${violations.length}`);
+  for (const violation of violations.slice(0, 5)) print(JSON.stringify(violation));
+  return results.every(({ flat }) => flat) && left.length === 0 && violations.length === 0;
+}
