@@ -5,7 +5,10 @@ import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
-import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
+import { isLegacyEpoch } from "../volume/model/epoch.ts";
+import { isLegacyId } from "../volume/model/ids.ts";
+import { remainingGraceMs } from "../volume/rules/grace.ts";
 import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { migrateFirst } from "./legacy/migrate.ts";
@@ -21,6 +24,26 @@ export interface LoadedVolume {
   readonly view: VolumeView;
   /** Undefined only when the volume is provably gone. */
   readonly volume: OwnedVolume | undefined;
+}
+
+/**
+ * A volume that nobody has, as this process remembers it, where all that is against a change of it the router itself can look
+ * for: its record says no more than a read would. Undefined when it has to be read first.
+ */
+export function findUnused(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
+  const stored = call.known.get(id);
+  if (stored === undefined) return undefined;
+  const { cluster, unexportGraceMs } = call.settings;
+  const known = getOwned(stored, cluster, verb);
+  const { record } = known;
+  if (record.newerFields !== undefined || record.holders.length > 0 || stored.exported) return undefined;
+  // Of these a read tells more than the record does.
+  if (isImported(record) || isLegacyId(id) || isLegacyEpoch(record.epoch)) return undefined;
+  if (!usesOwnImage(known, cluster)) return undefined;
+  // Whether the router has booted since, which would end the grace, only a read tells.
+  const ageMs = call.withdrawals.ageMs(stored);
+  const waitMs = remainingGraceMs({ record, graceMs: unexportGraceMs, upMs: Infinity, ageMs });
+  return waitMs === 0 ? known : undefined;
 }
 
 /**

@@ -169,6 +169,44 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const twice = await store.exportUnseen({ ...one, comment: "two" }, other, unseen, call());
     assert.equal(twice?.after.volume?.exportNqn, change.export.nqn, "it is exported already");
   },
+  "removes what nobody looked at, only where it is as it is remembered and its image is its own": async (
+    bench,
+  ) => {
+    const { store, call, folder, label, has } = bench;
+    const unseen = { filePrefix, settleMs: 0 };
+    const inSubvolume = inner(bench);
+    for (const volume of [{ ...plain(bench), makeFolder: { path: folder, label } }, inSubvolume]) {
+      const { path } = volume.location;
+      await add(bench, volume);
+      const remove = async (guard = one, where = path, which = unseen) => {
+        const outcome = await store.removeUnseen(guard, where, which, call());
+        const { after } = outcome ?? {};
+        return [after?.volume?.comment, after?.foreign, after?.files.some((file) => file.path === path)];
+      };
+      const untouched = ["one", undefined, true];
+      assert.deepEqual(await remove({ ...one, comment: "on" }), untouched, "another comment");
+      assert.deepEqual(await remove(one, "/elsewhere/pvc-1.0a0b0c0d.img"), untouched, "no such pool");
+      const other = { ...unseen, filePrefix: "pvc-1.ffffffff" };
+      assert.deepEqual((await remove(one, path, other)).slice(0, 2), ["one", undefined], "another image");
+      const young = { ...unseen, settleMs: Infinity };
+      assert.equal(await store.removeUnseen(one, path, young, call()), undefined, "up for too short");
+      const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-00ff00ff";
+      await store.change("pvc-1", "one", { export: { nqn, port: 4420 } }, call());
+      assert.deepEqual(await remove(), untouched, "its export is on");
+      await store.change("pvc-1", "one", { export: false }, call());
+      const done = await store.removeUnseen(one, path, unseen, call());
+      const { volume: left, foreign, sharers, files, pools } = done!.after;
+      assert.deepEqual([left, foreign, sharers, files, done!.refusal], [
+        undefined,
+        undefined,
+        [],
+        [],
+        undefined,
+      ]);
+      assert.ok(pools.length > 0);
+      assert.equal(has(path), false);
+    }
+  },
   "shows a volume with what it is made from, and neither other disks nor other snapshots": async (bench) => {
     const { store, call, folder } = bench;
     const { volume, location, frozen } = await addSnapshot(bench);

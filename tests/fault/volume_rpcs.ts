@@ -186,10 +186,22 @@ export const rpcs: readonly Rpc[] = [
     },
   },
   { name: "CreateVolume, made before", prepare: again(newVolume) },
-  { name: "DeleteVolume", prepare: async (scene) => deleting(scene, await create(scene)) },
-  { name: "DeleteVolume, used before", prepare: released(nothing, deleting) },
-  { name: "DeleteVolume, disk gone", prepare: released(diskGone, deleting) },
-  { name: "DeleteVolume, export left on", prepare: released(leftOn, deleting) },
+  {
+    name: "DeleteVolume",
+    prepare: async (scene) => deleting(scene, await create(scene)),
+    unremembered: [false, true],
+  },
+  {
+    name: "DeleteVolume, used before",
+    prepare: released(nothing, deleting),
+    unremembered: [false, true],
+  },
+  { name: "DeleteVolume, disk gone", prepare: released(diskGone, deleting), unremembered: [false, true] },
+  {
+    name: "DeleteVolume, export left on",
+    prepare: released(leftOn, deleting),
+    unremembered: [false, true, true],
+  },
   { name: "DeleteVolume, gone before", prepare: again(released(nothing, deleting)) },
   {
     name: "Publish",

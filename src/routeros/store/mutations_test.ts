@@ -12,6 +12,7 @@ import {
   renameStatement,
   subvolumeStatements,
   unseenExportStatement,
+  unseenRemovalStatements,
 } from "./mutations.ts";
 import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./queries.ts";
 
@@ -199,6 +200,26 @@ Deno.test("removeStatements() lets the router look for users of the image before
     disk,
     `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
     `${ifOwnLabel}/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}}`,
+  ]);
+});
+
+Deno.test("unseenRemovalStatements() lets the router look at what nobody has looked at, and say that files are left", () => {
+  const guard = { id: "s1", comment: "old" };
+  const onlyOne = `[:len [/disk find where file-path~"s1[.]"]]=1`;
+  const mounted = `[/disk find where mounted and mount-point="pool"`;
+  const disk = `/disk remove [find where slot="s1" and file-path~"s1[.]1a2b3c4d" and comment="old" and ` +
+    "!nvme-tcp-export]";
+  const left = `:if ([:len [/file find where name~"s1[.]"]]>0) do={:error "left"}`;
+  assert.deepEqual(lines(unseenRemovalStatements(guard, plain, "s1.1a2b3c4d")), [
+    `:if ((${onlyOne}) and ([:len ${mounted}]]=1)) do={${disk}; ` +
+    `:if ([:len [/disk find where file-path~"s1[.]"]]=0) do={/file remove [find where ${image}]}}`,
+    left,
+  ]);
+  assert.deepEqual(lines(unseenRemovalStatements(guard, inSubvolume, "s1.1a2b3c4d")), [
+    `:if ((${onlyOne}) and ([:len ${mounted} and fs-label="pool-fs"]]=1)) do={${disk}; ` +
+    `:if ([:len [/disk find where file-path~"s1[.]" or (type="file" and fs-label="pool-fs")]]=0) do={` +
+    `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}}`,
+    left,
   ]);
 });
 

@@ -21,6 +21,7 @@ import {
   renameStatement,
   subvolumeStatements,
   unseenExportStatement,
+  unseenRemovalStatements,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
@@ -248,6 +249,9 @@ Deno.test("default changes read everything back in the same exec", () => {
   for (const location of locations) {
     const statements = removeStatements({ id, comment }, location);
     assert.ok(fitsOneExec(statements, [disksQuery(id), filesQuery(filePrefix)]), `remove ${location.path}`);
+    // The comment of a volume that was published a dozen times and never copied.
+    const known = unseenRemovalStatements({ id, comment: "x".repeat(90) }, location, filePrefix);
+    assert.ok(fitsOneExec(known, [disksQuery(id)]), `remove unread ${location.path}`);
   }
   const on = { nqn: `nqn.2000-02.com.mikrotik:${id}:12-ab12cd34`, port: 4420 };
   const longer = "x".repeat(200);

@@ -95,7 +95,7 @@ export interface MutationOutcome<View> {
   readonly refusal: string | undefined;
 }
 
-/** What nobody has looked at before a disk is added or exported. */
+/** What nobody has looked at before a disk is added, exported or removed. */
 export interface Unseen {
   /** What the names of all files of the volume begin with. */
   readonly filePrefix: string;
@@ -188,6 +188,18 @@ export interface VolumeStore {
     filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
+  /**
+   * Removes a disk that nobody has looked at, and its image or the subvolume with it: if its comment is exactly the guard's, its
+   * export is off, its path and no other one of a disk holds the prefix, and its pool is mounted. Shows what is left: nothing,
+   * or what a second command reads. One command; undefined, and nothing changed, where it is not known that the router is up for
+   * long enough, or where the image lies, one command is too short, or it could not be asked.
+   */
+  removeUnseen(
+    disk: DiskGuard,
+    imagePath: string,
+    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined>;
   /** Removes an image, or the subvolume with it, if no disk uses it; reads back every file that holds `part`. One command. */
   removeImage(
     location: ImageLocation,
