@@ -6,7 +6,7 @@ import { leftoversOf, locationOf } from "../../volume/model/layout.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView, VolumeView } from "../../volume/model/inventory.ts";
+import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
 import { assertNotImported, assertNotShared, assertOwnImage, findUnused, ownFilePrefix } from "../load.ts";
@@ -79,8 +79,15 @@ async function deleteKnown(call: ControllerCall, id: string): Promise<VolumeView
     after.files.length === 0 && after.upMs >= settleMs &&
     after.pools.some(({ mountPoint }) => mountPoint === poolOf(imagePath));
   if (!isGone) return after;
-  call.withdrawals.forget(id);
+  forgetDeleted(call, stored);
   return "nothing";
+}
+
+/** What a disk was promised is free when it is gone, whatever becomes of its image. */
+function forgetDeleted(call: ControllerCall, { id, imagePath, sizeBytes }: StoredVolume): void {
+  call.withdrawals.forget(id);
+  call.known.forget(id);
+  call.promised.noteDeleted(poolOf(imagePath), sizeBytes);
 }
 
 async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: VolumeView): Promise<void> {
@@ -110,9 +117,8 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
+  forgetDeleted(call, volume.stored);
   assertDeleted(id, location.path, outcome);
-  call.withdrawals.forget(id);
-  call.known.forget(id);
   const basePaths = [...new Set([...call.settings.basePaths, folderOf(volume, call.settings.cluster)])];
   await deleteLeftovers(call, id, outcome.after, basePaths);
 }

@@ -53,9 +53,11 @@ function remembering({ alone = true, settings = {}, disk = aDisk(aRecord()) }: O
 for (const imagePath of [plainImage(id), subvolumeImage(id)]) {
   Deno.test(`deleteVolume() takes one command for a volume that this controller has changed last: ${imagePath}`, async () => {
     const { remove, methods, isGone, deps } = remembering({ disk: aDisk(aRecord(), { imagePath }) });
+    const freed: unknown[] = [];
+    deps.promised.noteDeleted = (...noted) => void freed.push(noted);
     await remove();
     assert.deepEqual([methods(), isGone()], [["removeUnseen"], true]);
-    assert.equal(deps.known.get(id), undefined);
+    assert.deepEqual([deps.known.get(id), freed], [undefined, [["pool", 1n << 30n]]]);
     await remove();
     assert.deepEqual(methods(), ["view"], "nothing is there any more");
   });
