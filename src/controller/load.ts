@@ -27,23 +27,30 @@ export interface LoadedVolume {
 }
 
 /**
- * A volume that nobody has, as this process remembers it, where all that is against a change of it the router itself can look
- * for: its record says no more than a read would. Undefined when it has to be read first.
+ * A volume as this process remembers it, where the record and the router itself can tell all that is against a change of it.
+ * Undefined when it has to be read first.
  */
-export function findUnused(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
+export function findKnown(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
   const stored = call.known.get(id);
   if (stored === undefined) return undefined;
-  const { cluster, unexportGraceMs } = call.settings;
+  const { cluster } = call.settings;
   const known = getOwned(stored, cluster, verb);
   const { record } = known;
-  if (record.newerFields !== undefined || record.holders.length > 0 || stored.exported) return undefined;
   // Of these a read tells more than the record does.
-  if (isImported(record) || isLegacyId(id) || isLegacyEpoch(record.epoch)) return undefined;
-  if (!usesOwnImage(known, cluster)) return undefined;
+  const isOdd = record.newerFields !== undefined || isImported(record) || isLegacyId(id) ||
+    isLegacyEpoch(record.epoch) || !usesOwnImage(known, cluster);
+  return isOdd ? undefined : known;
+}
+
+/** The same of one that nobody has or may still write to. */
+export function findUnused(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
+  const known = findKnown(call, id, verb);
+  if (known === undefined || known.record.holders.length > 0 || known.stored.exported) return undefined;
   // Whether the router has booted since, which would end the grace, only a read tells.
+  const { record, stored } = known;
+  const { unexportGraceMs: graceMs } = call.settings;
   const ageMs = call.withdrawals.ageMs(stored);
-  const waitMs = remainingGraceMs({ record, graceMs: unexportGraceMs, upMs: Infinity, ageMs });
-  return waitMs === 0 ? known : undefined;
+  return remainingGraceMs({ record, graceMs, upMs: Infinity, ageMs }) === 0 ? known : undefined;
 }
 
 /**

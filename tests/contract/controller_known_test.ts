@@ -3,8 +3,16 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
-import { cost, create, post, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import {
+  cost,
+  create,
+  gibibyte,
+  post,
+  publishRequest,
+  rejectsWith,
+  state,
+} from "../support/controller_calls.ts";
+import { growsOnline, type Stack, startStack } from "../support/stack.ts";
 
 /** A volume that a controller has published to node-1. */
 async function published(stack: Stack) {
@@ -48,6 +56,25 @@ Deno.test("a volume that this controller has made or unpublished last is publish
   await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
   assert.equal(await cost(stack, () => publish("node-2")), 1);
   assert.equal((await state(stack)).exports.length, 1);
+  assert.deepEqual(await stack.violations(), []);
+});
+
+Deno.test("a volume that this controller has changed last grows in one command, and never by less than a person has grown it", async () => {
+  await using stack = await startStack(growsOnline);
+  await create(stack, "warm-up");
+  const { volumeId, disk, unpublish } = await published(stack);
+  const expand = (gib: bigint) => {
+    const request = { volumeId, capacityRange: { requiredBytes: String(gib * gibibyte) } };
+    return stack.clients.controller.call("ControllerExpandVolume", request);
+  };
+  assert.equal(await cost(stack, () => expand(2n)), 1, "published");
+  await unpublish();
+  assert.equal(await cost(stack, () => expand(3n)), 1, "unpublished");
+  assert.equal(await cost(stack, () => expand(3n)), 1, "grown before");
+  const command = `/disk set [find slot="${volumeId}"] file-size=${9n * gibibyte}`;
+  await post(stack, "/console", { command });
+  assert.equal((await expand(4n)).capacityBytes, String(9n * gibibyte));
+  assert.equal((await disk())["size"], Number(9n * gibibyte));
   assert.deepEqual(await stack.violations(), []);
 });
 

@@ -17,6 +17,7 @@ import type {
 } from "../../src/volume/model/inventory.ts";
 import type {
   DiskGuard,
+  KnownDisk,
   MutationOutcome,
   NewFolder,
   NewSubvolume,
@@ -29,7 +30,7 @@ import type {
 } from "../../src/volume/ports/store.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
-import { changedDisk, isUnexportedAlone, isUnusedAlone } from "./changed_disk.ts";
+import { changedDisk, isAsKnown, isUnexportedAlone, isUnusedAlone } from "./changed_disk.ts";
 import type { Mishap, StoreMethod } from "./mishap.ts";
 import { LingeringExports } from "./lingering.ts";
 import { StoreContents } from "./store_contents.ts";
@@ -215,6 +216,18 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     const isFit = () => isUnusedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(folder);
     const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
     return await this.#mutateUnseen("exportUnseen", id, context, effect);
+  }
+
+  async growUnseen(
+    disk: KnownDisk,
+    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined> {
+    const { id, comment, imagePath } = disk;
+    const hasImage = () => this.tree.shown().some(({ path }) => path === imagePath);
+    const effect = () =>
+      hasImage() && isAsKnown(this.disks.get(id), disk) ? this.#change(id, comment, change) : undefined;
+    return await this.#mutateUnseen("growUnseen", id, context, effect);
   }
 
   async remove(

@@ -235,8 +235,17 @@ export const rpcs: readonly Rpc[] = [
   },
   { name: "Unpublish, export left on", prepare: released(leftOn, fromNode) },
   { name: "Unpublish, done before", prepare: released(nothing, fromNode) },
-  { name: "Expand", prepare: async (scene) => expanding(scene, await create(scene)) },
-  { name: "Expand, held", options: growsOnline, prepare: held(nothing, expanding) },
+  {
+    name: "Expand",
+    prepare: async (scene) => expanding(scene, await create(scene)),
+    unremembered: [false, true],
+  },
+  {
+    name: "Expand, held",
+    options: growsOnline,
+    prepare: held(nothing, expanding),
+    unremembered: [false, true],
+  },
   { name: "Expand, held, not known to grow", unprobed: true, prepare: held(nothing, notGrowing) },
   { name: "Expand, done before", options: growsOnline, prepare: again(held(nothing, expanding)) },
 ];

@@ -1,6 +1,7 @@
 import { neverUsedMark, withinPool } from "../../volume/model/layout.ts";
 import type {
   DiskGuard,
+  KnownDisk,
   NewFolder,
   NewSubvolume,
   NewVolume,
@@ -171,6 +172,22 @@ export function unseenExportStatement(
   const own = ros`slot=${id} and ${ofPrefix} and comment=${comment} and !mounted and !nvme-tcp-export`;
   return onlyIf(
     [one(ros`/disk find where ${ofPrefix}`), one(mountedAt(poolOf(folder)))],
+    ros`/disk set [find where ${own}] ${joined(settingsOf(change, true), " ")}`,
+  );
+}
+
+/**
+ * Grows a disk that nobody has looked at, in one statement. The router looks that its image and its pool are there, and that the
+ * disk is still on that image, as large and as exported as it was.
+ */
+export function unseenGrowthStatement(
+  { id, comment, imagePath, sizeBytes, exported }: KnownDisk,
+  change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+): Fragment {
+  const same = ros`slot=${id} and file-path=${imagePath} and size=${sizeBytes} and comment=${comment}`;
+  const own = exported ? ros`${same} and nvme-tcp-export` : ros`${same} and !nvme-tcp-export`;
+  return onlyIf(
+    [oneFile(imagePath), one(mountedAt(poolOf(imagePath)))],
     ros`/disk set [find where ${own}] ${joined(settingsOf(change, true), " ")}`,
   );
 }

@@ -12,6 +12,7 @@ import {
   renameStatement,
   subvolumeStatements,
   unseenExportStatement,
+  unseenGrowthStatement,
   unseenRemovalStatements,
 } from "./mutations.ts";
 import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./queries.ts";
@@ -156,6 +157,20 @@ Deno.test("unseenExportStatement() lets the router look at what nobody has looke
       `!nvme-tcp-export] comment="new" nvme-tcp-export="yes" nvme-tcp-server-port="4420" ` +
       `nvme-tcp-server-nqn="${on.nqn}"}`,
   );
+});
+
+Deno.test("unseenGrowthStatement() lets the router look whether the disk and its image are as they were", () => {
+  const known = { id: "s1", comment: "old", imagePath: plain.path, sizeBytes: 5n };
+  const grown = { comment: "new", sizeBytes: 7n };
+  for (const [exported, flag] of [[true, "nvme-tcp-export"], [false, "!nvme-tcp-export"]] as const) {
+    assert.equal(
+      unseenGrowthStatement({ ...known, exported }, grown).text,
+      `:if (([:len [/file find where ${image}]]=1) and ` +
+        `([:len [/disk find where mounted and mount-point="pool"]]=1)) do={` +
+        `/disk set [find where slot="s1" and file-path="/pool/csi/s1.1a2b3c4d.img" and size="5" and ` +
+        `comment="old" and ${flag}] file-size="7" comment="new"}`,
+    );
+  }
 });
 
 Deno.test("changeStatements() bounces an export in one statement: off with the new list, on with the comment", () => {

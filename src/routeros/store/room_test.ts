@@ -21,6 +21,7 @@ import {
   renameStatement,
   subvolumeStatements,
   unseenExportStatement,
+  unseenGrowthStatement,
   unseenRemovalStatements,
 } from "./mutations.ts";
 import {
@@ -261,6 +262,11 @@ Deno.test("default changes read everything back in the same exec", () => {
   const change = { comment: "x".repeat(170), export: on, neverMounted: true } as const;
   const unread = unseenExportStatement({ id, comment }, change, unseen);
   assert.ok(fitsOneExec([unread], [disksQuery(id)]), "publish unread");
+  for (const { path: imagePath } of locations) {
+    const known = { id, comment, imagePath, sizeBytes: 1n << 50n, exported: false };
+    const grown = unseenGrowthStatement(known, { comment, sizeBytes: 1n << 51n });
+    assert.ok(fitsOneExec([grown], [disksQuery(id)]), `grow unread ${imagePath}`);
+  }
   const part = base + snapshotPart(snapshotName(ownId).slice(0, 33));
   assert.ok(fitsOneExec(changes(defaults)["make a snapshot"]!, [filesQuery(part)]), "make a snapshot");
   assert.ok(fitsOneExec(changes(defaults)["remove a snapshot"]!, fileViewQueries(part)), "remove a snapshot");

@@ -2,6 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type {
   DiskGuard,
+  KnownDisk,
   MutationOutcome,
   NewFolder,
   NewSubvolume,
@@ -35,6 +36,7 @@ import {
   subvolumeStatements,
   unseenDiskStatement,
   unseenExportStatement,
+  unseenGrowthStatement,
   unseenRemovalStatements,
 } from "./mutations.ts";
 import {
@@ -168,7 +170,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   async #mutateUnseen(
     statements: readonly Fragment[],
     question: Question,
-    { filePrefix, folder }: Pick<Unseen, "filePrefix"> & Partial<Unseen>,
+    { filePrefix, folder }: Partial<Unseen> = {},
     isAll: (after: VolumeView) => boolean = () => true,
   ): Promise<UnseenMutation | undefined> {
     const { key: id, context } = question;
@@ -223,6 +225,19 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const queries = [disksQuery(id)];
     if (!this.supportsNqn || !fitsOneExec(statements, queries)) return undefined;
     return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context }, unseen);
+  }
+
+  async growUnseen(
+    disk: KnownDisk,
+    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined> {
+    const { id } = disk;
+    if (!isSendable(disk.comment)) return undefined;
+    const statements = [unseenGrowthStatement(disk, change)];
+    const queries = [disksQuery(id)];
+    if (!fitsOneExec(statements, queries)) return undefined;
+    return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context });
   }
 
   async remove(

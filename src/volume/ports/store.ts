@@ -7,6 +7,7 @@ import type {
   RouterState,
   SourceQuery,
   SourceView,
+  StoredVolume,
   SubvolumeRef,
   VolumeView,
   Wanted,
@@ -34,6 +35,9 @@ export interface DiskGuard {
   readonly id: string;
   readonly comment: string;
 }
+
+/** A disk as it was read last. */
+export type KnownDisk = Pick<StoredVolume, "id" | "comment" | "imagePath" | "sizeBytes" | "exported">;
 
 /** A folder to be made if it is not there; on a Btrfs pool as a subvolume of that label. */
 export interface NewFolder {
@@ -176,6 +180,16 @@ export interface VolumeStore {
     disk: DiskGuard,
     change: VolumeChange,
     unseen: Pick<Unseen, "filePrefix" | "folder">,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined>;
+  /**
+   * Grows a disk that nobody has looked at, with a new comment, and reads it back: if it is exactly as it is given here, its image
+   * is there, and its pool is mounted. One command; undefined, and nothing changed, where one command is too short, or it could
+   * not be asked.
+   */
+  growUnseen(
+    disk: KnownDisk,
+    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
     context: CallContext,
   ): Promise<UnseenMutation | undefined>;
   /**
