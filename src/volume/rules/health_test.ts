@@ -239,3 +239,25 @@ Deno.test("judgeHealth() names the nodes that have had a volume since before the
     /restart the pods that have run since before 1970-01-01T00:18:16\.000Z, unless .* let them wait: node=a, b$/,
   );
 });
+
+Deno.test("judgeHealth() looks at each disk and each file a few times, however many there are", () => {
+  let looks = 0;
+  const counted = <Item extends object>(item: Item): Item =>
+    new Proxy(item, {
+      get: (target, key) => {
+        looks++;
+        return Reflect.get(target, key);
+      },
+    });
+  const looksAmong = (count: number) => {
+    const ids = Array.from({ length: count }, (_, index) => `pvc-${index}`);
+    const disks = ids.map((id) => aDisk(aRecord(), { id }));
+    const files = disks.map(({ imagePath }) => counted(file(imagePath)));
+    const seen = view(disks.map(counted), { files });
+    looks = 0;
+    assert.deepEqual(judgeHealth(seen, testCluster, bases).flatMap(({ problems }) => problems), []);
+    return looks;
+  };
+  const few = looksAmong(10);
+  assert.equal(looksAmong(1000), 100 * few);
+});
