@@ -10,6 +10,7 @@ import {
   testCluster,
   testPrefix,
 } from "../../../tests/fakes/records.ts";
+import { LookCounter } from "../../../tests/fakes/look_counter.ts";
 import type { HealthStatus } from "../model/health.ts";
 import { judgeHealth } from "./health.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
@@ -241,23 +242,14 @@ Deno.test("judgeHealth() names the nodes that have had a volume since before the
 });
 
 Deno.test("judgeHealth() looks at each disk and each file a few times, however many there are", () => {
-  let looks = 0;
-  const counted = <Item extends object>(item: Item): Item =>
-    new Proxy(item, {
-      get: (target, key) => {
-        looks++;
-        return Reflect.get(target, key);
-      },
-    });
   const looksAmong = (count: number) => {
-    const ids = Array.from({ length: count }, (_, index) => `pvc-${index}`);
-    const disks = ids.map((id) => aDisk(aRecord(), { id }));
-    const files = disks.map(({ imagePath }) => counted(file(imagePath)));
-    const seen = view(disks.map(counted), { files });
-    looks = 0;
+    const disks = Array.from({ length: count }, (_, index) => aDisk(aRecord(), { id: `pvc-${index}` }));
+    const files = disks.map(({ imagePath }) => file(imagePath));
+    const counter = new LookCounter();
+    const seen = view(disks.map(counter.counted), { files: files.map(counter.counted) });
+    counter.looks = 0;
     assert.deepEqual(judgeHealth(seen, testCluster, bases).flatMap(({ problems }) => problems), []);
-    return looks;
+    return counter.looks;
   };
-  const few = looksAmong(10);
-  assert.equal(looksAmong(1000), 100 * few);
+  assert.equal(looksAmong(1000), 100 * looksAmong(10));
 });
