@@ -170,6 +170,38 @@ export async function exportKnown(
 }
 
 /**
+ * Grows a volume as this process remembers it, and returns it as it was read back; undefined when it has to be read first. One
+ * command, or none. Undefined proves nothing, as of {@linkcode writeKnown}.
+ *
+ * @throws {VolumeError} precondition when the router keeps too little of a comment; unavailable when what came of the command
+ * cannot be read
+ */
+export async function growKnown(
+  call: ControllerCall,
+  verb: string,
+  known: OwnedVolume,
+  sizeBytes: bigint,
+): Promise<OwnedVolume | undefined> {
+  const { stored } = known;
+  const { id } = stored;
+  // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
+  const record = rewritten(known.record);
+  if (!fits(call, known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
+  const comment = commentWith(call, known, record);
+  call.known.forget(id);
+  const send = () => call.store.growUnseen(stored, { comment, sizeBytes }, call.context);
+  const after = (await remembered(call, stored, send))?.after.volume;
+  if (after?.sizeBytes === sizeBytes && isCut(after.comment, comment)) {
+    return await restoreComment(call, stored, after);
+  }
+  if (after?.comment !== comment) return undefined;
+  call.inDoubt.wrote(id, comment);
+  call.known.remember(after);
+  keepWithdrawal(call, known, record, after);
+  return getOwned(after, call.settings.cluster, verb);
+}
+
+/**
  * Reads a volume again after a change, where another controller led before: its last command may have found the disk by the
  * comment that was there before, and change it only now, whatever the comment is.
  *
@@ -228,10 +260,19 @@ export async function writeRecord(
   const rewrite = comment === volume.stored.comment ? {} : { comment };
   const isWritten = (after: StoredVolume) => after.comment === comment && wanted(after);
   const after = await changeVolume(call, verb, volume.stored, { ...change, ...rewrite }, isWritten);
-  if (change.export === undefined && isSameWithdrawal(volume, record, after)) {
-    call.withdrawals.rewrote(after.id, volume.stored.comment, after.comment);
-  }
+  if (change.export === undefined) keepWithdrawal(call, volume, record, after);
   return getOwned(after, call.settings.cluster, verb);
+}
+
+function keepWithdrawal(
+  { withdrawals }: ControllerCall,
+  before: OwnedVolume,
+  record: VolumeRecord,
+  after: StoredVolume,
+): void {
+  if (isSameWithdrawal(before, record, after)) {
+    withdrawals.rewrote(after.id, before.stored.comment, after.comment);
+  }
 }
 
 /** Whether the export was off and stays off, by the same withdrawal from the same epoch. */

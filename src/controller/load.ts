@@ -5,7 +5,10 @@ import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
-import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
+import { isLegacyEpoch } from "../volume/model/epoch.ts";
+import { isLegacyId } from "../volume/model/ids.ts";
+import { remainingGraceMs } from "../volume/rules/grace.ts";
 import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { migrateFirst } from "./legacy/migrate.ts";
@@ -21,6 +24,33 @@ export interface LoadedVolume {
   readonly view: VolumeView;
   /** Undefined only when the volume is provably gone. */
   readonly volume: OwnedVolume | undefined;
+}
+
+/**
+ * A volume as this process remembers it, where the record and the router itself can tell all that is against a change of it.
+ * Undefined when it has to be read first.
+ */
+export function findKnown(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
+  const stored = call.known.get(id);
+  if (stored === undefined) return undefined;
+  const { cluster } = call.settings;
+  const known = getOwned(stored, cluster, verb);
+  const { record } = known;
+  // Of these a read tells more than the record does.
+  const isOdd = record.newerFields !== undefined || isImported(record) || isLegacyId(id) ||
+    isLegacyEpoch(record.epoch) || !usesOwnImage(known, cluster);
+  return isOdd ? undefined : known;
+}
+
+/** The same of one that nobody has or may still write to. */
+export function findUnused(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
+  const known = findKnown(call, id, verb);
+  if (known === undefined || known.record.holders.length > 0 || known.stored.exported) return undefined;
+  // Whether the router has booted since, which would end the grace, only a read tells.
+  const { record, stored } = known;
+  const { unexportGraceMs: graceMs } = call.settings;
+  const ageMs = call.withdrawals.ageMs(stored);
+  return remainingGraceMs({ record, graceMs, upMs: Infinity, ageMs }) === 0 ? known : undefined;
 }
 
 /**

@@ -169,6 +169,75 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const twice = await store.exportUnseen({ ...one, comment: "two" }, other, unseen, call());
     assert.equal(twice?.after.volume?.exportNqn, change.export.nqn, "it is exported already");
   },
+  "grows what nobody looked at, only where it is all as it is remembered": async (bench) => {
+    const { store, call, folder, has } = bench;
+    const made = { ...plain(bench), makeFolder: { path: folder, label: undefined } };
+    await add(bench, made);
+    const known = { ...one, imagePath: made.location.path, sizeBytes: gib, exported: false };
+    const grow = async (disk = known, sizeBytes = 2n * gib) => {
+      const outcome = await store.growUnseen(disk, { comment: "two", sizeBytes }, call());
+      assert.equal(outcome?.refusal, undefined);
+      const { volume } = outcome!.after;
+      return [volume?.comment, volume?.sizeBytes, volume?.exported];
+    };
+    const untouched = ["one", gib, false];
+    assert.deepEqual(await grow({ ...known, comment: "on" }), untouched, "another comment");
+    assert.deepEqual(await grow({ ...known, sizeBytes: gib - 1n }), untouched, "another size");
+    assert.deepEqual(await grow({ ...known, exported: true }), untouched, "its export is off");
+    const other = { ...known, imagePath: plain(bench, "pvc-2").location.path };
+    assert.deepEqual(await grow(other), untouched, "its image is not there");
+    const second = { ...plain(bench, "pvc-2"), comment: "other" };
+    await store.addAlone(second, call());
+    assert.ok(has(other.imagePath));
+    assert.deepEqual(await grow(other), untouched, "another image");
+    assert.deepEqual(await grow(), ["two", 2n * gib, false]);
+    assert.deepEqual(await grow(known, 3n * gib), ["two", 2n * gib, false], "it has another comment now");
+    const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-00ff00ff";
+    await store.change("pvc-1", "two", { comment: "one", export: { nqn, port: 4420 } }, call());
+    assert.deepEqual(
+      await grow({ ...known, sizeBytes: 2n * gib }),
+      ["one", 2n * gib, true],
+      "its export is on",
+    );
+  },
+  "removes what nobody looked at, only where it is as it is remembered and its image is its own": async (
+    bench,
+  ) => {
+    const { store, call, folder, label, has } = bench;
+    const unseen = { filePrefix, settleMs: 0 };
+    const inSubvolume = inner(bench);
+    for (const volume of [{ ...plain(bench), makeFolder: { path: folder, label } }, inSubvolume]) {
+      const { path } = volume.location;
+      await add(bench, volume);
+      const remove = async (guard = one, where = path, which = unseen) => {
+        const outcome = await store.removeUnseen(guard, where, which, call());
+        const { after } = outcome ?? {};
+        return [after?.volume?.comment, after?.foreign, after?.files.some((file) => file.path === path)];
+      };
+      const untouched = ["one", undefined, true];
+      assert.deepEqual(await remove({ ...one, comment: "on" }), untouched, "another comment");
+      assert.deepEqual(await remove(one, "/elsewhere/pvc-1.0a0b0c0d.img"), untouched, "no such pool");
+      const other = { ...unseen, filePrefix: "pvc-1.ffffffff" };
+      assert.deepEqual((await remove(one, path, other)).slice(0, 2), ["one", undefined], "another image");
+      const young = { ...unseen, settleMs: Infinity };
+      assert.equal(await store.removeUnseen(one, path, young, call()), undefined, "up for too short");
+      const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-00ff00ff";
+      await store.change("pvc-1", "one", { export: { nqn, port: 4420 } }, call());
+      assert.deepEqual(await remove(), untouched, "its export is on");
+      await store.change("pvc-1", "one", { export: false }, call());
+      const done = await store.removeUnseen(one, path, unseen, call());
+      const { volume: left, foreign, sharers, files, pools } = done!.after;
+      assert.deepEqual([left, foreign, sharers, files, done!.refusal], [
+        undefined,
+        undefined,
+        [],
+        [],
+        undefined,
+      ]);
+      assert.ok(pools.length > 0);
+      assert.equal(has(path), false);
+    }
+  },
   "shows a volume with what it is made from, and neither other disks nor other snapshots": async (bench) => {
     const { store, call, folder } = bench;
     const { volume, location, frozen } = await addSnapshot(bench);

@@ -1,5 +1,5 @@
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
-import type { VolumeChange } from "../../src/volume/ports/store.ts";
+import type { KnownDisk, VolumeChange } from "../../src/volume/ports/store.ts";
 
 /**
  * A disk as a router has it after a change of it.
@@ -23,9 +23,18 @@ export function changedDisk(disk: StoredVolume, change: VolumeChange, unfenced: 
 
 /** Whether of all disks that one alone is on an image with the prefix, neither exported nor mounted by the router. */
 export function isUnusedAlone(disks: readonly StoredVolume[], id: string, filePrefix: string): boolean {
+  const isMounted = disks.find((disk) => disk.id === id)?.routerUses?.includes("its file system is mounted");
+  return isUnexportedAlone(disks, id, filePrefix) && isMounted !== true;
+}
+
+/** Whether of all disks that one alone is on an image with the prefix, and not exported. */
+export function isUnexportedAlone(disks: readonly StoredVolume[], id: string, filePrefix: string): boolean {
   const withPrefix = disks.filter(({ imagePath }) => imagePath.includes(filePrefix));
-  return withPrefix.length === 1 &&
-    withPrefix.every((disk) =>
-      disk.id === id && !disk.exported && !disk.routerUses?.includes("its file system is mounted")
-    );
+  return withPrefix.length === 1 && withPrefix.every((disk) => disk.id === id && !disk.exported);
+}
+
+/** Whether a disk is still on that image, as large and as exported as it was. */
+export function isAsKnown(disk: StoredVolume | undefined, known: KnownDisk): boolean {
+  return disk?.imagePath === known.imagePath && disk.sizeBytes === known.sizeBytes &&
+    disk.exported === known.exported;
 }

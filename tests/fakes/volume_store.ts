@@ -10,7 +10,6 @@ import type {
   RouterState,
   SourceQuery,
   SourceView,
-  StoredFile,
   StoredVolume,
   SubvolumeRef,
   VolumeView,
@@ -18,6 +17,7 @@ import type {
 } from "../../src/volume/model/inventory.ts";
 import type {
   DiskGuard,
+  KnownDisk,
   MutationOutcome,
   NewFolder,
   NewSubvolume,
@@ -30,10 +30,10 @@ import type {
 } from "../../src/volume/ports/store.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
-import { changedDisk, isUnusedAlone } from "./changed_disk.ts";
+import { changedDisk, isAsKnown, isUnexportedAlone, isUnusedAlone } from "./changed_disk.ts";
 import type { Mishap, StoreMethod } from "./mishap.ts";
 import { LingeringExports } from "./lingering.ts";
-import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
+import { StoreContents } from "./store_contents.ts";
 
 /** Whether a mutation took effect, or what the router said instead. */
 type Effect = (half: boolean) => string | undefined;
@@ -42,15 +42,7 @@ type Effect = (half: boolean) => string | undefined;
  * A router in memory: disks, files and pools, with the hazards of a real one on request. What must never happen it
  * does, as a real one would, and notes it in {@linkcode FakeVolumeStore.violations}.
  */
-export class FakeVolumeStore implements VolumeStore {
-  /** The file-backed disks by slot. */
-  readonly disks = new Map<string, StoredVolume>();
-  /** What else is in a slot: its kind. */
-  readonly hardware = new Map<string, string>();
-  /** Slots whose disks the router does not show (yet). */
-  readonly hidden = new Set<string>();
-  /** Files, subvolumes and pools. */
-  readonly tree = new FakeFiles();
+export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Whether it names exports after their slots, whatever is asked for. */
   unfenced = false;
   /** Whether it refuses every new disk, after what had to be made for it. */
@@ -76,22 +68,9 @@ export class FakeVolumeStore implements VolumeStore {
   #bootedAtMs: number;
 
   constructor(clock: FakeClock, upMs = 1000 * 86_400_000) {
+    super();
     this.#clock = clock;
     this.#bootedAtMs = clock.now() - upMs;
-  }
-
-  /** Every file and folder by path, also those of pools that are not mounted. */
-  get allFiles(): Map<string, StoredFile> {
-    return this.tree.files;
-  }
-
-  /** The mounted pools. */
-  get pools(): Pool[] {
-    return this.tree.pools;
-  }
-
-  set pools(pools: Pool[]) {
-    this.tree.pools = pools;
   }
 
   /** Lets the next command of that kind, or the one after those already given, go wrong. */
@@ -107,43 +86,6 @@ export class FakeVolumeStore implements VolumeStore {
   /** How many commands were sent since the last time this was asked. */
   takeCount(): number {
     return this.calls.splice(0).length;
-  }
-
-  /** Puts a disk and its image there, as if made by somebody else; with the subvolume that its path tells of. */
-  put(disk: StoredVolume): void {
-    this.disks.set(disk.id, disk);
-    this.putImage(disk.imagePath, disk.sizeBytes);
-  }
-
-  /** Puts an image there, with the subvolume that its path tells of. */
-  putImage(path: string, sizeBytes: bigint, subvolume: Partial<FakeSubvolume> = {}): void {
-    const location = locationOf(path, this.pools).subvolume;
-    if (location !== undefined) {
-      this.tree.putSubvolume({ ...location, readOnly: false, parent: undefined, ...subvolume });
-    }
-    this.putFile(path, sizeBytes);
-  }
-
-  /** Puts a file there. */
-  putFile(path: string, sizeBytes = 0n, directory = false): void {
-    this.tree.putFile(path, sizeBytes, directory);
-  }
-
-  /** Changes a disk behind everybody's back. */
-  edit(id: string, change: Partial<StoredVolume>): void {
-    const disk = this.disks.get(id);
-    if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
-    this.disks.set(id, { ...disk, ...change });
-  }
-
-  /** Everything that a changing call could have touched, to be compared. */
-  snapshot(): unknown {
-    return {
-      disks: [...this.disks],
-      files: [...this.allFiles],
-      subvolumes: [...this.tree.subvolumes],
-      hardware: [...this.hardware],
-    };
   }
 
   /** Restarts the router: uptime begins anew and nothing lingers. */
@@ -250,8 +192,7 @@ export class FakeVolumeStore implements VolumeStore {
       [...this.disks.values()].some((disk) => disk.id === id || disk.imagePath.includes(filePrefix)) ||
       !this.tree.shown().some(({ path }) => path === folder);
     const effect: Effect = (half) => isSeen() ? undefined : this.#add(volume, half);
-    const refusal = await this.#mutate("addUnseen", id, context, effect);
-    return { after: this.#check(id, undefined), refusal, isUnanswered: this.#late.includes(effect) };
+    return await this.#mutateUnseen("addUnseen", id, context, effect);
   }
 
   async change(
@@ -274,8 +215,19 @@ export class FakeVolumeStore implements VolumeStore {
     if (this.unfenced) return undefined;
     const isFit = () => isUnusedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(folder);
     const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
-    const refusal = await this.#mutate("exportUnseen", id, context, effect);
-    return { after: this.#check(id, undefined), refusal, isUnanswered: this.#late.includes(effect) };
+    return await this.#mutateUnseen("exportUnseen", id, context, effect);
+  }
+
+  async growUnseen(
+    disk: KnownDisk,
+    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined> {
+    const { id, comment, imagePath } = disk;
+    const hasImage = () => this.tree.shown().some(({ path }) => path === imagePath);
+    const effect = () =>
+      hasImage() && isAsKnown(this.disks.get(id), disk) ? this.#change(id, comment, change) : undefined;
+    return await this.#mutateUnseen("growUnseen", id, context, effect);
   }
 
   async remove(
@@ -287,6 +239,20 @@ export class FakeVolumeStore implements VolumeStore {
     const effect: Effect = (half) => this.#remove(disk, location, half);
     const refusal = await this.#mutate("remove", disk.id, context, effect);
     return { after: this.#check(disk.id, filePrefix), refusal };
+  }
+
+  async removeUnseen(
+    disk: DiskGuard,
+    imagePath: string,
+    { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined> {
+    const { id } = disk;
+    if (this.#state().upMs < settleMs) return undefined;
+    const isFit = () => isUnexportedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(imagePath);
+    const effect: Effect = (half) =>
+      isFit() ? this.#remove(disk, locationOf(imagePath, this.pools), half) : undefined;
+    return await this.#mutateUnseen("removeUnseen", id, context, effect, filePrefix);
   }
 
   async removeImage(
@@ -368,6 +334,17 @@ export class FakeVolumeStore implements VolumeStore {
     if (this.#clock.now() > context.deadlineMs) throw new VolumeError("deadline", "Cannot wait any longer");
     if (mishap.unreadable) throw new VolumeError("unavailable", "Cannot read what became of the command");
     return refusal;
+  }
+
+  async #mutateUnseen(
+    method: StoreMethod,
+    id: string,
+    context: CallContext,
+    effect: Effect,
+    filePrefix?: string,
+  ): Promise<UnseenMutation> {
+    const refusal = await this.#mutate(method, id, context, effect);
+    return { after: this.#check(id, filePrefix), refusal, isUnanswered: this.#late.includes(effect) };
   }
 
   #add(volume: NewVolume, half: boolean): string | undefined {

@@ -186,10 +186,22 @@ export const rpcs: readonly Rpc[] = [
     },
   },
   { name: "CreateVolume, made before", prepare: again(newVolume) },
-  { name: "DeleteVolume", prepare: async (scene) => deleting(scene, await create(scene)) },
-  { name: "DeleteVolume, used before", prepare: released(nothing, deleting) },
-  { name: "DeleteVolume, disk gone", prepare: released(diskGone, deleting) },
-  { name: "DeleteVolume, export left on", prepare: released(leftOn, deleting) },
+  {
+    name: "DeleteVolume",
+    prepare: async (scene) => deleting(scene, await create(scene)),
+    unremembered: [false, true],
+  },
+  {
+    name: "DeleteVolume, used before",
+    prepare: released(nothing, deleting),
+    unremembered: [false, true],
+  },
+  { name: "DeleteVolume, disk gone", prepare: released(diskGone, deleting), unremembered: [false, true] },
+  {
+    name: "DeleteVolume, export left on",
+    prepare: released(leftOn, deleting),
+    unremembered: [false, true, true],
+  },
   { name: "DeleteVolume, gone before", prepare: again(released(nothing, deleting)) },
   {
     name: "Publish",
@@ -223,8 +235,17 @@ export const rpcs: readonly Rpc[] = [
   },
   { name: "Unpublish, export left on", prepare: released(leftOn, fromNode) },
   { name: "Unpublish, done before", prepare: released(nothing, fromNode) },
-  { name: "Expand", prepare: async (scene) => expanding(scene, await create(scene)) },
-  { name: "Expand, held", options: growsOnline, prepare: held(nothing, expanding) },
+  {
+    name: "Expand",
+    prepare: async (scene) => expanding(scene, await create(scene)),
+    unremembered: [false, true],
+  },
+  {
+    name: "Expand, held",
+    options: growsOnline,
+    prepare: held(nothing, expanding),
+    unremembered: [false, true],
+  },
   { name: "Expand, held, not known to grow", unprobed: true, prepare: held(nothing, notGrowing) },
   { name: "Expand, done before", options: growsOnline, prepare: again(held(nothing, expanding)) },
 ];

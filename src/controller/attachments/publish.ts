@@ -17,9 +17,6 @@ import {
   type PublishRequest,
   withoutLayer,
 } from "../../volume/rules/publish.ts";
-import { remainingGraceMs } from "../../volume/rules/grace.ts";
-import { getOwned } from "../../volume/rules/ownership.ts";
-import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
 import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
@@ -30,7 +27,7 @@ import {
   rewritten,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
+import { assertImageUsable, findUnused, loadForChange, notFound, withImage } from "../load.ts";
 import { exportKnown, fits, writeRecord } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
@@ -69,10 +66,8 @@ async function publishKnown(
   request: PublishRequest,
   parameters: VolumeParameters,
 ): Promise<PublishContext | undefined> {
-  const stored = call.known.get(id);
-  if (stored === undefined) return undefined;
-  const known = getOwned(stored, call.settings.cluster, "publish");
-  if (!mayBeginUnread(call, known, request)) return undefined;
+  const known = request.isStatic ? undefined : findUnused(call, id, "publish");
+  if (known === undefined || !isOfKind(known.record, request.capability)) return undefined;
   if (!await call.nodes.isKnown(request.nodeId, call.context)) return undefined;
   const machine = await call.nodes.machineOf(request.nodeId, call.context);
   const { clock, random } = call;
@@ -83,19 +78,6 @@ async function publishKnown(
   if (published === undefined) return undefined;
   call.projection.show(id, published.record);
   return publishContext(call, published, {}, request, parameters);
-}
-
-/** Whether all that is against a publish the router itself can look for, or shows when it is read back. */
-function mayBeginUnread(call: ControllerCall, known: OwnedVolume, request: PublishRequest): boolean {
-  const { record, stored } = known;
-  const { cluster, unexportGraceMs } = call.settings;
-  if (record.newerFields !== undefined || record.holders.length > 0 || stored.exported) return false;
-  // Of these a read tells more than the record does.
-  if (request.isStatic || isImported(record) || isLegacyEpoch(record.epoch)) return false;
-  if (!usesOwnImage(known, cluster) || !isOfKind(record, request.capability)) return false;
-  // Whether the router has booted since, which would end the grace, only a read tells.
-  const ageMs = call.withdrawals.ageMs(stored);
-  return remainingGraceMs({ record, graceMs: unexportGraceMs, upMs: Infinity, ageMs }) === 0;
 }
 
 /** A list of hosts is a person's while nobody holds the volume, and is left alone. */

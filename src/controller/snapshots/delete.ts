@@ -1,6 +1,7 @@
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { poolOf } from "../../volume/model/ids.ts";
 import type { FileView, ImageLocation } from "../../volume/model/inventory.ts";
 import { snapshotLocations, snapshotPart } from "../../volume/model/snapshots.ts";
 import { assertNoClonesHold } from "../volumes/dependents.ts";
@@ -29,7 +30,11 @@ export async function deleteSnapshot(
   if (found.length === 0) return;
   await assertNoClonesHold(call, { id });
   let latest = view;
-  for (const location of found) latest = await removeOne(call, id, location);
+  for (const location of found) {
+    latest = await removeOne(call, id, location);
+    const image = view.files.find(({ path }) => path === location.path);
+    if (image !== undefined) call.promised.noteDeleted(poolOf(image.path), image.sizeBytes);
+  }
   const left = locations(latest)[0];
   if (left !== undefined) failLeft(id, left.path, undefined);
 }

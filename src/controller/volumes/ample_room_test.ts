@@ -21,7 +21,8 @@ import { deleteSnapshot } from "../snapshots/delete.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";
-import { PromisedRoom } from "./promised_room.ts";
+import { maxAgeMs, PromisedRoom } from "./promised_room.ts";
+import { getCapacity } from "./read.ts";
 
 const context = testContext();
 const fromVolume: SourceRef = { kind: "volume", id: "pvc-1" };
@@ -215,4 +216,22 @@ Deno.test("within ample room a volume is restored whose snapshot's volume is gon
   assert.equal(restored.stored.sizeBytes, gibibyte);
   assert.equal(made.store.tree.contents.get(restored.stored.imagePath), "data");
   assert.ok(restored.stored.imagePath.includes(`.${testCluster}/`));
+});
+
+Deno.test("getCapacity() shows the room of what was deleted at once, and reads everything no more often for it", async () => {
+  const { deps, store, clock, commands } = await controller({}, 2n * gibibyte);
+  const available = async () => (await getCapacity(deps, "/pool/csi", context)).availableBytes / gibibyte;
+  await clock.advance(maxAgeMs + 1);
+  assert.deepEqual([await available(), commands()], [96n, ["createView"]]);
+  assert.deepEqual([await available(), commands()], [96n, ["state"]]);
+  await deleteSnapshot(deps, aSnapshotId("s"), context);
+  commands();
+  assert.deepEqual([await available(), commands()], [98n, ["state"]]);
+  await deleteVolume(deps, "pvc-1", context);
+  commands();
+  assert.deepEqual([await available(), commands()], [100n, ["state"]]);
+  store.put(aDisk(aRecord(), { id: "by-hand", sizeBytes: 5n * gibibyte }));
+  await clock.advance(maxAgeMs + 1);
+  assert.deepEqual([await available(), commands()], [95n, ["createView"]]);
+  assert.deepEqual([await available(), commands()], [95n, ["state"]]);
 });

@@ -1,21 +1,23 @@
 import { folderOf } from "../../volume/model/sources.ts";
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import { poolOf } from "../../volume/model/ids.ts";
 import { leftoversOf, locationOf } from "../../volume/model/layout.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView, VolumeView } from "../../volume/model/inventory.ts";
+import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
-import { assertNotImported, assertNotShared, assertOwnImage, ownFilePrefix } from "../load.ts";
+import { assertNotImported, assertNotShared, assertOwnImage, findUnused, ownFilePrefix } from "../load.ts";
 import { answered, failMutation, remembered } from "../change.ts";
 import { migrateFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there.
+ * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there, or when the router has
+ * the record of an unpublished volume that this process has written last.
  *
  * @param judged the comment of the disk on which the decision to delete was based; without it, the caller has decided
  * @throws {VolumeError} precondition while a node holds it, or when it is not this cluster's; unavailable when it is
@@ -30,7 +32,9 @@ export async function deleteVolume(
   const call = { ...deps, context };
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await deps.copies.cancel(id);
-  const view = await deps.store.view(id, ownFilePrefix(deps, id), context);
+  const left = judged === undefined ? await deleteKnown(call, id) : undefined;
+  if (left === "nothing") return;
+  const view = left ?? await deps.store.view(id, ownFilePrefix(deps, id), context);
   assertNotForeign(view.foreign, "delete");
   assertNotShared(deps, id, view, "delete");
   if (judged !== undefined && view.volume?.comment !== judged) {
@@ -45,6 +49,45 @@ export async function deleteVolume(
   assertAbsenceProven(view, deps.settings.basePaths, deps.settings.settleMs);
   deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "delete");
   await deleteLeftovers(call, id, view, deps.settings.basePaths);
+}
+
+/**
+ * Deletes a volume as this process remembers it. Returns "nothing" when nothing of it is left, else what there is; undefined
+ * when nothing was sent.
+ *
+ * What the other way reads is checked all the same:
+ *
+ * - not another kind of disk, another cluster's or a newer version's, not held, not imported, its grace over: by the record that
+ *   is remembered, and by the router, which removes only a disk with the same comment and with its export off;
+ * - its own image, which no other disk uses, on a pool that is mounted, and nothing of it missing because the router has just
+ *   booted: by the router in the statement, which removes nothing else;
+ * - not held by its snapshots: only where the router keeps no subvolume for them;
+ * - not the legacy driver's, nor judged by somebody else before: those are always read.
+ */
+async function deleteKnown(call: ControllerCall, id: string): Promise<VolumeView | "nothing" | undefined> {
+  const { subvolumeParent, settleMs } = call.settings;
+  const known = subvolumeParent === "free" ? findUnused(call, id, "delete") : undefined;
+  if (known === undefined) return undefined;
+  const { stored } = known;
+  const { imagePath, comment } = stored;
+  const unseen = { filePrefix: ownFilePrefix(call, id), settleMs };
+  call.known.forget(id);
+  const send = () => call.store.removeUnseen({ id, comment }, imagePath, unseen, call.context);
+  const after = (await remembered(call, stored, send))?.after;
+  if (after === undefined) return undefined;
+  const isGone = after.volume === undefined && after.foreign === undefined && after.sharers.length === 0 &&
+    after.files.length === 0 && after.upMs >= settleMs &&
+    after.pools.some(({ mountPoint }) => mountPoint === poolOf(imagePath));
+  if (!isGone) return after;
+  forgetDeleted(call, stored);
+  return "nothing";
+}
+
+/** What a disk was promised is free when it is gone, whatever becomes of its image. */
+function forgetDeleted(call: ControllerCall, { id, imagePath, sizeBytes }: StoredVolume): void {
+  call.withdrawals.forget(id);
+  call.known.forget(id);
+  call.promised.noteDeleted(poolOf(imagePath), sizeBytes);
 }
 
 async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: VolumeView): Promise<void> {
@@ -74,9 +117,8 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
+  forgetDeleted(call, volume.stored);
   assertDeleted(id, location.path, outcome);
-  call.withdrawals.forget(id);
-  call.known.forget(id);
   const basePaths = [...new Set([...call.settings.basePaths, folderOf(volume, call.settings.cluster)])];
   await deleteLeftovers(call, id, outcome.after, basePaths);
 }

@@ -9,16 +9,16 @@ import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import { assertOwnImage, notFound, ownFilePrefix } from "../load.ts";
-import { outdateInDoubt, writeRecord } from "../change.ts";
+import { assertOwnImage, findKnown, notFound, ownFilePrefix } from "../load.ts";
+import { growKnown, outdateInDoubt, writeRecord } from "../change.ts";
 import { exportAs } from "../attachments/publish.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one
- * when there is nothing to do. Where the router shows a new size after a toggle only, the export of a volume in use is toggled
+ * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one when there
+ * is nothing to do, or when the router has what this process has written last, and ample room. Where the router shows a new size after a toggle only, the export of a volume in use is toggled
  * if each of its nodes has the device layer.
  *
  * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
@@ -37,7 +37,39 @@ export async function expandVolume(
 
 async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
-  return await expandWithinAmpleRoom(call, id, range) ?? await expandByExactRead(call, id, range);
+  return await expandKnown(call, id, range) ?? await expandWithinAmpleRoom(call, id, range) ??
+    await expandByExactRead(call, id, range);
+}
+
+/**
+ * Grows a volume as this process remembers it; undefined when it has to be read first, also to tell what is against it.
+ *
+ * The router looks that the disk has the remembered record and size, as a person may have grown it, and that its image is there.
+ */
+async function expandKnown(
+  call: ControllerCall,
+  id: string,
+  range: SizeRange,
+): Promise<bigint | undefined> {
+  const known = findKnown(call, id, "expand");
+  if (known === undefined || !growsAsKnown(call, known)) return undefined;
+  const { sizeBytes: before, imagePath } = known.stored;
+  if (range.requiredBytes <= before) return undefined;
+  const sizeBytes = chooseGrownSize(range, before);
+  const [pool, moreBytes] = [poolOf(imagePath), sizeBytes - before];
+  if (call.promised.amplePool(pool, moreBytes) === undefined) return undefined;
+  const grown = await call.promised.during(
+    pool,
+    moreBytes,
+    () => growKnown(call, "expand", known, sizeBytes),
+    (grown) => grown === undefined ? "perhaps" : true,
+  );
+  return grown && assertGrown("expand", before, grown.stored, sizeBytes).sizeBytes;
+}
+
+/** Whether this router lets such a disk grow without more being done to it. */
+function growsAsKnown({ settings: { growth } }: ControllerCall, { stored, record }: OwnedVolume): boolean {
+  return growth === "live" || growth === "after-toggle" && !stored.exported && record.holders.length === 0;
 }
 
 /** Reads no other disk; undefined when only an exact read can tell whether there is room. */
@@ -131,19 +163,23 @@ export async function growVolume(
   const isBack = (after: StoredVolume) => !bounce || (after.exported && after.exportNqn === exportNqn);
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
   const grown = await writeRecord(call, verb, volume, rewritten(record), isBack, { sizeBytes, bounce });
-  const after = grown.stored;
-  if (after.sizeBytes >= sizeBytes) return await turnOnAgain(call, grown) ?? grown;
-  if (after.sizeBytes !== stored.sizeBytes) {
+  assertGrown(verb, stored.sizeBytes, grown.stored, sizeBytes);
+  return await turnOnAgain(call, grown) ?? grown;
+}
+
+function assertGrown(verb: string, before: bigint, after: StoredVolume, wanted: bigint): StoredVolume {
+  if (after.sizeBytes >= wanted) return after;
+  if (after.sizeBytes !== before) {
     throw new VolumeError(
       "busy",
-      `Cannot ${verb} the volume because it was grown to another size at the same time: volume=${stored.id} ` +
-        `size=${after.sizeBytes} wanted=${sizeBytes}; try again`,
+      `Cannot ${verb} the volume because it was grown to another size at the same time: volume=${after.id} ` +
+        `size=${after.sizeBytes} wanted=${wanted}; try again`,
     );
   }
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume because the router took the new size and did not grow the disk: volume=${stored.id} ` +
-      `size=${after.sizeBytes} wanted=${sizeBytes}; rds-csi doctor --probe shows what this router can do`,
+    `Cannot ${verb} the volume because the router took the new size and did not grow the disk: volume=${after.id} ` +
+      `size=${after.sizeBytes} wanted=${wanted}; rds-csi doctor --probe shows what this router can do`,
   );
 }
 

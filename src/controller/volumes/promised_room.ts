@@ -55,6 +55,8 @@ export class PromisedRoom {
   /** Those that no read has shown yet, and by pool what they come to: thousands, where many volumes are made. */
   readonly #additions = new Set<Addition>();
   readonly #added = new Map<string, Added>();
+  /** Bytes of what this process has deleted since the sums were read, by pool. */
+  readonly #freed = new Map<string, bigint>();
   #sums: Sums | undefined;
   /** The call that reads everything for others, too. */
   #first: PromiseWithResolvers<void> | undefined;
@@ -111,6 +113,8 @@ export class PromisedRoom {
         view.pools.map((pool) => [pool.mountPoint, { pool, promised: promisedBytes(pool, view) }]),
       ),
     };
+    // What was deleted while it read may be counted until the next read.
+    this.#freed.clear();
     for (const addition of this.#additions) {
       // What had ended before is in what was read; what had not may be counted twice until the next read.
       if (addition.endedMs === undefined || addition.endedMs >= beganMs) continue;
@@ -153,6 +157,11 @@ export class PromisedRoom {
       addition.endedMs = this.#clock.monotonicMs() + lateMs;
       this.#count(mountPoint, 0n, -bytes);
     }
+  }
+
+  /** Notes that bytes of a pool are promised no more. It shows where people are told what is left, and nowhere else. */
+  noteDeleted(mountPoint: string, bytes: bigint): void {
+    this.#freed.set(mountPoint, (this.#freed.get(mountPoint) ?? 0n) + bytes);
   }
 
   #count(mountPoint: string, promised: bigint, inFlight: bigint): void {
@@ -206,5 +215,16 @@ export class PromisedRoom {
     return isAmple(pool, promised, added.inFlight + moreBytes, this.#settings.overcommit)
       ? promised
       : undefined;
+  }
+
+  /**
+   * The same without what was deleted since everything was read, to be told to people: a room that is promised by it could be
+   * promised twice, as another disk may have taken it.
+   */
+  promisedNow(pool: PoolSize): bigint | undefined {
+    const promised = this.promisedWithin(pool);
+    if (promised === undefined) return undefined;
+    const left = promised - (this.#freed.get(pool.mountPoint) ?? 0n);
+    return left > 0n ? left : 0n;
   }
 }

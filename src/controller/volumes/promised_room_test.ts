@@ -179,3 +179,20 @@ Deno.test("a read while the router may still bring disks back is no sum, and tak
   await learn();
   assert.equal(room.isAmple(pool), true);
 });
+
+Deno.test("promisedNow() leaves out what was deleted until everything is read again, and nobody is promised that room", async () => {
+  const { room, pool, clock, store, learn } = await read(80n);
+  room.noteDeleted(pool.mountPoint, 30n * gibibyte);
+  room.noteDeleted("another", 50n * gibibyte);
+  assert.deepEqual([room.promisedNow(pool), room.promisedWithin(pool)], [50n * gibibyte, 80n * gibibyte]);
+  assert.equal(room.isAmple(pool, 10n * gibibyte + 1n), false);
+  assert.equal(room.amplePool(pool.mountPoint, 10n * gibibyte + 1n), undefined);
+  store.edit("pvc-1", { sizeBytes: 50n * gibibyte });
+  await clock.advance(1);
+  await learn();
+  assert.deepEqual([room.promisedNow(pool), room.promisedWithin(pool)], [50n * gibibyte, 50n * gibibyte]);
+  room.noteDeleted(pool.mountPoint, 60n * gibibyte);
+  assert.equal(room.promisedNow(pool), 0n, "never less than nothing");
+  await clock.advance(maxAgeMs + 1);
+  assert.equal(room.promisedNow(pool), undefined);
+});

@@ -83,7 +83,7 @@ export interface Capacity {
 }
 
 /**
- * What can still be provisioned in a folder: while there is ample room, by sums that are up to 60 seconds old. One command;
+ * What can still be provisioned in a folder: while there is ample room, by sums that are up to 60 seconds old, of which what this process has deleted since is taken away. One command;
  * one more where a read of the pools alone shows that there is not.
  *
  * @throws {VolumeError} unavailable while disks may be missing
@@ -110,7 +110,7 @@ async function availableWithinAmpleRoom(
   const state = await store.state(context);
   assertSettled(state, settings.settleMs);
   const pool = getPool(state, basePath);
-  const promisedBytes = promised.promisedWithin(pool);
+  const promisedBytes = promised.promisedNow(pool);
   return promisedBytes === undefined ? undefined : availableBeside(pool, promisedBytes, settings.overcommit);
 }
 

@@ -1,6 +1,7 @@
 import { neverUsedMark, withinPool } from "../../volume/model/layout.ts";
 import type {
   DiskGuard,
+  KnownDisk,
   NewFolder,
   NewSubvolume,
   NewVolume,
@@ -15,6 +16,9 @@ import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
 
 /** What the router is let say where a volume has the label of a pool. */
 const sharedLabel = "a volume has this fs-label";
+
+/** What it is let say where files are left of a volume that was to be removed unseen. */
+const filesLeft = "left";
 
 /** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
 export function addStatements(volume: NewVolume): Fragment[] {
@@ -172,6 +176,22 @@ export function unseenExportStatement(
   );
 }
 
+/**
+ * Grows a disk that nobody has looked at, in one statement. The router looks that its image and its pool are there, and that the
+ * disk is still on that image, as large and as exported as it was.
+ */
+export function unseenGrowthStatement(
+  { id, comment, imagePath, sizeBytes, exported }: KnownDisk,
+  change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+): Fragment {
+  const same = ros`slot=${id} and file-path=${imagePath} and size=${sizeBytes} and comment=${comment}`;
+  const own = exported ? ros`${same} and nvme-tcp-export` : ros`${same} and !nvme-tcp-export`;
+  return onlyIf(
+    [oneFile(imagePath), one(mountedAt(poolOf(imagePath)))],
+    ros`/disk set [find where ${own}] ${joined(settingsOf(change, true), " ")}`,
+  );
+}
+
 function settingsOf(change: VolumeChange, supportsNqn: boolean): Fragment[] {
   const settings: Fragment[] = [];
   if (change.export === false) settings.push(ros`nvme-tcp-export=${false}`);
@@ -223,18 +243,51 @@ export function removeStatements(disk: DiskGuard, location: ImageLocation): Frag
   ];
 }
 
+/**
+ * Removes a disk that nobody has looked at, and then its image. The router looks first that no other path of a disk holds the
+ * id, and that the pool is there; the disk goes only if its path holds the prefix, its comment is the guard's and its export is
+ * off. Unless all of that held, and everything went, files are left, and it says so.
+ */
+export function unseenRemovalStatements(
+  { id, comment }: DiskGuard,
+  location: ImageLocation,
+  filePrefix: string,
+): Fragment[] {
+  const label = location.subvolume?.label;
+  // Shorter than the prefix, and whatever more it finds is left alone.
+  const name = holding(`${id}.`);
+  const ofId = ros`file-path~${name}`;
+  const mounted = mountedAt(poolOf(location.path));
+  // Its label was read some time ago: what is mounted there now may be another file system.
+  const pool = label === undefined ? mounted : ros`${mounted} and fs-label=${label}`;
+  const disk = ros`[find where slot=${id} and file-path~${
+    holding(filePrefix)
+  } and comment=${comment} and !nvme-tcp-export]`;
+  // One question for two conditions: of neither kind is there any.
+  const others = label === undefined ? ofId : ros`${ofId} or (${ofVolumes(label)})`;
+  const image = onlyIf([none(ros`/disk find where ${others}`)], plainRemoval(location));
+  const files = ros`[:len [/file find where name~${name}]]>0`;
+  return [
+    onlyIf([one(ros`/disk find where ${ofId}`), one(pool)], ros`/disk remove ${disk}`, image),
+    onlyIf([files], ros`:error ${filesLeft}`),
+  ];
+}
+
 /** Removes an image that no disk uses, or the subvolume with it. */
 export function removeImageStatement(location: ImageLocation): Fragment {
   return onlyIf([none(ros`/disk find where file-path~${holding(endOf(location))}`)], removeAt(location));
 }
 
-function removeAt({ path, subvolume }: ImageLocation): Fragment {
+function removeAt(location: ImageLocation): Fragment {
+  const { subvolume } = location;
+  const removal = plainRemoval(location);
+  return subvolume === undefined ? removal : withOwnLabel(subvolume.label, removal);
+}
+
+function plainRemoval({ path, subvolume }: ImageLocation): Fragment {
   if (subvolume === undefined) return removeFile(path);
   const { label, path: fullName } = subvolume;
-  return withOwnLabel(
-    label,
-    ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`,
-  );
+  return ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`;
 }
 
 function removeFile(path: string): Fragment {
@@ -284,12 +337,17 @@ function withOwnLabel(label: string, statement: Fragment): Fragment {
 }
 
 function inVolumes(label: string): Fragment {
-  return ros`[:len [/disk find where type=${"file"} and fs-label=${label}]]>0`;
+  return ros`[:len [/disk find where ${ofVolumes(label)}]]>0`;
+}
+
+/** Of a disk: that it is a volume whose own bytes say that it is a file system of that label. */
+function ofVolumes(label: string): Fragment {
+  return ros`type=${"file"} and fs-label=${label}`;
 }
 
 /** The same as a condition, where the error's text has no room: what was not made is seen when it is read back. */
 function ownLabel(label: string): Fragment {
-  return none(ros`/disk find where type=${"file"} and fs-label=${label}`);
+  return none(ros`/disk find where ${ofVolumes(label)}`);
 }
 
 /** Renames a file to a path at which nothing is, if the guard holds. */

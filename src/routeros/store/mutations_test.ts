@@ -12,6 +12,8 @@ import {
   renameStatement,
   subvolumeStatements,
   unseenExportStatement,
+  unseenGrowthStatement,
+  unseenRemovalStatements,
 } from "./mutations.ts";
 import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./queries.ts";
 
@@ -157,6 +159,20 @@ Deno.test("unseenExportStatement() lets the router look at what nobody has looke
   );
 });
 
+Deno.test("unseenGrowthStatement() lets the router look whether the disk and its image are as they were", () => {
+  const known = { id: "s1", comment: "old", imagePath: plain.path, sizeBytes: 5n };
+  const grown = { comment: "new", sizeBytes: 7n };
+  for (const [exported, flag] of [[true, "nvme-tcp-export"], [false, "!nvme-tcp-export"]] as const) {
+    assert.equal(
+      unseenGrowthStatement({ ...known, exported }, grown).text,
+      `:if (([:len [/file find where ${image}]]=1) and ` +
+        `([:len [/disk find where mounted and mount-point="pool"]]=1)) do={` +
+        `/disk set [find where slot="s1" and file-path="/pool/csi/s1.1a2b3c4d.img" and size="5" and ` +
+        `comment="old" and ${flag}] file-size="7" comment="new"}`,
+    );
+  }
+});
+
 Deno.test("changeStatements() bounces an export in one statement: off with the new list, on with the comment", () => {
   const change = { comment: "new", allowedHosts: ["nqn.b", "nqn.c"], bounce: true };
   const set = `/disk set [find where slot="s1"]`;
@@ -199,6 +215,26 @@ Deno.test("removeStatements() lets the router look for users of the image before
     disk,
     `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
     `${ifOwnLabel}/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}}`,
+  ]);
+});
+
+Deno.test("unseenRemovalStatements() lets the router look at what nobody has looked at, and say that files are left", () => {
+  const guard = { id: "s1", comment: "old" };
+  const onlyOne = `[:len [/disk find where file-path~"s1[.]"]]=1`;
+  const mounted = `[/disk find where mounted and mount-point="pool"`;
+  const disk = `/disk remove [find where slot="s1" and file-path~"s1[.]1a2b3c4d" and comment="old" and ` +
+    "!nvme-tcp-export]";
+  const left = `:if ([:len [/file find where name~"s1[.]"]]>0) do={:error "left"}`;
+  assert.deepEqual(lines(unseenRemovalStatements(guard, plain, "s1.1a2b3c4d")), [
+    `:if ((${onlyOne}) and ([:len ${mounted}]]=1)) do={${disk}; ` +
+    `:if ([:len [/disk find where file-path~"s1[.]"]]=0) do={/file remove [find where ${image}]}}`,
+    left,
+  ]);
+  assert.deepEqual(lines(unseenRemovalStatements(guard, inSubvolume, "s1.1a2b3c4d")), [
+    `:if ((${onlyOne}) and ([:len ${mounted} and fs-label="pool-fs"]]=1)) do={${disk}; ` +
+    `:if ([:len [/disk find where file-path~"s1[.]" or (type="file" and fs-label="pool-fs")]]=0) do={` +
+    `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}}`,
+    left,
   ]);
 });
 

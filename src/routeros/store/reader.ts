@@ -76,6 +76,7 @@ export class RouterReader {
   #uptime: { readonly upMs: number; readonly connection: number; readonly receivedMs: number } | undefined;
   /** The volumes of the last look at all of them: later looks share those that are as they were. */
   #known: ReadonlyMap<string, StoredVolume> = new Map();
+  #pools: readonly Pool[] = [];
   #info: RouterInfo | undefined;
   #saidLimited = false;
 
@@ -93,6 +94,11 @@ export class RouterReader {
   /** Whether an export can be given an NQN; assumed of a router that was not asked yet. */
   protected get supportsNqn(): boolean {
     return this.#vocabulary.supportsNqn;
+  }
+
+  /** The mounted pools as they were read last, whenever that was. */
+  protected get lastPools(): readonly Pool[] {
+    return this.#pools;
   }
 
   /**
@@ -323,6 +329,7 @@ export class RouterReader {
   #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
     const disks = parseDisks(answer.frames[index]!, this.#vocabulary, this.#known);
     const { pools } = disks;
+    this.#pools = pools;
     return { ...disks, state: { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } } };
   }
 

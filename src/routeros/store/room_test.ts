@@ -21,6 +21,8 @@ import {
   renameStatement,
   subvolumeStatements,
   unseenExportStatement,
+  unseenGrowthStatement,
+  unseenRemovalStatements,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
@@ -248,6 +250,9 @@ Deno.test("default changes read everything back in the same exec", () => {
   for (const location of locations) {
     const statements = removeStatements({ id, comment }, location);
     assert.ok(fitsOneExec(statements, [disksQuery(id), filesQuery(filePrefix)]), `remove ${location.path}`);
+    // The comment of a volume that was published a dozen times and never copied.
+    const known = unseenRemovalStatements({ id, comment: "x".repeat(90) }, location, filePrefix);
+    assert.ok(fitsOneExec(known, [disksQuery(id)]), `remove unread ${location.path}`);
   }
   const on = { nqn: `nqn.2000-02.com.mikrotik:${id}:12-ab12cd34`, port: 4420 };
   const longer = "x".repeat(200);
@@ -257,6 +262,11 @@ Deno.test("default changes read everything back in the same exec", () => {
   const change = { comment: "x".repeat(170), export: on, neverMounted: true } as const;
   const unread = unseenExportStatement({ id, comment }, change, unseen);
   assert.ok(fitsOneExec([unread], [disksQuery(id)]), "publish unread");
+  for (const { path: imagePath } of locations) {
+    const known = { id, comment, imagePath, sizeBytes: 1n << 50n, exported: false };
+    const grown = unseenGrowthStatement(known, { comment, sizeBytes: 1n << 51n });
+    assert.ok(fitsOneExec([grown], [disksQuery(id)]), `grow unread ${imagePath}`);
+  }
   const part = base + snapshotPart(snapshotName(ownId).slice(0, 33));
   assert.ok(fitsOneExec(changes(defaults)["make a snapshot"]!, [filesQuery(part)]), "make a snapshot");
   assert.ok(fitsOneExec(changes(defaults)["remove a snapshot"]!, fileViewQueries(part)), "remove a snapshot");

@@ -2,6 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type {
   DiskGuard,
+  KnownDisk,
   MutationOutcome,
   NewFolder,
   NewSubvolume,
@@ -12,6 +13,7 @@ import type {
   VolumeStore,
 } from "../../volume/ports/store.ts";
 import type { FileView, ImageLocation, Inventory, VolumeView } from "../../volume/model/inventory.ts";
+import { locationOf } from "../../volume/model/layout.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
 import {
   type Answer,
@@ -34,6 +36,8 @@ import {
   subvolumeStatements,
   unseenDiskStatement,
   unseenExportStatement,
+  unseenGrowthStatement,
+  unseenRemovalStatements,
 } from "./mutations.ts";
 import {
   allDisksInFullQuery,
@@ -158,17 +162,23 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     return await this.#mutateUnseen(statements, question, unseen);
   }
 
-  /** Sends it once, and reads back the disk of the question's key. */
+  /**
+   * Sends it once, and reads back the disk of the question's key.
+   *
+   * @param isAll whether what is read back in the same command tells everything; else a second one reads it
+   */
   async #mutateUnseen(
     statements: readonly Fragment[],
     question: Question,
-    { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
+    { filePrefix, folder }: Partial<Unseen> = {},
+    isAll: (after: VolumeView) => boolean = () => true,
   ): Promise<UnseenMutation | undefined> {
     const { key: id, context } = question;
     const outcome = await ifSent(this.exchange.exec(statements, question));
     if (outcome === undefined) return undefined;
     const { answer, refusal } = outcome;
-    const after = answer === undefined ? undefined : ifReadable(() => this.leftOf(id, undefined, answer));
+    const shown = answer === undefined ? undefined : ifAvailable(() => this.leftOf(id, undefined, answer));
+    const after = shown !== undefined && isAll(shown) ? shown : undefined;
     const readAgain = () => this.view(id, filePrefix, context, folder);
     const isUnanswered = answer === undefined && refusal === undefined;
     return { after: after ?? await this.exchange.settle(readAgain, context), refusal, isUnanswered };
@@ -217,6 +227,19 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context }, unseen);
   }
 
+  async growUnseen(
+    disk: KnownDisk,
+    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined> {
+    const { id } = disk;
+    if (!isSendable(disk.comment)) return undefined;
+    const statements = [unseenGrowthStatement(disk, change)];
+    const queries = [disksQuery(id)];
+    if (!fitsOneExec(statements, queries)) return undefined;
+    return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context });
+  }
+
   async remove(
     disk: DiskGuard,
     location: ImageLocation,
@@ -240,6 +263,26 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       context,
       onlyOn: this.readFrom(context),
     });
+  }
+
+  async removeUnseen(
+    disk: DiskGuard,
+    imagePath: string,
+    { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined> {
+    const { id } = disk;
+    const onlyOn = this.connectionUpFor(settleMs);
+    const location = ifAvailable(() => locationOf(imagePath, this.lastPools));
+    if (onlyOn === undefined || location === undefined || !isSendable(disk.comment)) return undefined;
+    const statements = unseenRemovalStatements(disk, location, filePrefix);
+    const queries = [disksQuery(id)];
+    if (!fitsOneExec(statements, queries)) return undefined;
+    if (location.subvolume !== undefined) await this.assertSubvolumes(context);
+    const question = { kind: "remove", key: id, queries, context, onlyOn };
+    // Where files are left nothing is read back in the same command.
+    const isGone = ({ volume, foreign }: VolumeView) => volume === undefined && foreign === undefined;
+    return await this.#mutateUnseen(statements, question, { filePrefix }, isGone);
   }
 
   async removeImage(
@@ -368,7 +411,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       // What follows rests on what went before.
       if (answer !== undefined && !isLast) continue;
       const after = answer !== undefined && queries !== undefined
-        ? ifReadable(() => mutation.read(answer))
+        ? ifAvailable(() => mutation.read(answer))
         : undefined;
       return { after: after ?? await this.exchange.settle(readAgain, context), refusal };
     }
@@ -395,8 +438,8 @@ async function ifSent(exec: Promise<ExecOutcome>): Promise<ExecOutcome | undefin
   }
 }
 
-/** The result of `read`; undefined when what came whole cannot be read all the same. */
-function ifReadable<Result>(read: () => Result): Result | undefined {
+/** The result of `read`; undefined when it throws that it has none, as for a whole answer that cannot be read all the same. */
+function ifAvailable<Result>(read: () => Result): Result | undefined {
   try {
     return read();
   } catch (error) {

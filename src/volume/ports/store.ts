@@ -7,6 +7,7 @@ import type {
   RouterState,
   SourceQuery,
   SourceView,
+  StoredVolume,
   SubvolumeRef,
   VolumeView,
   Wanted,
@@ -34,6 +35,9 @@ export interface DiskGuard {
   readonly id: string;
   readonly comment: string;
 }
+
+/** A disk as it was read last. */
+export type KnownDisk = Pick<StoredVolume, "id" | "comment" | "imagePath" | "sizeBytes" | "exported">;
 
 /** A folder to be made if it is not there; on a Btrfs pool as a subvolume of that label. */
 export interface NewFolder {
@@ -95,7 +99,7 @@ export interface MutationOutcome<View> {
   readonly refusal: string | undefined;
 }
 
-/** What nobody has looked at before a disk is added or exported. */
+/** What nobody has looked at before a disk is added, exported or removed. */
 export interface Unseen {
   /** What the names of all files of the volume begin with. */
   readonly filePrefix: string;
@@ -179,6 +183,16 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<UnseenMutation | undefined>;
   /**
+   * Grows a disk that nobody has looked at, with a new comment, and reads it back: if it is exactly as it is given here, its image
+   * is there, and its pool is mounted. One command; undefined, and nothing changed, where one command is too short, or it could
+   * not be asked.
+   */
+  growUnseen(
+    disk: KnownDisk,
+    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined>;
+  /**
    * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
    * only when no disk uses it any more; reads back what is left of the file-name prefix. One command.
    */
@@ -188,6 +202,18 @@ export interface VolumeStore {
     filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
+  /**
+   * Removes a disk that nobody has looked at, and its image or the subvolume with it: if its comment is exactly the guard's, its
+   * export is off, its path and no other one of a disk holds the prefix, and its pool is mounted. Shows what is left: nothing,
+   * or what a second command reads. One command; undefined, and nothing changed, where it is not known that the router is up for
+   * long enough, or where the image lies, one command is too short, or it could not be asked.
+   */
+  removeUnseen(
+    disk: DiskGuard,
+    imagePath: string,
+    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
+    context: CallContext,
+  ): Promise<UnseenMutation | undefined>;
   /** Removes an image, or the subvolume with it, if no disk uses it; reads back every file that holds `part`. One command. */
   removeImage(
     location: ImageLocation,

@@ -1,5 +1,12 @@
 import { type AuditKind, auditKinds } from "../model/audit_kinds.ts";
-import { type AuditFinding, type AuditScope, isSource, keptForAge, orphanGraceMs } from "./audit_finding.ts";
+import {
+  type AuditFinding,
+  type AuditScope,
+  type AuditView,
+  auditView,
+  keptForAge,
+  orphanGraceMs,
+} from "./audit_finding.ts";
 import { orphanFiles } from "./audit_files.ts";
 import type { NodeAttachment, UnknownVolumeAttachment } from "../ports/cluster_view.ts";
 import {
@@ -19,9 +26,10 @@ import { isExportedAsRecorded } from "./publish.ts";
 /**
  * Everything on the router that lacks its owner, ordered by kind and id. What is healthy is not mentioned.
  *
- * @param view all disks, the mounted pools, and the files of this cluster
+ * @param seen all disks, the mounted pools, and the files of this cluster
  */
-export function judgeAudit(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+export function judgeAudit(seen: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  const view = auditView(seen, scope);
   const found = [
     ...view.volumes.flatMap((stored) => judgeDisk(stored, view, scope)),
     ...orphanFiles(view, scope),
@@ -33,7 +41,7 @@ export function judgeAudit(view: Inventory & FileView, scope: AuditScope): Audit
   );
 }
 
-function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+function judgeDisk(stored: StoredVolume, view: AuditView, scope: AuditScope): AuditFinding[] {
   const { id, imagePath } = stored;
   const base = { id, path: imagePath, sinceSeconds: undefined };
   const ownership = judgeOwnership(stored, scope.cluster);
@@ -73,9 +81,13 @@ function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: Audi
   }
 }
 
-function judgeLegacySnapshot(stored: StoredVolume, view: Inventory, { nowMs }: AuditScope): AuditFinding {
+function judgeLegacySnapshot(
+  stored: StoredVolume,
+  { users }: AuditView,
+  { nowMs }: AuditScope,
+): AuditFinding {
   const { id, imagePath: path } = stored;
-  const sharers = view.volumes.filter((other) => other.id !== id && other.imagePath === path);
+  const sharers = (users.get(path) ?? []).filter((other) => other.id !== id);
   return {
     kind: "earlier-snapshot",
     id,
@@ -86,7 +98,7 @@ function judgeLegacySnapshot(stored: StoredVolume, view: Inventory, { nowMs }: A
   };
 }
 
-function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+function judgeOwned(volume: OwnedVolume, view: AuditView, scope: AuditScope): AuditFinding[] {
   const { stored, record } = volume;
   const { id, imagePath: path } = stored;
   const nodes = nodeIdsOf(record.holders).join(", ");
@@ -94,7 +106,7 @@ function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: Audi
   const add = (kind: AuditKind, found: string, kept: string, sinceSeconds?: number) =>
     findings.push({ kind, id, path, found, kept, sinceSeconds });
   const mounted = view.pools.some((pool) => pool.mountPoint === poolOf(path));
-  const hasImage = view.files.some((file) => file.path === path && !file.directory);
+  const hasImage = view.images.has(path);
   if (mounted && (isImported(record) || isOwnImage(stored, scope)) && !hasImage) {
     add("disk-without-image", "the disk exists, but its image is gone", "find the data by hand");
   }
@@ -117,11 +129,11 @@ function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: Audi
 }
 
 /** Whether the cluster needs a disk, and knows its holders. */
-function judgeNeed(volume: OwnedVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+function judgeNeed(volume: OwnedVolume, view: AuditView, scope: AuditScope): AuditFinding[] {
   const { used } = scope;
   const { stored: { id, imagePath: path, comment }, record: { holders } } = volume;
   if (used === undefined) return [];
-  const attachments = used.attachments.filter((one) => one.volumeId === id);
+  const attachments = view.attachments.get(id) ?? [];
   const unwanted = holders.filter(({ nodeId }) => !attachments.some((one) => one.nodeId === nodeId));
   const findings = unwanted.map(({ nodeId, sinceSeconds }): AuditFinding => ({
     kind: "holder-without-attachment",
@@ -131,7 +143,7 @@ function judgeNeed(volume: OwnedVolume, view: Inventory & FileView, scope: Audit
     sinceSeconds,
     kept: "it is published",
   }));
-  if (!isVolumeId(id) || used.volumes.some((one) => one.volumeId === id)) return findings;
+  if (!isVolumeId(id) || view.named.has(id)) return findings;
   const sinceSeconds = idleSince(volume, scope);
   return [...findings, {
     kind: "disk-without-pv",
@@ -155,7 +167,7 @@ function idleSince({ record }: OwnedVolume, { nowMs }: AuditScope): number | und
 
 function whyKept(
   { stored, record }: OwnedVolume,
-  view: Inventory & FileView,
+  view: AuditView,
   scope: AuditScope,
   attachments: readonly NodeAttachment[],
 ): string | undefined {
@@ -169,9 +181,9 @@ function whyKept(
   if (attachments.length > 0) return "a VolumeAttachment names it";
   if (scope.used?.others?.has(stored.id)) return "a PersistentVolume of a driver of another name names it";
   if (!isOwnImage(stored, scope)) return "its disk uses a file of another name or folder";
-  const sharer = view.volumes.find((other) => other.id !== stored.id && other.imagePath === stored.imagePath);
+  const sharer = view.users.get(stored.imagePath)?.find((other) => other.id !== stored.id);
   if (sharer !== undefined) return `another disk uses its image: disk=${sharer.id}`;
-  if (isSource(stored.id, view, scope)) return "snapshots or volumes were made from it";
+  if (view.sources.has(stored.id)) return "snapshots or volumes were made from it";
   return scope.isCopying(stored.id) ? "a copy of it is being made" : undefined;
 }
 
@@ -181,9 +193,8 @@ function isOwnImage({ id, imagePath }: StoredVolume, { cluster, basePaths }: Aud
 }
 
 /** What the cluster names and the router does not have. */
-function judgeUse({ volumes }: Inventory, { used, cluster }: AuditScope): AuditFinding[] {
+function judgeUse({ disks }: AuditView, { used, cluster }: AuditScope): AuditFinding[] {
   if (used === undefined) return [];
-  const disks = new Map(volumes.map((stored) => [stored.id, stored]));
   const lost = used.volumes.filter(({ volumeId }) => !disks.has(volumeId)).map((volume): AuditFinding => ({
     kind: "pv-without-disk",
     id: volume.volumeId,

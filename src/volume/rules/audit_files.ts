@@ -1,7 +1,13 @@
 import type { AuditKind } from "../model/audit_kinds.ts";
-import { type AuditFinding, type AuditScope, isSource, keptForAge, orphanGraceMs } from "./audit_finding.ts";
+import {
+  type AuditFinding,
+  type AuditScope,
+  type AuditView,
+  keptForAge,
+  orphanGraceMs,
+} from "./audit_finding.ts";
 import { isLegacyId, isVolumeId } from "../model/ids.ts";
-import type { FileView, Inventory, StoredFile } from "../model/inventory.ts";
+import type { StoredFile } from "../model/inventory.ts";
 import { formatBytes } from "../model/sizes.ts";
 import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
 
@@ -9,7 +15,7 @@ import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../mod
 const longestCopyMs = 25 * 3_600_000;
 
 /** Files and folders of this cluster that no disk uses, in the allowed folders. */
-export function orphanFiles(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+export function orphanFiles(view: AuditView, scope: AuditScope): AuditFinding[] {
   const own = view.files.flatMap((file) => ownFile(file, scope));
   return [
     ...own.flatMap((file) => judgeFile(file, view, scope)),
@@ -41,23 +47,21 @@ function ownFile(file: StoredFile, { cluster, basePaths }: AuditScope): OwnFile[
 
 function judgeFile(
   { id, rest, file }: OwnFile,
-  view: Inventory & FileView,
+  view: AuditView,
   scope: AuditScope,
 ): AuditFinding[] {
   const { path, directory } = file;
   const finding = (kind: AuditKind, found: string, kept: string | undefined): AuditFinding[] => [
     { kind, id, path, found, sinceSeconds: undefined, kept },
   ];
-  if (view.volumes.some((stored) => stored.imagePath === path || stored.imagePath === `${path}/disk.img`)) {
-    return [];
-  }
+  if (view.users.has(path) || view.users.has(`${path}/disk.img`)) return [];
   if (rest.endsWith(".part") && !directory) {
     const kept = scope.isCopying(id) ? "it is being made" : undefined;
     return finding("unfinished-copy", `an unfinished copy of ${formatBytes(file.sizeBytes)}`, kept);
   }
   const kept = whyImageKept(id, view, scope);
   if (directory) {
-    const hasImage = view.files.some((other) => other.path === `${path}/disk.img`);
+    const hasImage = view.paths.has(`${path}/disk.img`);
     if (rest !== "" || hasImage) return [];
     return finding("leftover-subvolume", "a subvolume of this cluster with no image and no disk", kept);
   }
@@ -66,34 +70,32 @@ function judgeFile(
     : finding("image-without-disk", `an image of ${formatBytes(file.sizeBytes)} that no disk uses`, kept);
 }
 
-function whyImageKept(id: string, view: Inventory & FileView, scope: AuditScope): string | undefined {
+function whyImageKept(id: string, view: AuditView, scope: AuditScope): string | undefined {
   if (scope.isCopying(id)) return "a copy is being made";
-  if (view.volumes.some((stored) => stored.id === id)) {
+  if (view.disks.has(id)) {
     return "a disk of that volume uses another file: check by hand which one is right";
   }
-  if (isSource(id, view, scope)) return "snapshots or volumes were made from it";
+  if (view.sources.has(id)) return "snapshots or volumes were made from it";
   if (scope.used === undefined) {
     return scope.vouched ? undefined : "no cluster was asked whether a PersistentVolume names it";
   }
-  return isNamed(id, scope) ? namedByVolume : undefined;
+  return isNamed(id, view, scope) ? namedByVolume : undefined;
 }
 
 const namedByVolume = "a PersistentVolume names it: the data may be needed";
 
-function isNamed(id: string, { used }: AuditScope): boolean {
-  if (used === undefined) return false;
-  return used.others?.has(id) === true ||
-    [...used.volumes, ...used.attachments].some(({ volumeId }) => volumeId === id);
+function isNamed(id: string, { named, attachments }: AuditView, { used }: AuditScope): boolean {
+  return used?.others?.has(id) === true || named.has(id) || attachments.has(id);
 }
 
 /** Their names hold no cluster: only a PersistentVolume tells that one is this cluster's. */
-function legacyImages(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+function legacyImages(view: AuditView, scope: AuditScope): AuditFinding[] {
   return view.files.flatMap(({ path, directory, sizeBytes }): AuditFinding[] => {
     const id = /([^/]*)[.]img$/.exec(path)?.[1] ?? "";
     const isInBase = scope.basePaths.some((base) => path === `${base}/${id}.img`);
     if (directory || !isLegacyId(id) || !isInBase) return [];
-    if (view.volumes.some((stored) => stored.imagePath === path)) return [];
-    const isOwn = isNamed(id, scope);
+    if (view.users.has(path)) return [];
+    const isOwn = isNamed(id, view, scope);
     return [{
       kind: isOwn ? "image-without-disk" : "earlier-image",
       id,
@@ -105,7 +107,7 @@ function legacyImages(view: Inventory & FileView, scope: AuditScope): AuditFindi
   });
 }
 
-function judgeSnapshots(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+function judgeSnapshots(view: AuditView, scope: AuditScope): AuditFinding[] {
   const { cluster, basePaths } = scope;
   const own = parseSnapshots(view.files).filter((one) =>
     one.cluster === cluster && basePaths.some((base) => one.imagePath.startsWith(`${base}/${one.id}.`))
@@ -115,7 +117,7 @@ function judgeSnapshots(view: Inventory & FileView, scope: AuditScope): AuditFin
 
 function judgeSnapshot(
   { id, imagePath: path, source, ready, createdAtSeconds: sinceSeconds }: StoredSnapshot,
-  view: Inventory & FileView,
+  view: AuditView,
   { isCopying, nowMs, used }: AuditScope,
 ): AuditFinding[] {
   if (!ready) {
@@ -129,7 +131,7 @@ function judgeSnapshot(
     // A backup may want it by its name alone: it goes when a person says so, never for its age.
     return [{ kind: "snapshot-without-object", id, path, found, sinceSeconds: undefined, kept }];
   }
-  if (view.volumes.some((stored) => stored.id === source)) return [];
+  if (view.disks.has(source)) return [];
   return [{
     kind: "snapshot-without-source",
     id,
@@ -141,7 +143,7 @@ function judgeSnapshot(
 }
 
 /** Subvolumes that are named as a snapshot of this cluster and hold no image, which no list of snapshots shows. */
-function emptySnapshots(view: FileView, { cluster, basePaths }: AuditScope): AuditFinding[] {
+function emptySnapshots(view: AuditView, { cluster, basePaths }: AuditScope): AuditFinding[] {
   return view.files.flatMap((file): AuditFinding[] => {
     const { path } = file;
     const snapshot = parseSnapshotFolder(file);
@@ -150,7 +152,7 @@ function emptySnapshots(view: FileView, { cluster, basePaths }: AuditScope): Aud
     ) {
       return [];
     }
-    if (view.files.some((other) => other.path === `${path}/disk.img`)) return [];
+    if (view.paths.has(`${path}/disk.img`)) return [];
     return [{
       kind: "leftover-subvolume",
       id: snapshot.id,

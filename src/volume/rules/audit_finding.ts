@@ -47,6 +47,52 @@ export interface ClusterUse {
   readonly orphans: readonly UnknownVolumeAttachment[];
 }
 
+/** One look at the router and what is looked up in it for each of thousands of disks and files. */
+export interface AuditView extends Inventory, FileView {
+  /** All files and folders. */
+  readonly paths: ReadonlySet<string>;
+  /** The files among them. */
+  readonly images: ReadonlySet<string>;
+  readonly disks: ReadonlyMap<string, StoredVolume>;
+  /** Disks by the path of their image. */
+  readonly users: ReadonlyMap<string, readonly StoredVolume[]>;
+  /** The volumes that something was made from which still is there. */
+  readonly sources: ReadonlySet<string>;
+  /** The volumes of PersistentVolumes. */
+  readonly named: ReadonlySet<string>;
+  /** Attachments by volume. */
+  readonly attachments: ReadonlyMap<string, readonly NodeAttachment[]>;
+}
+
+/** Makes the look-ups. */
+export function auditView(view: Inventory & FileView, { cluster, used }: AuditScope): AuditView {
+  const { volumes, files } = view;
+  return {
+    ...view,
+    paths: new Set(files.map(({ path }) => path)),
+    images: new Set(files.flatMap(({ path, directory }) => directory ? [] : [path])),
+    disks: new Map(volumes.map((stored) => [stored.id, stored])),
+    users: Map.groupBy(volumes, ({ imagePath }) => imagePath),
+    sources: sourcesOf(view, cluster),
+    named: new Set(used?.volumes.map(({ volumeId }) => volumeId)),
+    attachments: Map.groupBy(used?.attachments ?? [], ({ volumeId }) => volumeId),
+  };
+}
+
+function sourcesOf({ volumes, files }: Inventory & FileView, cluster: string): ReadonlySet<string> {
+  const name = "/snap-[0-9a-f]{28}[.]([a-z0-9-]{1,40})[.][0-9a-z]{1,8}[.][bn][.]";
+  const snapshots = new RegExp(`${name}${cluster}(?=[./]|$)`, "g");
+  const sources = new Set(files.flatMap(({ path }) => [...path.matchAll(snapshots)].map(([, id]) => id!)));
+  for (const stored of volumes) {
+    const ownership = judgeOwnership(stored, cluster);
+    const source = ownership.state === "owned" ? ownership.volume.record.source : undefined;
+    if (source?.startsWith(ofVolume)) sources.add(source.slice(ofVolume.length));
+  }
+  return sources;
+}
+
+const ofVolume = formatSource({ kind: "volume", id: "" });
+
 /** What is younger is never deleted: a router may still carry out what it was sent so long ago, in milliseconds. */
 export const orphanGraceMs = 600_000;
 
@@ -71,15 +117,4 @@ export function isDue({ kept, sinceSeconds }: AuditFinding, nowMs: number, older
 /** What names a finding, so that two looks can be compared. */
 export function findingKey({ kind, id, path }: AuditFinding): string {
   return `${kind} ${id} ${path}`;
-}
-
-/** Whether something was made from that volume which still is there. */
-export function isSource(id: string, view: Inventory & FileView, { cluster }: AuditScope): boolean {
-  const ofSnapshots = new RegExp(`/snap-[0-9a-f]{28}[.]${id}[.][0-9a-z]{1,8}[.][bn][.]${cluster}(?:[./]|$)`);
-  const isParent = (stored: StoredVolume) => {
-    const ownership = judgeOwnership(stored, cluster);
-    return ownership.state === "owned" &&
-      ownership.volume.record.source === formatSource({ kind: "volume", id });
-  };
-  return view.files.some(({ path }) => ofSnapshots.test(path)) || view.volumes.some(isParent);
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { aClusterVolume, anAttachment } from "../../../tests/fakes/cluster_view.ts";
+import { LookCounter } from "../../../tests/fakes/look_counter.ts";
 import {
   aDisk,
   aHolder,
@@ -316,4 +317,27 @@ Deno.test("isDue() needs a known age, from the past, above the grace and what is
   assert.equal(isDue({ ...finding!, kept: "it is published" }, nowMs, 0), false);
   assert.equal(isDue({ ...finding!, sinceSeconds: nowSeconds + 60 }, nowMs, 0), false);
   assert.equal(isDue({ ...finding!, sinceSeconds: nowSeconds - orphanGraceMs / 1000 + 1 }, nowMs, 0), false);
+});
+
+Deno.test("judgeAudit() looks at each disk, file and object a few times, however many there are", () => {
+  const looksAmong = (count: number) => {
+    const counter = new LookCounter();
+    const of = <Item extends object>(make: (id: string) => Item) =>
+      Array.from(
+        { length: count },
+        (_, index) => counter.counted(make(`pvc-${String(index).padStart(4, "0")}`)),
+      );
+    const seen = {
+      ...view(of((id) => aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id }))),
+      // All of them are left of volumes that are gone.
+      files: of((id) => file(plainImage(`left-${id}`))),
+    };
+    const volumes = of((id) => aClusterVolume(id));
+    const attachments = of((id) => anAttachment(id, "node-1"));
+    counter.looks = 0;
+    const findings = judgeAudit(seen, scope({ used: { volumes, attachments, orphans: [] } }));
+    assert.equal(findings.length, 2 * count);
+    return counter.looks;
+  };
+  assert.equal(looksAmong(1000), 100 * looksAmong(10));
 });

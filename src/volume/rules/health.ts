@@ -15,6 +15,15 @@ export interface RouterBoot {
   readonly isLayered: (volumeId: string) => boolean;
 }
 
+/** What is looked up for each disk, by the path of its image: thousands of disks are judged at once. */
+interface Images {
+  readonly pools: readonly Pool[];
+  readonly files: ReadonlyMap<string, StoredFile>;
+  /** The disk that uses an image, and the next one that does. */
+  readonly users: ReadonlyMap<string, string>;
+  readonly secondUsers: ReadonlyMap<string, string>;
+}
+
 /**
  * Judges every volume of a cluster that a call could name: those with a disk, and those of which only the image is left.
  * Ordered by id.
@@ -28,8 +37,9 @@ export function judgeHealth(
   basePaths: readonly string[],
   boot?: RouterBoot,
 ): VolumeHealth[] {
+  const images = imagesOf(view);
   const disks = view.volumes.flatMap((stored) => {
-    const problems = diskProblems(stored, view, cluster, basePaths, boot);
+    const problems = diskProblems(stored, images, cluster, basePaths, boot);
     return problems === undefined ? [] : [{ id: stored.id, problems }];
   });
   const known = new Set(view.volumes.map((stored) => stored.id));
@@ -41,10 +51,21 @@ export function judgeHealth(
   return [...disks, ...found].filter(({ id }) => isVolumeId(id)).toSorted((a, b) => a.id < b.id ? -1 : 1);
 }
 
+function imagesOf({ volumes, files, pools }: Inventory & FileView): Images {
+  const users = new Map<string, string>();
+  const secondUsers = new Map<string, string>();
+  for (const { id, imagePath } of volumes) {
+    if (!users.has(imagePath)) users.set(imagePath, id);
+    else if (!secondUsers.has(imagePath)) secondUsers.set(imagePath, id);
+  }
+  const images = new Map(files.flatMap((file) => file.directory ? [] : [[file.path, file]]));
+  return { pools, files: images, users, secondUsers };
+}
+
 /** What is wrong with the volume of a disk; undefined when it is none of this cluster's. */
 function diskProblems(
   stored: StoredVolume,
-  view: Inventory & FileView,
+  images: Images,
   cluster: string,
   basePaths: readonly string[],
   boot: RouterBoot | undefined,
@@ -61,15 +82,15 @@ function diskProblems(
   if (ownership.state !== "owned") return undefined;
   const ownImage = usesOwnImage(ownership.volume, cluster);
   return [
-    ...imageProblems(stored, view, ownImage),
+    ...imageProblems(stored, images, ownImage),
     ...exportProblems(ownership.volume),
     ...restartProblems(ownership.volume, boot),
-    ...sharerProblems(stored, view.volumes),
+    ...sharerProblems(stored, images),
     ...useProblems(stored),
   ];
 }
 
-function imageProblems(stored: StoredVolume, view: FileView, ownImage: boolean): HealthProblem[] {
+function imageProblems(stored: StoredVolume, { pools, files }: Images, ownImage: boolean): HealthProblem[] {
   const { imagePath, sizeBytes } = stored;
   if (!ownImage) {
     return [
@@ -80,11 +101,11 @@ function imageProblems(stored: StoredVolume, view: FileView, ownImage: boolean):
       ),
     ];
   }
-  const pool = view.pools.find((pool) => pool.mountPoint === poolOf(imagePath));
+  const pool = pools.find((pool) => pool.mountPoint === poolOf(imagePath));
   if (pool === undefined) {
     return [problem("INACCESSIBLE", "PoolNotMounted", `the pool is not mounted: pool=${poolOf(imagePath)}`)];
   }
-  const image = view.files.find((file) => file.path === imagePath && !file.directory);
+  const image = files.get(imagePath);
   if (image === undefined) {
     return [
       ...poolProblems(pool),
@@ -154,11 +175,12 @@ function restartProblems({ record, stored }: OwnedVolume, boot: RouterBoot | und
   return [problem("DEGRADED", "RouterRestarted", message)];
 }
 
-function sharerProblems(stored: StoredVolume, volumes: readonly StoredVolume[]): HealthProblem[] {
-  const sharer = volumes.find((other) => other.id !== stored.id && other.imagePath === stored.imagePath);
+function sharerProblems({ id, imagePath }: StoredVolume, { users, secondUsers }: Images): HealthProblem[] {
+  const first = users.get(imagePath);
+  const sharer = first === id ? secondUsers.get(imagePath) : first;
   return sharer === undefined
     ? []
-    : [problem("DEGRADED", "ImageShared", `another disk uses the same image: disk=${sharer.id}`)];
+    : [problem("DEGRADED", "ImageShared", `another disk uses the same image: disk=${sharer}`)];
 }
 
 function useProblems({ routerUses, mayBeMounted }: StoredVolume): HealthProblem[] {

@@ -10,6 +10,7 @@ import {
   testCluster,
   testPrefix,
 } from "../../../tests/fakes/records.ts";
+import { LookCounter } from "../../../tests/fakes/look_counter.ts";
 import type { HealthStatus } from "../model/health.ts";
 import { judgeHealth } from "./health.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
@@ -238,4 +239,17 @@ Deno.test("judgeHealth() names the nodes that have had a volume since before the
     problem!.message,
     /restart the pods that have run since before 1970-01-01T00:18:16\.000Z, unless .* let them wait: node=a, b$/,
   );
+});
+
+Deno.test("judgeHealth() looks at each disk and each file a few times, however many there are", () => {
+  const looksAmong = (count: number) => {
+    const disks = Array.from({ length: count }, (_, index) => aDisk(aRecord(), { id: `pvc-${index}` }));
+    const files = disks.map(({ imagePath }) => file(imagePath));
+    const counter = new LookCounter();
+    const seen = view(disks.map(counter.counted), { files: files.map(counter.counted) });
+    counter.looks = 0;
+    assert.deepEqual(judgeHealth(seen, testCluster, bases).flatMap(({ problems }) => problems), []);
+    return counter.looks;
+  };
+  assert.equal(looksAmong(1000), 100 * looksAmong(10));
 });

@@ -74,7 +74,7 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
   const doubt = doubtOf(view, due.length, inUse.length, rules);
   const named = due.filter(({ stored }) => view.isNamed(stored.id));
   const taken = doubt === undefined ? named.slice(0, rules.maxWithdrawals) : [];
-  const heldBack = doubt === undefined ? due.filter((volume) => !named.includes(volume)) : due;
+  const heldBack = doubt === undefined ? due.filter(({ stored }) => !view.isNamed(stored.id)) : due;
   return {
     steps: [...steps, ...taken.map((volume) => ({ action: "withdraw" as const, volume }))],
     heldBack,

@@ -1,0 +1,272 @@
+// Deleting by what the controller remembers of its last change: as safe as after reading, whatever came in between.
+import assert from "node:assert/strict";
+import {
+  aPublish,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_deps.ts";
+import type { Mishap } from "../../../tests/fakes/mishap.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testCluster,
+} from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { importedSource } from "../../volume/model/sources.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+import type { ControllerSettings } from "../deps.ts";
+import { KnownVolumes } from "../known_volumes.ts";
+import { deleteVolume } from "./delete.ts";
+
+const context = testContext();
+const id = "pvc-1";
+const epoch = { counter: 1, nonce: "0123abcd" };
+
+interface Options {
+  readonly alone?: boolean;
+  readonly settings?: Partial<ControllerSettings>;
+  readonly disk?: ReturnType<typeof aDisk>;
+}
+
+/** A controller, alone on its router or not, that has made the volume last and published it to nobody. */
+function remembering({ alone = true, settings = {}, disk = aDisk(aRecord()) }: Options = {}) {
+  const made = testController({ unexportGraceMs: 0, ...settings });
+  const { store, clock } = made;
+  const deps = { ...made.deps, known: new KnownVolumes(alone) };
+  store.put(disk);
+  deps.known.remember(disk);
+  const remove = (judged?: string) => inTime(clock, deleteVolume(deps, id, context, judged));
+  const methods = () => store.calls.splice(0).map(({ method }) => method);
+  const isGone = () =>
+    !store.disks.has(id) && !store.allFiles.has(disk.imagePath) && store.tree.subvolumes.size === 0 &&
+    store.violations.length === 0;
+  return { ...made, deps, remove, methods, isGone };
+}
+
+for (const imagePath of [plainImage(id), subvolumeImage(id)]) {
+  Deno.test(`deleteVolume() takes one command for a volume that this controller has changed last: ${imagePath}`, async () => {
+    const { remove, methods, isGone, deps } = remembering({ disk: aDisk(aRecord(), { imagePath }) });
+    const freed: unknown[] = [];
+    deps.promised.noteDeleted = (...noted) => void freed.push(noted);
+    await remove();
+    assert.deepEqual([methods(), isGone()], [["removeUnseen"], true]);
+    assert.deepEqual([deps.known.get(id), freed], [undefined, [["pool", 1n << 30n]]]);
+    await remove();
+    assert.deepEqual(methods(), ["view"], "nothing is there any more");
+  });
+}
+
+Deno.test("deleteVolume() takes one command for a volume that this controller has unpublished last", async () => {
+  const { deps, clock, remove, methods, isGone } = remembering();
+  await inTime(clock, publishVolume(deps, id, aPublish("a"), testParameters, context));
+  methods();
+  await assert.rejects(remove(), refusal("precondition", /published.*node=a/));
+  assert.deepEqual(methods(), ["view"], "a holder is told of by a read");
+  await unpublishVolume(deps, id, "a", context);
+  methods();
+  await remove();
+  assert.deepEqual([methods(), isGone()], [["removeUnseen"], true]);
+});
+
+/** What keeps a volume that is remembered from being deleted unread. */
+const readFirst: Readonly<Record<string, Options>> = {
+  "others change volumes too": { alone: false },
+  "the router keeps a subvolume for its snapshots": { settings: { subvolumeParent: "held" } },
+  "a newer version wrote its record": { disk: aDisk(aRecord({ newerFields: ["z=1"] })) },
+  "its last export may linger": {
+    settings: { unexportGraceMs: 5_000 },
+    disk: aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 })),
+  },
+  "its export is on": { disk: aDisk(aRecord({ epoch }), { exported: true }) },
+  "a node holds it": { disk: aDisk(aRecord({ epoch, holders: [aHolder("a")] })) },
+  "it was imported": {
+    disk: aDisk(aRecord({ source: importedSource(id, `${testBase}/theirs.img`) }), {
+      imagePath: `${testBase}/theirs.img`,
+    }),
+  },
+  "it is on another file": { disk: aDisk(aRecord(), { imagePath: `${testBase}/other.img` }) },
+};
+
+for (const [name, options] of Object.entries(readFirst)) {
+  Deno.test(`deleteVolume() reads first where ${name}`, async () => {
+    const { remove, methods } = remembering(options);
+    await remove().catch(() => undefined);
+    assert.equal(methods()[0], "view");
+  });
+}
+
+Deno.test("deleteVolume() reads first after a failover, and where somebody has judged the disk before", async () => {
+  const ledBefore = remembering();
+  ledBefore.deps.known.forgetAll();
+  await ledBefore.remove();
+  assert.deepEqual(ledBefore.methods(), ["view", "remove"]);
+  const judged = remembering();
+  await judged.remove(judged.store.disks.get(id)!.comment);
+  assert.deepEqual(judged.methods(), ["view", "remove"]);
+});
+
+type Remembering = ReturnType<typeof remembering>;
+/** What somebody does behind the controller's back, and what the deletion then is refused with, if it is. */
+type Edit = readonly [edit: (made: Remembering) => void, refused?: Parameters<typeof refusal>];
+
+const behindItsBack: Readonly<Record<string, Edit>> = {
+  "a note is put into the comment": [
+    ({ store }) => store.edit(id, { comment: `note ${store.disks.get(id)!.comment}` }),
+  ],
+  "it was grown": [
+    ({ store }) => store.edit(id, { ...aDisk(aRecord({ growths: 1 })), sizeBytes: 2n << 30n }),
+  ],
+  "a node has it": [
+    ({ store }) => store.edit(id, aDisk(aRecord({ epoch, holders: [aHolder("b")] }))),
+    ["precondition", /published.*node=b/],
+  ],
+  "it is another cluster's": [
+    ({ store }) => store.edit(id, aDisk(aRecord({ cluster: "ffffffff" }))),
+    ["precondition", /another cluster/],
+  ],
+  "the record is damaged": [
+    ({ store }) => store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, 20) }),
+    ["precondition", /damaged/],
+  ],
+  "another disk is on its image": [
+    ({ store }) => store.disks.set("copy", { ...store.disks.get(id)!, id: "copy", comment: "" }),
+    ["precondition", /another disk/],
+  ],
+  "its pool is gone": [({ store }) => void (store.pools = []), ["unavailable", /not mounted/]],
+  "its disk is on another file": [
+    ({ store }) => store.edit(id, { imagePath: `${testBase}/other.img` }),
+    ["precondition", /another name/],
+  ],
+  "it is not shown": [({ store }) => void store.hidden.add(id), ["unavailable"]],
+  "the router has just booted, and does not show it": [
+    ({ store }) => {
+      store.hidden.add(id);
+      store.reboot();
+    },
+    ["unavailable", /booted only/],
+  ],
+  "it is another thing": [
+    ({ store }) => {
+      store.disks.delete(id);
+      store.hardware.set(id, "hardware");
+    },
+    ["precondition", /something else/],
+  ],
+};
+
+for (const [name, [edit, refused]] of Object.entries(behindItsBack)) {
+  Deno.test(`deleteVolume() decides by what it reads, and removes nothing unread, when ${name}`, async () => {
+    const made = remembering();
+    const { store, remove, methods, isGone } = made;
+    edit(made);
+    const before = store.snapshot();
+    if (refused === undefined) {
+      await remove();
+      assert.deepEqual([methods(), isGone()], [["removeUnseen", "remove"], true]);
+      return;
+    }
+    const isSent = !name.includes("booted");
+    await assert.rejects(remove(), refusal(...refused));
+    assert.equal(methods()[0], isSent ? "removeUnseen" : "view");
+    assert.deepEqual(store.snapshot(), before, "as it was");
+    assert.deepEqual(store.violations, []);
+  });
+}
+
+Deno.test("deleteVolume() withdraws first what somebody has exported behind its back", async () => {
+  const { store, remove, methods, isGone } = remembering();
+  store.edit(id, { exported: true, exportNqn: "nqn.2014-08.org.example:by-hand" });
+  await remove();
+  assert.deepEqual([methods(), isGone()], [["removeUnseen", "change", "remove"], true]);
+});
+
+Deno.test("deleteVolume() also takes unfinished copies and what an earlier try left, and nothing of others", async () => {
+  const { store, remove, methods } = remembering();
+  const others = [`/pool/other/${id}.${testCluster}.img`, `${testBase}/${id}.ffffffff.img`];
+  for (const path of others) store.putImage(path, 1n);
+  store.putImage(`${plainImage(id)}.0123abcd.part`, 1n);
+  await remove();
+  assert.equal(methods()[0], "removeUnseen");
+  assert.deepEqual([...store.allFiles.keys()].toSorted(), others.toSorted());
+  assert.equal(store.disks.size, 0);
+});
+
+Deno.test("deleteVolume() cancels the copy that is being made for the volume", async () => {
+  const { deps, remove, isGone } = remembering();
+  let cancelled = false;
+  deps.copies.cancel = (key) => {
+    cancelled = key === id;
+    return Promise.resolve();
+  };
+  await remove();
+  assert.deepEqual([cancelled, isGone()], [true, true]);
+});
+
+const mishaps: Readonly<Record<string, readonly [mishap: Mishap, methods: readonly string[]]>> = {
+  "ran, end unknown": [{ runs: true, refusal: "interrupted" }, ["removeUnseen"]],
+  "ran by half": [{ runs: "half" }, ["removeUnseen", "removeImage"]],
+  "did not run": [{ runs: false }, ["removeUnseen", "remove"]],
+  "refused": [{ refusal: "failure: no" }, ["removeUnseen", "remove"]],
+  "late": [{ late: true }, ["removeUnseen", "remove"]],
+};
+
+for (const [name, [mishap, expected]] of Object.entries(mishaps)) {
+  Deno.test(`deleteVolume() without reading answers OK only for what it reads back: ${name}`, async () => {
+    const { store, deps, remove, methods, isGone } = remembering();
+    store.mishap("removeUnseen", mishap);
+    await remove();
+    assert.deepEqual([methods(), isGone()], [expected, true]);
+    // The comment that a late command expects may be that of the next volume of its name.
+    store.put(aDisk(aRecord({ epoch: { counter: 0, nonce: "00ff00ff" } })));
+    store.runLate();
+    assert.ok(store.disks.has(id));
+    assert.equal(deps.known.get(id), undefined);
+  });
+}
+
+/** What happens while it is removed, and why the deletion is not answered OK for what is read back. */
+const meanwhile: Readonly<
+  Record<string, readonly [(made: Remembering) => Mishap, Parameters<typeof refusal>]>
+> = {
+  "its pool goes away before its image is removed": [
+    ({ store }) => ({ runs: "half", after: () => void (store.pools = []) }),
+    ["unavailable", /not mounted/],
+  ],
+  "the router boots": [({ store }) => ({ after: () => store.reboot() }), ["unavailable", /booted only/]],
+  "another thing takes its slot": [
+    ({ store }) => ({ after: () => void store.hardware.set(id, "hardware") }),
+    ["precondition", /something else/],
+  ],
+  "a disk takes its slot": [
+    ({ store }) => ({ after: () => void store.disks.set(id, { ...aDisk(aRecord()), comment: "theirs" }) }),
+    ["precondition", /no record/],
+  ],
+};
+
+for (const [name, [mishap, refused]] of Object.entries(meanwhile)) {
+  Deno.test(`deleteVolume() without reading does not answer OK when ${name}`, async () => {
+    const made = remembering();
+    made.store.mishap("removeUnseen", mishap(made));
+    await assert.rejects(made.remove(), refusal(...refused));
+    assert.equal(made.methods()[0], "removeUnseen");
+  });
+}
+
+Deno.test("deleteVolume() whose end cannot be read fails, and reads when it is called again", async () => {
+  for (const runs of [true, false]) {
+    const { store, remove, methods, isGone } = remembering();
+    store.mishap("removeUnseen", { runs, unreadable: true });
+    await assert.rejects(remove(), refusal("unavailable"));
+    assert.deepEqual(methods(), ["removeUnseen"]);
+    await remove();
+    assert.equal(methods()[0], "view");
+    assert.ok(isGone());
+  }
+});

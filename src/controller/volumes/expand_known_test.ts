@@ -1,0 +1,233 @@
+// Growing by what the controller remembers of its last change: as safe as after reading, whatever came in between.
+import assert from "node:assert/strict";
+import { gibibyte, inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import type { Mishap } from "../../../tests/fakes/mishap.ts";
+import { aDisk, aHolder, aRecord, testBase } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { importedSource } from "../../volume/model/sources.ts";
+import type { ControllerSettings } from "../deps.ts";
+import { KnownVolumes } from "../known_volumes.ts";
+import { expandVolume } from "./expand.ts";
+import { maxAgeMs } from "./promised_room.ts";
+
+const context = testContext();
+const id = "pvc-1";
+const epoch = { counter: 1, nonce: "0123abcd" };
+const held = aDisk(aRecord({ epoch, holders: [aHolder("a")] }));
+
+interface Options {
+  readonly alone?: boolean;
+  readonly settings?: Partial<ControllerSettings>;
+  readonly disk?: ReturnType<typeof aDisk>;
+}
+
+/** A controller, alone on its router or not, that has changed a volume of 1 GiB last, and knows how full its pool is. */
+async function remembering({ alone = true, settings = {}, disk = held }: Options = {}) {
+  const made = testController(settings, 1, undefined, true);
+  const { store, clock } = made;
+  const deps = { ...made.deps, known: new KnownVolumes(alone) };
+  store.put(disk);
+  deps.known.remember(disk);
+  const learn = () => deps.promised.learnFrom(() => store.createView(undefined, context));
+  await learn();
+  store.takeCount();
+  const expand = (gib = 2n) =>
+    inTime(clock, expandVolume(deps, id, { requiredBytes: gib * gibibyte, limitBytes: 0n }, context));
+  const size = () => store.disks.get(id)!.sizeBytes / gibibyte;
+  const methods = () => store.calls.splice(0).map(({ method }) => method);
+  return { ...made, deps, learn, expand, size, methods };
+}
+
+Deno.test("expandVolume() takes one command for a volume that this controller has changed last", async () => {
+  const { store, expand, size, methods } = await remembering();
+  const { sizeBytes: _, comment, ...rest } = held;
+  assert.equal(await expand(2n), 2n * gibibyte);
+  assert.equal(await expand(3n), 3n * gibibyte);
+  assert.deepEqual([methods(), size()], [["growUnseen", "growUnseen"], 3n]);
+  const { sizeBytes: __, comment: after, ...left } = store.disks.get(id)!;
+  assert.deepEqual(left, rest, "all else is as it was");
+  assert.match(after, / g=2 h=a@/);
+  assert.notEqual(after, comment);
+  assert.equal(await expand(3n), 3n * gibibyte);
+  assert.deepEqual(methods(), ["view"], "that it is large enough only a read tells");
+});
+
+/** What keeps a volume that is remembered from being grown unread. */
+const readFirst: Readonly<Record<string, Options>> = {
+  "others change volumes too": { alone: false },
+  "a newer version wrote its record": { disk: aDisk(aRecord({ newerFields: ["z=1"] })) },
+  "the router never grows a disk": { settings: { growth: "never" } },
+  "the router grows only what is not exported": { settings: { growth: "after-toggle" } },
+  "an export may have been left off": {
+    settings: { growth: "after-toggle" },
+    disk: { ...held, exported: false },
+  },
+  "it was imported": {
+    disk: aDisk(aRecord({ source: importedSource(id, `${testBase}/theirs.img`) }), {
+      imagePath: `${testBase}/theirs.img`,
+    }),
+  },
+  "it is on another file": { disk: aDisk(aRecord(), { imagePath: `${testBase}/other.img` }) },
+};
+
+for (const [name, options] of Object.entries(readFirst)) {
+  Deno.test(`expandVolume() reads first where ${name}`, async () => {
+    const { expand, methods } = await remembering(options);
+    await expand().catch(() => undefined);
+    assert.equal(methods()[0], "view");
+  });
+}
+
+Deno.test("expandVolume() takes one command for what is not exported, where a router grows nothing else", async () => {
+  const { expand, size, methods } = await remembering({
+    settings: { growth: "after-toggle" },
+    disk: aDisk(aRecord()),
+  });
+  await expand();
+  assert.deepEqual([methods(), size()], [["growUnseen"], 2n]);
+});
+
+Deno.test("expandVolume() reads first after a failover, and what a change may still come to", async () => {
+  const ledBefore = await remembering();
+  ledBefore.deps.known.forgetAll();
+  await ledBefore.expand();
+  assert.deepEqual(ledBefore.methods(), ["view", "change"]);
+  const inDoubt = await remembering();
+  inDoubt.deps.inDoubt.remember(id, held.comment);
+  await inDoubt.expand();
+  assert.deepEqual(inDoubt.methods(), ["view", "change"]);
+});
+
+Deno.test("expandVolume() reads everything where room is scarce, or was summed up too long ago", async () => {
+  const old = await remembering();
+  await old.clock.advance(maxAgeMs + 1);
+  await old.expand();
+  assert.deepEqual(old.methods(), ["createView", "change"]);
+  const scarce = await remembering();
+  await scarce.expand(95n);
+  assert.deepEqual(scarce.methods(), ["createView", "change"]);
+  const full = await remembering();
+  full.store.pools = full.store.pools.map((pool) => ({ ...pool, freeBytes: gibibyte - 1n }));
+  await full.clock.advance(1);
+  await full.learn();
+  full.methods();
+  await assert.rejects(full.expand(), refusal("exhausted"));
+  assert.deepEqual([full.methods(), full.size()], [["view", "createView"], 1n]);
+});
+
+Deno.test("expandVolume() counts what it has promised", async () => {
+  const { deps, expand, store } = await remembering();
+  const [pool] = store.pools;
+  await expand(21n);
+  assert.equal(deps.promised.promisedWithin(pool!), 21n * gibibyte);
+  store.mishap("growUnseen", { runs: false });
+  await expand(31n);
+  assert.equal(deps.promised.promisedWithin(pool!), 41n * gibibyte, "also what may still come");
+});
+
+type Remembering = Awaited<ReturnType<typeof remembering>>;
+/** What somebody does behind the controller's back, what size it then has, and what the call is refused with, if it is. */
+type Edit = readonly [edit: (made: Remembering) => void, size?: bigint, refused?: Parameters<typeof refusal>];
+
+const behindItsBack: Readonly<Record<string, Edit>> = {
+  "a note is put into the comment": [({ store }) => store.edit(id, { comment: `note ${held.comment}` }), 2n],
+  "it was grown by hand": [({ store }) => store.edit(id, { sizeBytes: 5n * gibibyte }), 5n],
+  "its export was switched off": [({ store }) => store.edit(id, { exported: false }), 2n],
+  "it is another cluster's": [
+    ({ store }) => store.edit(id, { comment: aDisk(aRecord({ cluster: "ffffffff" })).comment }),
+    1n,
+    ["precondition", /another cluster/],
+  ],
+  "the record is damaged, as if the router had cut it": [
+    ({ store }) => store.edit(id, { comment: held.comment.slice(0, 20) }),
+    1n,
+    ["precondition", /damaged/],
+  ],
+  "its pool is gone": [({ store }) => void (store.pools = []), 1n, ["unavailable", /not mounted/]],
+  "its image is gone": [
+    ({ store }) => void store.allFiles.delete(held.imagePath),
+    1n,
+    ["unavailable", /does not show its image/],
+  ],
+  "its disk is on another file": [
+    ({ store }) => store.edit(id, { imagePath: `${testBase}/other.img` }),
+    1n,
+    ["precondition", /another name/],
+  ],
+  "it is not shown": [({ store }) => void store.hidden.add(id), 1n, ["unavailable"]],
+};
+
+for (const [name, [edit, expected, refused]] of Object.entries(behindItsBack)) {
+  Deno.test(`expandVolume() decides by what it reads, and grows nothing unread, when ${name}`, async () => {
+    const made = await remembering();
+    edit(made);
+    const before = made.store.snapshot();
+    if (refused === undefined) {
+      assert.equal(await made.expand(), expected! * gibibyte);
+    } else {
+      await assert.rejects(made.expand(), refusal(...refused));
+      assert.deepEqual(made.store.snapshot(), before, "as it was");
+    }
+    assert.deepEqual(made.methods().slice(0, 2), ["growUnseen", "view"]);
+    assert.deepEqual([made.size(), made.store.violations], [expected, []]);
+  });
+}
+
+Deno.test("expandVolume() answers OK for no growth that has no effect, or another one", async () => {
+  const sizes = [[1n, "precondition", /did not grow/], [2n, "busy", /another size/]] as const;
+  for (const [gib, kind, text] of sizes) {
+    const { store, expand, methods } = await remembering();
+    store.mishap("growUnseen", { after: () => store.edit(id, { sizeBytes: gib * gibibyte }) });
+    await assert.rejects(expand(3n), refusal(kind, text));
+    assert.deepEqual(methods(), ["growUnseen"]);
+  }
+});
+
+Deno.test("expandVolume() puts back a record that the router cuts", async () => {
+  const { store, expand, methods } = await remembering();
+  const cut = () => store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, -9) });
+  store.mishap("growUnseen", { after: cut });
+  await assert.rejects(expand(), refusal("precondition", /keeps only/));
+  assert.deepEqual(methods(), ["growUnseen", "change"]);
+  assert.equal(store.disks.get(id)!.comment, held.comment);
+});
+
+Deno.test("expandVolume() leaves the grace of the last withdrawal as old as it is", async () => {
+  const disk = aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 }));
+  const { deps, store, clock, expand, methods } = await remembering({ disk });
+  deps.withdrawals.confirm(id, disk.comment);
+  await clock.advance(7_000);
+  await expand();
+  assert.deepEqual(methods(), ["growUnseen"]);
+  assert.equal(deps.withdrawals.ageMs(store.disks.get(id)!), 7_000);
+});
+
+const mishaps: Readonly<Record<string, readonly [mishap: Mishap, methods: readonly string[]]>> = {
+  "ran, end unknown": [{ runs: true, refusal: "interrupted" }, ["growUnseen"]],
+  "did not run": [{ runs: false }, ["growUnseen", "view", "change"]],
+  "refused": [{ refusal: "failure: no" }, ["growUnseen", "view", "change"]],
+  "late": [{ late: true }, ["growUnseen", "view", "change"]],
+};
+
+for (const [name, [mishap, expected]] of Object.entries(mishaps)) {
+  Deno.test(`expandVolume() without reading answers OK only for what it reads back: ${name}`, async () => {
+    const { store, expand, size, methods } = await remembering();
+    store.mishap("growUnseen", mishap);
+    assert.equal(await expand(2n), 2n * gibibyte);
+    assert.deepEqual([methods(), size()], [expected, 2n]);
+    await expand(3n);
+    store.runLate();
+    assert.deepEqual([size(), store.violations], [3n, []], "nothing comes late");
+  });
+}
+
+Deno.test("expandVolume() whose end cannot be read fails, and reads when it is called again", async () => {
+  for (const runs of [true, false]) {
+    const { store, expand, size, methods } = await remembering();
+    store.mishap("growUnseen", { runs, unreadable: true });
+    await assert.rejects(expand(), refusal("unavailable"));
+    assert.deepEqual(methods(), ["growUnseen"]);
+    assert.equal(await expand(), 2n * gibibyte);
+    assert.deepEqual([methods()[0], size()], ["view", 2n]);
+  }
+});
