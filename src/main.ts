@@ -24,14 +24,17 @@ async function main(args: string[]): Promise<number> {
     return exitCodes.usage;
   }
   try {
-    // Of short flags only this one is known to everybody.
+    // Only this short flag is generally known.
     return await runCommand(command, rest.map((word) => word === "-h" ? "--help" : word), io);
   } catch (error) {
     return explain(name, error, io);
   }
 }
 
-/** Flags without a command are those of the legacy driver, which had none: its manifests go on with another image. */
+/**
+ * Flags without a command belong to the legacy driver, which had no commands: its manifests keep working with this
+ * image.
+ */
 function withCommand(args: string[]): string[] {
   const [first = "", ...rest] = args;
   if (first === "--version") return ["version", ...rest];
@@ -75,7 +78,7 @@ function commandIo(): CommandIo {
   };
 }
 
-/** Writes over its own last line on standard error; undefined where that is no terminal. */
+/** Returns a function that replaces its own last line on standard error; undefined if that is no terminal. */
 function lineWriter(): ((text: string) => void) | undefined {
   if (!Deno.stderr.isTerminal()) return undefined;
   let isShown = false;
@@ -94,7 +97,7 @@ function writeTo(stream: typeof Deno.stdout | typeof Deno.stderr, text: string):
   for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
 }
 
-/** A variable that the permissions leave out counts as not set. */
+/** A variable that the permissions exclude counts as not set. */
 function readEnvironment(name: string): string | undefined {
   try {
     return Deno.env.get(name);

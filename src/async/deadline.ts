@@ -1,10 +1,10 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 
-/** The longest timer that every platform keeps, in milliseconds. */
+/** The longest timer that every platform supports, in milliseconds. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** A signal that also stops listening to what it depends on. */
+/** A signal that can be disposed of, to stop listening to its sources. */
 export interface LimitedSignal extends Disposable {
   readonly signal: AbortSignal;
 }
@@ -35,9 +35,9 @@ export function limitSignal(
 
 /**
  * Runs `work` as a call of its own, which ends with `signal` or after `timeoutMs` milliseconds. It waits until `work`
- * has settled: `work` itself has to obey the signal.
+ * has settled, so `work` itself has to obey the signal.
  *
- * @param name stands in the log in place of a request's id
+ * @param name replaces a request's id in the log
  * @throws {VolumeError} deadline when the time is up; the signal's reason; whatever `work` rejects with
  */
 export async function runLimited<T>(
@@ -56,12 +56,12 @@ export async function runLimited<T>(
 }
 
 /**
- * Runs `action` and settles within `limitMs` milliseconds, or when the call ends, whatever the action does: the kernel
- * may keep it for ever. The context that the action is given ends at the same time.
+ * Runs `action` and settles within `limitMs` milliseconds, or when the call ends, even if the action never ends, for
+ * example because it hangs in the kernel. The action's context ends at the same time.
  *
- * @param late the error when the time is over, or what the action does, such as "read the mounts", for that error
+ * @param late the error when the time is over, or the action's name for that error, such as "read the mounts"
  * @throws {VolumeError} deadline, or `late`, when the time is over; the reason of the call's end; whatever the action
- * throws
+ *   throws
  */
 export async function withDeadline<T>(
   clock: Clock,
@@ -83,8 +83,8 @@ export async function withDeadline<T>(
 }
 
 /**
- * Waits for `work`, but at most `limitMs` milliseconds; whether it has ended by then. Rejects with what `work` rejects
- * with in that time.
+ * Waits for `work`, but at most `limitMs` milliseconds; returns whether it has ended by then. Rejects with what `work`
+ * rejects with in that time.
  */
 export async function endsWithin(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
@@ -93,7 +93,7 @@ export async function endsWithin(clock: Clock, limitMs: number, work: Promise<un
 }
 
 /**
- * Waits for `work` as long as the call lasts. A result that comes too late is handed to `discard`.
+ * Waits for `work` as long as the call lasts. A result that comes later is passed to `discard`.
  *
  * @throws {VolumeError} deadline or cancelled when the call ends first; whatever `work` rejects with
  */
@@ -110,7 +110,7 @@ export async function duringCall<T>(
   try {
     const outcome = await Promise.race([work, over]);
     if (!VolumeError.is(outcome)) return outcome;
-    // The caller has gone: a later failure concerns nobody.
+    // The caller has gone, so a later failure is ignored.
     work.then(discard, () => {});
     throw outcome;
   } finally {
@@ -124,7 +124,7 @@ export function contextEnd(context: CallContext, clock: Clock): VolumeError | un
   return clock.now() >= context.deadlineMs ? timeIsUp() : undefined;
 }
 
-/** Calls `end` once when the call is going to be over; returns how to stop watching. */
+/** Calls `end` once when the call ends; returns a function that stops watching. */
 export function watchContext(
   context: CallContext,
   clock: Clock,

@@ -8,13 +8,13 @@ import { endsWithin, runLimited, withDeadline } from "./deadline.ts";
 
 const never = () => new Promise<never>(() => {});
 
-Deno.test("withDeadline() answers what the action answers, and leaves no timer", async () => {
+Deno.test("withDeadline() returns the action's result, and leaves no timer", async () => {
   const clock = new FakeClock();
   assert.equal(await withDeadline(clock, call(), 1000, "look", () => Promise.resolve(7)), 7);
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("withDeadline() throws deadline when the action never ends, and tells it to stop", async () => {
+Deno.test("withDeadline() throws deadline when the action never ends, and aborts it", async () => {
   const clock = new FakeClock();
   let seen: CallContext | undefined;
   const attempt = withDeadline(clock, call(), 5000, "look at it", (limited) => {
@@ -61,7 +61,7 @@ Deno.test("withDeadline() throws what the action throws", async () => {
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("endsWithin() says whether work ended in time, passes its failure on, and leaves no timer", async () => {
+Deno.test("endsWithin() returns whether work ended in time, passes its failure on, and leaves no timer", async () => {
   const clock = new FakeClock();
   assert.equal(await endsWithin(clock, 1000, Promise.resolve(7)), true);
   await assert.rejects(endsWithin(clock, 1000, Promise.reject(new Error("failed"))), /failed/);

@@ -1,7 +1,7 @@
 /**
- * A queue in which keys take turns: whoever asks for much waits behind its own requests, not in front of others'.
+ * A queue in which keys take turns: a key with many requests delays only its own requests.
  *
- * It runs nothing itself: what is taken out may run beside others of its key, which a `KeyedQueue` rules out.
+ * It runs nothing itself. An item that was taken out may run beside others of its key, which a `KeyedQueue` prevents.
  *
  * Items of one key keep their order.
  */
@@ -10,7 +10,7 @@ export class FairQueue<Item> {
   readonly #workers = new Map<string, Item[]>();
   #size = 0;
 
-  /** How many items wait. */
+  /** The number of waiting items. */
   get size(): number {
     return this.#size;
   }
@@ -23,7 +23,7 @@ export class FairQueue<Item> {
     this.#size++;
   }
 
-  /** Puts an item that was taken out back to where it goes next. */
+  /** Puts an item that was taken out back, as the next one. */
   putBack(key: string, item: Item): void {
     const others = [...this.#workers].filter(([other]) => other !== key);
     const worker = [item, ...this.#workers.get(key) ?? []];
@@ -33,7 +33,7 @@ export class FairQueue<Item> {
     this.#size++;
   }
 
-  /** Takes the next item that may go; undefined when none waits. One that may not holds up its own key only. */
+  /** Takes the next item that may go; undefined when there is none. An item that may not go delays only its own key. */
   shift(mayGo: (item: Item) => boolean = () => true): Item | undefined {
     for (const [key, worker] of this.#workers) {
       if (!mayGo(worker[0]!)) continue;
@@ -46,7 +46,7 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Takes an item out, wherever it waits; false when it does not. */
+  /** Removes a waiting item; false when it does not wait. */
   remove(key: string, item: Item): boolean {
     const worker = this.#workers.get(key);
     const index = worker?.indexOf(item) ?? -1;
@@ -57,7 +57,7 @@ export class FairQueue<Item> {
     return true;
   }
 
-  /** Every item that waits, in no particular order. */
+  /** Every waiting item, in no particular order. */
   items(): Item[] {
     return [...this.#workers.values()].flat();
   }

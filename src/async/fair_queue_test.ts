@@ -15,7 +15,7 @@ Deno.test("FairQueue serves keys in turn and keeps the order within a key", () =
   assert.equal(queue.size, 0);
 });
 
-Deno.test("FairQueue.shift() passes over a key whose next item may not go yet, and keeps its order", () => {
+Deno.test("FairQueue.shift() skips a key whose next item may not go yet, and keeps its order", () => {
   const queue = new FairQueue<string>();
   for (const item of ["a1", "a2", "b1", "c1"]) queue.push(item[0]!, item);
   assert.equal(queue.shift((item) => item !== "a1"), "b1");
@@ -33,7 +33,7 @@ Deno.test("FairQueue.putBack() makes an item the next one", () => {
   assert.deepEqual(drain(queue), ["a1", "b1", "a2"]);
 });
 
-Deno.test("FairQueue.remove() takes out exactly that item", () => {
+Deno.test("FairQueue.remove() removes exactly that item", () => {
   const queue = new FairQueue<string>();
   for (const item of ["a1", "a2", "b1"]) queue.push(item[0]!, item);
   assert.equal(queue.remove("a", "a1"), true);

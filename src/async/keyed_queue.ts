@@ -5,7 +5,7 @@ import { limitSignal } from "./deadline.ts";
 /** Work that was started and may never end. */
 export interface Work<T> {
   readonly result: Promise<T>;
-  /** Tries to end it, and resolves a moment later whether that worked or not. */
+  /** Tries to end the work; resolves a moment later whether that succeeded or not. */
   giveUp(): Promise<void>;
 }
 
@@ -25,11 +25,11 @@ interface Turn {
 }
 
 /**
- * Runs one work of a key at a time, and no more of that key once that one hangs.
+ * Runs one work of a key at a time, and no further work of that key once one hangs.
  *
- * What waits in the kernel for something dead can be left behind, but not ended. The next caller must not be left
- * behind as well: it waits for its turn, and is refused at once when the work before it is known to hang. Other keys
- * go on.
+ * Work that waits in the kernel for something dead can be left behind, but not ended. The next caller must not be left
+ * behind as well: it waits for its turn, and is refused at once when the work before it is known to hang. Other keys go
+ * on.
  */
 export class KeyedQueue {
   readonly #clock: Clock;
@@ -42,16 +42,16 @@ export class KeyedQueue {
     this.#onHang = onHang;
   }
 
-  /** Work that was given up and goes on. */
+  /** The number of works that were given up and go on. */
   get hanging(): number {
     return this.#running.values().filter((turn) => turn.hangs).toArray().length;
   }
 
   /**
-   * Runs work when it is its turn; `key` says in words what it does to what.
+   * Runs work when it is its turn. `key` describes the work and its subject, for messages.
    *
    * @throws {VolumeError} unavailable when earlier work of that key hangs; deadline when the time is over; the signal's
-   * reason when it was aborted
+   *   reason when it was aborted
    */
   async run<T>(key: string, { timeoutMs, signal }: WaitLimit, start: () => Work<T>): Promise<T> {
     using limited = limitSignal(this.#clock, signal, timeoutMs, tooLong(key, timeoutMs));
@@ -74,7 +74,7 @@ export class KeyedQueue {
     const outcome = await Promise.race([result, over]);
     if ("value" in outcome) return outcome.value;
     result.catch(() => {
-      // Its caller has gone.
+      // Its caller has gone, so a failure is ignored.
     });
     await work.giveUp();
     if (!ended) this.#hangs(key);
@@ -104,11 +104,11 @@ export class KeyedQueue {
     if (outcome === undefined) return;
     const at = turn.waiting.indexOf(location);
     if (at >= 0) turn.waiting.splice(at, 1);
-    else mine.then(() => this.#release(key), () => {}); // It got its turn, or was refused, in the same moment.
+    else mine.then(() => this.#release(key), () => {}); // It got its turn, or was refused, at the same moment.
     throw outcome.why;
   }
 
-  /** Hands the turn on. */
+  /** Passes the turn on. */
   #release(key: string): void {
     const turn = this.#running.get(key);
     if (turn === undefined) return;

@@ -5,7 +5,7 @@ import { KeyedQueue } from "./keyed_queue.ts";
 
 const never = new AbortController().signal;
 
-/** Work under one key that ends when told to; gives the kind of error, or "done". */
+/** Work under one key that ends when told to; returns the kind of error, or "done". */
 function deps() {
   const clock = new FakeClock();
   const queue = new KeyedQueue(clock);
@@ -19,7 +19,7 @@ function deps() {
   return { clock, queue, end, run };
 }
 
-Deno.test("KeyedQueue.run() lets one after the other work, in the order they came", async () => {
+Deno.test("KeyedQueue.run() runs work one after the other, in the order of the calls", async () => {
   const { clock, end, run } = deps();
   const all = [run(1000), run(1000), run(1000)];
   for (let at = 0; at < 3; at++) {
@@ -31,7 +31,7 @@ Deno.test("KeyedQueue.run() lets one after the other work, in the order they cam
 });
 
 for (const margin of [-1, 0, 1]) {
-  Deno.test(`KeyedQueue.run() loses no turn when it comes ${margin} ms after whoever waited for it gave up`, async () => {
+  Deno.test(`KeyedQueue.run() loses no turn when it comes ${margin} ms after the waiting caller gave up`, async () => {
     const { clock, queue, end, run } = deps();
     const first = run(1000);
     const second = run(500);
@@ -46,7 +46,7 @@ for (const margin of [-1, 0, 1]) {
     assert.equal(await third, "done");
   });
 
-  Deno.test(`KeyedQueue.run() refuses nobody into the void when the first one hangs ${margin} ms after the other gave up`, async () => {
+  Deno.test(`KeyedQueue.run() refuses the next caller when the first work hangs ${margin} ms after the other gave up`, async () => {
     const { clock, queue, run } = deps();
     const first = run(500 + margin);
     const second = run(500);
@@ -57,7 +57,7 @@ for (const margin of [-1, 0, 1]) {
   });
 }
 
-Deno.test("KeyedQueue.run() gives up for whoever waits when his signal is aborted, and works for the next", async () => {
+Deno.test("KeyedQueue.run() gives up a waiting caller whose signal is aborted, and runs work for the next", async () => {
   const { clock, end, run } = deps();
   const controller = new AbortController();
   const [first, second, third] = [run(1000), run(1000, controller.signal), run(1000)];
@@ -69,7 +69,7 @@ Deno.test("KeyedQueue.run() gives up for whoever waits when his signal is aborte
   assert.deepEqual([await first, await third, end.length], ["done", "done", 2]);
 });
 
-Deno.test("KeyedQueue.run() gives the turn on when the work cannot be begun", async () => {
+Deno.test("KeyedQueue.run() passes the turn on when the work cannot be begun", async () => {
   const { queue, end, clock, run } = deps();
   const error = new Error("no such tool");
   const timeouts = { timeoutMs: 1000, signal: never };

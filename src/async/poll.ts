@@ -1,22 +1,22 @@
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 
 const firstPollMs = 10;
-/** Slowly longer: most things take a tenth of a second, and waiting twice as long for them would show. */
+/** The pause grows slowly: most waits take a tenth of a second, and twice that would be noticeable. */
 const pollGrowth = 1.2;
 const maxPollMs = 500;
-/** Where the call itself has no deadline. */
+/** For a call without a deadline. */
 const maxWaitMs = 60_000;
-/** Left of the call to say what it waited for, instead of only that its time is up. */
+/** The time that remains of the call for an error that says what it waited for, instead of only that its time is up. */
 const marginMs = 500;
 
-/** How long the call may wait for something, so that it can still say what it waited for, in milliseconds. */
+/** How long the call may wait for something, in milliseconds, and still be able to say what it waited for. */
 export function maxWaitOf(context: CallContext, clock: Clock): number {
   return Math.min(context.deadlineMs - clock.now() - marginMs, maxWaitMs);
 }
 
 /**
- * Calls `read` until it returns something else than undefined, at most until shortly before the call's deadline;
- * undefined when it does not.
+ * Calls `read` until it returns anything but undefined, until shortly before the call's deadline; then returns
+ * undefined.
  *
  * @throws the signal's reason when the call is aborted; whatever `read` throws
  */

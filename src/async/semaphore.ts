@@ -1,7 +1,7 @@
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { duringCall } from "./deadline.ts";
 
-/** Limits how many do something at once; the others wait in the order in which they came. */
+/** Limits how many callers do something at once; the others wait in the order in which they came. */
 export class Semaphore {
   readonly #waiting: (() => void)[] = [];
   #free: number;
@@ -11,7 +11,7 @@ export class Semaphore {
   }
 
   /**
-   * Runs `work` when one of the places is free.
+   * Runs `work` when there is a free place.
    *
    * @throws {VolumeError} deadline or cancelled when the call ends before that; whatever `work` rejects with
    */
@@ -25,7 +25,7 @@ export class Semaphore {
   }
 
   /**
-   * Takes a place when one is free; {@linkcode Semaphore.release} gives it back.
+   * Takes a place when there is a free one; {@linkcode Semaphore.release} gives it back.
    *
    * @throws {VolumeError} deadline or cancelled when the call ends before that
    */

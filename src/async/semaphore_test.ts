@@ -4,7 +4,7 @@ import { fakeCall } from "../../tests/fakes/contexts.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import { Semaphore } from "./semaphore.ts";
 
-Deno.test("Semaphore.run() lets so many at once work, the others in their order, also past one who gave up", async () => {
+Deno.test("Semaphore.run() runs so much work at once, and the rest in order, also after a caller gave up", async () => {
   const clock = new FakeClock();
   const semaphore = new Semaphore(2);
   const order: number[] = [];

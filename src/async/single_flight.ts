@@ -1,33 +1,36 @@
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { contextEnd, duringCall } from "./deadline.ts";
 
-/** Work that runs, and how many calls wait for it. */
+/** Running work, and how many calls wait for it. */
 interface Flight<T> {
   readonly outcome: Promise<T>;
   readonly controller: AbortController;
   calls: number;
 }
 
-/** Runs the same work once at a time: who asks for it while it runs shares its outcome. Nothing is kept afterwards. */
+/** Runs the same work only once at a time: callers during a run share its outcome. Nothing is kept afterwards. */
 export class SingleFlight<T> {
-  /** Those that can still be joined, by key. */
+  /** The runs that can still be joined, by key. */
   readonly #flights = new Map<string, Flight<T>>();
 
-  /** The outcome of the work of that key, which is begun unless it runs already. Rejects with what it rejects with. */
+  /**
+   * Returns the outcome of the work of that key, which is started unless it runs already. Rejects with what the work
+   * rejects with.
+   */
   run(work: () => Promise<T>, key = ""): Promise<T> {
     return (this.#flights.get(key) ?? this.#begin(work, key)).outcome;
   }
 
-  /** How many calls wait for work of that key that one more would join. */
+  /** How many calls wait for the run of that key that a further call would join. */
   calls(key = ""): number {
     return this.#flights.get(key)?.calls ?? 0;
   }
 
   /**
-   * The same for a call with a deadline of its own. The work is given up when no call waits for it any more.
+   * Like `run()`, for a call with its own deadline. The work is given up when no call waits for it any more.
    *
-   * @param work calls `depart` when it begins to look: who asks after that begins anew, because what it sees may lack what
-   * the caller knows to be there
+   * @param work calls `depart` when it begins to read: later callers start a new run, because this one may not see what
+   *   they know to exist
    * @throws {VolumeError} deadline or cancelled when the call ends first; whatever `work` rejects with
    */
   async runDuringCall(
@@ -56,14 +59,14 @@ export class SingleFlight<T> {
   #begin(work: (signal: AbortSignal, depart: () => void) => Promise<T>, key: string): Flight<T> {
     const { promise: outcome, resolve, reject } = Promise.withResolvers<T>();
     const flight = { outcome, controller: new AbortController(), calls: 0 };
-    // Before the work begins: it may depart at once.
+    // Set before the work begins, because it may depart at once.
     this.#flights.set(key, flight);
     const depart = () => this.#depart(flight, key);
     Promise.try(work, flight.controller.signal, depart).finally(depart).then(resolve, reject);
     return flight;
   }
 
-  /** From now on nobody joins it. */
+  /** From now on no call joins this run. */
   #depart(flight: Flight<T>, key: string): void {
     if (this.#flights.get(key) === flight) this.#flights.delete(key);
   }

@@ -53,7 +53,7 @@ Deno.test("SingleFlight.runDuringCall() gives no call the outcome of work that d
   assert.deepEqual(await Promise.all([early, late, joining]), ["old", "new", "new"]);
 });
 
-Deno.test("SingleFlight.runDuringCall() hands a failure to all calls, and begins anew for the next", async () => {
+Deno.test("SingleFlight.runDuringCall() passes a failure to all calls, and starts again for the next", async () => {
   const { run, reads, clock } = bench();
   const calls = [run(fakeCall(clock)), run(fakeCall(clock))];
   const failures = calls.map((call) => rejectsWith(call, "unavailable", /down/));
@@ -64,7 +64,7 @@ Deno.test("SingleFlight.runDuringCall() hands a failure to all calls, and begins
   assert.equal(await next, "list");
 });
 
-Deno.test("SingleFlight.runDuringCall() lets each call go on its own, and works on for the others", async () => {
+Deno.test("SingleFlight.runDuringCall() lets each call leave on its own, and continues for the others", async () => {
   const { run, reads, clock } = bench();
   const cancelled = fakeCall(clock);
   const first = run(cancelled);
@@ -79,7 +79,7 @@ Deno.test("SingleFlight.runDuringCall() lets each call go on its own, and works 
   assert.equal(await long, "list");
 });
 
-Deno.test("SingleFlight.runDuringCall() gives work up when no call waits any more, and lets nobody join it", async () => {
+Deno.test("SingleFlight.runDuringCall() gives up work when no call waits any more, and lets no call join it", async () => {
   const { run, reads, clock } = bench();
   const calls = [fakeCall(clock), fakeCall(clock)];
   const failures = calls.map((call) => rejectsWith(run(call), "cancelled"));
@@ -101,7 +101,7 @@ Deno.test("SingleFlight.runDuringCall() refuses a call that is over before it st
   assert.equal(reads.length, 0);
 });
 
-Deno.test("SingleFlight.run() shares work of one key while it runs, also its failure, and begins it anew afterwards", async () => {
+Deno.test("SingleFlight.run() shares work of one key while it runs, also its failure, and starts it again afterwards", async () => {
   const flights = new SingleFlight<number>();
   let begun = 0;
   const ends = Array.from({ length: 3 }, () => Promise.withResolvers<number>());

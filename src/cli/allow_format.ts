@@ -4,7 +4,7 @@ import { allowFormat } from "../controller/volumes/allow_format.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
 
-/** What `rds-csi allow-format --help` says before the flags. */
+/** The text of `rds-csi allow-format --help` before the flags. */
 export const usage = `Usage: rds-csi allow-format VOLUME [flags]
 
 Lets the next node that gets this volume make a file system on it, if the device proves to be empty. Use it for a volume
@@ -17,7 +17,7 @@ Flags:
 /** How long the router may take, in milliseconds. */
 const timeoutMs = 60_000;
 
-/** `rds-csi allow-format`: renews the blankness of an unpublished volume. */
+/** `rds-csi allow-format`: lets an unpublished volume be formatted in its next epoch. */
 export async function allowFormatCommand(args: string[], io: CommandIo): Promise<number> {
   const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args, io.env));
   const run = { name: "allow-format", config, timeoutMs };

@@ -6,7 +6,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { allowFormatCommand } from "./allow_format.ts";
 import { exitCodes } from "./io.ts";
 
-/** Runs the command against a stack's router, and gives its exit code and what it printed. */
+/** Runs the command against a stack's router, and returns its exit code and output. */
 async function run(stack: Stack, args: readonly string[]): Promise<{ code: number; out: string }> {
   const passwordFile = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   const printed: string[] = [];
@@ -51,7 +51,7 @@ Deno.test("allow-format lets the next epoch of an unpublished volume be formatte
   assert.deepEqual(await stack.violations(), []);
 });
 
-Deno.test("allow-format says what is wrong with its arguments, and sends nothing", async () => {
+Deno.test("allow-format reports wrong arguments, and sends nothing", async () => {
   await using stack = await startStack();
   const before = await stack.count();
   await assert.rejects(run(stack, []), FlagError);

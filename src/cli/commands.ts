@@ -4,7 +4,7 @@ import { type Command, type CommandIo, exitCodes, exitMeanings, type ExitName } 
 const routerFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).routerFlags;
 const volumeFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).volumeFlags;
 
-/** All of them by name. What they need is loaded when they are run: a node has no use for a simulator. */
+/** All commands by name. Their modules are loaded when they run: a node does not need a simulator. */
 export const commands: Readonly<Record<string, Command>> = {
   serve: {
     help: "serve the CSI services: controller, node, or both",
@@ -142,7 +142,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
 };
 
-/** Runs a command, or only explains it where `--help` is among its words; answers the exit code. */
+/** Runs a command, or only prints its help when `--help` is among its arguments; returns the exit code. */
 export async function runCommand(command: Command, args: string[], io: CommandIo): Promise<number> {
   const table = await command.flags();
   if (!args.includes("--help")) {
@@ -155,7 +155,7 @@ export async function runCommand(command: Command, args: string[], io: CommandIo
   return exitCodes.ok;
 }
 
-/** The exit codes of a command as help text. Not every command is about something that may not be here. */
+/** The exit codes of a command as help text. `unknown` is listed only for a command whose subject may be missing. */
 function describeExits({ exits = {} }: Command): string {
   const meanings = Object.entries({ ...exitMeanings, unknown: undefined, ...exits });
   const lines = meanings.map(([name, meaning]) =>

@@ -5,7 +5,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { exitCodes, exitMeanings } from "./io.ts";
 import { commands, runCommand } from "./commands.ts";
 
-/** A command's process ends with it, so that it leaves the C library loaded. */
+/** A command's process ends with it, so it leaves the C library loaded. */
 const sanitizeResources = false;
 
 async function run(name: string, args: string[], signal = new AbortController().signal) {
@@ -16,7 +16,7 @@ async function run(name: string, args: string[], signal = new AbortController().
 
 for (const [name, command] of Object.entries(commands)) {
   Deno.test(`${name} --help explains every flag, and does nothing else`, async () => {
-    // Whatever else is given with it.
+    // With any other arguments.
     for (const args of [["--help"], ["--no-such-flag", "--help"]]) {
       const { code, out, err } = await run(name, args);
       assert.deepEqual([code, err], [exitCodes.ok, []]);
@@ -45,14 +45,14 @@ for (const [name, command] of Object.entries(commands)) {
     },
   );
 
-  Deno.test(`${name} says in a line what it is for, and what its exit codes mean`, () => {
+  Deno.test(`${name} describes itself and its exit codes in a line each`, () => {
     assert.match(command.help, /^[a-z][^\n]{5,100}[^.\n]$/);
     for (const meaning of Object.values(command.exits ?? {})) assert.match(meaning, /^[A-Z].*\.$/);
   });
 }
 
 for (const name of ["doctor", "describe", "attach", "detach"]) {
-  Deno.test(`${name} takes the flags of serve that are about a node, and none about a cluster`, async () => {
+  Deno.test(`${name} takes the flags of serve for a node, and none for a cluster`, async () => {
     const own = Object.keys(await commands[name]!.flags());
     const ofServe = new Set(Object.keys(await commands["serve"]!.flags()));
     const shared = own.filter((flag) => ofServe.has(flag));
@@ -62,7 +62,7 @@ for (const name of ["doctor", "describe", "attach", "detach"]) {
   });
 }
 
-/** How commands that can print JSON are made to, where nothing is at hand, and how they end then. */
+/** How to make each command print JSON in an empty environment, and its exit codes then. */
 const jsonRuns: Readonly<
   Record<string, (folder: string) => readonly [args: string[], codes: readonly number[]]>
 > = {
@@ -78,10 +78,10 @@ const jsonRuns: Readonly<
   version: () => [[], [exitCodes.ok]],
 };
 
-/** They need something to look at, and are run in their own tests. */
+/** These need a subject, and are run in their own tests. */
 const elsewhere = ["attach", "detach", "audit", "import", "adopt", "troubleshoot"];
 
-Deno.test("every command that can print JSON is tried for it", async () => {
+Deno.test("every command that can print JSON is tested for it", async () => {
   const able: string[] = [];
   for (const [name, command] of Object.entries(commands)) {
     if (Object.hasOwn(await command.flags(), "json")) able.push(name);

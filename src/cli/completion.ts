@@ -1,7 +1,7 @@
 import { FlagError } from "./flags.ts";
 import { type Command, type CommandIo, exitCodes } from "./io.ts";
 
-/** What `rds-csi completion --help` says before the flags. */
+/** The text of `rds-csi completion --help` before the flags. */
 export const usage = `Usage: rds-csi completion bash|zsh|fish
 
 Prints a completion script: the shell asks rds-csi for commands, flags, and the values of flags with a few choices:
@@ -19,16 +19,16 @@ complete -o default -F _rds_csi rds-csi`;
 
 const scripts: Readonly<Record<string, string>> = {
   bash: bashScript,
-  // zsh runs what bash does: bashcompinit is a part of it.
+  // zsh runs bash's script through bashcompinit, which is a part of zsh.
   zsh: `autoload -U +X bashcompinit && bashcompinit\n${bashScript}`,
   fish:
     `complete -c rds-csi -a '(rds-csi completion words "$(commandline -opc | string join " ") $(commandline -ct)")'`,
 };
 
 /**
- * `rds-csi completion`: prints the script of a shell; for that script, which words may come next in a line.
+ * `rds-csi completion`: prints the script of a shell; for that script, the possible next words of a line.
  *
- * @throws {FlagError} when no such shell is known
+ * @throws {FlagError} for an unknown shell
  */
 export async function completionCommand(
   [shell = "", ...more]: readonly string[],
@@ -44,7 +44,10 @@ export async function completionCommand(
   return exitCodes.ok;
 }
 
-/** What may follow these words: a command, a flag of it, or one of the few values of a flag; nothing where any value may. */
+/**
+ * The possible next words: a command, one of its flags, or one of the few values of a flag; none where any value may
+ * follow.
+ */
 async function nextWords(
   [name, ...words]: readonly string[],
   commands: Readonly<Record<string, Command>>,

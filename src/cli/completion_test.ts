@@ -14,7 +14,7 @@ async function scriptFor(...args: string[]): Promise<string> {
   return out.join("\n");
 }
 
-/** What a shell prints that runs a script, where rds-csi is this source. */
+/** The output of a shell that runs a script in which rds-csi is this source. */
 async function shell(program: string, args: readonly string[], script: string): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
@@ -98,7 +98,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "completion: zsh knows whom to ask about rds-csi",
+  name: "completion: zsh asks rds-csi for completions",
   ignore: !hasZsh,
   fn: async () => {
     const start = "autoload -U compinit && compinit -D -u";
@@ -107,7 +107,7 @@ Deno.test({
   },
 });
 
-Deno.test("completion: every command and flag is offered, and a shell that is not known is refused", async () => {
+Deno.test("completion: every command and flag is offered, and an unknown shell is refused", async () => {
   assert.deepEqual((await scriptFor("words", "rds-csi ")).split("\n"), Object.keys(commands));
   assert.ok((await scriptFor("words", "rds-csi serve --")).split("\n").includes("--unexport-grace"));
   assert.equal(await scriptFor("words", "rds-csi nothing "), "--help");

@@ -12,16 +12,16 @@ import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { controllerDeps } from "./serve/controller_deps.ts";
 
-/** A command that does once what a controller could do. */
+/** A command that does once what a controller can do. */
 export interface ControllerRun {
-  /** Stands in the log in place of a request's id. */
+  /** Replaces a request's id in the log. */
   readonly name: string;
   readonly config: ControllerConfig;
-  /** Whether the router is one of those of `--config`, whose ids may have a prefix. @default {false} */
+  /** Whether the router is one of `--config`, whose ids may have a prefix. @default {false} */
   readonly isOfSeveral?: boolean;
   /** How long it may take, in milliseconds. */
   readonly timeoutMs: number;
-  /** The cluster that is asked what it uses, and which one it is where no flag says so. */
+  /** The cluster whose use is read, and which provides its id where no flag does. */
   readonly cluster?: {
     readonly address: ClusterConfig["address"];
     readonly driverName: string;
@@ -29,7 +29,7 @@ export interface ControllerRun {
 }
 
 /**
- * Lends a controller's world to a command, and ends the connection to the router afterwards.
+ * Provides a controller's dependencies to a command, and closes the connection to the router afterwards.
  *
  * @throws {VolumeError} deadline when the time is up, cancelled when it was stopped; whatever `work` rejects with
  */

@@ -1,20 +1,20 @@
-/** How a value is written: what `help` shows and what is checked. */
+/** The form of a value, which `help` shows and the parser checks. */
 export type FlagForm = "text" | "list" | "switch" | "integer" | "number" | "duration";
 
 /** One flag of the command line, which an environment variable can set as well. */
 export interface Flag {
   readonly form: FlagForm;
-  /** What it is for, as a sentence. */
+  /** Its help, as a sentence. */
   readonly help: string;
   /** Other names of it on the command line, without the dashes. */
   readonly aliases?: readonly string[];
   /** Why the flag has no effect, as a clause, for a warning when it is given. */
   readonly ignored?: string;
-  /** As it would be written; left out when there is none. */
+  /** The default in its written form; left out when there is none. */
   readonly fallback?: string;
   /**
-   * Environment variables that set it, the first that is not empty wins; the flag itself wins over them. Of a list they
-   * give several values, separated by commas.
+   * Environment variables that set it: the first that is not empty wins, and the flag itself wins over them. A variable
+   * of a list contains several values, separated by commas.
    */
   readonly env?: readonly string[];
   /** Whether a comma is part of a value, so that a variable gives a single one. */
@@ -29,16 +29,16 @@ export interface Flag {
 /** Flags by name, without the dashes. */
 export type FlagTable = Readonly<Record<string, Flag>>;
 
-/** How flags and their environment variables go together, for help and documentation. */
+/** How flags and their environment variables relate, for help and documentation. */
 export const FLAG_DEFAULT_NOTE =
   "Write a flag with one dash or two, and its value after `=` or as the next word; a switch takes a value only " +
   "after `=`. A flag wins over its environment variable; in a variable the values of a list are separated by commas.";
 
-/** What a switch may be set to: the words of Go's package flag, which the legacy driver and the sidecars use. */
+/** The values of a switch: the words of Go's package flag, which the legacy driver and the sidecars use. */
 const onWords: readonly string[] = ["true", "TRUE", "True", "t", "T", "1"];
 const offWords: readonly string[] = ["false", "FALSE", "False", "f", "F", "0"];
 
-/** A command line that cannot be used: every reason, each naming its flag. */
+/** A command line that cannot be used: all problems, each naming its flag. */
 export class FlagError extends Error {
   override readonly name = "FlagError";
   readonly problems: readonly string[];
@@ -49,12 +49,12 @@ export class FlagError extends Error {
   }
 }
 
-/** Values of flags, asked for by name; collects every problem instead of stopping at the first. */
+/** Values of flags by name; collects all problems instead of stopping at the first. */
 export class FlagValues {
   readonly #table: FlagTable;
   readonly #given: ReadonlyMap<string, readonly string[]>;
   readonly #problems: string[];
-  /** How the person who gave a value calls it. */
+  /** The name by which the person gave a value. */
   readonly nameOf: (name: string) => string;
 
   constructor(
@@ -69,17 +69,17 @@ export class FlagValues {
     this.nameOf = nameOf;
   }
 
-  /** Everything that was wrong so far. */
+  /** All problems so far. */
   get problems(): readonly string[] {
     return this.#problems;
   }
 
-  /** Notes what was found wrong elsewhere. */
+  /** Adds problems that were found elsewhere. */
   addProblems(problems: readonly string[]): void {
     this.#problems.push(...problems);
   }
 
-  /** The last value given, or the fallback; "" when there is neither. */
+  /** The last given value, or the default; "" when there is neither. */
   text(name: string): string {
     const value = this.list(name).at(-1) ?? "";
     const { choices } = this.#flag(name);
@@ -89,20 +89,20 @@ export class FlagValues {
     return value;
   }
 
-  /** Returns the value, and notes a problem when there is none; `when` ends the sentence "--flag is required …". */
+  /** Returns the value, and adds a problem when there is none; `when` ends the sentence "--flag is required …". */
   required(name: string, when: string): string {
     const value = this.text(name);
     if (value === "") this.#problems.push(`${this.nameOf(name)} is required ${when}`);
     return value;
   }
 
-  /** Every value given, or the fallback alone. */
+  /** Every given value, or only the default. */
   list(name: string): readonly string[] {
     const { fallback } = this.#flag(name);
     return this.#given.get(name) ?? (fallback === undefined ? [] : [fallback]);
   }
 
-  /** Whether the command line or a variable gives it: otherwise there is its fallback, or nothing. */
+  /** Whether the command line or a variable gives it; otherwise it has its default, or nothing. */
   isGiven(name: string): boolean {
     return this.#given.has(name);
   }
@@ -153,19 +153,22 @@ export class FlagValues {
     return least;
   }
 
-  /** Notes that a flag's value cannot be used. */
+  /** Adds the problem that a flag's value cannot be used. */
   problem(name: string, value: string, allowed: string): void {
     this.#problems.push(`${this.nameOf(name)} cannot be ${JSON.stringify(value)}; use ${allowed}`);
   }
 
-  /** Notes that a flag's value cannot be used, without repeating the value: it may be a secret given by mistake. */
+  /**
+   * Adds the problem that a flag's value cannot be used, without repeating the value: it may be a secret given by
+   * mistake.
+   */
   hiddenProblem(name: string, allowed: string): void {
     this.#problems.push(
       `${this.nameOf(name)} has an invalid value, which is hidden because it may be a secret; use ${allowed}`,
     );
   }
 
-  /** @throws {FlagError} when anything was wrong */
+  /** @throws {FlagError} when there are problems */
   assertNoProblems(): void {
     if (this.#problems.length > 0) throw new FlagError(this.#problems);
   }
@@ -177,7 +180,7 @@ export class FlagValues {
   }
 }
 
-/** Reads a command line and the environment against a table. Problems are kept until `assertNoProblems()`. */
+/** Parses a command line and the environment by a table. Problems are kept until `assertNoProblems()`. */
 export function readFlags(
   table: FlagTable,
   args: readonly string[],
@@ -203,7 +206,7 @@ function readArguments(table: FlagTable, args: readonly string[]) {
   for (let at = 0; at < args.length; at++) {
     const match = flagPattern.exec(args[at]!);
     if (match === null) {
-      // What follows an unknown flag is taken for its value and not shown: it may be a password.
+      // The word after an unknown flag counts as its value and is not shown: it may be a password.
       if (!afterUnknown) problems.push(`${JSON.stringify(args[at])} is not a flag`);
       afterUnknown = false;
       continue;
@@ -216,7 +219,7 @@ function readArguments(table: FlagTable, args: readonly string[]) {
       problems.push(`${written} is not a flag of this command${hint}`);
       continue;
     }
-    // The next word is the value even if it begins with a dash; of a switch it never is.
+    // The next word is the value even if it begins with a dash; for a switch it never is.
     const value = own ?? (table[name]!.form === "switch" ? "true" : args[++at]);
     if (value === undefined) problems.push(`${written} needs a value`);
     else given.set(name, [...given.get(name) ?? [], value]);
@@ -225,8 +228,8 @@ function readArguments(table: FlagTable, args: readonly string[]) {
 }
 
 /**
- * A command line with the first word that is neither a flag nor a flag's value in front: what the command is about, such as
- * a volume, may stand anywhere.
+ * Moves the first word that is neither a flag nor a flag's value to the front: the subject of the command, such as a
+ * volume, may be anywhere.
  */
 export function subjectFirst(table: FlagTable, args: readonly string[]): string[] {
   const names = namesOf(table);
@@ -236,13 +239,15 @@ export function subjectFirst(table: FlagTable, args: readonly string[]): string[
     const [, , spelled = "", own] = match;
     const name = names.get(spelled);
     const isSwitch = name !== undefined && table[name]!.form === "switch";
-    // What follows an unknown flag is taken for its value.
+    // The word after an unknown flag counts as its value.
     if (own === undefined && !isSwitch) at++;
   }
   return [...args];
 }
 
-/** `; did you mean …?` where two letters, or a third of one of the words, make it of what was written; else "". */
+/**
+ * `; did you mean …?` where two letters, or a third of the letters, turn the written word into a known one; else "".
+ */
 export function didYouMean(written: string, words: readonly string[], prefix = ""): string {
   const [nearest] = words.map((word) => ({ word, letters: distance(written.toLowerCase(), word) }))
     .toSorted((a, b) => a.letters - b.letters);
@@ -250,7 +255,7 @@ export function didYouMean(written: string, words: readonly string[], prefix = "
   return isNear ? `; did you mean ${prefix}${nearest.word}?` : "";
 }
 
-/** How many letters have to be put in, left out or changed to make one word of the other (Levenshtein). */
+/** How many letters have to be added, left out or changed to turn one word into the other (Levenshtein). */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (const [line, letter] of [...from].entries()) {
@@ -263,7 +268,7 @@ function distance(from: string, to: string): number {
   return row.at(-1)!;
 }
 
-/** The flag that each spelling means. */
+/** The flag of each spelling. */
 function namesOf(table: FlagTable): ReadonlyMap<string, string> {
   return new Map(
     Object.entries(table).flatMap(([name, { aliases = [] }]) =>
@@ -272,7 +277,7 @@ function namesOf(table: FlagTable): ReadonlyMap<string, string> {
   );
 }
 
-/** The flags of a table as help text, one a paragraph. */
+/** The flags of a table as help text, one paragraph each. */
 export function describeFlags(table: FlagTable): string {
   const used = Object.entries(table).filter(([, flag]) => flag.ignored === undefined);
   return used.map(([name, flag]) => {

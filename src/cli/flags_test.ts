@@ -26,7 +26,7 @@ function read(args: readonly string[], env: Readonly<Record<string, string>> = {
   return readFlags(table, args, (name) => env[name]);
 }
 
-/** Asks for every flag, and gives what was wrong. */
+/** Reads every flag, and returns the problems. */
 function problemsOf(args: readonly string[], env: Readonly<Record<string, string>> = {}): readonly string[] {
   const flags = read(args, env);
   for (const name of ["name", "color"]) flags.text(name);
@@ -43,7 +43,7 @@ function problemsOf(args: readonly string[], env: Readonly<Record<string, string
   return [];
 }
 
-Deno.test("flags that are not given have their fallbacks", () => {
+Deno.test("flags that are not given have their defaults", () => {
   const flags = read([]);
   assert.equal(flags.text("name"), "anon");
   assert.equal(flags.text("color"), "");
@@ -74,7 +74,7 @@ Deno.test("flags are read in both spellings, the last one wins, and lists keep a
   flags.assertNoProblems();
 });
 
-Deno.test("a switch can be given a value in any word that Go's flags know, in the same word only", () => {
+Deno.test("a switch accepts all words of Go's flags as its value, in the same word only", () => {
   for (const word of ["1", "t", "T", "TRUE", "true", "True"]) {
     assert.equal(read([`--loud=${word}`]).switch("loud"), true, word);
   }
@@ -92,21 +92,21 @@ Deno.test("flags are read with one dash as with two", () => {
   flags.assertNoProblems();
 });
 
-Deno.test("a value may be empty, hold the sign of equality, and begin with a dash", () => {
+Deno.test("a value may be empty, contain an equals sign, and begin with a dash", () => {
   assert.equal(read(["--name="]).text("name"), "");
   assert.equal(read(["--name", ""]).text("name"), "");
   assert.equal(read(["--name=a=b"]).text("name"), "a=b");
   assert.equal(read(["-name", "--loud"]).text("name"), "--loud");
 });
 
-Deno.test("a flag can be given by another name, and the last one wins over both", () => {
+Deno.test("a flag can be given by another name, and the last of both wins", () => {
   assert.equal(read(["--key-file", "/a"]).text("key"), "/a");
   assert.equal(read(["-key-file=/a", "--key=/b"]).text("key"), "/b");
   assert.equal(read(["--key=/b", "-key-file=/a"]).text("key"), "/a");
   assert.match(describeFlags(table), /also --key-file/);
 });
 
-Deno.test("a flag without effect is taken, warned about, and left out of the help", () => {
+Deno.test("a flag without effect is accepted, warned about, and left out of the help", () => {
   const flags = read(["-old=false"]);
   assert.deepEqual(flags.warnings(), ["--old has no effect: nobody needs it"]);
   flags.assertNoProblems();
@@ -167,7 +167,7 @@ for (const [args, named] of wrong) {
   });
 }
 
-Deno.test("all problems are told at once", () => {
+Deno.test("all problems are reported at once", () => {
   const problems = problemsOf(["--port", "0", "--wait", "soon", "--nmae=x", "stray", "--color", "green"], {
     PATHS: "/b",
   });
@@ -177,7 +177,7 @@ Deno.test("all problems are told at once", () => {
   assert.equal(problems.length, 5);
 });
 
-Deno.test("what follows an unknown flag is not shown, as it may be a password", () => {
+Deno.test("the word after an unknown flag is not shown, because it may be a password", () => {
   for (const args of [["--password", "hunter2"], ["--password=hunter2"], ["-p", "hunter2"]]) {
     const text = problemsOf(args).join("\n");
     assert.match(text, /^-.* is not a flag/);
@@ -185,7 +185,7 @@ Deno.test("what follows an unknown flag is not shown, as it may be a password", 
   }
 });
 
-Deno.test("a flag that was never declared cannot be asked for", () => {
+Deno.test("an undeclared flag cannot be read", () => {
   assert.throws(() => read([]).text("absent"), TypeError);
 });
 
@@ -197,7 +197,7 @@ Deno.test("required() reports when a flag is needed, for an empty value as for n
   }
 });
 
-Deno.test("the help names every flag with its form, fallback and variables", () => {
+Deno.test("the help names every flag with its form, default and variables", () => {
   const help = describeFlags(table);
   const used = Object.keys(table).filter((name) => table[name]!.ignored === undefined);
   for (const name of used) assert.match(help, new RegExp(`^  --${name}\\b`, "m"));
@@ -205,7 +205,7 @@ Deno.test("the help names every flag with its form, fallback and variables", () 
   assert.match(help, /default anon; env NAME, OTHER_NAME/);
 });
 
-Deno.test("subjectFirst() puts what a command is about in front, wherever it stands, and takes no value for it", () => {
+Deno.test("subjectFirst() moves a command's subject to the front, wherever it is, and mistakes no value for it", () => {
   const table: FlagTable = {
     json: { form: "switch", help: "" },
     address: { form: "text", help: "" },
@@ -219,7 +219,7 @@ Deno.test("subjectFirst() puts what a command is about in front, wherever it sta
   assert.equal(first("--json"), "--json");
 });
 
-Deno.test("a word that is nearly a flag or a command is met with the one that is meant", () => {
+Deno.test("a word that nearly is a flag or a command gets a suggestion", () => {
   assert.equal(didYouMean("Descrbe", ["describe", "detach"]), "; did you mean describe?");
   assert.equal(didYouMean("rds-adress", ["rds-address", "rds-user"], "--"), "; did you mean --rds-address?");
   assert.equal(didYouMean("frobnicate", ["describe", "detach"]), "");

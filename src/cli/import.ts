@@ -11,7 +11,7 @@ import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
 import { formatBytes } from "../volume/model/sizes.ts";
 import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";
 
-/** What `rds-csi import --help` says before the flags. */
+/** The text of `rds-csi import --help` before the flags. */
 export const usage = `Usage: rds-csi import SLOT --kind KIND [flags]
        rds-csi import --path /POOL/FILE --kind KIND [--slot SLOT] [flags]
 
@@ -32,7 +32,7 @@ Flags:
 /** How long the router may take, in milliseconds. */
 const timeoutMs = 120_000;
 
-/** `rds-csi import`: makes what is there a volume, and prints a PersistentVolume for it. */
+/** `rds-csi import`: makes an existing disk or file a volume, and prints a PersistentVolume for it. */
 export async function importCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const { config, request, object, json } = readImportOptions(args, io.env, await systemFiles(args, io.env));
   const done = await withController(
@@ -40,7 +40,7 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
     io,
     (deps, context) => importVolume(deps, request, context),
   );
-  // What is printed goes into a file: words are for whoever looks on.
+  // The output goes into a file; messages for the person go to standard error.
   for (const line of explain(done)) io.err(line);
   const volume = persistentVolume({ volumeHandle: config.prefix + done.id, ...done }, object);
   io.out(json ? JSON.stringify(volume, undefined, 2) : toYaml(volume));
@@ -59,10 +59,10 @@ function explain({ outcome, id, imagePath, sizeBytes, withdrawn }: Import): stri
   return [text[outcome], ...withdrawn === "" ? [] : [cut]];
 }
 
-/** What a person chooses of a PersistentVolume. */
+/** A person's choices for a PersistentVolume. */
 interface VolumeObjectOptions {
   readonly name: string;
-  /** As Kubernetes words it. */
+  /** In Kubernetes' words. */
   readonly accessMode: string;
   readonly readOnly: boolean;
   /** "" for none. */
@@ -71,7 +71,7 @@ interface VolumeObjectOptions {
   readonly driverName: string;
 }
 
-/** What the volume itself says of it. */
+/** The facts of the volume itself. */
 interface VolumeFacts {
   readonly volumeHandle: string;
   readonly sizeBytes: bigint;
@@ -79,9 +79,9 @@ interface VolumeFacts {
 }
 
 /**
- * A PersistentVolume that a person applies. Nothing deletes its volume: the policy is Retain, and without the annotation
- * `pv.kubernetes.io/provisioned-by` no provisioner counts it as its own. Its capacity is exactly the disk's: of a larger one
- * the kubelet would have the node grow what cannot grow.
+ * A PersistentVolume that a person applies. Nothing deletes its volume: the policy is Retain, and without the
+ * annotation `pv.kubernetes.io/provisioned-by` no provisioner counts it as its own. Its capacity is exactly the disk's:
+ * with a larger one the kubelet would make the node grow a volume that cannot grow.
  */
 export function persistentVolume(volume: VolumeFacts, options: VolumeObjectOptions): object {
   const { claim, readOnly } = options;
@@ -106,7 +106,7 @@ export function persistentVolume(volume: VolumeFacts, options: VolumeObjectOptio
   };
 }
 
-/** An object as YAML. Every text is quoted, so that none is taken for a number. */
+/** An object as YAML. Every text is quoted, so that it is not mistaken for a number. */
 export function toYaml(value: object): string {
   return stringify(value, { defaultStringType: "QUOTE_DOUBLE", defaultKeyType: "PLAIN", lineWidth: 0 })
     .trimEnd();
@@ -151,10 +151,10 @@ export const importCommandFlags: FlagTable = {
   "json": { form: "switch", help: "Print the PersistentVolume as JSON." },
 };
 
-/** Flags of `rds-csi import` but those of the router. */
+/** Flags of `rds-csi import` except those of the router. */
 export const importFlags: FlagTable = { ...importCommandFlags, "driver-name": serveFlags["driver-name"]! };
 
-/** What `rds-csi import` is told. */
+/** The options of `rds-csi import`. */
 export interface ImportOptions {
   readonly config: ControllerConfig;
   readonly request: ImportRequest;
@@ -168,7 +168,7 @@ const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /**
  * Reads the command line of `rds-csi import`.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  * @throws {VolumeError} invalid when the slot has no form that a volume handle can have
  */
 export function readImportOptions(

@@ -26,7 +26,7 @@ import { profiles } from "../simulator/profile.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { clusterHash } from "../volume/model/ids.ts";
 
-Deno.test("import prints a PersistentVolume, says what it would do before, and does the same again", async () => {
+Deno.test("import prints a PersistentVolume, says what it would do before, and does the same when repeated", async () => {
   await using scene = await startWithFile();
   const { stack } = scene;
   await addDisk(stack, { "mount-filesystem": true });
@@ -45,7 +45,7 @@ Deno.test("import prints a PersistentVolume, says what it would do before, and d
     const again = await doImport(stack, "data", "--kind", "ext4", "--claim", "media/films");
     assert.match(again.err, /was imported before/);
     assert.equal(again.out, done.out);
-    // The record tells.
+    // The record contains the kind.
     assert.equal((await doImport(stack, "data", "--claim", "media/films")).out, done.out);
   });
   assert.equal((await calls(stack).publish("node-1", {}))["mayFormat"], "false");
@@ -63,7 +63,7 @@ Deno.test("import prints a PersistentVolume, says what it would do before, and d
   await scene.assertIntact();
 });
 
-Deno.test("import withdraws an export that a person vouches for, and its epochs are no continuation of it", async () => {
+Deno.test("import withdraws an export that a person vouches for, and its epochs do not continue it", async () => {
   await using scene = await startWithFile();
   const { stack } = scene;
   const nqn = "nqn.2000-02.com.mikrotik:data";
@@ -78,7 +78,7 @@ Deno.test("import withdraws an export that a person vouches for, and its epochs 
   assert.match((await calls(stack).publish())["nqn"]!, new RegExp(`^${nqn}:1-[0-9a-f]{8}$`));
 });
 
-Deno.test("a file without a disk becomes a volume as it is, also where others have its name", async () => {
+Deno.test("a file without a disk becomes a volume unchanged, also where other files have its name", async () => {
   for (const { name } of profiles.filter(({ vocabulary }) => vocabulary.rose)) {
     await using scene = await startWithFile({ simulator: { profile: name } });
     const { stack } = scene;
@@ -138,7 +138,7 @@ for (const [what, options, args, text] of fileRefusals) {
   });
 }
 
-Deno.test("a disk of a file that the router took in another size loses its record again", async () => {
+Deno.test("a disk of a file that the router added with another size loses its record again", async () => {
   await using scene = await startWithFile();
   const { stack } = scene;
   const add = stack.simulator.model.disks.add.bind(stack.simulator.model.disks);
@@ -188,7 +188,7 @@ Deno.test("a PersistentVolume written by hand for an own volume is published by 
   });
 });
 
-Deno.test("a static volume of a block device is told as one, and a file system is refused", async () => {
+Deno.test("a static volume of a block device is reported as one, and a file system is refused", async () => {
   await using scene = await startWithFile();
   const { stack } = scene;
   await addDisk(stack);

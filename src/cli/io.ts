@@ -1,24 +1,24 @@
 import type { FlagTable } from "./flags.ts";
 import type { LogFields, Logger } from "../telemetry/log.ts";
 
-/** What a command has of the world: where it prints, what it may ask, and when it is to stop. */
+/** A command's connection to the outside: where it prints, its environment, and its stop signal. */
 export interface CommandIo {
   /** Prints a line of the command's result. */
   out(line: string): void;
-  /** Prints a line about what goes wrong or on. */
+  /** Prints a line about problems or progress. */
   err(line: string): void;
   /**
-   * Shows a text in the place of the one that this showed before, none if it is empty, until the next line is printed;
-   * undefined where no terminal is to be written over.
+   * Shows a text in place of the one that it showed before, none if it is empty, until the next line is printed;
+   * undefined if there is no terminal to overwrite.
    */
   readonly rewrite?: ((text: string) => void) | undefined;
   /** Reads an environment variable; undefined when it is not set or not allowed. */
   env(name: string): string | undefined;
-  /** Aborted by SIGTERM and SIGINT: finish what runs, clean up, return. */
+  /** Aborted by SIGTERM and SIGINT: finish the running work, clean up, return. */
   readonly signal: AbortSignal;
 }
 
-/** Prints what a part of the driver would log as a warning. */
+/** Prints a part of the driver's warnings. */
 export function commandNotes(
   name: string,
   io: Pick<CommandIo, "err">,
@@ -31,7 +31,7 @@ export function commandNotes(
   };
 }
 
-/** A log for people at a terminal: warnings and errors, in the words of {@linkcode commandNotes}. */
+/** A log for people at a terminal: warnings and errors, in the form of {@linkcode commandNotes}. */
 export function commandLog(name: string, io: Pick<CommandIo, "err">): Logger {
   const notes = commandNotes(name, io);
   const reported = (own: Readonly<Record<string, unknown>>): Logger => {
@@ -54,13 +54,13 @@ export function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 }
 
-/** Exit codes that mean something: done, failed, not understood, or about something that is not here. */
+/** Exit codes: succeeded, failed, wrong usage, or the subject does not exist here. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unknown: 3 } as const;
 
 /** One of {@linkcode exitCodes}. */
 export type ExitName = keyof typeof exitCodes;
 
-/** What the exit codes of every command mean, where a command does not say more. */
+/** The meaning of the exit codes of every command, if a command does not say more. */
 export const exitMeanings: Readonly<Record<ExitName, string>> = {
   ok: "It succeeded.",
   failed: "It failed, or was refused.",
@@ -70,16 +70,16 @@ export const exitMeanings: Readonly<Record<ExitName, string>> = {
 
 /** A subcommand of `rds-csi`. */
 export interface Command {
-  /** What it is for, as the end of a sentence. */
+  /** Its purpose, as the end of a sentence. */
   readonly help: string;
-  /** Whether it is about a volume, which in a cluster may be named by its claim or its PersistentVolume. */
+  /** Whether its subject is a volume, which in a cluster may be named by its claim or its PersistentVolume. */
   readonly isAboutVolume?: true;
-  /** What its exit codes mean, where it is more than what they mean for every command. */
+  /** Its exit codes with a more specific meaning than for every command. */
   readonly exits?: Readonly<Partial<Record<ExitName, string>>>;
-  /** What `--help` says before the flags: how it is called, and what it does. */
+  /** The text of `--help` before the flags: how to call it, and what it does. */
   usage(): Promise<string>;
-  /** Its flags, beside `--help`. */
+  /** Its flags, besides `--help`. */
   flags(): Promise<FlagTable>;
-  /** Does it, see `runCommand()`; answers the exit code. */
+  /** Runs it, see `runCommand()`; returns the exit code. */
   run(args: string[], io: CommandIo): Promise<number>;
 }

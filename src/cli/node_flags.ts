@@ -3,7 +3,7 @@ import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { assertNodeId } from "../volume/model/ids.ts";
 
-/** Whose node this is, and how that is known. */
+/** The node's configuration, and where its id comes from. */
 export interface NodeOptions {
   readonly config: NodeConfig;
   /** The id is only this machine's name, because no flag sets it. */
@@ -11,8 +11,8 @@ export interface NodeOptions {
 }
 
 /**
- * Reads the flags of a command on a node; without a node id this machine's name is taken for it, as the kubelet does.
- * What is wrong is noted in the flags.
+ * Reads the flags of a command on a node; without a node id it uses this machine's name, as the kubelet does. Problems
+ * are added to the flags'.
  */
 export function readNodeFlags(
   table: FlagTable,

@@ -17,7 +17,7 @@ export const permissionsFlags: FlagTable = {
   },
 };
 
-/** What `rds-csi permissions --help` says before the flags. */
+/** The text of `rds-csi permissions --help` before the flags. */
 export const usage = `Usage: rds-csi permissions [--controller] --try-… WHAT
 
 Tries one action and prints the result. An action that is not on the list that the executable was built
@@ -27,9 +27,9 @@ Flags:
 `;
 
 /**
- * `rds-csi permissions`: shows what this executable may do, by trying.
+ * `rds-csi permissions`: shows what this executable may do, by trying it.
  *
- * @throws {FlagError} when the flags make no sense
+ * @throws {FlagError} when the flags are invalid
  */
 export async function permissionsCommand(args: string[], io: CommandIo): Promise<number> {
   const flags = readFlags(permissionsFlags, args, io.env);
@@ -59,7 +59,7 @@ const attemptsOf = (io: CommandIo): Attempts => ({
   "try-load": loadLibrary,
   "try-read": async (path) => `read ${(await Deno.readFile(path)).length} bytes of ${path}`,
   "try-write": async (path) => {
-    (await Deno.open(path, { append: true, create: true })).close(); // What is in it stays.
+    (await Deno.open(path, { append: true, create: true })).close(); // Its content stays.
     return `wrote ${path}`;
   },
   "try-env": (name) => `${io.env(name) === undefined ? "not set" : "set"}: ${name}`,

@@ -1,26 +1,26 @@
 import type { Clock } from "../volume/ports/system.ts";
 import type { CommandIo } from "./io.ts";
 
-/** How often a terminal is told for how long something goes on, in milliseconds. */
+/** How often a terminal shows the time that something takes, in milliseconds. */
 const everyMs = 1000;
 
-/** The longest line that no terminal breaks: a broken one could not be written over. */
+/** The longest line that fits every terminal: a wrapped one could not be overwritten. */
 const maxColumns = 79;
 
-/** Says what a command that takes a while is at. */
+/** Shows what a long command is doing. */
 export type Progress = (what: string) => void;
 
-/** What {@linkcode withProgress} needs. */
+/** The adapters of {@linkcode withProgress}. */
 export interface ProgressAdapters {
   readonly io: Pick<CommandIo, "err" | "rewrite">;
   readonly clock: Pick<Clock, "timer" | "monotonicMs">;
-  /** Whether nothing is to be said: what is printed is for a program. */
+  /** Whether nothing is shown, because a program reads the output. */
   readonly quiet: boolean;
 }
 
 /**
- * Does something that takes a while and says meanwhile what it is at: at a terminal in one line that is written over and is
- * gone in the end, elsewhere in a line each.
+ * Runs something long and shows meanwhile what it is doing: at a terminal in one line that is overwritten and finally
+ * removed, elsewhere in a line each.
  */
 export async function withProgress<T>(
   name: string,

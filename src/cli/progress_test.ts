@@ -21,7 +21,7 @@ async function shown(isTerminal: boolean, quiet: boolean, fails = false) {
   return { out, err, written };
 }
 
-Deno.test("progress is one line at a terminal, with the time it takes, and is gone in the end", async () => {
+Deno.test("progress is one line at a terminal, with the elapsed time, and is removed in the end", async () => {
   const { out, err, written } = await shown(true, false);
   assert.deepEqual(written.slice(0, 3), [
     "audit: looking at the router …",
@@ -32,7 +32,7 @@ Deno.test("progress is one line at a terminal, with the time it takes, and is go
   assert.deepEqual([written.slice(4), out, err], [[""], [], []]);
 });
 
-Deno.test("progress is gone when the work fails", async () => {
+Deno.test("progress is removed when the work fails", async () => {
   assert.equal((await shown(true, false, true)).written.at(-1), "");
 });
 

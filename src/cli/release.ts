@@ -4,7 +4,7 @@ import { releaseVolume } from "../controller/attachments/release.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withController } from "./controller_command.ts";
 
-/** What `rds-csi release --help` says before the flags. */
+/** The text of `rds-csi release --help` before the flags. */
 export const usage = `Usage: rds-csi release VOLUME [flags]
 
 Gives a volume back to the legacy Go driver that made it: removes this cluster's record, and turns the export on under the
@@ -20,10 +20,10 @@ volume.
 Flags:
 `;
 
-/** How long the router may take, in milliseconds: the grace after a withdrawal is waited for. */
+/** How long the router may take, in milliseconds, including the grace period after a withdrawal. */
 const timeoutMs = 420_000;
 
-/** `rds-csi release`: gives a volume back to the legacy driver, or to whoever made its disk. */
+/** `rds-csi release`: gives a volume back to the legacy driver, or to the maker of its disk. */
 export async function releaseCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const { config, id } = readVolumeCommand(args, io.env, await systemFiles(args, io.env));
   const run = { name: "release", config, timeoutMs };

@@ -111,7 +111,7 @@ export const simulatorFlags: FlagTable = {
   },
 };
 
-/** What `rds-csi simulator --help` says before the flags. */
+/** The text of `rds-csi simulator --help` before the flags. */
 export const usage = `Usage: rds-csi simulator [flags]
 
 Runs a simulated RouterOS 7 with ROSE storage: an SSH server for clients and an HTTP port for tests. Prints one line
@@ -121,10 +121,10 @@ Flags:
 `;
 
 /**
- * `rds-csi simulator`: runs a simulated router until it is told to stop.
+ * `rds-csi simulator`: runs a simulated router until it is stopped.
  *
  * @returns the exit code.
- * @throws {FlagError} when the flags make no sense.
+ * @throws {FlagError} when the flags are invalid.
  */
 export async function simulatorCommand(args: string[], io: CommandIo): Promise<number> {
   const values = readFlags(simulatorFlags, args, io.env);
@@ -172,7 +172,7 @@ function readOptions(values: FlagValues): SimulatorOptions {
   };
 }
 
-/** A name, or a file with what a probe found. */
+/** A name, or a file with a probe's result. */
 function readProfile(values: FlagValues): Profile {
   const given = values.text("profile");
   const known = profiles.find(({ name }) => name === given);

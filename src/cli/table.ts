@@ -1,7 +1,7 @@
 /**
- * Rows as lines of columns, each as wide as its longest cell.
+ * Formats rows as lines of columns, each as wide as its longest cell.
  *
- * @param numeric the columns that are set to the right, counted from 0
+ * @param numeric the columns to align to the right, counted from 0
  */
 export function alignColumns(
   rows: readonly (readonly string[])[],

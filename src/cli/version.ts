@@ -7,7 +7,7 @@ export const versionFlags: FlagTable = {
   json: { form: "switch", help: "Print it as one JSON object." },
 };
 
-/** What `rds-csi version --help` says before the flags. */
+/** The text of `rds-csi version --help` before the flags. */
 export const usage = `Usage: rds-csi version [--json]
 
 Prints the version, the commit it was built from, and the Deno inside.
@@ -16,9 +16,9 @@ Flags:
 `;
 
 /**
- * `rds-csi version`: what this executable is.
+ * `rds-csi version`: prints what this executable is.
  *
- * @throws {FlagError} when the flags make no sense
+ * @throws {FlagError} when the flags are invalid
  */
 export function versionCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const flags = readFlags(versionFlags, args, io.env);

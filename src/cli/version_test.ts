@@ -11,7 +11,7 @@ async function printed(...args: string[]): Promise<string> {
   return out.join("\n");
 }
 
-Deno.test("version: says what it is and of what it was built", async () => {
+Deno.test("version: prints what it is and how it was built", async () => {
   assert.ok((await printed()).startsWith(`rds-csi ${version} (commit unknown, deno ${Deno.version.deno}, `));
   assert.deepEqual(JSON.parse(await printed("--json")), {
     version,

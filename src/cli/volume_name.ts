@@ -8,12 +8,14 @@ import type { CommandIo } from "./io.ts";
 const form = /^(?:pvc\/([^/]+)\/([^/]+)|pv\/([^/]+))$/;
 
 /**
- * The command line of a command about a volume with what the cluster knows: the volume's handle in the place of
- * `pvc/NAMESPACE/NAME` or `pv/NAME`, and the cluster's id where nothing says it. As it is where there is no cluster to ask.
+ * Completes the command line of a command about a volume from the cluster: the volume's handle replaces
+ * `pvc/NAMESPACE/NAME` or `pv/NAME`, and the cluster's id is added if it is missing. Without a cluster it stays
+ * unchanged.
  *
- * @param args what the command is about first
+ * @param args with the command's subject first
  * @throws {FlagError} when a name needs a cluster and there is none
- * @throws {VolumeError} not-found when there is no such object, or it has no volume; unavailable when the API server fails
+ * @throws {VolumeError} not-found when there is no such object, or it has no volume; unavailable when the API server
+ *   fails
  */
 export async function inCluster(
   args: readonly string[],

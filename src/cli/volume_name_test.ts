@@ -8,7 +8,7 @@ import { inCluster } from "./volume_name.ts";
 
 const uid = "0a0b0c0d-0000-4000-8000-000000000001";
 
-/** Asks with a cluster that has one claim with a volume, one without, and a PersistentVolume of no CSI driver. */
+/** Runs it with a cluster that has one claim with a volume, one without, and a PersistentVolume of no CSI driver. */
 async function ask(words: readonly string[], rules?: FakeKubeApi["rules"]): Promise<string[]> {
   await using api = new FakeKubeApi();
   api.rules = rules;
@@ -29,7 +29,7 @@ async function ask(words: readonly string[], rules?: FakeKubeApi["rules"]): Prom
   }
 }
 
-Deno.test("inCluster() finds a volume by its claim or its PersistentVolume, and which cluster it is", async () => {
+Deno.test("inCluster() finds a volume by its claim or its PersistentVolume, and the cluster's id", async () => {
   for (const name of ["pvc/apps/data", "pv/pv-pvc-1", "pvc-1"]) {
     assert.deepEqual(await ask([name, "--rds-port=2222"]), [
       "pvc-1",
@@ -40,14 +40,14 @@ Deno.test("inCluster() finds a volume by its claim or its PersistentVolume, and 
   assert.deepEqual(await ask(["pvc/apps/data", "--cluster-id", "c"]), ["pvc-1", "--cluster-id", "c"]);
 });
 
-Deno.test("inCluster() says what is missing: the claim, its volume, a volume of CSI, the right to look", async () => {
+Deno.test("inCluster() says what is missing: the claim, its volume, a CSI volume, the permission to read", async () => {
   await assert.rejects(ask(["pvc/apps/other"]), refusal("not-found", /other/));
   await assert.rejects(ask(["pvc/apps/new"]), refusal("not-found", /the claim has none yet: pvc\/apps\/new/));
   await assert.rejects(ask(["pv/local"]), refusal("not-found", /pv\/local belongs to no CSI driver/));
   await assert.rejects(ask(["pvc/apps/data"], []), refusal("unavailable"));
 });
 
-Deno.test("inCluster() leaves a command line alone where there is no cluster, and refuses a name there", async () => {
+Deno.test("inCluster() leaves a command line alone without a cluster, and refuses a name then", async () => {
   const io = { env: () => undefined, signal: new AbortController().signal };
   const same = async (...words: string[]) => assert.deepEqual(await inCluster(words, volumeFlags, io), words);
   await same("pvc-1", "--rds-port=2222");

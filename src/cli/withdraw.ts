@@ -14,7 +14,7 @@ export const withdrawFlags: FlagTable = {
   },
 };
 
-/** What `rds-csi withdraw --help` says before the flags. */
+/** The text of `rds-csi withdraw --help` before the flags. */
 export const usage = `Usage: rds-csi withdraw VOLUME --vouch [flags]
 
 Takes a volume from every node that holds it. Use it when the cluster that attached it is gone, so that nothing will ever

@@ -24,7 +24,7 @@ async function volumesOf({ controller }: CsiClients): Promise<readonly string[]>
   return entries.map(({ volume }) => volume?.volumeId ?? "");
 }
 
-/** What a person reads in the names of the files on the router. */
+/** The cluster hash in the names of the files on the router, as a person reads it. */
 async function hashOnRouter(stack: Stack): Promise<string> {
   const { files } = await state(stack);
   const [hash] = files.flatMap(({ name }) => /\.([0-9a-f]{8})(?:\.img)?$/.exec(name)?.[1] ?? []);
@@ -32,7 +32,7 @@ async function hashOnRouter(stack: Stack): Promise<string> {
   return hash;
 }
 
-Deno.test("a new cluster that is given the lost one's mark has its volumes, and gets those that nodes held after withdraw", async () => {
+Deno.test("a new cluster with the lost one's id has its volumes, and gets those that nodes held after withdraw", async () => {
   await using stack = await startStack();
   const [free, held] = [await create(stack, "free"), await create(stack, "held")];
   const before = (await publish(stack.clients, held, "node-1")).publishContext["nqn"];
@@ -49,7 +49,7 @@ Deno.test("a new cluster that is given the lost one's mark has its volumes, and 
   assert.notEqual(after, before);
 });
 
-Deno.test("withdraw of a volume that nobody has says so, and changes nothing", async () => {
+Deno.test("withdraw of a volume without a holder says so, and changes nothing", async () => {
   await using stack = await startStack();
   const id = await create(stack, "free");
   await changesNothing(stack, async () => {
@@ -57,7 +57,7 @@ Deno.test("withdraw of a volume that nobody has says so, and changes nothing", a
   });
 });
 
-Deno.test("withdraw refuses without a word, and what is not there", async () => {
+Deno.test("withdraw refuses without a person's word, and for a missing volume", async () => {
   await using stack = await startStack();
   const id = await create(stack, "held");
   await publish(stack.clients, id, "node-1");

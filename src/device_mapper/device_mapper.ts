@@ -15,18 +15,21 @@ import type { CallContext } from "../volume/ports/system.ts";
 import { mapDevices, mapNameOf, readMap } from "./maps_in_sys.ts";
 import { formatTable, isTable, parseTable } from "./table.ts";
 
-/** A map is changed in milliseconds; what takes longer waits for a device that is gone. */
+/** A change of a map takes milliseconds; one that takes longer waits for a device that is gone. */
 const changeMs = 20_000;
 
-/** Maps of dm-multipath, by dmsetup(8) and /sys. */
+/** Maps of dm-multipath, through dmsetup(8) and /sys. */
 export class DeviceMapper implements DeviceMaps {
   readonly #processes: Processes;
   readonly #files: KernelFiles;
-  /** Whether the kernel was seen to have the target: it is not unloaded while there are maps, and else loaded again. */
+  /**
+   * Whether the kernel was seen to have the target. The kernel does not unload it while there are maps, and otherwise
+   * loads it again.
+   */
   #hasTarget = false;
-  /** UUIDs of maps whose queueing this process has ended: whoever brings devices back must not let them wait again. */
+  /** UUIDs of maps whose queueing this process has ended: the layer watch must not let them queue again. */
   readonly #ended = new Set<string>();
-  /** Where a map was seen last, by its name, so that not all devices are asked each time. */
+  /** The device where each map was seen last, by name, so that not all devices are read each time. */
   readonly #seen = new Map<string, string>();
 
   constructor(processes: Processes, files: KernelFiles) {
@@ -36,13 +39,13 @@ export class DeviceMapper implements DeviceMaps {
 
   async obstacle(context: CallContext): Promise<string | undefined> {
     if (this.#hasTarget) return undefined;
-    // The kernel loads the target's module for that, if it has one.
+    // The kernel loads the target's module for this command, if it has one.
     try {
       const result = await this.#run(["target-version", "multipath"], "multipath", context);
       this.#hasTarget = result.code === 0;
       return this.#hasTarget ? undefined : `the kernel has no dm-multipath: ${complaint(result)}`;
     } catch (error) {
-      if (VolumeError.is(error, "precondition")) return error.message; // There is no dmsetup.
+      if (VolumeError.is(error, "precondition")) return error.message; // dmsetup is missing.
       throw error;
     }
   }
@@ -104,7 +107,8 @@ export class DeviceMapper implements DeviceMaps {
       await this.#done(["clear"], map, [], what, context);
       throw endedMeanwhile(map);
     }
-    // Suspends, takes the table, and resumes, in one call of the kernel's: no end of this process leaves it suspended.
+    // Suspends, activates the table, and resumes, in one call of the kernel: a killed process never leaves the map
+    // suspended.
     await this.#done(["resume", "--noflush", "--nolockfs"], map, [], what, context);
     if (this.#ended.has(map.uuid)) {
       await this.endQueueing(map, context);
@@ -161,7 +165,9 @@ export class DeviceMapper implements DeviceMaps {
     );
   }
 
-  /** A map may have grown since its size was read: what lies behind that end would be lost to its file system. */
+  /**
+   * Throws if the map has grown since its size was read: the file system would lose its data beyond the smaller end.
+   */
   async #assertNotLarger(map: MapIdentity, sizeBytes: bigint, context: CallContext): Promise<void> {
     const { name } = map;
     const there = this.#find(name);
@@ -173,7 +179,7 @@ export class DeviceMapper implements DeviceMaps {
     );
   }
 
-  /** Done is what the kernel shows. */
+  /** Waits until the kernel shows the result. */
   async #readBack(
     identity: MapIdentity,
     { deviceNumber }: ProvenDevice,
@@ -195,7 +201,7 @@ export class DeviceMapper implements DeviceMaps {
     );
   }
 
-  /** Runs a command on the map of that UUID: by its name it could be another one's by now. */
+  /** Runs a command on the map of that UUID: its name could belong to another map by now. */
   async #done(
     command: readonly string[],
     { name, uuid }: MapIdentity,
@@ -209,7 +215,7 @@ export class DeviceMapper implements DeviceMaps {
   }
 
   #run(args: readonly string[], name: string, context: CallContext): Promise<ToolResult> {
-    // One that hangs on a map keeps no other command from it.
+    // A command that hangs on a map must not block other commands on it.
     const subject = `${name} to ${args[0]}`;
     return this.#processes.run("dmsetup", { args, subject, signal: context.signal, timeoutMs: changeMs });
   }

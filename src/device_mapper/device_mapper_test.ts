@@ -74,7 +74,7 @@ Deno.test("make() is unavailable where the kernel has no such target, and leaves
   assert.equal(kernel.maps.size, 0);
 });
 
-Deno.test("obstacle() says so where there is no dmsetup, and says nothing where all is there", async () => {
+Deno.test("obstacle() reports a missing dmsetup, and nothing when all is there", async () => {
   const { maps, processes } = fake();
   const { script } = processes;
   processes.script = () => {
@@ -88,7 +88,7 @@ Deno.test("obstacle() says so where there is no dmsetup, and says nothing where 
   assert.equal(processes.runs.length, runs, "what is there stays there");
 });
 
-Deno.test("reload() lets what waits go on, on another device and under the same number", async () => {
+Deno.test("reload() lets waiting I/O go on, on another device and under the same number", async () => {
   const { kernel, maps } = fake();
   const map = await maps.make(identity, below("259:1"), call());
   kernel.devices.delete("259:1");
@@ -102,7 +102,7 @@ Deno.test("reload() lets what waits go on, on another device and under the same 
   assert.equal(kernel.write(identity.name), "done");
 });
 
-Deno.test("reload() takes the place of a table that a crash left loaded", async () => {
+Deno.test("reload() replaces a table that a crash left loaded", async () => {
   const { kernel, maps } = fake();
   const map = await maps.make(identity, below("259:1"), call());
   kernel.devices.add("259:2").add("259:3");
@@ -117,7 +117,7 @@ Deno.test("reload() takes the place of a table that a crash left loaded", async 
   assert.deepEqual((await maps.reload(map, below("259:3"), map.sizeBytes, call())).below, ["259:3"]);
 });
 
-Deno.test("reload() refuses a map that was made anew for another epoch, and one that is gone", async () => {
+Deno.test("reload() refuses a map that was made again for another epoch, and one that is gone", async () => {
   const { maps } = fake();
   const map = await maps.make(identity, below("259:1"), call());
   const older = { ...map, uuid: "RDSCSI-pvc-1:0-00000000" };
@@ -150,7 +150,7 @@ Deno.test("reload() is unavailable when the kernel shows another table than was 
   await rejectsWith(maps.reload(map, below("259:2"), map.sizeBytes, call()), "unavailable");
 });
 
-Deno.test("failPath() has writes wait although the device is there, until the map is reloaded", async () => {
+Deno.test("failPath() lets writes wait although the device is there, until the map is reloaded", async () => {
   const { kernel, maps } = fake();
   const map = await maps.make(identity, below("259:1"), call());
   await maps.failPath(map, call());
@@ -160,7 +160,7 @@ Deno.test("failPath() has writes wait although the device is there, until the ma
   assert.equal(kernel.write(identity.name), "done");
 });
 
-Deno.test("endQueueing() has what waits fail, and table() says so", async () => {
+Deno.test("endQueueing() fails waiting I/O, and table() reports that", async () => {
   const { kernel, maps } = fake();
   const map = await maps.make(identity, below("259:1"), call());
   assert.deepEqual(await maps.table(map, call()), { queues: true, path: "259:1", failed: false });
@@ -179,7 +179,7 @@ Deno.test("endQueueing() is unavailable when the kernel goes on queueing", async
   await rejectsWith(maps.endQueueing(map, call()), "unavailable");
 });
 
-Deno.test("remove() is in-use while somebody has the map open, and OK when it is gone", async () => {
+Deno.test("remove() is in-use while the map is open, and OK when it is gone", async () => {
   const { kernel, maps } = fake();
   const map = await maps.make(identity, below("259:1"), call());
   kernel.open.add(identity.name);
@@ -215,7 +215,7 @@ Deno.test("list() shows this driver's maps only; find() starts no process and fo
   assert.equal(processes.runs.length, runs);
 });
 
-Deno.test("reload() that a fence overtakes lets no write wait again, whenever the fence comes", async () => {
+Deno.test("reload() during a fence lets no write wait again, whenever the fence comes", async () => {
   for (const at of ["before load", "after load", "before resume", "after resume"]) {
     const { kernel, maps, processes } = fake();
     const map = await maps.make(identity, below("259:1"), call());

@@ -4,20 +4,20 @@ import type { DeviceMap } from "../volume/ports/device_maps.ts";
 const blockPath = "/sys/block";
 const sectorBytes = 512n;
 
-/** The names of all devices of the device mapper, as `dm-3`. */
+/** The names of all device-mapper devices, such as `dm-3`. */
 export function mapDevices(files: KernelFiles): readonly string[] {
   return (files.list(blockPath) ?? []).filter((name) => /^dm-[0-9]+$/.test(name));
 }
 
-/** The name of the map that is that device; undefined when there is none. */
+/** The name of the map on that device; undefined when there is none. */
 export function mapNameOf(files: KernelFiles, device: string): string | undefined {
   return files.readText(`${blockPath}/${device}/dm/name`);
 }
 
 /**
- * The map that is that device; undefined when there is none, or when another one took its name while it was read.
+ * The map on that device; undefined when there is none, or when another map took its place during the read.
  *
- * @param device as `dm-3`
+ * @param device such as `dm-3`
  */
 export function readMap(files: KernelFiles, device: string): DeviceMap | undefined {
   const folder = `${blockPath}/${device}`;
@@ -34,7 +34,7 @@ export function readMap(files: KernelFiles, device: string): DeviceMap | undefin
     deviceNumber: deviceNumber!,
     sizeBytes: /^[0-9]+$/.test(size) ? BigInt(size) * sectorBytes : 0n,
     below: (files.list(`${folder}/slaves`) ?? []).map((slave) =>
-      // The entry of a device that is gone leads nowhere.
+      // The entry of a missing device leads nowhere.
       files.readText(`${folder}/slaves/${slave}/dev`) ?? "gone"
     ),
     suspended: read("dm/suspended") !== "0",
@@ -43,7 +43,7 @@ export function readMap(files: KernelFiles, device: string): DeviceMap | undefin
   return read("dm/uuid") === uuid && read("dev") === deviceNumber ? map : undefined;
 }
 
-/** Reads /sys/block/…/stat: Linux, block/stat.rst. Flushes are counted apart from writes since Linux 5.5. */
+/** Parses /sys/block/…/stat: Linux, block/stat.rst. Linux counts flushes separately from writes since 5.5. */
 function parseStat(text: string): Pick<DeviceMap, "pending" | "completed"> {
   const counts = text.trim().split(/ +/).map((count) => Number(count) || 0);
   const at = (index: number) => counts[index] ?? 0;

@@ -3,14 +3,14 @@ import { formatTable, isTable, parseTable } from "./table.ts";
 
 const status = "0 409600 multipath 2 0 0 0 1 1 A 0 1 2 259:1 A 0 1";
 
-Deno.test("formatTable() asks for bio mode, for queueing and for one path", () => {
+Deno.test("formatTable() requests bio mode, queueing and one path", () => {
   assert.equal(
     formatTable(409_600n * 512n, "259:1"),
     "0 409600 multipath 3 queue_if_no_path queue_mode bio 0 1 1 round-robin 0 1 1 259:1 1",
   );
 });
 
-Deno.test("parseTable() reads what formatTable() wrote, as the kernel answers it", () => {
+Deno.test("parseTable() reads what formatTable() wrote, as the kernel prints it", () => {
   assert.deepEqual(parseTable(`${formatTable(409_600n * 512n, "259:1")}\n`, status), {
     queues: true,
     path: "259:1",
@@ -21,7 +21,7 @@ Deno.test("parseTable() reads what formatTable() wrote, as the kernel answers it
 const measured =
   "0 409600 multipath 4 queue_if_no_path retain_attached_hw_handler queue_mode bio 0 1 1 round-robin 0 1 1 259:1 1";
 
-Deno.test("isTable() takes what Linux 6.1 and 6.12 answer for what was asked for", () => {
+Deno.test("isTable() accepts what Linux 6.1 and 6.12 print for the loaded table", () => {
   assert.ok(isTable(`${measured}\n`, 409_600n * 512n, "259:1"));
   assert.equal(parseTable(measured, status)?.queues, true);
 });
@@ -44,7 +44,7 @@ Deno.test("parseTable() sees the end of the queueing and a failed path", () => {
   assert.deepEqual(parseTable(ended, failed), { queues: false, path: "259:1", failed: true });
 });
 
-Deno.test("parseTable() refuses a table with two paths, of another target, or of which the status is another's", () => {
+Deno.test("parseTable() refuses a table with two paths, of another target, or with another map's status", () => {
   const own = formatTable(409_600n * 512n, "259:1");
   for (
     const [table, of] of [

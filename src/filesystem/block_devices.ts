@@ -12,20 +12,23 @@ import type {
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { readMountTable } from "./mountinfo.ts";
 
-/** Descriptors looked at before other work gets its turn: about a millisecond's worth. */
+/** Descriptors that are read before other work gets its turn: about a millisecond's worth. */
 const descriptorsPerTurn = 200;
 
-/** Where the processes of the whole host are seen: with `hostPID`, the usual place. */
+/** Where the processes of the whole host are visible: with `hostPID`, the usual path. */
 const defaultProcPath = "/proc";
 
-/** An open that takes longer waits for something that has the device. */
+/** An open that takes longer waits for something that blocks the device. */
 const openMs = 10_000;
 const closeMs = 2_000;
-/** Who only looks, who sets up loop devices, and a container that starts with copies of all mounts, claims one for a moment. */
+/**
+ * Another program may claim a device for a moment: one that only reads, one that sets up loop devices, or a container
+ * that starts with copies of all mounts.
+ */
 const claimAttempts = 20;
 const claimRetryMs = 100;
 
-/** Block devices by blockdev(8), /proc and /sys. */
+/** Block devices through blockdev(8), /proc and /sys. */
 export class SystemBlockDevices implements BlockDevices {
   readonly #processes: Processes;
   readonly #files: KernelFiles;
@@ -68,7 +71,7 @@ export class SystemBlockDevices implements BlockDevices {
     return this.#isReadOnly(device);
   }
 
-  /** What the kernel says; undefined where it does not. */
+  /** The kernel's read-only flag; undefined where the kernel does not show it. */
   #isReadOnly(device: ProvenDevice): boolean | undefined {
     const flag = this.#files.readText(`/sys/dev/block/${device.deviceNumber}/ro`);
     return flag === undefined ? undefined : flag !== "0";
@@ -90,7 +93,7 @@ export class SystemBlockDevices implements BlockDevices {
     return [...new Set(names)].toSorted().map((name) => this.#describeLayer(name));
   }
 
-  /** As `/dev/dm-0 (vg-root, LVM)`, `/dev/md127 (raid)`. */
+  /** Such as `/dev/dm-0 (vg-root, LVM)`, `/dev/md127 (raid)`. */
   #describeLayer(name: string): string {
     const read = (attribute: string) => this.#files.readText(`/sys/block/${name}/${attribute}`);
     const [mapped, uuid] = [read("dm/name"), read("dm/uuid")];
@@ -116,7 +119,7 @@ export class SystemBlockDevices implements BlockDevices {
     if (held === undefined) {
       throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
     }
-    // The close of a dead device goes on without anybody.
+    // The close of a dead device goes on in the background.
     const release = async () => void await endsWithin(this.#clock, closeMs, held.release());
     if (held.deviceNumber === device.deviceNumber) return release;
     await release();
@@ -146,20 +149,20 @@ export class SystemBlockDevices implements BlockDevices {
   }
 
   /**
-   * What is at a path, if device nodes lie there. Of all others nothing is asked: the file of a loop device may lie on a
-   * server that is gone, and this process would wait for it.
+   * Reads what is at a path, if device nodes can be there. Other paths are not touched: the file of a loop device may
+   * be on a server that is gone, and this process would wait for it.
    */
   #deviceNode(path: string, table: readonly MountEntry[]): NodeInfo | undefined {
     const around = table.filter(({ mountPoint }) =>
       path === mountPoint || path.startsWith(mountPoint === "/" ? "/" : `${mountPoint}/`)
     );
-    // The longest covers the others, and of several the last one.
+    // The longest mount point covers the others, and the last of several mounts is on top.
     const [deepest] = around.toReversed().toSorted((a, b) => b.mountPoint.length - a.mountPoint.length);
     const inMemory = deepest !== undefined && ["devtmpfs", "tmpfs"].includes(deepest.filesystem);
     return inMemory ? this.#files.info(path) : undefined;
   }
 
-  /** The first process that has it open for certain, or else one that cannot be looked into. */
+  /** The first process that certainly has it open, or else one that cannot be inspected. */
   async #processHolding(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined> {
     const own = this.#files.readLink(`${this.#procPath}/self`);
     const pids = this.#files.list(this.#procPath);
@@ -167,7 +170,7 @@ export class SystemBlockDevices implements BlockDevices {
       return { certain: false, description: `unknown, because ${this.#procPath} cannot be read` };
     }
     let suspect: DeviceHolder | undefined;
-    // The first turn is another's, too: that of a tool that is to run meanwhile, for one.
+    // Other work gets its turn first, such as a tool that is to run meanwhile.
     let loaded = descriptorsPerTurn;
     for (const pid of pids) {
       if (!/^[0-9]+$/.test(pid) || pid === own) continue;
@@ -195,7 +198,10 @@ export class SystemBlockDevices implements BlockDevices {
     return answers.includes(undefined) ? "unreadable" : "no";
   }
 
-  /** Sockets, pipes and the like are told by their text and not asked further. Undefined when it cannot be read. */
+  /**
+   * The link text shows sockets, pipes and the like, so they are not read further. Undefined when the link cannot be
+   * read.
+   */
   #leadsTo(path: string, device: DeviceNode): boolean | undefined {
     return this.#readable(() => {
       if (this.#files.readLink(path)?.startsWith("/") !== true) return false;

@@ -59,7 +59,7 @@ Deno.test("layers() names what the node has made on top of a device and of its p
   assert.deepEqual(await devices.layers(device), []);
 });
 
-Deno.test("holder() is undefined when no descriptor leads to the device", async () => {
+Deno.test("holder() is undefined when no descriptor refers to the device", async () => {
   assert.equal(await deps().holder(), undefined);
 });
 
@@ -70,7 +70,7 @@ Deno.test("holder() names the process with a descriptor on the device, by whatev
   assert.match((await holder())?.description ?? "", /process 20 \(qemu\)/);
 });
 
-Deno.test("holder() passes over another device, and this process itself", async () => {
+Deno.test("holder() ignores another device, and this process itself", async () => {
   const { files, holder } = deps();
   files.nodes.set("/proc/20/fd/5", { kind: "block", deviceNumber: "7:4" });
   files.folders.set("/proc/1/fd", ["9"]);
@@ -79,7 +79,7 @@ Deno.test("holder() passes over another device, and this process itself", async 
   assert.equal(await holder(), undefined);
 });
 
-Deno.test("holder() passes over a process that ended meanwhile", async () => {
+Deno.test("holder() ignores a process that ended meanwhile", async () => {
   const { files, holder } = deps();
   files.folders.delete("/proc/20/fd");
   assert.equal(await holder(), undefined);
@@ -131,7 +131,7 @@ Deno.test("holder() does not touch the file of a loop device that lies on a file
   assert.deepEqual(asked.filter((path) => !path.startsWith("/proc/")), []);
 });
 
-Deno.test("holder() names one that is certain before one that is not", async () => {
+Deno.test("holder() prefers a certain holder to an uncertain one", async () => {
   const { files, holder } = deps();
   const { list } = files;
   files.list = (path) => {
@@ -147,7 +147,7 @@ Deno.test("holder() names one that is certain before one that is not", async () 
   assert.match(found.description, /process 30/);
 });
 
-Deno.test("holder() has listed the processes, and looked into none, when other work has its first turn", async () => {
+Deno.test("holder() has listed the processes, and read none, when other work has its first turn", async () => {
   const { files, devices, clock } = deps();
   const { list } = files;
   const listed: string[] = [];
@@ -227,7 +227,7 @@ for (const [name, flags, readOnly, code, outcome] of readOnlyTable) {
   });
 }
 
-Deno.test("hold() keeps a device open until it is let go, and no other one", async () => {
+Deno.test("hold() keeps a device open until it is released, and no other one", async () => {
   const { files, devices } = deps();
   await assert.rejects(devices.hold(device, context), refusal("unavailable"));
   files.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:3" });

@@ -4,14 +4,14 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { DeviceNode, FoundDevice } from "../volume/ports/node_ports.ts";
 
-/** A partition of a device, as the kernel has it. */
+/** A partition of a device, as the kernel shows it. */
 export interface Partition extends DeviceNode {
   readonly sizeBytes: bigint;
 }
 
 const sectorBytes = 512n;
 
-/** Whether the kernel takes no writes for the device (BLKROGET); undefined when it is gone. */
+/** Whether the kernel refuses writes to the device (BLKROGET); undefined when it is gone. */
 export function isReadOnlyDevice(
   files: KernelFiles,
   { deviceNumber }: Pick<DeviceNode, "deviceNumber">,
@@ -37,8 +37,8 @@ export function partitionsOf(files: KernelFiles, { deviceNumber }: FoundDevice):
 }
 
 /**
- * Everything that blkid finds on a device, by its own words (`TYPE`, `UUID`, `LABEL`, `PTTYPE`, …); nothing when it finds
- * nothing, or cannot read. It opens the device for reading only.
+ * All fields that blkid prints for a device (`TYPE`, `UUID`, `LABEL`, `PTTYPE`, …); none when it finds nothing, or
+ * cannot read the device. It opens the device only for reading.
  *
  * @throws {VolumeError} unavailable when it fails
  */
@@ -60,7 +60,7 @@ export async function readSignatures(
   }
   const fields = result.stdout.split("\n").flatMap((line) => {
     const at = line.indexOf("=");
-    // A label may hold what blkid escapes for a shell.
+    // blkid escapes some characters of a label for a shell.
     return at <= 0 ? [] : [[line.slice(0, at), line.slice(at + 1).replaceAll(/\\(.)/g, "$1")] as const];
   });
   return Object.fromEntries(fields.filter(([name]) => name !== "DEVNAME"));

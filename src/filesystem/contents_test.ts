@@ -17,7 +17,7 @@ Deno.test("isReadOnlyDevice() reports the kernel's flag, and that a device is go
   assert.equal(isReadOnlyDevice(files, device), true);
 });
 
-Deno.test("partitionsOf() reads them from the kernel, by their numbers and not by their names", () => {
+Deno.test("partitionsOf() reads partitions from the kernel, by their numbers and not by their names", () => {
   const files = new FakeKernelFiles();
   assert.deepEqual(partitionsOf(files, device), []);
   files.folders.set(folder, ["queue", "nvme0n1p10", "nvme0n1p2", "ro"]);
@@ -53,7 +53,7 @@ for (const [answer, expected] of answers) {
   });
 }
 
-Deno.test("readSignatures() does not take a failure for an empty device", async () => {
+Deno.test("readSignatures() does not mistake a failure for an empty device", async () => {
   const processes = new FakeProcesses();
   processes.script = () => 4;
   await assert.rejects(

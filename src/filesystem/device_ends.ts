@@ -5,18 +5,18 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import type { ProvenDevice } from "../volume/ports/node_ports.ts";
 
-/** How much of either end of a device is looked at: every signature that tools know of lies there. */
+/** How much of each end of a device is read: every signature that tools know is there. */
 const endBytes = 1024 * 1024;
 
 const readTimeoutMs = 30_000;
 
-/** What reads a device. */
+/** Reads a device. */
 export interface DeviceReading {
   readonly files: Pick<KernelFiles, "readDirect">;
   readonly clock: Clock;
 }
 
-/** Where the ends begin; one and the same for a device that is as small as that. */
+/** The offsets of the ends; only one when the device is no larger than one end. */
 function endOffsets(device: ProvenDevice): readonly bigint[] {
   const tail = device.sizeBytes - BigInt(endBytes);
   if (tail < 0n) {
@@ -29,10 +29,10 @@ function endOffsets(device: ProvenDevice): readonly bigint[] {
 }
 
 /**
- * Whether every byte of both ends of the device is zero, read past all caches. Where the first end shows that it is not,
- * the other one is not read: that is so of every volume that is in use.
+ * Whether every byte of both ends of the device is zero, read past all caches. If the first end is not zero, the other
+ * one is not read: that is so for every volume in use.
  *
- * @throws {VolumeError} unavailable when a read fails or gives less than was asked for
+ * @throws {VolumeError} unavailable when a read fails or returns fewer bytes than requested
  */
 export async function endsAreZero(
   device: ProvenDevice,
@@ -46,7 +46,7 @@ export async function endsAreZero(
   return true;
 }
 
-/** By words of four bytes: a million calls of a function would take longer than the reading. */
+/** Compares words of four bytes: a function call for each of a million bytes would take longer than the read. */
 function isZero(bytes: Uint8Array): boolean {
   const text = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
   for (let at = 0; at < text.length; at++) if (text[at] !== 0) return false;
@@ -56,7 +56,7 @@ function isZero(bytes: Uint8Array): boolean {
 /**
  * Reads parts of a device past all caches; offsets and lengths in bytes, multiples of 4096.
  *
- * @throws {VolumeError} unavailable when it fails, takes too long or gives less than was asked for
+ * @throws {VolumeError} unavailable when it fails, takes too long or returns fewer bytes than requested
  */
 export async function readParts(
   device: ProvenDevice,

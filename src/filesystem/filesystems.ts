@@ -23,7 +23,7 @@ const xfsInProgressAt = 126;
 /** How long a trim may take: a router may take seconds for each of many extents. */
 const trimMs = 600_000;
 
-/** ext4 and xfs by their own tools. */
+/** ext4 and xfs through their own tools. */
 export class SystemFilesystems implements Filesystems {
   readonly #processes: Processes;
   readonly #reading: DeviceReading;
@@ -34,7 +34,7 @@ export class SystemFilesystems implements Filesystems {
     this.#reading = reading;
   }
 
-  /** Both at once, and neither without the other: blkid calls a device that cannot be read an empty one. */
+  /** Runs both reads at once. Neither is enough alone: blkid reports a device that cannot be read as empty. */
   async probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe> {
     const asked = findSignature(device, this.#processes, context);
     const [ends, signature] = await Promise.allSettled([endsAreZero(device, this.#reading, context), asked]);
@@ -49,7 +49,7 @@ export class SystemFilesystems implements Filesystems {
       const [superblock] = await readParts(device, start, this.#reading, context);
       return superblock![xfsInProgressAt] === 0;
     }
-    // Opened read-only by -n; the full check is short, because nothing but mkfs ever wrote to it.
+    // `-n` opens it read-only. The full check is short, because only mkfs ever wrote to it.
     const result = await this.#processes.run("e2fsck", {
       args: ["-n", "-f", device.path],
       signal: context.signal,
@@ -106,7 +106,7 @@ export class SystemFilesystems implements Filesystems {
         }`,
       );
     }
-    // 4: errors were left. Without it the check did not come to its end (in use, killed, no superblock, …), which may pass.
+    // Bit 4: errors were left. Without it the check did not end (in use, killed, no superblock, …), which may pass.
     const needsRepair = (result.code & 4) !== 0;
     throw new VolumeError(
       needsRepair ? "precondition" : "unavailable",
@@ -124,7 +124,7 @@ export class SystemFilesystems implements Filesystems {
     mountPoint: string,
     context: CallContext,
   ): Promise<void> {
-    // The tools would say the same; but most stages find nothing to grow, and each tool takes its time.
+    // The tools would report the same. But most stages find nothing to grow, and each tool takes time.
     if (await this.#fills(device, filesystem, context)) return;
     if (filesystem === "xfs") return await this.#finish("xfs_growfs", ["-d", mountPoint], device, context);
     const options = {
@@ -135,7 +135,7 @@ export class SystemFilesystems implements Filesystems {
     };
     const result = await this.#processes.run("resize2fs", options);
     if (result.code === 0) return;
-    // ext4(5) gives this to holders of CAP_SYS_RESOURCE only, which no other file system call here needs.
+    // ext4(5) allows this only with CAP_SYS_RESOURCE, which no other file system operation here needs.
     const denied = /Permission denied to resize/.test(result.stderr);
     throw new VolumeError(
       denied ? "precondition" : "unavailable",
@@ -144,7 +144,7 @@ export class SystemFilesystems implements Filesystems {
     );
   }
 
-  /** False when it cannot be read: then the tool tells why. */
+  /** Whether the file system fills its device; false when it cannot be read: then the tool reports why. */
   async #fills(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean> {
     const start = [{ offset: 0n, length: superblockBytes }];
     try {
@@ -161,7 +161,7 @@ export class SystemFilesystems implements Filesystems {
     const result = await this.#processes.run("stat", {
       args: statsArguments(mountPoint),
       signal: context.signal,
-      // Another one than the path: this may hang, and then, unmounted, the path still has to be looked at.
+      // A different subject than the path: this may hang, and after an unmount the path must still be readable.
       subject: `the file system at ${mountPoint}`,
       timeoutMs: 10_000,
     });
@@ -177,7 +177,7 @@ export class SystemFilesystems implements Filesystems {
       timeoutMs: trimMs,
     });
     if (result.code === 0) return parseTrimmed(result.stdout);
-    // What it says where FITRIM ends with EOPNOTSUPP (util-linux, sys-utils/fstrim.c).
+    // fstrim's message when FITRIM ends with EOPNOTSUPP (util-linux, sys-utils/fstrim.c).
     if (result.stderr.includes("the discard operation is not supported")) return undefined;
     throw new VolumeError(
       "unavailable",
@@ -185,7 +185,7 @@ export class SystemFilesystems implements Filesystems {
     );
   }
 
-  /** Runs a tool that writes to the device to its end, whatever becomes of the call. */
+  /** Runs a tool that writes to the device to its end, even when the call ends first. */
   async #finish(
     tool: ToolName,
     args: readonly string[],
@@ -201,7 +201,7 @@ export class SystemFilesystems implements Filesystems {
     );
   }
 
-  /** Asked once: while this process runs, its container's tools stay the same. */
+  /** Read once: the tools in the container stay the same while this process runs. */
   async #xfsVersion(context: CallContext): Promise<string> {
     this.#knownXfsVersion ??= await this.#askXfsVersion(context);
     return this.#knownXfsVersion;
@@ -214,13 +214,13 @@ export class SystemFilesystems implements Filesystems {
   }
 }
 
-/** The arguments of stat(1) that make it print what {@linkcode parseStats} reads. */
+/** The arguments for stat(1) to print what {@linkcode parseStats} parses. */
 function statsArguments(mountPoint: string): readonly string[] {
   return ["-f", "-c", "%S %b %f %a %c %d", "--", mountPoint];
 }
 
 /**
- * Reads block size, blocks, free blocks, blocks free to others than root, inodes and free inodes.
+ * Parses block size, blocks, free blocks, blocks free to others than root, inodes and free inodes.
  *
  * @throws {VolumeError} unavailable when the output has another form
  */
@@ -243,7 +243,7 @@ export function parseStats(output: string): FilesystemStats {
 type Six = [bigint, bigint, bigint, bigint, bigint, bigint];
 
 /**
- * Reads how many bytes fstrim told the device of: `/mnt: 1 GiB (1073741824 bytes) trimmed`.
+ * Parses how many bytes fstrim reported to the device: `/mnt: 1 GiB (1073741824 bytes) trimmed`.
  *
  * @throws {VolumeError} unavailable when the output has another form
  */
@@ -254,10 +254,10 @@ function parseTrimmed(output: string): bigint {
 }
 
 /**
- * What blkid finds on the device when it reads it, without its cache.
+ * Runs blkid on the device, without its cache.
  *
- * Exit codes of `blkid -p` (blkid(8)): 0 found, 2 nothing found *or* not readable, 8 several contradictory ones. That
- * the device can be read has to be known from elsewhere.
+ * Exit codes of `blkid -p` (blkid(8)): 0 found, 2 nothing found *or* not readable, 8 several contradictory signatures.
+ * So another read has to show that the device can be read.
  */
 async function findSignature(
   device: ProvenDevice,

@@ -20,7 +20,7 @@ function deps(script: (run: RecordedRun) => Scripted | undefined) {
   return { processes, files, clock, filesystems: new SystemFilesystems(processes, { files, clock }) };
 }
 
-/** A device whose tail has that byte there, and else holds zeros. */
+/** A device whose tail has that byte at that offset, and is otherwise zero. */
 function ends(blkid: Scripted, byte = 0, at = 0) {
   const made = deps(() => blkid);
   made.files.contents = (_, { offset, length }) => {
@@ -44,7 +44,7 @@ Deno.test("probe() reads the first and the last MiB directly", async () => {
   assert.deepEqual(processes.lines, ["blkid -p -o export -- /dev/loop3"]);
 });
 
-Deno.test("probe() reads no more of a device whose first MiB holds something", async () => {
+Deno.test("probe() reads no more of a device whose first MiB is not zero", async () => {
   const { files, filesystems } = deps(() => ({ stdout: "TYPE=ext4\n" }));
   const offsets: bigint[] = [];
   files.contents = (_, { offset, length }) => {
@@ -65,7 +65,7 @@ const signatures: readonly [string, Scripted, unknown][] = [
 ];
 
 for (const [name, blkid, signature] of signatures) {
-  Deno.test(`probe() reports what blkid says of ${name}`, async () => {
+  Deno.test(`probe() reports blkid's result for ${name}`, async () => {
     assert.deepEqual((await ends(blkid).filesystems.probe(device, context)).signature, signature);
   });
 }
@@ -93,7 +93,7 @@ for (const at of [0, 1, 2, 3, 4, 524_288, mebibyte - 4, mebibyte - 1]) {
   });
 }
 
-Deno.test("probe() throws unavailable when the reading does not end in time", async () => {
+Deno.test("probe() throws unavailable when the read does not end in time", async () => {
   const { files, clock, filesystems } = deps(() => 2);
   files.hangs = true;
   const probing = assert.rejects(filesystems.probe(device, context), refusal("unavailable", /./));
@@ -101,7 +101,7 @@ Deno.test("probe() throws unavailable when the reading does not end in time", as
   await probing;
 });
 
-Deno.test("probe() throws the reason of the call's end when that comes while it reads", async () => {
+Deno.test("probe() throws the reason of the call's end when that comes during a read", async () => {
   const { files, filesystems } = deps(() => 2);
   const controller = new AbortController();
   const reason = new VolumeError("cancelled", "gone");
@@ -219,7 +219,7 @@ Deno.test("parseStats() counts in bytes and inodes", () => {
   });
 });
 
-Deno.test("parseStats() throws unavailable for half an answer", () => {
+Deno.test("parseStats() throws unavailable for an incomplete answer", () => {
   assert.throws(() => parseStats("4096 1000 400"), refusal("unavailable", /./));
 });
 
@@ -240,7 +240,7 @@ for (
   });
 }
 
-/** The beginning of an ext4 with blocks of 1 KiB that leaves so many of them on the device. */
+/** The start of an ext4 with blocks of 1 KiB that leaves so many of them on the device unused. */
 function filled(left: bigint): Uint8Array {
   const start = new Uint8Array(4096);
   const view = new DataView(start.buffer, 1024);
@@ -249,7 +249,7 @@ function filled(left: bigint): Uint8Array {
   return start;
 }
 
-Deno.test("trim() answers how many bytes were told of, or that the device takes none", async () => {
+Deno.test("trim() returns how many bytes were reported, or that the device takes no discards", async () => {
   const trimmed = deps(() => ({ stdout: "/a b: 1 GiB (1073741824 bytes) trimmed\n" }));
   assert.equal(await trimmed.filesystems.trim(device, "/a b", context), 1073741824n);
   assert.deepEqual(trimmed.processes.lines, ["fstrim --verbose -- /a b"]);

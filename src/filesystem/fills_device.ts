@@ -1,6 +1,6 @@
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 
-/** Whole blocks of any device that hold the superblock of either file system. */
+/** Whole blocks of any device, enough for the superblock of either file system. */
 export const superblockBytes = 4096;
 
 /** ext4's superblock and its fields in it (Documentation/filesystems/ext4/super.rst). */
@@ -15,12 +15,12 @@ const ext4 = {
   blocksHighAt: 0x150,
 } as const;
 
-/** xfs's (XFS Algorithms & Data Structures, "Superblocks"); "XFSB". */
+/** xfs's superblock (XFS Algorithms & Data Structures, "Superblocks"); "XFSB". */
 const xfs = { magic: 0x58465342, blockSizeAt: 4, blocksAt: 8 } as const;
 
 /**
- * Whether a file system says that it takes all whole blocks of its device; false where that cannot be told. A file system
- * that is mounted may have grown since its superblock was written, and never shrinks.
+ * Whether a file system's superblock covers all whole blocks of its device; false where that is unknown. A mounted file
+ * system may have grown since its superblock was written, and never shrinks.
  *
  * @param start the first {@linkcode superblockBytes} of the device
  */

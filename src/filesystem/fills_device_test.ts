@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fillsDevice, superblockBytes } from "./fills_device.ts";
 
-/** The beginning of an ext4 with blocks of 4 KiB. */
+/** The start of an ext4 with blocks of 4 KiB. */
 function ext4(blocks: bigint, { magic = 0xef53, features = 0x80 } = {}): Uint8Array {
   const start = new Uint8Array(superblockBytes);
   const view = new DataView(start.buffer, 1024);
@@ -13,7 +13,7 @@ function ext4(blocks: bigint, { magic = 0xef53, features = 0x80 } = {}): Uint8Ar
   return start;
 }
 
-/** The beginning of an xfs with blocks of 4 KiB. */
+/** The start of an xfs with blocks of 4 KiB. */
 function xfs(blocks: bigint, magic = "XFSB"): Uint8Array {
   const start = new Uint8Array(superblockBytes);
   start.set(new TextEncoder().encode(magic));

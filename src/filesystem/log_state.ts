@@ -5,10 +5,10 @@ import type { FilesystemType } from "../volume/model/capabilities.ts";
 import type { LogState, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { type DeviceReading, readParts } from "./device_ends.ts";
 
-/** Whole blocks of any device that hold the superblock of ext4. */
+/** Whole blocks of any device, enough for ext4's superblock. */
 const readBytes = 4096;
 
-/** Where the superblock of ext4 begins, and its fields in it (Documentation/filesystems/ext4/super.rst). */
+/** The offset of ext4's superblock, and its fields (Documentation/filesystems/ext4/super.rst). */
 const superblockAt = 1024;
 const magicAt = superblockAt + 0x38;
 const magic = 0xef53;
@@ -17,7 +17,7 @@ const incompatibleFeaturesAt = superblockAt + 0x60;
 const needsRecovery = 0x4;
 
 /**
- * Whether the log of a file system that is not mounted has to be replayed. Changes nothing.
+ * Whether the log of an unmounted file system has to be replayed. Changes nothing.
  *
  * @throws {VolumeError} unavailable when the device cannot be read, deadline when that takes too long
  */
@@ -40,18 +40,18 @@ export async function readLogState(
   return parseXfsLogState(result);
 }
 
-/** Reads the first bytes of a device with ext4 on it. */
+/** Parses the first bytes of a device with ext4. */
 export function parseExt4LogState(start: Uint8Array): LogState {
   const view = new DataView(start.buffer, start.byteOffset, start.byteLength);
   if (view.getUint16(magicAt, true) !== magic) return unknown("there is no superblock of ext4");
   return { state: view.getUint32(incompatibleFeaturesAt, true) & needsRecovery ? "dirty" : "clean" };
 }
 
-/** The beginning only: what it prints after that comes from the log, where a tenant's bytes may look like anything. */
+/** Only the beginning: the rest of the output comes from the log, where a workload's bytes may look like anything. */
 const xfsLogForm =
   /^xfs_logprint:\n +data device: \S+\n +log device: [^\n]+\n\n +log tail: [0-9]+ head: [0-9]+ state: <(CLEAN|DIRTY)>\n/;
 
-/** Reads what `xfs_logprint -t` printed; anything but an answer without a complaint is none. */
+/** Parses the output of `xfs_logprint -t`. With any complaint the state is unknown. */
 export function parseXfsLogState(result: ToolResult): LogState {
   if (result.code !== 0 || result.stderr.trim() !== "") return unknown(`xfs_logprint ${complaint(result)}`);
   const match = xfsLogForm.exec(result.stdout);

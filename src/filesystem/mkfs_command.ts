@@ -2,13 +2,13 @@ import { VolumeError } from "../volume/errors.ts";
 import type { FormatOptions } from "../volume/ports/node_ports.ts";
 
 /**
- * The whole feature set of an ext4 made here: what kernel 5.10 mounts, whatever the tool's own defaults are.
+ * The complete feature set of an ext4 made here: what kernel 5.10 mounts, whatever the tool's defaults are.
  * (orphan_file, a default since e2fsprogs 1.47, needs 5.15.)
  */
 const ext4Features = "none,has_journal,extent,huge_file,flex_bg,metadata_csum,64bit,dir_nlink,extra_isize," +
   "sparse_super,large_file,filetype,resize_inode,dir_index,ext_attr";
 
-/** Features of xfs with a say in which kernel mounts it, and the first xfsprogs that knows their names. */
+/** Features of xfs that decide which kernel can mount it, and the first xfsprogs that knows their names. */
 const xfsFeatures: readonly { readonly since: string; readonly option: string; readonly features: string }[] =
   [
     { since: "4.16", option: "-m", features: "crc=1,finobt=1,reflink=1,rmapbt=0" },
@@ -30,7 +30,7 @@ export function mkfsExt4Arguments(devicePath: string, options: FormatOptions): r
   return ["-q", ...text, ...labelWords(options), devicePath];
 }
 
-/** The arguments of mkfs.xfs of that version, as `6.1`. Never a force flag. */
+/** The arguments of that version of mkfs.xfs, such as `6.1`. Never a force flag. */
 export function mkfsXfsArguments(
   devicePath: string,
   options: FormatOptions,
@@ -42,7 +42,7 @@ export function mkfsXfsArguments(
 }
 
 /**
- * The version in what `mkfs.xfs -V` says.
+ * The version in the output of `mkfs.xfs -V`.
  *
  * @throws {VolumeError} precondition when there is none
  */
@@ -66,8 +66,8 @@ function labelWords(options: FormatOptions): readonly string[] {
 }
 
 /**
- * Own and extra options as one list with every option once: mke2fs takes only the last of several, and mkfs.xfs
- * refuses a feature that is given twice. Where both name a feature, the extra one stands.
+ * Merges own and extra options into one list with every option once: mke2fs uses only the last of several, and mkfs.xfs
+ * refuses a repeated feature. Where both name a feature, the extra one wins.
  */
 function mergeOptions(
   own: readonly (readonly [string, string])[],

@@ -46,7 +46,7 @@ for (const [version, present, absent] of versions) {
   });
 }
 
-Deno.test("mkfsXfsArguments() lets an extra feature stand in place of its own", () => {
+Deno.test("mkfsXfsArguments() lets an extra feature replace its own", () => {
   const line = mkfsXfsArguments("/dev/loop7", { ...plain, extra: ["-m", "reflink=0"] }, "6.1").join(" ");
   assert.match(line, /-m crc=1,finobt=1,rmapbt=0,bigtime=1,inobtcount=1,reflink=0 /);
 });

@@ -3,10 +3,10 @@ import { VolumeError } from "../volume/errors.ts";
 import type { MountEntry } from "../volume/ports/node_ports.ts";
 
 /**
- * Reads the text of mountinfo (proc_pid_mountinfo(5)).
+ * Parses mountinfo (proc_pid_mountinfo(5)).
  *
- * @throws {VolumeError} unavailable when a line has another form: a table of which a part is not understood proves
- * nothing about what is not mounted
+ * @throws {VolumeError} unavailable when a line has another form: a table that is only partly understood does not prove
+ *   that something is not mounted
  */
 export function parseMountinfo(text: string): readonly MountEntry[] {
   return text.split("\n").filter((line) => line !== "").map(parseLine);
@@ -36,7 +36,7 @@ function parseLine(line: string): MountEntry {
   };
 }
 
-/** Space, tab, line break and backslash stand as three octal digits. */
+/** Space, tab, line break and backslash are written as three octal digits. */
 function unescape(field: string): string {
   return field.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)));
 }
@@ -48,9 +48,9 @@ const maxReadings = 8;
  * The mount table of this process.
  *
  * A table that changes while it is read in pieces may lack an entry that was there all the time, so it is read until
- * two readings agree.
+ * two reads agree.
  *
- * @throws {VolumeError} unavailable when it cannot be read, or does not stand still
+ * @throws {VolumeError} unavailable when it cannot be read, or keeps changing
  */
 export function readMountTable(files: KernelFiles): readonly MountEntry[] {
   let last = files.readText(mountinfoPath);

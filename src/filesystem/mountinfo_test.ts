@@ -24,7 +24,7 @@ Deno.test("parseMountinfo() reads a line without optional fields, and an empty s
   assert.deepEqual([entry?.filesystem, entry?.source, entry?.superOptions], ["tmpfs", "", ["rw"]]);
 });
 
-Deno.test("parseMountinfo() undoes octal escapes, also of backslashes that look like one", () => {
+Deno.test("parseMountinfo() decodes octal escapes, also of backslashes that look like one", () => {
   const [entry] = parseMountinfo(
     String.raw`1 2 7:0 /nvme0n1//deleted /a\040b\011c\134040 rw - devtmpfs de\012v rw`,
   );
@@ -48,7 +48,7 @@ for (
   });
 }
 
-Deno.test("readMountTable() reads until two readings agree", () => {
+Deno.test("readMountTable() reads until two reads agree", () => {
   const texts = [line, "", `${line}\n${line}`, `${line}\n${line}`];
   const files = new FakeKernelFiles();
   files.readText = () => texts.shift();
@@ -56,7 +56,7 @@ Deno.test("readMountTable() reads until two readings agree", () => {
   assert.equal(texts.length, 0);
 });
 
-Deno.test("readMountTable() throws unavailable when the table does not stand still", () => {
+Deno.test("readMountTable() throws unavailable when the table keeps changing", () => {
   let reading = 0;
   const files = new FakeKernelFiles();
   files.readText = () => `${reading++} 35 98:0 / /mnt rw - ext3 /dev/root rw`;

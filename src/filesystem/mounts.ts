@@ -8,16 +8,19 @@ import type { FilesystemType } from "../volume/model/capabilities.ts";
 import type { MountEntry, MountOptions, Mounts, Paths, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { readMountTable } from "./mountinfo.ts";
 
-/** What else than `ro` keeps each file system from writing to the device: replaying a log is writing too. */
+/** The options that keep each file system from writing to the device: replaying a log is writing too. */
 const readOnlyOptions: Readonly<Record<FilesystemType, readonly string[]>> = {
   ext4: ["ro", "noload"],
   xfs: ["ro", "norecovery"],
 };
 
-/** A clone of a mounted xfs has the same uuid, and would be refused. */
+/** A clone of a mounted xfs has the same uuid, and the kernel would refuse it. */
 const alwaysOptions: Readonly<Record<FilesystemType, readonly string[]>> = { ext4: [], xfs: ["nouuid"] };
 
-/** Without it the superblock decides, whose default goes on writing to a damaged file system, and may be to panic. */
+/**
+ * Without it the superblock decides. Its default is to go on writing to a damaged file system, and it may be set to
+ * panic.
+ */
 const onErrors: Readonly<Record<FilesystemType, readonly string[]>> = {
   ext4: ["errors=remount-ro"],
   xfs: [],
@@ -34,7 +37,7 @@ const mountFlags: ReadonlySet<string> = new Set([
   "nosymfollow",
 ]);
 
-/** Mounts by mount(8) and umount(8), each verified in mountinfo. */
+/** Mounts with mount(8) and umount(8), each verified in mountinfo. */
 export class SystemMounts implements Mounts {
   readonly #processes: Processes;
   readonly #files: KernelFiles;
@@ -115,7 +118,7 @@ export class SystemMounts implements Mounts {
     return mountsAt(readMountTable(this.#files), target);
   }
 
-  /** Binds where nothing is mounted yet; answers how many mounts were there before. */
+  /** Binds if nothing is mounted yet; returns how many mounts existed before. */
   async #bind(source: string, target: string, readOnly: boolean, context: CallContext): Promise<number> {
     const before = this.#at(target).length;
     if (before === 0) await this.#mount(["--bind", "--", source, target], target, context);
@@ -131,8 +134,8 @@ export class SystemMounts implements Mounts {
   }
 
   /**
-   * The only mount at the target. Where /dev is a shared mount, one bind can show up many times; the copies are
-   * taken away again.
+   * Returns the only mount at the target. Where /dev is a shared mount, one bind can appear many times; the copies are
+   * unmounted.
    */
   async #theOne(target: string, context: CallContext): Promise<MountEntry> {
     if (this.#at(target).length > 1) await this.#unmountTo(target, 1, context);
@@ -168,7 +171,7 @@ export class SystemMounts implements Mounts {
   async #unmountTo(target: string, keep: number, context: CallContext): Promise<void> {
     for (let count = this.#at(target).length; count > keep;) {
       const result = await this.#processes.run("umount", {
-        // Not canonicalised: that would look at a device which may be dead.
+        // Without canonicalising, which would read a device that may be dead.
         args: ["-n", "-c", "--", target],
         signal: context.signal,
         subject: target,

@@ -11,7 +11,7 @@ import { SystemMounts } from "./mounts.ts";
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
 const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3" });
 
-/** A mount table that mount and umount change as the kernel would, unless the test says otherwise. */
+/** A mount table that mount and umount change as the kernel does, unless the test says otherwise. */
 class Deps {
   readonly processes = new FakeProcesses();
   readonly files = new FakeKernelFiles();
@@ -93,7 +93,7 @@ const wrongMounts: readonly [string, (deps: Deps) => void][] = [
 ];
 
 for (const [name, mount] of wrongMounts) {
-  Deno.test(`mountDevice() unmounts again and throws identity-mismatch when it got ${name}`, async () => {
+  Deno.test(`mountDevice() unmounts and throws identity-mismatch when it got ${name}`, async () => {
     const deps = new Deps(({ tool }, deps) => tool === "mount" ? (mount(deps), 0) : undefined);
     await assert.rejects(
       deps.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
@@ -103,7 +103,7 @@ for (const [name, mount] of wrongMounts) {
   });
 }
 
-Deno.test("mountDevice() throws what mount complains of", async () => {
+Deno.test("mountDevice() throws mount's complaint", async () => {
   const deps = new Deps(() => ({ code: 32, stderr: "mount: bad superblock" }));
   await assert.rejects(
     deps.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
@@ -120,7 +120,7 @@ Deno.test("bindFolder() only remounts what was bound but not made read-only", as
   assert.deepEqual(deps.processes.lines, ["mount -n -o remount,bind,ro,nosuid,relatime -- /target"]);
 });
 
-Deno.test("bindFolder() unmounts and throws when the remount did not take", async () => {
+Deno.test("bindFolder() unmounts and throws when the remount had no effect", async () => {
   const deps = new Deps(({ line }) => line.includes("remount") ? 0 : undefined);
   await assert.rejects(
     deps.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context),
@@ -142,7 +142,7 @@ Deno.test("bindFolder() throws identity-mismatch for a folder that is not the de
   assert.deepEqual(deps.lines, []);
 });
 
-Deno.test("bindFolder() leaves alone what somebody else mounted at the target", async () => {
+Deno.test("bindFolder() leaves another program's mount at the target alone", async () => {
   const deps = new Deps();
   deps.add("/target", "rw", "8:1");
   await assert.rejects(
@@ -152,7 +152,7 @@ Deno.test("bindFolder() leaves alone what somebody else mounted at the target", 
   assert.deepEqual(deps.processes.lines, []);
 });
 
-Deno.test("bindDevice() takes away the copies of its mount", async () => {
+Deno.test("bindDevice() unmounts the copies of its mount", async () => {
   const deps = new Deps();
   deps.copies = 5;
   await deps.mounts.bindDevice(device, "/target", { readOnly: false }, context);

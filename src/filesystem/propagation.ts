@@ -1,10 +1,10 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { VolumeError } from "../volume/errors.ts";
 
-/** Whether mounts made below a mount are seen elsewhere (`shared`), come from elsewhere (`slave`), both, or neither. */
+/** Whether mounts below a mount are propagated from here (`shared`), to here (`slave`), both, or neither. */
 export type Propagation = "shared" | "slave" | "shared and slave" | "private";
 
-/** The propagation of each mount by its id, out of the optional fields of mountinfo (proc_pid_mountinfo(5)). */
+/** The propagation of each mount by its id, from the optional fields of mountinfo (proc_pid_mountinfo(5)). */
 export function parsePropagation(text: string): ReadonlyMap<number, Propagation> {
   return new Map(
     text.split("\n").filter((line) => line !== "").map((line) => {

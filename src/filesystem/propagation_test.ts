@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parsePropagation } from "./propagation.ts";
 
-Deno.test("parsePropagation() reports by the optional fields where mounts go and come from", () => {
+Deno.test("parsePropagation() reads the optional fields", () => {
   const text = [
     "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw",
     "28 27 0:5 / /dev rw shared:2 - devtmpfs devtmpfs rw",

@@ -1,4 +1,4 @@
-/** The chunks one after the other; `length` is the sum of theirs, in bytes. */
+/** Joins chunks; `length` is the sum of their lengths, in bytes. */
 export function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array {
   const whole = new Uint8Array(length);
   let at = 0;

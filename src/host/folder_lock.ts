@@ -1,18 +1,18 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
 
-/** Lets go of a folder. A second call does nothing. */
+/** Releases a folder. A second call does nothing. */
 export type Release = () => void;
 
 const pollMs = 100;
 
 /**
- * Takes a folder for this process alone, by flock(2) on a file in it, and waits for whoever has it now to let
- * go. However a process ends, the kernel lets go for it; the tools that it has started do not keep the folder.
+ * Takes a folder for this process alone, by flock(2) on a file in it, and waits until the present holder releases it.
+ * However a process ends, the kernel releases its lock; the tools that it has started do not keep the folder.
  *
  * @param timeoutMs how long it waits, in milliseconds
- * @param name the file's name, of which each is a lock of its own
- * @throws {VolumeError} precondition when another process still has it then
+ * @param name the file's name; each name is a separate lock
+ * @throws {VolumeError} precondition when another process still holds it then
  */
 export async function lockFolder(
   folder: string,

@@ -12,7 +12,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("lockFolder() waits for whoever has the folder to let go of it", () =>
+Deno.test("lockFolder() waits until the holder releases the folder", () =>
   inFolder(async (folder) => {
     const release = await lockFolder(folder, systemClock, 1000);
     let taken = false;
@@ -29,7 +29,7 @@ Deno.test("lockFolder() waits for whoever has the folder to let go of it", () =>
     (await next)();
   }));
 
-Deno.test("lockFolder() gets the folder of a process that was killed, though a tool of it runs on", () =>
+Deno.test("lockFolder() gets the folder of a killed process, even while one of its tools runs on", () =>
   inFolder(async (folder) => {
     const script = `
       import { lockFolder } from "${new URL("./folder_lock.ts", import.meta.url)}";

@@ -1,4 +1,4 @@
-/** What a path leads to, links followed. */
+/** What a path leads to, with links followed. */
 export interface NodeInfo {
   readonly kind: "directory" | "file" | "block" | "other";
   /** For a device its number, `major:minor`. */
@@ -7,51 +7,52 @@ export interface NodeInfo {
 
 /** A block device that is kept open. */
 export interface HeldDevice {
-  /** The number of what was opened, `major:minor`; undefined when it is no block device. */
+  /** The number of the opened device, `major:minor`; undefined when it is no block device. */
   readonly deviceNumber: string | undefined;
   /** Closes it, which may wait for a dead device. A second call does nothing. */
   release(): Promise<void>;
 }
 
 /**
- * /proc, /sys and /dev: what the runtime's own functions must not touch under scoped permissions. Paths of these
- * folders answer from memory and do not hang; no other path belongs in here.
+ * /proc, /sys and /dev, which the runtime's own functions must not touch under scoped permissions. Paths of these
+ * folders are answered from memory and do not hang; no other path may be used here.
  *
- * Every reading method answers undefined when nothing is there, and throws {@linkcode VolumeError} `unavailable` when
- * it cannot be told.
+ * Every reading method returns undefined when nothing is there, and throws {@linkcode VolumeError} `unavailable` when
+ * that is unknown.
  */
 export interface KernelFiles {
   /** A small file as text, without its last line break. */
   readText(path: string): string | undefined;
-  /** What a symbolic link says. */
+  /** The target of a symbolic link. */
   readLink(path: string): string | undefined;
   /** The names in a folder, in no order, without `.` and `..`. */
   list(path: string): readonly string[] | undefined;
   /** What is at the path. Asks no server and no device. */
   info(path: string): NodeInfo | undefined;
   /**
-   * Opens a block device exclusively and closes it again. False when that fails for whatever reason, or has not ended
-   * when the signal is aborted.
+   * Opens a block device exclusively and closes it again. False when that fails for any reason, or has not ended when
+   * the signal is aborted.
    */
   canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean>;
   /**
-   * Opens a block device for reading and keeps it open, unclaimed. Undefined when that fails for whatever reason, or has
-   * not ended when the signal is aborted.
+   * Opens a block device for reading and keeps it open, unclaimed. Undefined when that fails for any reason, or has not
+   * ended when the signal is aborted.
    */
   hold(path: string, signal: AbortSignal): Promise<HeldDevice | undefined>;
   /**
-   * Reads parts of a block device past all caches, without claiming it; offsets and lengths in bytes, multiples of 4096.
+   * Reads parts of a block device past all caches, without claiming it; offsets and lengths in bytes, multiples of
+   * 4096.
    *
-   * @throws {VolumeError} unavailable when a read fails, gives less than was asked for, or has not ended when the signal
-   * is aborted
+   * @throws {VolumeError} unavailable when a read fails, returns fewer bytes than requested, or has not ended when the
+   *   signal is aborted
    */
   readDirect(path: string, parts: readonly DevicePart[], signal: AbortSignal): Promise<readonly Uint8Array[]>;
   /**
-   * Writes out what the kernel keeps of what was written to a block device, without claiming it. False when that fails for
-   * whatever reason.
+   * Makes the kernel write its cached data to a block device, without claiming it. False when that fails for any
+   * reason.
    *
-   * @throws {VolumeError} unavailable when it has not ended when the signal is aborted, or an earlier one still waits for
-   * the device
+   * @throws {VolumeError} unavailable when it has not ended when the signal is aborted, or an earlier one still waits
+   *   for the device
    */
   flush(path: string, signal: AbortSignal): Promise<boolean>;
 }

@@ -2,31 +2,33 @@ import { VolumeError } from "../volume/errors.ts";
 import { concatenate } from "./bytes.ts";
 import type { DevicePart, HeldDevice, KernelFiles, NodeInfo } from "./kernel_files.ts";
 
-/** The C library's real path by architecture, as the permission to load it has to name it (Debian and its kin). */
+/**
+ * The C library's real path by architecture, as the permission to load it has to name it (Debian and its derivatives).
+ */
 export const libcPaths: Readonly<Record<typeof Deno.build.arch, string>> = {
   x86_64: "/usr/lib/x86_64-linux-gnu/libc.so.6",
   aarch64: "/usr/lib/aarch64-linux-gnu/libc.so.6",
 };
 
-/** Everything that is called in the C library (glibc 2.30 or newer). */
+/** The used functions of the C library (glibc 2.30 or newer). */
 const functions = {
   open: { parameters: ["buffer", "i32"], result: "i32" },
-  /** The same in another thread, because the open of a device may wait for it; errno is lost there. */
+  /** The same function on another thread, because the open of a device may wait for it; errno is lost there. */
   openWaiting: { name: "open", parameters: ["buffer", "i32"], result: "i32", nonblocking: true },
   read: { parameters: ["i32", "buffer", "usize"], result: "isize" },
   close: { parameters: ["i32"], result: "i32" },
-  /** The last close of a device writes out what anybody wrote to it, and may wait as long as an open. */
+  /** The last close of a device writes out all cached data, and may wait as long as an open. */
   closeWaiting: { name: "close", parameters: ["i32"], result: "i32", nonblocking: true },
   readlink: { parameters: ["buffer", "buffer", "usize"], result: "isize" },
   getdents64: { parameters: ["i32", "buffer", "usize"], result: "isize" },
-  /** Memory is handed over as a number: a pointer would need unscoped permission. */
+  /** Memory is passed as a number: a pointer would need unscoped permission. */
   preadWaiting: {
     name: "pread",
     parameters: ["i32", "u64", "usize", "i64"],
     result: "isize",
     nonblocking: true,
   },
-  /** Flushes are asked for by it: they may wait for the device. */
+  /** For flushes, which may wait for the device. */
   ioctlWaiting: { name: "ioctl", parameters: ["i32", "u64", "u64"], result: "i32", nonblocking: true },
   posix_memalign: { parameters: ["buffer", "usize", "usize"], result: "i32" },
   free: { parameters: ["u64"], result: "void" },
@@ -37,13 +39,13 @@ const functions = {
   memcpy: { parameters: ["buffer", "pointer", "usize"], result: "pointer" },
 } as const satisfies Deno.ForeignLibraryInterface;
 
-// The same on x86_64 and aarch64 (O_DIRECTORY, which is not, is left out).
+// The same on x86_64 and aarch64 (O_DIRECTORY, which differs, is not used).
 const O_EXCL = 0o200;
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
-/** Not the same on both. */
+/** Different on the two architectures. */
 const O_DIRECT: Readonly<Record<typeof Deno.build.arch, number>> = { x86_64: 0o40000, aarch64: 0o200000 };
-/** What any device takes as a multiple of its blocks. */
+/** Every device accepts this as a multiple of its blocks. */
 const directAlignment = 4096n;
 /** `_IO(0x12, 97)` (linux/fs.h). */
 const BLKFLSBUF = 0x1261n;
@@ -56,44 +58,44 @@ const ESRCH = 3;
 const ENODEV = 19;
 const ENOTDIR = 20;
 
-/** ENODEV: the device whose attribute it is went while it was read; ESRCH: the process did. */
+/** ENODEV: the attribute's device disappeared during the read; ESRCH: the process did. */
 const goneErrors: ReadonlySet<number> = new Set([ENOENT, ESRCH, ENODEV, ENOTDIR]);
 
 const chunkBytes = 64 * 1024;
-/** What an attribute of /sys is shorter than; it is read at once or not at all (Linux, filesystems/sysfs.rst). */
+/** An attribute of /sys is shorter than this; it is read at once or not at all (Linux, filesystems/sysfs.rst). */
 const attributeBytes = 4096;
-/** More than any file of the kernel's that this driver reads. */
+/** Longer than any file of the kernel that this driver reads. */
 const maxFileBytes = 64 * 1024 * 1024;
 /** Opens and closes that may wait at once: each holds one of the runtime's 32 threads, of which files take 16. */
 const maxWaiting = 8;
 /**
- * Reads and flushes that may wait at once, beside those: a device that answers none must not keep others from being let
- * go.
+ * Reads and flushes that may wait at once, besides those: a device that does not answer them must not keep others from
+ * being closed.
  */
 const maxReading = 6;
 
-/** A call that may hang on a device, with the memory that has to outlive it. */
+/** A call that may hang on a device, with memory that has to outlive it. */
 interface DeviceCall {
-  /** No other call of the same may begin. */
+  /** No other call with the same key may begin. */
   readonly key: string;
   readonly name: Uint8Array<ArrayBuffer>;
 }
 
-/** The C library, loaded at the first use, so that a role that needs none of it can give up the permission. */
+/** The C library, loaded at the first use, so that a role that does not need it can give up the permission. */
 export class Libc implements KernelFiles {
   #library: Deno.DynamicLibrary<typeof functions> | undefined;
-  /** For what is read and not kept: a new one for each of a thousand reads of /proc would cost more than they do. */
+  /** A buffer for reads: a new one for each of a thousand reads of /proc would cost more than the reads. */
   readonly #chunk = new Uint8Array(chunkBytes);
   readonly #view = new DataView(this.#chunk.buffer);
   readonly #decoder = new TextDecoder();
   readonly #encoder = new TextEncoder();
   /**
-   * Opens and closes of devices under way; and apart from them reads and flushes: what undoes a read has to open the device
-   * to see that it may be disconnected, and only that ends a read whose target is gone.
+   * Opens and closes of devices under way, and separately reads and flushes. To undo a read, the device has to be
+   * opened to check that it may be disconnected, and only a disconnect ends a read whose target is gone.
    */
   readonly #underWay = new Set<DeviceCall>();
   readonly #reading = new Set<DeviceCall>();
-  /** Whoever waits for one of them to end. */
+  /** The callers that wait until one of them ends. */
   #queue: (() => void)[] = [];
 
   readText(path: string): string | undefined {
@@ -155,7 +157,7 @@ export class Libc implements KernelFiles {
     if (turn === undefined) {
       throw unreadable(path, signal.aborted ? tooLate : "because an earlier read of it hangs");
     }
-    // Who gives up leaves the memory, the descriptor and the turn to the thread that still reads.
+    // A caller that gives up leaves the memory, the descriptor and the turn to the thread that still reads.
     const reading = this.#openAndRead(path, parts, signal).finally(() => this.#ended(this.#reading, turn));
     const read = await unlessAborted(reading, signal);
     if (read === undefined) throw unreadable(path, tooLate);
@@ -164,7 +166,7 @@ export class Libc implements KernelFiles {
 
   async flush(path: string, signal: AbortSignal): Promise<boolean> {
     const turn = await this.#begin(this.#reading, maxReading, path, signal, `flush of ${path}`);
-    // Who gives up leaves the descriptor and the turn to the thread that still waits.
+    // A caller that gives up leaves the descriptor and the turn to the thread that still waits.
     const flushing = turn && this.#openAndFlush(turn).finally(() => this.#ended(this.#reading, turn));
     const isFlushed = flushing && await unlessAborted(flushing, signal);
     if (isFlushed !== undefined) return isFlushed;
@@ -172,7 +174,7 @@ export class Libc implements KernelFiles {
     throw new VolumeError("unavailable", `Cannot flush the device because ${why}: device=${path}`);
   }
 
-  /** In one turn: a close of the device that hangs says nothing about what is still to be written. */
+  /** In one turn: a close of the device that hangs says nothing about unwritten data. */
   async #openAndFlush({ name }: DeviceCall): Promise<boolean> {
     const descriptor = await this.#c.openWaiting(name, O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) return false;
@@ -210,7 +212,7 @@ export class Libc implements KernelFiles {
     const memory = pointer[0]!;
     try {
       const count = Number(await this.#c.preadWaiting(descriptor, memory, BigInt(length), offset));
-      // Why is lost with the thread.
+      // The reason is lost on the other thread.
       if (count < 0) throw unreadable(path, "because a read fails: see the node's kernel log", offset);
       if (count < length) throw unreadable(path, `whole: bytes=${count} wanted=${length}`, offset);
       const bytes = new Uint8Array(length);
@@ -231,7 +233,10 @@ export class Libc implements KernelFiles {
     return descriptor === undefined || descriptor < 0 ? undefined : descriptor;
   }
 
-  /** A turn for a call; undefined when another one on the path hangs, or none gets free before the signal is aborted. */
+  /**
+   * A turn for a call; undefined when another one on the path hangs, or there is no free one before the signal is
+   * aborted.
+   */
   async #begin(
     calls: Set<DeviceCall>,
     most: number,
@@ -257,7 +262,7 @@ export class Libc implements KernelFiles {
     return descriptor;
   }
 
-  /** Nobody waits any more for what opened now. */
+  /** The caller has given up what is open now. */
   async #closeLate(path: string, descriptor: number): Promise<void> {
     if (descriptor >= 0) await this.#closeDevice(path, descriptor);
   }
@@ -340,7 +345,7 @@ export class Libc implements KernelFiles {
   }
 }
 
-/** What it comes to; undefined when the signal is aborted first. */
+/** Returns the result of `work`; undefined when the signal is aborted first. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const { promise: aborted, resolve: abort } = Promise.withResolvers<undefined>();
   const onAbort = () => abort(undefined);
@@ -360,7 +365,10 @@ function unreadable(path: string, why: string, offset?: bigint): VolumeError {
   return new VolumeError("unavailable", `Cannot read the device ${why}: device=${path}${where}`);
 }
 
-/** Names out of `struct linux_dirent64`: inode and offset of 8 bytes, record length of 2, type of 1, name (getdents(2)). */
+/**
+ * Reads names from `struct linux_dirent64`: inode and offset of 8 bytes, record length of 2, type of 1, name
+ * (getdents(2)).
+ */
 function entryNames(
   buffer: Uint8Array<ArrayBuffer>,
   view: DataView,

@@ -21,7 +21,7 @@ Deno.test("readText() reads a file of /proc whose size is not known beforehand",
     assert.equal(own, Deno.readTextFileSync("/proc/self/mountinfo").replace(/\n$/, ""));
   }));
 
-Deno.test("readText() puts long files together", () =>
+Deno.test("readText() assembles long files", () =>
   withLibc((libc) => {
     const path = Deno.makeTempFileSync({ prefix: "rds-csi-test-" });
     try {
@@ -33,7 +33,7 @@ Deno.test("readText() puts long files together", () =>
     }
   }));
 
-Deno.test("readText(), readLink(), list() and info() answer undefined when nothing is there", () =>
+Deno.test("readText(), readLink(), list() and info() return undefined when nothing is there", () =>
   withLibc((libc) => {
     assert.equal(libc.readText("/proc/nothing"), undefined);
     assert.equal(libc.readLink("/proc/nothing"), undefined);
@@ -41,7 +41,7 @@ Deno.test("readText(), readLink(), list() and info() answer undefined when nothi
     assert.equal(libc.info("/proc/nothing/at/all"), undefined);
   }));
 
-Deno.test("readLink() throws unavailable for what is no link", () =>
+Deno.test("readLink() throws unavailable for anything but a link", () =>
   withLibc((libc) => {
     assert.throws(
       () => libc.readLink("/proc/self/mountinfo"),
@@ -66,14 +66,14 @@ Deno.test("list() lists a folder that needs several reads", () =>
     }
   }));
 
-Deno.test("info() tells folders, files and devices apart", () =>
+Deno.test("info() distinguishes folders, files and devices", () =>
   withLibc((libc) => {
     assert.deepEqual(libc.info("/proc"), { kind: "directory" });
     assert.deepEqual(libc.info("/proc/self/stat"), { kind: "file" });
     assert.deepEqual(libc.info("/dev/null"), { kind: "other" });
   }));
 
-Deno.test("canOpenExclusively() is false for what cannot be opened", () =>
+Deno.test("canOpenExclusively() is false for a path that cannot be opened", () =>
   withLibc(async (libc) => {
     assert.equal(await libc.canOpenExclusively("/dev/nothing", never), false);
   }));
@@ -93,7 +93,7 @@ Deno.test("canOpenExclusively() lets more callers wait than it opens at once", (
     assert.ok(answers.slice(0, -1).every((answer) => !answer));
   }));
 
-Deno.test("hold() keeps open what it opens, and says which device it is", () =>
+Deno.test("hold() keeps open what it opens, and returns the device's number", () =>
   withLibc(async (libc) => {
     // Not /dev/null, which other tests of this process open.
     const opened = () =>
@@ -101,7 +101,7 @@ Deno.test("hold() keeps open what it opens, and says which device it is", () =>
     const before = opened().length;
     const held = await libc.hold("/dev/full", never);
     assert.equal(opened().length, before + 1);
-    assert.equal(held?.deviceNumber, undefined); // It is none that has blocks.
+    assert.equal(held?.deviceNumber, undefined); // /dev/full is no block device.
     for (let times = 0; times < 2; times++) await held?.release();
     assert.equal(opened().length, before);
     assert.equal(await libc.hold("/dev/nothing", never), undefined);
@@ -114,7 +114,7 @@ Deno.test("a path with a NUL character is refused", () =>
     assert.throws(() => libc.readText("/proc\0/self"), refusal("invalid"));
   }));
 
-Deno.test("readDirect() reads the parts that are asked for, one after the other", () =>
+Deno.test("readDirect() reads the requested parts, one after the other", () =>
   withLibc(async (libc) => {
     await withFile(3 << 20, async (path) => {
       const parts = [{ offset: 0n, length: 4096 }, { offset: 2n << 20n, length: 1 << 20 }];
@@ -142,7 +142,7 @@ for (
     }));
 }
 
-Deno.test("readDirect() throws unavailable for what is not there, and once nobody waits any more", () =>
+Deno.test("readDirect() throws unavailable for a missing path, and once its signal is aborted", () =>
   withLibc(async (libc) => {
     const parts = [{ offset: 0n, length: 4096 }];
     for (const [path, signal] of [["/nowhere", never], ["/dev/null", AbortSignal.abort()]] as const) {
@@ -153,7 +153,7 @@ Deno.test("readDirect() throws unavailable for what is not there, and once nobod
     }
   }));
 
-Deno.test("readDirect() keeps nobody from opening the device while it reads", () =>
+Deno.test("readDirect() does not prevent opening the device while it reads", () =>
   withLibc(async (libc) => {
     await withFile(64 << 20, async (path) => {
       const reading = libc.readDirect(path, [{ offset: 0n, length: 64 << 20 }], never);
@@ -164,7 +164,7 @@ Deno.test("readDirect() keeps nobody from opening the device while it reads", ()
     });
   }));
 
-/** As long as it is used, calls of that function hang, counted, until they are let go. */
+/** While it is used, calls of that function hang and are counted, until they are released. */
 function hangingCalls(name: "preadWaiting" | "ioctlWaiting"):
   & { readonly under: () => number; readonly most: () => number; release(): void }
   & Disposable {
@@ -194,14 +194,14 @@ function openOf(libc: Libc, path: string): number {
   return libc.list("/proc/self/fd")!.filter((name) => libc.readLink(`/proc/self/fd/${name}`) === path).length;
 }
 
-/** Lets threads that do not hang come to their ends. */
+/** Waits until threads that do not hang have ended. */
 async function aMoment(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 100));
 }
 
 const start = [{ offset: 0n, length: 4096 }];
 
-Deno.test("readDirect() of many devices that hang takes few threads, and keeps none from being opened", () =>
+Deno.test("readDirect() of many devices that hang takes few threads, and does not prevent opening any", () =>
   withLibc(async (libc) => {
     await withFile(1 << 20, async (path) => {
       using hanging = hangingCalls("preadWaiting");
@@ -224,7 +224,7 @@ Deno.test("readDirect() of many devices that hang takes few threads, and keeps n
     });
   }));
 
-Deno.test("readDirect() leaves one read on a device that hangs, whatever is opened and closed beside it", () =>
+Deno.test("readDirect() leaves one read on a device that hangs, whatever else is opened and closed", () =>
   withLibc(async (libc) => {
     await withFile(1 << 20, async (path) => {
       using hanging = hangingCalls("preadWaiting");
@@ -245,14 +245,14 @@ Deno.test("readDirect() leaves one read on a device that hangs, whatever is open
     });
   }));
 
-Deno.test("flush() is false for what is not there, and for what is no block device", () =>
+Deno.test("flush() is false for a missing path, and for anything but a block device", () =>
   withLibc(async (libc) => {
     assert.equal(await libc.flush("/dev/nothing", never), false);
     assert.equal(await libc.flush("/dev/null", never), false);
     await assert.rejects(libc.flush("/dev/null", AbortSignal.abort()), refusal("unavailable", /too long/));
   }));
 
-Deno.test("flush() of a device that hangs is refused from then on, and keeps nobody from opening and reading it", () =>
+Deno.test("flush() of a device that hangs is refused from then on, and does not prevent opening and reading it", () =>
   withLibc(async (libc) => {
     await withFile(1 << 20, async (path) => {
       using hanging = hangingCalls("ioctlWaiting");
@@ -272,7 +272,7 @@ Deno.test("flush() of a device that hangs is refused from then on, and keeps nob
     });
   }));
 
-/** A file whose MiBs hold their numbers, from 1, on a file system that reads directly. */
+/** A file in which each MiB contains its number, from 1, on a file system with direct reads. */
 async function withFile(sizeBytes: number, use: (path: string) => Promise<void>): Promise<void> {
   const path = Deno.makeTempFileSync({ dir: "/var/tmp", prefix: "rds-csi-test-" });
   try {

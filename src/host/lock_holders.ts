@@ -1,18 +1,21 @@
 import type { KernelFiles } from "./kernel_files.ts";
 
-/** `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 1234 fe:01:5678 0 EOF`; who waits for it has `->` after the number. */
+/**
+ * `/proc/locks`: `1: FLOCK ADVISORY WRITE 1234 fe:01:5678 0 EOF`; a process that waits for it has `->` after the
+ * number.
+ */
 const lockForm = /^\d+: FLOCK +\S+ +\S+ +(-?\d+) +[0-9a-f]+:[0-9a-f]+:(\d+) /;
 
 /** SIGKILL (9) in the masks of pending signals of `/proc/<pid>/status`. */
 const killPending = 1n << 8n;
 /** PF_EXITING in the flags of `/proc/<pid>/stat`. */
 const exiting = 0x4;
-/** Where the flags stand, counted from the state, which is the first word after the name. */
+/** The position of the flags, counted from the state, which is the first word after the name. */
 const flagsAt = 6;
 
 /**
- * The processes that have a file of this inode locked by flock(2), on whatever file system: who asks wants all of them
- * gone. Undefined when one is of a process that cannot be seen from here, or none is found.
+ * The processes that have locked a file of this inode by flock(2), on any file system: the caller wants all of them
+ * gone. Undefined when one of them is not visible here, or there is none.
  *
  * @throws {VolumeError} unavailable when it cannot be read
  */
@@ -25,8 +28,8 @@ export function lockHolders(files: KernelFiles, inode: bigint): readonly number[
 }
 
 /**
- * Whether a process ends for certain and runs none of its own code again: every thread of it has ended, is ending, or
- * has a SIGKILL to take as soon as the kernel lets it. A process that is gone is ending too.
+ * Whether a process certainly ends and runs none of its own code again: every thread of it has ended, is ending, or has
+ * a pending SIGKILL that it takes as soon as the kernel lets it. A process that is gone is ending too.
  *
  * @throws {VolumeError} unavailable when it cannot be read
  */

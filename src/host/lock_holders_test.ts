@@ -29,7 +29,7 @@ const lines = [
 for (
   const [inode, pids] of [[500n, [41, 43]], [600n, undefined], [700n, undefined]] as const
 ) {
-  Deno.test(`lockHolders() finds ${pids ?? "nobody that can be seen"} for inode ${inode}`, () => {
+  Deno.test(`lockHolders() finds ${pids ?? "no visible holder"} for inode ${inode}`, () => {
     const files = new FakeKernelFiles();
     files.texts.set("/proc/locks", lines.join("\n"));
     assert.deepEqual(lockHolders(files, inode), pids);
@@ -55,7 +55,7 @@ for (
   });
 }
 
-Deno.test("lockHolders() and isEnding() see this process, which holds a lock and goes on", async () => {
+Deno.test("lockHolders() and isEnding() find this process, which holds a lock and goes on", async () => {
   const path = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   const files = new Libc();
   try {

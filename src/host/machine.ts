@@ -3,12 +3,12 @@ import { machineHash } from "../volume/model/machine.ts";
 import type { Machine } from "../volume/ports/node_ports.ts";
 import type { KernelFiles } from "./kernel_files.ts";
 
-/** Where kubelets read the machine id; the first that is there counts. */
+/** Where kubelets read the machine id; the first existing file counts. */
 const machineIdFiles = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
 /**
  * Where kubelets read the UUID of the system (cAdvisor, `GetSystemUUID()`). The last is for machines whose firmware has
- * none, as most boards with ARM: there it is the machine id once more.
+ * none, like most ARM boards: it is the machine id again.
  */
 const systemUuidFiles = [
   "/sys/class/dmi/id/product_uuid",
@@ -17,13 +17,13 @@ const systemUuidFiles = [
   "/etc/machine-id",
 ];
 
-/** What kubelets are called: their own name, or that of a program which has one in it, as MicroK8s and k3s have. */
+/** The names of kubelet processes: kubelet itself, or programs that contain one, such as those of MicroK8s and k3s. */
 const kubeletNames = new Set(["kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"]);
 
 /**
- * The machine that this process runs on, read where its kubelet reads it: in the root of the host's first process, and
- * where that does not match in the root of each kubelet, which may run in a container of its own. Needs the host's
- * processes in sight: where no kubelet is, nobody knows what it reported, and nothing is compared.
+ * The machine of this process, read where its kubelet reads it: in the root of the host's first process, and if that
+ * does not match, in the root of each kubelet, which may run in its own container. This needs the host's processes to
+ * be visible: without a kubelet it is unknown what it reported, and nothing is compared.
  */
 export function thisMachine(files: KernelFiles): Machine {
   return {
@@ -32,13 +32,16 @@ export function thisMachine(files: KernelFiles): Machine {
       if (ofHost?.includes(hash)) return true;
       const ofKubelets = kubelets(files).map((pid) => hashesIn(files, pid));
       if (ofKubelets.some((hashes) => hashes?.includes(hash))) return true;
-      // What could not be read may be what the kubelet reported.
+      // A value that could not be read may be what the kubelet reported.
       return ofKubelets.length === 0 || [ofHost, ...ofKubelets].includes(undefined) ? undefined : false;
     },
   };
 }
 
-/** Every hash that a kubelet with the root of that process may report; undefined when there is none, or none to be read. */
+/**
+ * Every hash that a kubelet with the root of that process may report; undefined when there is none, or it cannot be
+ * read.
+ */
 function hashesIn(files: KernelFiles, pid: string): readonly string[] | undefined {
   const root = `/proc/${pid}/root`;
   return unlessUnreadable(() => {
@@ -51,8 +54,8 @@ function hashesIn(files: KernelFiles, pid: string): readonly string[] | undefine
 }
 
 /**
- * The UUID with the bytes of its first three fields the other way round: SMBIOS 2.6 has settled their order, so that an update
- * of the firmware, the kernel or a virtual machine's hardware may change it. What is no UUID stays as it is.
+ * The UUID with the bytes of its first three fields reversed. SMBIOS 2.6 has fixed their order, so that an update of
+ * the firmware, the kernel or a virtual machine's hardware may change it. Anything but a UUID stays unchanged.
  */
 function swapped(uuid: string): string {
   return uuid.replace(
@@ -62,11 +65,11 @@ function swapped(uuid: string): string {
 }
 
 function textOf(files: KernelFiles, path: string): string {
-  // Texts of the device tree end with a zero.
+  // Texts of the device tree end with a zero byte.
   return (files.readText(path) ?? "").replaceAll("\0", "").trim();
 }
 
-/** The kubelets in sight; a process whose name cannot be read is left out. */
+/** The visible kubelets; a process whose name cannot be read is left out. */
 function kubelets(files: KernelFiles): readonly string[] {
   const pids = (unlessUnreadable(() => files.list("/proc")) ?? []).filter((name) =>
     /^[1-9][0-9]*$/.test(name)

@@ -31,20 +31,20 @@ function filesOfHost(texts: Texts, kubelet = "kubelet"): FakeKernelFiles {
 
 const dmi = "/sys/class/dmi/id/product_uuid";
 
-Deno.test("thisMachine() knows itself by what the host's first process sees", () => {
+Deno.test("thisMachine() recognises itself by what the host's first process sees", () => {
   const machine = thisMachine(filesOfHost({ "/etc/machine-id": id, [dmi]: uuid }));
   assert.equal(machine.is(hash), true);
   assert.equal(machine.is(another), false);
 });
 
-Deno.test("thisMachine() tells another machine by kubelets of whatever distribution", () => {
+Deno.test("thisMachine() distinguishes another machine with kubelets of any distribution", () => {
   for (const kubelet of ["kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"]) {
     const machine = thisMachine(filesOfHost({ "/etc/machine-id": id, [dmi]: uuid }, kubelet));
     assert.deepEqual([machine.is(hash), machine.is(another)], [true, false], kubelet);
   }
 });
 
-Deno.test("thisMachine() looks into a k3s that runs in a container of its own beside the host's processes", () => {
+Deno.test("thisMachine() reads a k3s that runs in its own container beside the host's processes", () => {
   for (const kubelet of ["k3s-server", "k3s-agent", "kubelite"]) {
     const files = filesOfHost(
       { "/etc/machine-id": "ffffffffffffffffffffffffffffffff", [dmi]: uuid },
@@ -55,8 +55,8 @@ Deno.test("thisMachine() looks into a k3s that runs in a container of its own be
   }
 });
 
-Deno.test("thisMachine() cannot tell where no kubelet is in sight, or the kubelet itself has no machine id", () => {
-  // The first process is this container's own without the host's, and its image has a machine id.
+Deno.test("thisMachine() is unknown without a visible kubelet, or when the kubelet itself has no machine id", () => {
+  // Without the host's processes the first process is this container's own, and its image has a machine id.
   assert.equal(
     thisMachine(filesOfHost({ "/etc/machine-id": id, [dmi]: uuid }, "rds-csi")).is(another),
     undefined,
@@ -75,13 +75,13 @@ Deno.test("thisMachine() reads the machine id and the UUID wherever a kubelet do
   for (const files of places) assert.equal(thisMachine(filesOf({ 1: files })).is(hash), true);
 });
 
-Deno.test("thisMachine() knows itself where the firmware has no UUID, so that the kubelet reports the machine id as one", () => {
+Deno.test("thisMachine() recognises itself when the firmware has no UUID, so that the kubelet reports the machine id as one", () => {
   const machine = thisMachine(filesOfHost({ "/etc/machine-id": `${id}\n` }));
   assert.equal(machine.is(machineHash(id, id)!), true);
   assert.equal(machine.is(hash), false);
 });
 
-Deno.test("thisMachine() knows itself where a kernel or firmware has begun to tell the UUID in the other order of bytes", () => {
+Deno.test("thisMachine() recognises itself when a kernel or firmware has begun to report the UUID's bytes in the other order", () => {
   const machine = thisMachine(
     filesOfHost({ "/etc/machine-id": id, [dmi]: "44454C4C-4200-1035-8057-B4C04F4A4E32\n" }),
   );
@@ -89,12 +89,12 @@ Deno.test("thisMachine() knows itself where a kernel or firmware has begun to te
   assert.equal(machine.is(another), false);
 });
 
-Deno.test("thisMachine() knows itself by the machine id alone where the kubelet reports no UUID", () => {
+Deno.test("thisMachine() recognises itself by the machine id alone when the kubelet reports no UUID", () => {
   const machine = thisMachine(filesOf({ 1: { "/etc/machine-id": id, [dmi]: uuid } }));
   assert.equal(machine.is(machineHash(id, "")!), true);
 });
 
-Deno.test("thisMachine() looks into a kubelet that runs in a container of its own", () => {
+Deno.test("thisMachine() reads a kubelet that runs in its own container", () => {
   const files = filesOf({
     1: { "/etc/machine-id": "ffffffffffffffffffffffffffffffff", [dmi]: uuid },
     77: { "/etc/machine-id": id, [dmi]: uuid },
@@ -106,7 +106,7 @@ Deno.test("thisMachine() looks into a kubelet that runs in a container of its ow
   assert.equal(thisMachine(files).is(hash), true);
 });
 
-Deno.test("thisMachine() cannot tell without a machine id, nor where a file cannot be read", () => {
+Deno.test("thisMachine() is unknown without a machine id, and when a file cannot be read", () => {
   assert.equal(thisMachine(new FakeKernelFiles()).is(hash), undefined);
   assert.equal(thisMachine(filesOf({ 1: { [dmi]: uuid } })).is(hash), undefined);
   const refusing = filesOf({ 1: { "/etc/machine-id": id } });
@@ -118,7 +118,7 @@ Deno.test("thisMachine() cannot tell without a machine id, nor where a file cann
   assert.equal(thisMachine(refusing).is(hash), undefined);
 });
 
-Deno.test("thisMachine() passes over a process without a readable name, and cannot tell where a kubelet's files cannot be read", () => {
+Deno.test("thisMachine() ignores a process without a readable name, and is unknown when a kubelet's files cannot be read", () => {
   const files = filesOf({
     1: { "/etc/machine-id": "ffffffffffffffffffffffffffffffff", [dmi]: uuid },
     77: { "/etc/machine-id": id, [dmi]: uuid },

@@ -2,10 +2,10 @@ import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
 import type { Clock } from "../volume/ports/system.ts";
 
-/** What became of an attempt to open a TCP connection. */
+/** The result of an attempt to open a TCP connection. */
 export type Reach =
   | { readonly state: "open"; readonly ms: number }
-  /** Something is there, and nobody listens. */
+  /** The host answers, and nothing listens there. */
   | { readonly state: "refused"; readonly reason: string }
   /** No answer at all. */
   | { readonly state: "silent"; readonly reason: string }
@@ -14,7 +14,7 @@ export type Reach =
 /** The network as this machine sees it. */
 export interface Network {
   /**
-   * The addresses of a name; of an address itself.
+   * The addresses of a name; an address itself.
    *
    * @throws {Error} when it has none
    */
@@ -43,7 +43,7 @@ function reach(clock: Clock, host: string, port: number, timeoutMs: number): Pro
     const silence: Reach = { state: "silent", reason: `no answer within ${timeoutMs / 1000} s` };
     const cancel = clock.timer(timeoutMs, () => end(silence));
     socket.once("connect", () => end({ state: "open", ms: clock.monotonicMs() - startedMs }));
-    // It stays on: an error may follow the first, and nobody else listens.
+    // The listener stays: another error may follow the first, and would be unhandled.
     socket.on(
       "error",
       (error: Error & { code?: string }) => end({ state: stateOf(error.code), reason: error.message }),

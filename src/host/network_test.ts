@@ -18,7 +18,7 @@ async function withPort(test: (port: number) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("reach() reports an open port from one on which nobody listens", async () => {
+Deno.test("reach() distinguishes an open port from one on which nothing listens", async () => {
   let closed = 0;
   await withPort(async (port) => {
     closed = port;
@@ -29,13 +29,13 @@ Deno.test("reach() reports an open port from one on which nobody listens", async
 
 Deno.test("reach() gives up after its time", async () => {
   const clock = new FakeClock();
-  // An address for documentation: nothing answers, whether or not there is a route.
+  // An address for documentation: nothing answers, with or without a route.
   const reaching = systemNetwork(clock).reach("192.0.2.1", 9, 5000);
   await clock.advance(5000);
   assert.notEqual((await reaching).state, "open");
 });
 
-Deno.test("resolve() gives an address as it is, and fails for a name that does not exist", async () => {
+Deno.test("resolve() returns an address unchanged, and fails for a name that does not exist", async () => {
   assert.deepEqual(await network.resolve("127.0.0.1"), ["127.0.0.1"]);
   await assert.rejects(network.resolve("does-not-exist.invalid"));
 });

@@ -1,5 +1,5 @@
 import process from "node:process";
 
-// Imported before the client library, of which a dependency's dependency loads the deprecated `punycode`: nobody who reads
-// the driver's log could do anything about it, and the line is not one of the log's.
+// Imported before the client library, of which a dependency's dependency loads the deprecated `punycode`: a reader of
+// the driver's log cannot act on that warning, and it is not in the log's format.
 process.noDeprecation = true;

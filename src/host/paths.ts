@@ -7,27 +7,27 @@ import type { KernelFiles } from "./kernel_files.ts";
 import { TimedFiles } from "./timed_files.ts";
 import { complaint, type Processes } from "./processes.ts";
 
-/** Where nobody can cancel. */
+/** For operations that cannot be cancelled. */
 const never = new AbortController().signal;
 
 /** Options of {@linkcode SystemPaths}. */
 export interface SystemPathsOptions {
   /** @default {systemClock} */
   readonly clock?: Clock;
-  /** Where it is given, what lies directly in /dev is asked of the kernel's memory, and no child is needed. */
+  /** If it is given, direct children of /dev are read from the kernel's memory, without a child process. */
   readonly files?: KernelFiles;
-  /** A look at a path that takes longer asks something dead. @default {10000} */
+  /** A read of a path that takes longer waits for something dead. @default {10000} */
   readonly readTimeoutMs?: number;
-  /** Hears of every file operation that was given up and goes on. @default nobody */
+  /** Called for every file operation that was given up and goes on. @default {nothing is called} */
   readonly onHang?: () => void;
 }
 
 /**
  * The kubelet's folders and the driver's own.
  *
- * What may lie under a mount is asked through a child process, which can hang without harm: every use of a path begins
- * with {@linkcode SystemPaths.mountPoint} or {@linkcode SystemPaths.info}. What is left after those is a file or folder
- * of the node's own file system, for which a thread of the runtime's is enough.
+ * A path that may lie under a mount is read through a child process, which can hang without harm: every use of a path
+ * begins with {@linkcode SystemPaths.mountPoint} or {@linkcode SystemPaths.info}. After those, the other operations
+ * concern files and folders of the node's own file system, for which a thread of the runtime is enough.
  */
 export class SystemPaths implements Paths {
   readonly #processes: Processes;
@@ -60,7 +60,7 @@ export class SystemPaths implements Paths {
     context.signal.throwIfAborted();
     try {
       const info = await this.#files.run(path, () => orUndefined(Deno.lstat(path)));
-      // Of a device the number is wanted as well, which the runtime tells in another form.
+      // For a device the number is needed as well, which the runtime reports in another form.
       if (info === undefined || !info.isBlockDevice) return info && { kind: kindOf(info) };
     } catch (error) {
       if (!(error instanceof Deno.errors.NotCapable)) throw error;
@@ -127,12 +127,12 @@ export class SystemPaths implements Paths {
   }
 }
 
-/** Where a file is written before it takes the place of the older one. */
+/** The temporary file that is written before it replaces the older one. */
 function temporaryOf(path: string): string {
   return `${path}.new`;
 }
 
-/** @throws {VolumeError} unavailable when the system does not take it, as on a full disk; the older file stays then */
+/** @throws {VolumeError} unavailable when the system refuses, for example on a full disk; the older file stays then */
 async function replaceFile(path: string, text: string, mode: number): Promise<void> {
   const temporary = temporaryOf(path);
   try {
@@ -140,7 +140,7 @@ async function replaceFile(path: string, text: string, mode: number): Promise<vo
     await Deno.rename(temporary, path);
     await syncFolder(dirname(path));
   } catch (error) {
-    // Only what the system says has a number.
+    // Only errors of the system have a number.
     if (!(error instanceof Error) || !/\(os error [0-9]+\)/.test(error.message)) throw error;
     throw new VolumeError("unavailable", `Cannot write ${path}: ${error.message}`, { cause: error });
   }
@@ -152,7 +152,7 @@ async function writeNew(path: string, text: string, mode: number): Promise<void>
     await writeAll(file, new TextEncoder().encode(text));
     await file.sync();
   } catch (error) {
-    await removeIfThere(path); // It holds room that may be short.
+    await removeIfThere(path); // It takes space that may be short.
     throw error;
   } finally {
     file.close();
@@ -178,7 +178,7 @@ async function removeEmptyFile(path: string): Promise<void> {
 }
 
 async function removeFile(path: string): Promise<void> {
-  // A process that ended while it wrote the file has left the other, and nobody else takes that away.
+  // A process that ended while it wrote the file has left the temporary one, which nothing else removes.
   for (const one of [temporaryOf(path), path]) {
     const info = await orUndefined(Deno.lstat(one));
     if (info === undefined) continue;

@@ -32,7 +32,7 @@ Deno.test("info() reports what a path is without following links", () =>
     assert.equal(await paths.info(`${folder}/file/below`, context), undefined);
   }));
 
-Deno.test("ownInfo() reports the same as info() of what is no block device, without a child", () =>
+Deno.test("ownInfo() reports the same as info() for anything but a block device, without a child", () =>
   withFolder(async (folder) => {
     const processes = new FakeProcesses();
     const own = new SystemPaths(processes);
@@ -50,7 +50,7 @@ Deno.test("ownInfo() reports the same as info() of what is no block device, with
     assert.deepEqual(processes.lines, []);
   }));
 
-Deno.test("mountPoint() resolves links in parents, and leaves the last name and what is missing", () =>
+Deno.test("mountPoint() resolves links in parents, and leaves the last name and missing parts unchanged", () =>
   withFolder(async (folder) => {
     await Deno.mkdir(`${folder}/real`);
     await Deno.symlink(`${folder}/real`, `${folder}/link`);
@@ -69,7 +69,7 @@ Deno.test("writeFile() replaces a file as a whole, with its mode, and leaves not
     assert.deepEqual(await paths.list(folder), ["state"]);
   }));
 
-Deno.test("readFile() and list() answer for what is not there", async () => {
+Deno.test("readFile() and list() return undefined and an empty list for missing paths", async () => {
   assert.equal(await paths.readFile("/nowhere/file"), undefined);
   assert.deepEqual(await paths.list("/nowhere"), []);
 });
@@ -109,7 +109,7 @@ Deno.test("removeFile() removes a file, and never a folder", () =>
     await assert.rejects(paths.removeFile(`${folder}/folder`), precondition);
   }));
 
-Deno.test("removeFile() removes what an interrupted write left, also where it had not got any further", () =>
+Deno.test("removeFile() removes what an interrupted write left, also before its rename", () =>
   withFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/both`, "old");
     for (const name of ["both", "alone"]) await Deno.writeTextFile(`${folder}/${name}.new`, "n");
@@ -118,7 +118,7 @@ Deno.test("removeFile() removes what an interrupted write left, also where it ha
     assert.deepEqual(await paths.list(folder), []);
   }));
 
-Deno.test("makeFile() and makeFolder() leave what is there", () =>
+Deno.test("makeFile() and makeFolder() leave existing ones unchanged", () =>
   withFolder(async (folder) => {
     await paths.makeFolder(`${folder}/a/b`, 0o750);
     await Deno.writeTextFile(`${folder}/a/b/file`, "data");
@@ -128,7 +128,7 @@ Deno.test("makeFile() and makeFolder() leave what is there", () =>
     assert.equal((await Deno.stat(`${folder}/a/b`)).mode! & 0o777, 0o750);
   }));
 
-Deno.test("info() asks the kernel's memory for what lies in /dev, and a child for everything else", async () => {
+Deno.test("info() reads what is in /dev from the kernel's memory, and uses a child for everything else", async () => {
   const processes = new FakeProcesses();
   processes.script = () => ({ stdout: "41ed 0 0\n" });
   const files = new FakeKernelFiles();

@@ -12,18 +12,18 @@ export interface RunOptions {
   readonly args: readonly string[];
   /** Ends the run: the child is killed, unless it must finish. */
   readonly signal: AbortSignal;
-  /** What it works on, a device or a path: a second run of the same tool on it waits for the first one to end. */
+  /** Its subject, a device or a path: a second run of the same tool on it waits until the first one has ended. */
   readonly subject: string;
-  /** @default {60000} Ignored for what must finish. */
+  /** @default {60000} Ignored for a tool that must finish. */
   readonly timeoutMs?: number;
   /**
    * The child is never killed, and the promise settles only when it has ended: killing mkfs, fsck, resize or mount
-   * half-way does more harm than waiting.
+   * halfway does more harm than waiting.
    *
    * @default {false}
    */
   readonly mustFinish?: boolean;
-  /** What the tool reads from its standard input. @default nothing */
+  /** The tool's standard input. @default {none} */
   readonly input?: string;
 }
 
@@ -33,7 +33,7 @@ export interface Processes {
    * Runs a tool to its end, whatever its exit code.
    *
    * @throws {VolumeError} precondition when the tool is not installed; the signal's reason when it was aborted;
-   * deadline when the time is over; unavailable when an earlier run of the tool still hangs on the same subject
+   *   deadline when the time is over; unavailable when an earlier run of the tool still hangs on the same subject
    */
   run(tool: ToolName, options: RunOptions): Promise<ToolResult>;
 }
@@ -43,20 +43,20 @@ export interface SystemProcessesOptions {
   readonly clock: Clock;
   /** @default {systemToolPaths} */
   readonly toolPaths?: ToolPaths;
-  /** How long a killed child gets to disappear. @default {2000} */
+  /** How long a killed child may take to disappear. @default {2000} */
   readonly killGraceMs?: number;
-  /** Hears how long tools run, and of every child that was killed and is still there. @default {unheard} */
+  /** Receives how long tools run, and every child that was killed and still exists. @default {unheard} */
   readonly events?: NodeEvents;
-  /** Starts a process; tests hand in another. @default {spawnProcess} */
+  /** Starts a process; tests pass another function. @default {spawnProcess} */
   readonly spawn?: (path: string, args: readonly string[], input?: string) => Spawned;
 }
 
 /**
  * The machine's processes.
  *
- * What hangs in the kernel cannot be killed, only left behind: at most one child of a tool on a subject. However many
- * volumes are dead, the next one's tools are run; and a tool that hangs does not keep another one from its subject, as a
- * mount that does not answer can still be unmounted.
+ * A process that hangs in the kernel cannot be killed, only left behind: at most one child of a tool on a subject.
+ * However many volumes are dead, the next one's tools are run. A tool that hangs does not block another tool on its
+ * subject: a mount that does not answer can still be unmounted.
  */
 export class SystemProcesses implements Processes {
   readonly #options: Required<SystemProcessesOptions>;
@@ -76,14 +76,14 @@ export class SystemProcesses implements Processes {
     this.#queue = new KeyedQueue(options.clock);
   }
 
-  /** Children that were killed and are still there, because the kernel does not let them go. */
+  /** Children that were killed and still exist, because they hang in the kernel. */
   get hanging(): number {
     return this.#queue.hanging;
   }
 
   async run(tool: ToolName, options: RunOptions): Promise<ToolResult> {
     options.signal.throwIfAborted();
-    // The lock of its volume lets no second one begin; waiting for a turn would be given up, and this must not be.
+    // The lock of its volume prevents a second one. Waiting for a turn could be given up, and this run must not be.
     if (options.mustFinish) return await this.#spawn(tool, options).result;
     const { signal, subject, timeoutMs = 60_000 } = options;
     return await this.#queue.run(`${tool} on ${subject}`, { signal, timeoutMs }, () => {
@@ -127,7 +127,7 @@ export class SystemProcesses implements Processes {
     );
   }
 
-  /** Reports the end of the child, or that it was abandoned, once. */
+  /** Reports once that the child ended, or was abandoned. */
   #timed(child: Spawned, tool: ToolName, beganMs: number): Spawned {
     const { clock, events } = this.#options;
     if (this.#running++ === 0) this.#busySinceMs = beganMs;
@@ -151,7 +151,7 @@ export class SystemProcesses implements Processes {
   }
 }
 
-/** What a tool said, in one line, for the end of an error message. */
+/** The output of a tool in one line, for the end of an error message. */
 export function complaint(result: ToolResult): string {
   const said = (result.stderr.trim() || result.stdout.trim()).split("\n").map((line) => line.trim()).join(
     "; ",

@@ -11,7 +11,7 @@ import { allToolPaths, systemToolPaths, type ToolName } from "./tools.ts";
 const never = new AbortController().signal;
 const done: ToolResult = { code: 0, stdout: "", stderr: "", bytes: new Uint8Array() };
 
-/** Runs `dd` as the shell, so that a test can say what the tool does. */
+/** Runs `dd` as the shell, so that a test can choose what the tool does. */
 function shell() {
   return new SystemProcesses({
     clock: systemClock,
@@ -34,7 +34,7 @@ function stuckChildren() {
   return { release, spawn };
 }
 
-Deno.test("run() gives exit code, output and complaint of the tool", async () => {
+Deno.test("run() returns exit code, output and complaint of the tool", async () => {
   const result = await shell().run("dd", script("echo out; echo err >&2; exit 3"));
   assert.deepEqual([result.code, result.stdout, result.stderr], [3, "out\n", "err\n"]);
 });
@@ -45,14 +45,14 @@ Deno.test("run() keeps binary output as it is", async () => {
   assert.deepEqual([...bytes.slice(-3)], [0, 255, 1]);
 });
 
-Deno.test("run() gives the tool what it is to read, and does not mind when it reads nothing", async () => {
+Deno.test("run() passes the tool its input, and accepts that it reads nothing", async () => {
   const { stdout } = await shell().run("dd", { ...script("cat"), input: "a,b\n" });
   assert.equal(stdout, "a,b\n");
   const unread = await shell().run("dd", { ...script("exec true"), input: "x".repeat(1_000_000) });
   assert.equal(unread.code, 0);
 });
 
-Deno.test("run() hands down nothing of the environment, and sets only what makes tools answer alike", async () => {
+Deno.test("run() passes nothing of the environment on, and sets only what makes tools print alike", async () => {
   const { stdout } = await shell().run("dd", script("env"));
   const names = stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) => name !== "_");
   assert.deepEqual(names.toSorted(), ["DM_DISABLE_UDEV", "LC_ALL", "PATH", "PWD"]);
@@ -85,7 +85,7 @@ Deno.test("run() throws deadline when the tool takes too long", async () => {
   );
 });
 
-Deno.test("run() lets what must finish finish although the signal is aborted", async () => {
+Deno.test("run() lets a tool that must finish end although the signal is aborted", async () => {
   const controller = new AbortController();
   const running = shell().run(
     "dd",
@@ -142,7 +142,7 @@ Deno.test("run() rejects while the child hangs, and counts it until it is gone",
   assert.equal(processes.hanging, 0);
 });
 
-/** Runs of which none ever ends; gives what each was told, in order of its end. */
+/** Runs that never end; returns each one's result, in order of their ends. */
 function hangingRuns() {
   const clock = new FakeClock();
   const { release, spawn } = stuckChildren();
@@ -180,7 +180,7 @@ Deno.test("run() reports how long each tool ran, once, and how long any did", as
   assert.deepEqual(reported, ["stat 1", "blkid 2", "mkfs.ext4 2", "rested after 3"]);
 });
 
-Deno.test("run() leaves one child of a tool on a dead subject, however often it is asked", async () => {
+Deno.test("run() leaves one child of a tool on a dead subject, however often it is called", async () => {
   const { clock, release, run } = hangingRuns();
   const asked = Array.from({ length: 50 }, () => run("stat", "dead"));
   await clock.advance(500);
@@ -218,7 +218,7 @@ Deno.test("run() runs the tool again on a subject that came back to life", async
   assert.equal(await again, "done");
 });
 
-Deno.test("run() never makes what must finish wait for what hangs", async () => {
+Deno.test("run() never makes a tool that must finish wait for one that hangs", async () => {
   const { clock, release, processes, run } = hangingRuns();
   const hung = run("mount", "dead");
   await clock.advance(5_000);

@@ -1,4 +1,4 @@
-/** Has something done whenever this process gets a signal, which does nothing else to it from then on. */
+/** Calls a listener whenever this process gets a signal, which then has no other effect. */
 export function onSignal(signal: "SIGUSR1" | "SIGUSR2", listener: () => void): void {
   Deno.addSignalListener(signal, listener);
 }

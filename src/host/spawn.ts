@@ -2,34 +2,34 @@ import { endsWithin } from "../async/deadline.ts";
 import { concatenate } from "./bytes.ts";
 import { systemClock } from "./clock.ts";
 
-/** How a tool ended. */
+/** The result of a tool. */
 export interface ToolResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** Standard output as it came. */
+  /** Standard output as bytes. */
   readonly bytes: Uint8Array;
 }
 
 /** A child process that was started. */
 export interface Spawned {
-  /** How it ended. Never settles while it hangs in the kernel. */
+  /** Its result. Never settles while it hangs in the kernel. */
   readonly result: Promise<ToolResult>;
-  /** Sends SIGKILL. OK when it is gone. */
+  /** Sends SIGKILL. OK when the process is gone. */
   kill(): void;
-  /** Lets this process end without it. */
+  /** Lets this process end without waiting for the child. */
   abandon(): void;
 }
 
-/** Output beyond this is dropped: no tool has more to say that is of use here. */
+/** Output beyond this is dropped: no tool has more useful output. */
 const maxOutputBytes = 8 * 1024 * 1024;
 
-/** Pipes may be held open by grandchildren: once the child has ended, so long a silence ends the reading. */
+/** Grandchildren may hold pipes open: after the child has ended, the reading ends with a pause of this length. */
 const silenceMs = 250;
 
 /**
  * Starts a process with a fixed, minimal environment: inherited `LD_` variables make a scoped run permission refuse
- * every spawn, and a locale would change what the tools print.
+ * every spawn, and a locale would change the tools' output.
  *
  * @throws {Deno.errors.NotFound} when there is no such file
  * @throws {Deno.errors.NotCapable} when it may not be run
@@ -38,7 +38,7 @@ export function spawnProcess(path: string, args: readonly string[], input?: stri
   const child = new Deno.Command(path, {
     args: [...args],
     clearEnv: true,
-    // dmsetup would wait for a udev that is not there, or is the host's.
+    // dmsetup would wait for a udev that does not exist here, or belongs to the host.
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C", DM_DISABLE_UDEV: "1" },
     cwd: "/",
     stdin: input === undefined ? "null" : "piped",
@@ -65,7 +65,7 @@ async function feed(child: Deno.ChildProcess, input: string): Promise<void> {
     await writer.write(new TextEncoder().encode(input));
     await writer.close();
   } catch (error) {
-    // It ended without reading it, and how it ended says why.
+    // It ended without reading its input, and its result says why.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
   }
 }
@@ -82,7 +82,7 @@ function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }
 
-/** What comes out of a pipe, up to a limit. */
+/** Reads the output of a pipe, up to a limit. */
 class Output {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   readonly #chunks: Uint8Array[] = [];
@@ -104,9 +104,9 @@ class Output {
     }
   }
 
-  /** Everything that comes until the pipe is closed or falls silent after the child's end. */
+  /** Reads until the pipe is closed, or silent after the child's end. */
   async drain(): Promise<Uint8Array> {
-    // Two rounds, because a busy event loop runs timers before it looks at pipes.
+    // Two rounds, because a busy event loop runs timers before it reads pipes.
     for (let silentCycles = 0; silentCycles < 2;) {
       const before = this.#kept;
       if (await endsWithin(systemClock, silenceMs, this.#ended)) break;

@@ -1,7 +1,7 @@
 import { VolumeError } from "../volume/errors.ts";
 import { libcPaths } from "./libc.ts";
 
-/** Everything that is called in the C library to write an attribute. */
+/** The functions of the C library for writing an attribute. */
 const functions = {
   open: { parameters: ["buffer", "i32"], result: "i32" },
   write: { parameters: ["i32", "buffer", "usize"], result: "isize" },
@@ -13,9 +13,9 @@ type Library = Deno.DynamicLibrary<typeof functions>;
 const O_WRONLY = 0o1;
 const O_CLOEXEC = 0o2000000;
 
-/** Every attribute that may be written: none of them drops, resets or detaches anything. */
+/** The attributes that may be written: none of them drops, resets or detaches anything. */
 const writable: readonly RegExp[] = [/^\/sys\/class\/nvme\/nvme[0-9]+\/fast_io_fail_tmo$/];
-/** Every attribute that may be held for a tool that writes it. */
+/** The attributes that may be held for a tool that writes them. */
 const holdable: readonly RegExp[] = [/^\/sys\/class\/nvme\/nvme[0-9]+\/delete_controller$/];
 
 /** Writes attributes of /sys, which Deno's own functions must not touch under scoped permissions. */
@@ -23,21 +23,21 @@ export interface SysfsWriter {
   /**
    * Writes one attribute.
    *
-   * @throws {VolumeError} internal when it is none of those that may be written; unavailable when it cannot be written
+   * @throws {VolumeError} internal when it may not be written; unavailable when it cannot be written
    */
   write(path: string, value: number): void;
   /**
-   * Holds one attribute, so that a tool can write that very one: at the path itself another device's may lie by then.
-   * Undefined when it is gone.
+   * Holds one attribute, so that a tool can write exactly this one: the path itself may belong to another device by
+   * then. Undefined when it is gone.
    *
-   * @throws {VolumeError} internal when it is none of those that may be held
+   * @throws {VolumeError} internal when it may not be held
    */
   hold(path: string): HeldAttribute | undefined;
 }
 
-/** An attribute that is held. */
+/** A held attribute. */
 export interface HeldAttribute {
-  /** Where a tool finds it, and nothing else: once the device is gone, a write there fails. */
+  /** The path for a tool, which only leads to this attribute: once the device is gone, a write there fails. */
   readonly path: string;
   release(): void;
 }

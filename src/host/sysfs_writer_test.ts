@@ -40,7 +40,7 @@ for (const path of [...forbidden.filter((one) => !one.endsWith("/delete_controll
     }));
 }
 
-Deno.test("hold() answers undefined where there is no such controller, and loads the library once", () =>
+Deno.test("hold() returns undefined where there is no such controller, and loads the library once", () =>
   withWriter((writer) => {
     const { dlopen } = Deno;
     let loaded = 0;

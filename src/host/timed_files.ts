@@ -5,25 +5,25 @@ import type { Clock } from "../volume/ports/system.ts";
 
 /** An operation on a file of this node's own that takes longer than this waits for something dead. */
 const timeoutMs = 20_000;
-/** How long one waits for a thread; shorter, so that nobody is given up before he is refused. */
+/** How long a caller waits for a thread; shorter, so that it is refused before its operation is given up. */
 const queueMs = 10_000;
 
-/** Of the runtime's 32 threads, so that what it does itself always finds one. */
+/** Fewer than the runtime's 32 threads, so that its own work always finds one. */
 const maxThreads = 16;
 
-/** Nobody can cancel what a thread of the runtime does. */
+/** The work of a runtime thread cannot be cancelled. */
 const never = new AbortController().signal;
 
 /**
- * File operations of the runtime, each of which holds one of its threads to the end: one at a time on a path, none on a
- * path where one hangs, and never so many that the threads run out.
+ * File operations of the runtime, each of which holds one of its threads to the end. One operation runs at a time on a
+ * path, none on a path where one hangs, and never so many that the threads run out.
  */
 export class TimedFiles {
   readonly #clock: Clock;
   readonly #queue: KeyedQueue;
   readonly #threads: Semaphore;
 
-  /** @param onHang hears of every operation that was given up and goes on */
+  /** @param onHang is called for every operation that was given up and goes on */
   constructor(
     clock: Clock,
     { threads = maxThreads, onHang }: { readonly threads?: number; readonly onHang?: () => void } = {},
@@ -60,7 +60,7 @@ export class TimedFiles {
     }
   }
 
-  /** What was not begun in time is not begun later, when its caller has given up. */
+  /** An operation that was not begun in time is not begun later, because its caller has given up. */
   async #takeThread(path: string): Promise<void> {
     const call = { requestId: path, signal: never, deadlineMs: this.#clock.now() + queueMs };
     try {

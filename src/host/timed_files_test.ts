@@ -3,7 +3,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { TimedFiles } from "./timed_files.ts";
 
-/** Operations that end only when told to; gives the kind of error, or "done". */
+/** Operations that end only when told to; returns the kind of error, or "done". */
 function deps(threads: number) {
   const clock = new FakeClock();
   let hung = 0;
@@ -31,7 +31,7 @@ Deno.test("run() gives up an operation that hangs, and begins no other one on it
   assert.equal(hung(), 1);
 });
 
-Deno.test("run() leaves threads to the runtime: what finds none in time is refused, and never begun later", async () => {
+Deno.test("run() leaves threads to the runtime: an operation that finds none in time is refused, and never begun later", async () => {
   const { clock, begun, release, run } = deps(2);
   const hung = [run("/a"), run("/b")];
   const late = run("/c");

@@ -2,9 +2,9 @@
 export type ToolName = keyof typeof tools;
 
 interface Tool {
-  /** The Debian package that it comes in, for the message when it is missing. */
+  /** Its Debian package, for the message when it is missing. */
   readonly package: string;
-  /** Where it may lie, the likeliest first. */
+  /** Its possible paths, the likeliest first. */
   readonly paths: readonly string[];
 }
 
@@ -28,10 +28,10 @@ const tools = {
   "dd": { package: "coreutils", paths: inBin("dd") },
 } as const satisfies Readonly<Record<string, Tool>>;
 
-/** Where a tool may lie, the likeliest first. */
+/** The possible paths of each tool, the likeliest first. */
 export type ToolPaths = Readonly<Record<ToolName, readonly string[]>>;
 
-/** Where every tool may lie on Debian and its kin, with and without merged folders. */
+/** The possible paths of every tool on Debian and its derivatives, with and without merged folders. */
 export const systemToolPaths: ToolPaths = Object.fromEntries(
   Object.entries(tools).map(([name, tool]) => [name, tool.paths]),
 ) as Record<ToolName, readonly string[]>;

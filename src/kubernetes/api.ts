@@ -4,7 +4,7 @@ export interface ApiCall {
   /** Absolute, without a query. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** Sent as JSON; of a PATCH as a merge patch. */
+  /** Sent as JSON; with PATCH as a merge patch. */
   readonly body?: unknown;
   /** Ends the request. */
   readonly signal?: AbortSignal;
@@ -12,10 +12,10 @@ export interface ApiCall {
   readonly timeoutMs?: number;
 }
 
-/** The API server, as far as this driver asks it. */
+/** The part of the API server that this driver uses. */
 export interface KubernetesApi {
   /**
-   * Sends a request and returns the object that was answered.
+   * Sends a request and returns the object in the answer.
    *
    * @throws {ApiError} when there was no answer, or one that is no success
    */
@@ -25,11 +25,11 @@ export interface KubernetesApi {
 /** Why a request to the API server has failed. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
-  /** The status of HTTP; 0 when there was no answer. */
+  /** The HTTP status; 0 when there was no answer. */
   readonly status: number;
-  /** As the server words it, such as `Conflict`; "" when it says nothing. */
+  /** In the server's words, such as `Conflict`; "" when it gives none. */
   readonly reason: string;
-  /** How long the server asks to be left alone, in milliseconds. */
+  /** How long the server asks clients to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -47,7 +47,7 @@ export class ApiError extends Error {
     this.retryAfterMs = options.retryAfterMs;
   }
 
-  /** Whether `error` is an answer of one of these statuses. */
+  /** Whether `error` is an answer with one of these statuses. */
   static is(error: unknown, ...statuses: readonly number[]): error is ApiError {
     return error instanceof ApiError && statuses.includes(error.status);
   }

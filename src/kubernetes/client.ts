@@ -17,19 +17,19 @@ import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
 
-/** Where a cluster's API server is, and who this driver is there. */
+/** The address of a cluster's API server, and this driver's identity there. */
 export type ClusterAddress =
   | { readonly kubeconfig: string }
-  /** As a pod of the cluster, by the service account that is mounted at `folder`. */
+  /** In a pod of the cluster, with the service account that is mounted at `folder`. */
   | { readonly host: string; readonly port: string; readonly folder: string };
 
-/** How long a request may take, in milliseconds, where nothing else is said. */
+/** Default time limit of a request, in milliseconds. */
 const defaultTimeoutMs = 10_000;
 
 /** The longest answer that is read: a page of large objects has a few MiB. */
 const maxAnswerBytes = 64 << 20;
 
-/** How many requests are under way at once at most; the others wait for a connection. */
+/** The maximum number of concurrent requests; the others wait for a connection. */
 const maxConnections = 8;
 
 /** A client of one cluster, which keeps its connections. */
@@ -46,9 +46,9 @@ export class KubernetesClient implements KubernetesApi {
   }
 
   /**
-   * Reads where the cluster is and how to log in. Nothing is dialled.
+   * Reads the cluster's address and credentials. It does not connect.
    *
-   * @throws {VolumeError} invalid when that cannot be read or names no cluster
+   * @throws {VolumeError} invalid when the configuration cannot be read or names no cluster
    */
   static open(address: ClusterAddress, clock: Clock): KubernetesClient {
     const config = new KubeConfig();
@@ -79,7 +79,7 @@ export class KubernetesClient implements KubernetesApi {
     throw refusalOf(answer, call);
   }
 
-  /** Closes the connections that are kept. */
+  /** Closes the idle connections. */
   close(): void {
     this.#agent?.agent.destroy();
     this.#agent = undefined;
@@ -131,7 +131,7 @@ export class KubernetesClient implements KubernetesApi {
         agent: this.#agentFor(options),
         headers,
         method: call.method,
-        // A URL has brackets round an IPv6 address, which a connection does not want.
+        // A URL has brackets around an IPv6 address, which a connection must not have.
         hostname: this.#server.hostname.replace(/^\[|\]$/g, ""),
         port: this.#server.port || (this.#server.protocol === "https:" ? "443" : "80"),
         path: `${base}${call.path}${query === "" ? "" : `?${query}`}`,
@@ -139,7 +139,7 @@ export class KubernetesClient implements KubernetesApi {
     };
   }
 
-  /** The agent that the library makes for every request keeps no connection; one for a proxy is left as it is. */
+  /** The library makes an agent for every request, which keeps no connection; one for a proxy is used unchanged. */
   #agentFor(options: HttpsOptions): RequestOptions["agent"] {
     if (this.#config.getCurrentCluster()?.proxyUrl) return options.agent;
     const { ca, cert, key, rejectUnauthorized, servername } = options;
@@ -174,7 +174,7 @@ function loadServiceAccount(
   });
 }
 
-/** The namespace of a pod; empty when it is not told. */
+/** The namespace of a pod; empty when it is unknown. */
 function readNamespace(folder: string): string {
   try {
     return readFileSync(`${folder}/namespace`, "utf-8").trim();
@@ -193,7 +193,7 @@ function exchange(
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
     const send = secure ? httpsRequest : httpRequest;
-    // A request that is over must not be destroyed any more: Deno 2.7 throws then, and does not tell that it has closed.
+    // A request that is over must not be destroyed: Deno 2.7 then throws, and does not report that it has closed.
     const settled = () => signal.removeEventListener("abort", onAbort);
     const fail = (error: unknown) => {
       settled();
@@ -236,7 +236,7 @@ function parseJson<T>(text: string, call: ApiCall): T {
   }
 }
 
-/** The server's own words, when it gave a Status; the beginning of whatever it gave otherwise. */
+/** The server's own message from a Status; otherwise the beginning of its answer. */
 function refusalOf({ status, retryAfter, body }: Answer, call: ApiCall): ApiError {
   const reported = reportedIn(body);
   const seconds = /^[0-9]{1,5}$/.test(retryAfter ?? "") ? Number(retryAfter) : undefined;
@@ -255,7 +255,7 @@ function reportedIn(body: string): { message: string; reason: string } {
     const { message, reason } = JSON.parse(body) as { message?: unknown; reason?: unknown };
     return { message: String(message ?? "").slice(0, 300), reason: String(reason ?? "") };
   } catch {
-    // A proxy in between answers in a language of its own.
+    // A proxy in between answers in another format.
     return { message: body.slice(0, 300), reason: "" };
   }
 }

@@ -44,7 +44,7 @@ Deno.test("request() logs in with the token of the kubeconfig, and knows the nam
   });
 });
 
-Deno.test("request() sends a merge patch, which takes away what is null and keeps the rest", async () => {
+Deno.test("request() sends a merge patch, which removes what is null and keeps the rest", async () => {
   await withClient(async (client, api) => {
     api.put(volumes, { metadata: { name: "pv", annotations: { a: "1", b: "2" } } });
     const body = { metadata: { annotations: { a: null, c: "3" } } };
@@ -56,7 +56,7 @@ Deno.test("request() sends a merge patch, which takes away what is null and keep
   });
 });
 
-Deno.test("request() reports how long the server wants to be left alone", async () => {
+Deno.test("request() reports how long the server asks clients to wait", async () => {
   await withClient(async (client, api) => {
     api.faults.push({ match: /^GET/, status: 429, retryAfterSeconds: 7 });
     await assert.rejects(
@@ -66,7 +66,7 @@ Deno.test("request() reports how long the server wants to be left alone", async 
   });
 });
 
-Deno.test("request() gives an answer up that takes too long, and one that its caller no longer wants", async () => {
+Deno.test("request() gives up an answer that takes too long, and one that its caller no longer wants", async () => {
   await withClient(async (client, api) => {
     api.faults.push({ match: /^GET/, delayMs: 300, times: 2 });
     await assert.rejects(
@@ -80,7 +80,7 @@ Deno.test("request() gives an answer up that takes too long, and one that its ca
   });
 });
 
-Deno.test("request() has a status of 0 when nobody answers, or not in JSON", async () => {
+Deno.test("request() has a status of 0 without an answer, or when the answer is not JSON", async () => {
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("<html>"));
   const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   const context = { name: "x", context: { cluster: "x", user: "x" } };
@@ -105,7 +105,7 @@ Deno.test("request() has a status of 0 when nobody answers, or not in JSON", asy
   }
 });
 
-Deno.test("open() refuses a configuration that is not there, and one that names no cluster", async () => {
+Deno.test("open() refuses a missing configuration, and one that names no cluster", async () => {
   const open = (kubeconfig: string) => () => KubernetesClient.open({ kubeconfig }, systemClock);
   assert.throws(open("/nowhere/config"), { name: "VolumeError", kind: "invalid" });
   const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
@@ -117,7 +117,7 @@ Deno.test("open() refuses a configuration that is not there, and one that names 
   }
 });
 
-Deno.test("open() knows a pod's own namespace, or none", async () => {
+Deno.test("open() returns a pod's own namespace, or none", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const open = () => KubernetesClient.open({ host: "fd00::1", port: "443", folder }, systemClock);
   try {
@@ -143,7 +143,7 @@ Deno.test("listKept() reads a thousand objects in pages, and keeps only what it 
   });
 });
 
-Deno.test("listKept() begins again when its pages go out of date, and not for ever", async () => {
+Deno.test("listKept() starts again when its pages go out of date, and not forever", async () => {
   await withClient(async (client, api) => {
     seed(api, pageSize + 1);
     let seen = 0;

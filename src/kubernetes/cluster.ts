@@ -21,7 +21,7 @@ import type { Metadata } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { AnnotationProjection, type ProjectionOptions } from "./volume_projection.ts";
 
-/** How often the API server is asked before a controller gives its start up, and how long it waits in between. */
+/** How often the API server is asked before a controller gives up its start, and how long it waits in between. */
 const attempts = 12;
 const pauseMs = 5_000;
 
@@ -31,21 +31,24 @@ export interface ClusterOptions {
   readonly driverName: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** Hears what an operator should know. */
+  /** Receives warnings for an operator. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Hears what happens as it should. */
+  /** Receives information about normal operation. */
   readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** A cluster, with everything in it that this driver reads and writes. It sends no request before a caller needs one. */
+/**
+ * A cluster, with everything in it that this driver reads and writes. It sends its first request when a caller needs
+ * one.
+ */
 export class Cluster {
   readonly #options: ClusterOptions;
   readonly #client: KubernetesClient;
   readonly volumes: PersistentVolumes;
-  /** What the cluster uses of this driver's volumes. */
+  /** The cluster's use of this driver's volumes. */
   readonly use: KubernetesClusterView;
 
-  /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
+  /** @throws {VolumeError} invalid when the cluster's address is unknown */
   constructor(options: ClusterOptions) {
     this.#options = options;
     this.#client = KubernetesClient.open(options.address, options.clock);
@@ -58,46 +61,46 @@ export class Cluster {
     return readClusterUid(this.#client, this.#options.clock, signal);
   }
 
-  /** The cluster's nodes, and others beside them. */
+  /** The cluster's nodes, and others besides. */
   nodes(others: NodeDirectory): NodeDirectory {
     return new CsiNodes({ ...this.#options, api: this.#client, others });
   }
 
-  /** What shows who holds which volume, which asks the router by `latest`. */
+  /** Shows which nodes hold which volume; it asks the router through `latest`. */
   projection(latest: ProjectionOptions["latest"]): AnnotationProjection {
     return new AnnotationProjection({ ...this.#options, api: this.#client, volumes: this.volumes, latest });
   }
 
-  /** What tells people of events, on the volumes' objects and their claims. */
+  /** Records events on the volumes' objects and their claims. */
   events(): EventRecorder {
     return new EventRecorder({ ...this.#options, api: this.#client, volumes: this.volumes });
   }
 
-  /** What lets only the pods of one KubeVirt virtual machine share a volume. */
+  /** Lets only the pods of one KubeVirt virtual machine share a volume. */
   kubevirtPairs(): MigrationPairs {
     return kubevirtPairs(this.#client, this.volumes);
   }
 
-  /** What tells whether nodes have given volumes up. */
+  /** Finds out whether nodes have given up volumes. */
   detachedNodes(): DetachedNodes {
     return new KubernetesDetachedNodes({ ...this.#options, api: this.#client, volumes: this.volumes });
   }
 
-  /** What owners of claims allow. */
+  /** The consents of claims' owners. */
   consents(): FormatConsents {
     return new ClaimAnnotations(this.#client, this.volumes);
   }
 
-  /** What takes the taint of that key off nodes on which this driver has registered itself. */
+  /** Removes the taint of that key from nodes on which this driver is registered. */
   startupTaint(key: string): StartupTaint {
     return new StartupTaint({ ...this.#options, api: this.#client, key });
   }
 
   /**
-   * The election of who leads.
+   * The election of the leader.
    *
-   * @param namespace of the Lease; where it is empty, that of the configuration
-   * @param name of this controller, for people who look who leads
+   * @param namespace of the Lease; if it is empty, that of the configuration
+   * @param name of this controller, which people see as the leader
    */
   election(
     namespace: string,
@@ -122,16 +125,17 @@ export class Cluster {
     });
   }
 
-  /** Ends the connections. */
+  /** Closes the connections. */
   close(): void {
     this.#client.close();
   }
 }
 
 /**
- * What tells this cluster from any other one: the uid of its namespace `kube-system`, which is as old as the cluster.
+ * The cluster's id: the uid of its namespace `kube-system`, which is as old as the cluster.
  *
- * @throws {VolumeError} unavailable when the API server does not tell within a minute; whatever the signal's reason is
+ * @throws {VolumeError} unavailable when the API server does not answer within a minute; whatever the signal's reason
+ *   is
  */
 export async function readClusterUid(api: KubernetesApi, clock: Clock, signal: AbortSignal): Promise<string> {
   for (let attempt = 1;; attempt++) {

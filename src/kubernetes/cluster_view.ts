@@ -25,13 +25,13 @@ import {
 } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
-/** What a {@linkcode KubernetesClusterView} needs. */
+/** The source of a {@linkcode KubernetesClusterView}. */
 interface Source {
   readonly api: KubernetesApi;
   readonly driverName: string;
 }
 
-/** An attachment, and its volume's handle; undefined when it cannot be told. */
+/** An attachment with its volume's handle; undefined when that is unknown. */
 type ReadAttachment = VolumeAttachment & { readonly volumeId: string | undefined };
 
 /** Returns the cluster's use of this driver's volumes; every call lists it again. */
@@ -39,7 +39,7 @@ export class KubernetesClusterView implements ClusterView {
   readonly #source: Source;
   readonly #volumes: PersistentVolumes;
 
-  /** @param options the volumes of the last list, which `allAttachments()` renews */
+  /** @param options the volumes of the last list, which `allAttachments()` reads again */
   constructor({ api, driverName, volumes }: Source & { readonly volumes: PersistentVolumes }) {
     this.#source = { api, driverName };
     this.#volumes = volumes;
@@ -64,7 +64,7 @@ export class KubernetesClusterView implements ClusterView {
     };
     try {
       const all = await this.#list(snapshotContentsPath, context, read);
-      // Which snapshot is being made for one that has no handle yet cannot be told.
+      // The handle of a snapshot that is still being made is unknown.
       if (all.some(({ isPending }) => isPending)) return undefined;
       return new Set(all.flatMap(({ handles }) => handles));
     } catch (error) {
@@ -119,12 +119,12 @@ export class KubernetesClusterView implements ClusterView {
 
   async unknownVolumeAttachments(context: CallContext): Promise<readonly UnknownVolumeAttachment[]> {
     const all = await this.#read(context, () => this.volumes(context));
-    // One of a volume that has no object anyway is no stray.
+    // An attachment of a volume that never had an object is not an orphan.
     const orphans = all.flatMap(({ name, volumeName, volumeId, nodeName, sinceSeconds }) =>
       volumeName && volumeId === undefined ? [{ name, volumeName, nodeName, sinceSeconds }] : []
     );
     if (orphans.length === 0) return [];
-    // A volume may be deleted as soon as it is detached, which may have been between the two lists.
+    // A volume may be deleted as soon as it is detached, which may have happened between the two lists.
     const left = new Set((await this.#attachments(context)).map(({ name }) => name));
     return orphans.filter(({ name }) => left.has(name));
   }
@@ -134,9 +134,9 @@ export class KubernetesClusterView implements ClusterView {
   }
 
   /**
-   * Every attachment with its volume; each use decides what one of an unknown volume means.
+   * Every attachment with its volume; the caller decides what one of an unknown volume means.
    *
-   * @param readVolumes is called afterwards: an attachment never comes before its volume, nor before its node
+   * @param readVolumes is called afterwards: an attachment never exists before its volume, nor before its node
    */
   async #read(
     context: CallContext,
@@ -174,10 +174,10 @@ export class KubernetesClusterView implements ClusterView {
 }
 
 /**
- * Refuses to take the absence of a VolumeAttachment for the absence of a user. The first versions of the legacy driver came
- * with a CSIDriver object that has none made; without such an object they are made.
+ * Throws unless a missing VolumeAttachment proves that a volume is unused. The first versions of the legacy driver came
+ * with a CSIDriver object that disables VolumeAttachments; without such an object they are made.
  *
- * @throws {VolumeError} precondition when there are none by this driver's CSIDriver object
+ * @throws {VolumeError} precondition when this driver's CSIDriver object disables them
  * @throws {ApiError} when that cannot be read
  */
 async function assertAttachRequired({ api, driverName }: Source, signal: AbortSignal): Promise<void> {

@@ -44,7 +44,7 @@ async function start(): Promise<KubePair & { use: KubernetesClusterView }> {
 
 const call = () => fakeCall(new FakeClock());
 
-Deno.test("KubernetesClusterView lists this driver's PersistentVolumes with what a takeover needs", async () => {
+Deno.test("KubernetesClusterView lists this driver's PersistentVolumes with what a migration needs", async () => {
   await using pair = await start();
   const spec = { volumeMode: "Block", accessModes: ["ReadWriteMany"] };
   pair.api.put(volumesPath, aVolume("a", spec, { volumeAttributes: { nvmePort: "4420" } }));
@@ -85,7 +85,7 @@ Deno.test("KubernetesClusterView names snapshots of every driver, and none while
   assert.equal(await handles(), undefined);
 });
 
-Deno.test("KubernetesClusterView names the node of an attachment as the attacher does, and leaves others' out", async () => {
+Deno.test("KubernetesClusterView names the node of an attachment as the attacher does, and leaves other drivers' out", async () => {
   await using pair = await start();
   pair.api.put(volumesPath, aVolume("a", {}));
   const drivers = [{ name: testDriver, nodeID: "id-of-node-1" }, { name: "another", nodeID: "x" }];
@@ -129,7 +129,7 @@ Deno.test("KubernetesClusterView names this driver's attachments whose Persisten
   assert.deepEqual((await pair.use.attachments(call())).map(({ volumeId }) => volumeId), ["handle-of-a"]);
 });
 
-Deno.test("KubernetesClusterView takes no attachment for one without its PersistentVolume that goes away with it", async () => {
+Deno.test("KubernetesClusterView does not report an attachment as orphaned that is deleted together with its PersistentVolume", async () => {
   const list = (items: unknown[]) => ({ kind: "List", metadata: {}, items });
   const answers = [list([anAttachment("gone", "node-1")]), list([]), list([])];
   const api = { request: <T>() => Promise.resolve(answers.shift() as T) };
@@ -138,14 +138,14 @@ Deno.test("KubernetesClusterView takes no attachment for one without its Persist
   assert.equal(answers.length, 0);
 });
 
-Deno.test("KubernetesClusterView is unavailable when a list cannot be read whole", async () => {
+Deno.test("KubernetesClusterView is unavailable when a list cannot be read completely", async () => {
   await using pair = await start();
   pair.api.faults.push({ match: /volumeattachments/, status: 500 });
   assert.deepEqual(await pair.use.volumes(call()), []);
   await assert.rejects(pair.use.attachments(call()), refusal("unavailable", /500/));
 });
 
-Deno.test("KubernetesClusterView tells whether attachments tell who has a volume", async () => {
+Deno.test("KubernetesClusterView checks whether attachments show which nodes have a volume", async () => {
   await using pair = await start();
   await pair.use.assertAttachmentsReadable(call());
   const spec = { attachRequired: false };
@@ -155,7 +155,7 @@ Deno.test("KubernetesClusterView tells whether attachments tell who has a volume
   await assert.rejects(pair.use.assertAttachmentsReadable(call()), refusal("unavailable", /403/));
 });
 
-Deno.test("KubernetesClusterView takes no answer that is no list for an empty one", async () => {
+Deno.test("KubernetesClusterView does not mistake another answer for an empty list", async () => {
   for (const answer of [{}, { kind: "Status", status: "Success" }, { items: [] }]) {
     const api = { request: <T>() => Promise.resolve(answer as T) };
     const use = viewOf(api);
@@ -172,7 +172,7 @@ async function withAttachments(
 }
 
 for (const key of ["nqn", "layerNqn"]) {
-  Deno.test(`KubernetesClusterView.allAttachments() reports which volume each is about, and what the node was answered (${key})`, () =>
+  Deno.test(`KubernetesClusterView.allAttachments() returns each one's volume, and its publish context (${key})`, () =>
     withAttachments((pair, use) => assertReported(key, pair, use)));
 }
 
@@ -192,7 +192,7 @@ async function assertReported(key: string, { api }: KubePair, use: KubernetesClu
   assert.equal(use.volumeContext("w"), undefined);
 }
 
-Deno.test("KubernetesClusterView.allAttachments() leaves out other drivers', and keeps one whose volume is gone as one that cannot be told", async () => {
+Deno.test("KubernetesClusterView.allAttachments() leaves out other drivers', and keeps one of a missing volume as unknown", async () => {
   await withAttachments(async ({ api }, use) => {
     const other = aVolumeAttachment("other", "n");
     (other["spec"] as { attacher: string }).attacher = "another.driver";
@@ -208,7 +208,7 @@ Deno.test("KubernetesClusterView.allAttachments() leaves out other drivers', and
   });
 });
 
-Deno.test("KubernetesClusterView.allAttachments() is refused where the cluster makes none for this driver, as that nobody has a volume is not known then", async () => {
+Deno.test("KubernetesClusterView.allAttachments() is refused if the cluster makes none for this driver, because nothing proves then that a volume is unused", async () => {
   await withAttachments(async ({ api }, use) => {
     const drivers = "/apis/storage.k8s.io/v1/csidrivers";
     const driver = (attachRequired: boolean) => ({
@@ -229,7 +229,7 @@ Deno.test("KubernetesClusterView.allAttachments() is refused where the cluster m
   }
 });
 
-Deno.test("KubernetesClusterView.allAttachments() reports the volume also where two objects name it", async () => {
+Deno.test("KubernetesClusterView.allAttachments() returns the volume also if two objects name it", async () => {
   await withAttachments(async ({ api }, use) => {
     for (const name of ["v", "static-v"]) {
       const volume = aPersistentVolume(name);

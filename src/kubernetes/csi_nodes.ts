@@ -18,23 +18,23 @@ export interface CsiNodesOptions {
   readonly api: KubernetesApi;
   readonly clock: Clock;
   readonly driverName: string;
-  /** Nodes that are known beside those of the cluster. */
+  /** Nodes that are known besides those of the cluster. */
   readonly others: NodeDirectory;
-  /** Hears that the cluster cannot be asked. */
+  /** Called with a warning when the cluster cannot be asked. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** How long a list is believed, and how long a node that is missing from it is worth no other one, in milliseconds. */
+/** How long a list is used, and how long a missing node causes no further list, in milliseconds. */
 const listMs = 5 * 60_000;
 const relistMs = 2_000;
 
-/** How long a call waits for the list at most, in milliseconds. */
+/** How long a call waits for the list, in milliseconds. */
 const timeoutMs = 5_000;
 
-/** The nodes on which this driver has registered itself, from the cluster's CSINodes. */
+/** The nodes on which this driver is registered, from the cluster's CSINodes. */
 export class CsiNodes implements NodeDirectory {
   readonly #options: CsiNodesOptions;
-  /** The names of their Nodes, by node id: several where they share one. */
+  /** The names of their Nodes, by node id: several if they share one. */
   #known: ReadonlyMap<string, readonly string[]> = new Map();
   #listedMs = -Infinity;
   readonly #listing = new SingleFlight<void>();
@@ -44,8 +44,8 @@ export class CsiNodes implements NodeDirectory {
   }
 
   /**
-   * While the API server does not answer, every node counts as known: who asks has got the name from it, and attaching
-   * goes on without it.
+   * While the API server does not answer, every node counts as known: the caller has the name from the API server, and
+   * attaching must not depend on it.
    */
   async isKnown(nodeId: string, context: CallContext): Promise<boolean> {
     if (await this.#options.others.isKnown(nodeId, context)) return true;
@@ -65,8 +65,8 @@ export class CsiNodes implements NodeDirectory {
   }
 
   /**
-   * Read from the Node itself each time, because a machine may be set up anew under its name. Two Nodes of one id are not told
-   * apart.
+   * Read from the Node itself each time, because another machine may be set up under its name. The machine is unknown
+   * if two Nodes share the id.
    */
   async machineOf(nodeId: string, { signal }: CallContext): Promise<string | undefined> {
     const names = this.#known.get(nodeId) ?? [];

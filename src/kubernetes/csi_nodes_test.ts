@@ -44,7 +44,7 @@ async function withNodes(
   });
 }
 
-Deno.test("a node is known when this driver has registered there under that id, or a flag names it", async () => {
+Deno.test("a node is known when this driver is registered there under that id, or a flag names it", async () => {
   await withNodes(async ({ api, add, isKnown }) => {
     add("worker-1", "id-1");
     add("worker-2", "id-2", "another.driver");
@@ -56,7 +56,7 @@ Deno.test("a node is known when this driver has registered there under that id, 
   });
 });
 
-Deno.test("a node that comes later is found, and one that is gone is forgotten in time", async () => {
+Deno.test("a node that is added later is found, and a removed one is forgotten in time", async () => {
   await withNodes(async ({ api, clock, add, isKnown }) => {
     assert.equal(await isKnown("id-1"), false);
     add("worker-1", "id-1");
@@ -78,7 +78,7 @@ Deno.test("a hundred calls at once are one list", async () => {
   });
 });
 
-Deno.test("without an answer every node is taken for known, and that is said", async () => {
+Deno.test("without an answer every node counts as known, with a warning", async () => {
   await withNodes(async ({ api, warnings, isKnown }) => {
     api.faults.push({ match: /./, status: 500 });
     assert.equal(await isKnown("id-1"), true);
@@ -86,7 +86,7 @@ Deno.test("without an answer every node is taken for known, and that is said", a
   });
 });
 
-Deno.test("the machine of a node is read from its Node each time, and is not known of two that share an id", async () => {
+Deno.test("the machine of a node is read from its Node each time, and is unknown if two share an id", async () => {
   await withNodes(async ({ api, add, isKnown, machineOf }) => {
     const put = (machineID: string) =>
       api.put(nodesPath, {
@@ -106,7 +106,7 @@ Deno.test("the machine of a node is read from its Node each time, and is not kno
   });
 });
 
-Deno.test("the machine of a node is not known while the API server does not say, and that is reported", async () => {
+Deno.test("the machine of a node is unknown while the API server does not answer, with a warning", async () => {
   await withNodes(async ({ api, warnings, add, isKnown, machineOf }) => {
     add("worker-1", "id-1");
     await isKnown("id-1");

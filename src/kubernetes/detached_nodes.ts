@@ -30,7 +30,7 @@ export interface DetachedNodesOptions {
 /** How long a call waits for all answers together, in milliseconds. */
 const timeoutMs = 5_000;
 
-/** Whether nodes have given volumes up, by VolumeAttachments, CSINodes and Nodes as they are right now. */
+/** Whether nodes have given up volumes, from the present VolumeAttachments, CSINodes and Nodes. */
 export class KubernetesDetachedNodes implements DetachedNodes {
   readonly #options: DetachedNodesOptions;
 
@@ -70,7 +70,7 @@ export class KubernetesDetachedNodes implements DetachedNodes {
     const isAttached = await this.#isAmong(onNode, volumeId, signal);
     return reasonAgainstDetached(detached, {
       nodeNames,
-      // Last, so that it is no older than the attachments.
+      // Read last, so that it is no older than the attachments.
       node: name === undefined ? undefined : await this.#node(name, signal),
       isAttached,
       volumeInUse: `kubernetes.io/csi/${driverName}^${volumeId}`,
@@ -78,7 +78,10 @@ export class KubernetesDetachedNodes implements DetachedNodes {
     });
   }
 
-  /** Several PersistentVolumes may name one volume; those that are not known yet are listed. */
+  /**
+   * Whether one of the attachments is the volume's. Several PersistentVolumes may name one volume; unknown ones are
+   * listed.
+   */
   async #isAmong(
     attachments: readonly VolumeAttachment[],
     volumeId: string,

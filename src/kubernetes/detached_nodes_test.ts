@@ -48,7 +48,7 @@ async function withCluster(
   await work({ api, reason, report });
 }
 
-Deno.test("a node has given a volume up when its Node lacks exactly the volume's handle, router and all", async () => {
+Deno.test("a node has given up a volume when its Node does not list exactly the volume's handle with its router", async () => {
   await withCluster(async ({ api, reason, report }) => {
     assert.equal(await reason(), undefined);
     report([`kubernetes.io/csi/${testDriver}^pvc-1`, `kubernetes.io/csi/another^${volumeId}`]);
@@ -77,7 +77,7 @@ Deno.test("a VolumeAttachment that is not being deleted says that the node may u
   });
 });
 
-Deno.test("a VolumeAttachment of any PersistentVolume of the volume counts, also of one that came since the last list", async () => {
+Deno.test("a VolumeAttachment of any PersistentVolume of the volume counts, also of one that was added since the last list", async () => {
   await withCluster(async ({ api, reason }) => {
     assert.equal(await reason(), undefined);
     const volume = aPersistentVolume(volumeId);

@@ -3,34 +3,45 @@ import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError } from "./api.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
 
-/** How long candidates wait for a sign of the leader before one of them takes over; as the cluster's own controllers have it. */
+/**
+ * How long candidates wait for a renewal by the leader before one of them takes over; the same as the cluster's own
+ * controllers.
+ */
 const leaseMs = 15_000;
-/** How long a leader leads after it has begun to renew with success: less, so that it ends first. */
+/**
+ * How long a leader leads after the beginning of a successful renewal: shorter, so that it ends before another begins.
+ */
 export const leadMs = 10_000;
-/** How often a leader renews, and a candidate looks. */
+/** How often a leader renews, and a candidate reads. */
 const retryMs = 2_000;
 
 /** Options of {@linkcode Election}. */
 export interface ElectionOptions {
   readonly store: LeaseStore;
-  /** Nobody else's, also not that of an earlier life of this process. */
+  /** Unique, even among earlier processes of this controller. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** Hears when this process begins or ends to lead, and why it cannot take part. */
+  /** Called when this process begins or ends to lead, and when it cannot take part. */
   readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Hears until when this process leads, by its monotonic clock, before it does anything with that: at first and with each renewal. */
+  /**
+   * Called with the end of the lead, by the monotonic clock, before anything is done under it: at first and with each
+   * renewal.
+   */
   readonly leads?: (untilMs: number) => void;
-  /** Hears each time who was seen to lead instead of this process, or to have led since it did; "" when that one has stopped. */
+  /**
+   * Called each time with the process that was seen to lead instead of this one, or to have led since it did; "" when
+   * that one has stopped.
+   */
   readonly heldBy?: (holder: string) => void;
 }
 
-/** Why a leader stops without a request to stop. */
+/** Why a leader stops without being asked to. */
 class Lost extends Error {
   override readonly name: string = "Lost";
 }
 
-/** A leader stops because it could not renew in time; there may be no new leader yet. */
+/** A leader could not renew in time; there may be no new leader yet. */
 export class RanOut extends Lost {
   override readonly name = "RanOut";
 
@@ -39,18 +50,18 @@ export class RanOut extends Lost {
   }
 }
 
-/** Why a leader gives the lead back by itself. */
+/** Why a leader gives up the lead itself. */
 class Done extends Error {
   override readonly name = "Done";
 }
 
 /**
- * Lets one process at a time lead, by a Lease. A leader stops before others may take its place: it counts from the
+ * Lets one process at a time lead, by a Lease. A leader stops before others may replace it: it counts from the
  * beginning of its last renewal, they from when they have seen it, each by its own clock.
  */
 export class Election {
   readonly #options: ElectionOptions;
-  /** What was last seen, and when it was first seen so. */
+  /** The state that was last read, and when it was first read so. */
   #seen: { readonly state: LeaseState; readonly sinceMs: number } | undefined;
   #complaint: string | undefined;
   #hasLed = false;
@@ -60,13 +71,13 @@ export class Election {
   }
 
   /**
-   * Takes part until the signal ends it. While this process leads, `lead` runs; the signal that it gets is aborted when
-   * the lead is lost, and no other attempt is made before it has returned.
+   * Takes part until the signal ends it. While this process leads, `lead` runs; its signal is aborted when the lead is
+   * lost, and no other attempt is made before it has returned.
    */
   async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const untilMs = await this.#tryAcquire(signal);
-      // An answer that took too long is worth nothing any more.
+      // After an answer that took too long the lead is over already.
       if (untilMs !== undefined && untilMs > this.#options.clock.monotonicMs()) {
         await this.#lead(untilMs, lead, signal);
       }
@@ -74,7 +85,7 @@ export class Election {
     }
   }
 
-  /** Until when this process leads, by its monotonic clock; undefined when it does not. */
+  /** The end of this process's lead, by its monotonic clock; undefined when it does not lead. */
   async #tryAcquire(signal: AbortSignal): Promise<number | undefined> {
     const { store, identity, clock } = this.#options;
     try {
@@ -106,7 +117,7 @@ export class Election {
   #isFree({ holder, durationSeconds }: LeaseState): boolean {
     if (holder === "" || holder === this.#options.identity) return true;
     const silentMs = this.#options.clock.monotonicMs() - this.#seen!.sinceMs;
-    // Never less than this process's own: what is written there is another's, and may be anything.
+    // Never less than this process's own lease time: another process wrote that value, and it may be wrong.
     return silentMs >= Math.max(durationSeconds * 1000, leaseMs);
   }
 
@@ -134,12 +145,12 @@ export class Election {
     await this.#keep(untilMs, lost, both);
     await work;
     report("this controller no longer leads", { identity, reason: reasonOf(both) });
-    // Nothing runs any more: whoever waits need not wait for the lease to end. What was lost ends by itself: of what was sent
-    // under it, the last may still be under way.
+    // When nothing runs any more, other candidates need not wait for the end of the lease. A lost lead is not released:
+    // its last request may still be under way.
     if (!(both.reason instanceof Lost)) await this.#release();
   }
 
-  /** Renews until that fails for too long; the lead is lost then. */
+  /** Renews until that fails for too long; then the lead is lost. */
   async #keep(untilMs: number, lost: AbortController, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     let endMs = untilMs;
@@ -182,7 +193,10 @@ export class Election {
     }
   }
 
-  /** An earlier renewal may have been written although its answer was lost; or somebody else has it. */
+  /**
+   * Reads the Lease after a conflict: an earlier renewal may have been written although its answer was lost, or another
+   * process has the lead.
+   */
   async #readAgain(lost: AbortController, signal: AbortSignal): Promise<undefined> {
     try {
       const state = await this.#options.store.read(signal);
@@ -190,7 +204,7 @@ export class Election {
       if (state?.holder !== this.#options.identity) lost.abort(new Lost("another controller has taken it"));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // Nothing is known: the time that is left goes on running out.
+      // Without an answer the remaining time goes on running out.
     }
   }
 
@@ -206,19 +220,19 @@ export class Election {
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // It ends by itself.
+      // It expires by itself.
     }
   }
 
-  /** Longer by chance, so that candidates do not come all at once. */
+  /** Waits for a random additional time, so that candidates do not all ask at once. */
   async #pause(signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options;
     await clock.sleep(retryMs * (1 + random.fraction() / 5), signal).catch(() => {
-      // Only the signal ends a sleep, and whoever waits asks it.
+      // Only the signal ends a sleep, and the caller checks it.
     });
   }
 
-  /** Once for each reason. */
+  /** Logs each reason once. */
   #complain(error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#complaint) return;

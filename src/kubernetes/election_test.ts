@@ -5,7 +5,7 @@ import { ApiError } from "./api.ts";
 import { Election, leadMs } from "./election.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
 
-/** A lease in memory, as the API server would keep it. */
+/** A lease in memory, with the API server's behaviour. */
 class StatusStore {
   state: LeaseState | undefined;
   #version = 0;
@@ -17,11 +17,11 @@ class StatusStore {
   }
 }
 
-/** How a candidate's requests go. */
+/** The behaviour of a candidate's requests. */
 interface Link {
-  /** Throws what goes wrong before the request reaches the board. */
+  /** Throws an error before the request reaches the store. */
   before?: () => void;
-  /** Throws what goes wrong with the answer. */
+  /** Throws an error in place of the answer. */
   after?: () => void;
   /** How long each half of a request takes. */
   delayMs?: () => number;
@@ -46,7 +46,7 @@ function linked(board: StatusStore, clock: FakeClock, link: Link): LeaseStore {
   };
 }
 
-/** Candidates for one lease, and who of them leads. */
+/** Candidates for one lease, and those of them that lead. */
 class Race {
   readonly clock = new FakeClock();
   readonly board = new StatusStore();
@@ -60,7 +60,7 @@ class Race {
     this.#random = new SeededRandom(seed);
   }
 
-  /** Lets a candidate take part; answers what makes it stop. */
+  /** Lets a candidate take part; returns a function that stops it. */
   enter(identity: string, link: Link = {}, unwindMs = 0): () => Promise<void> {
     const stop = new AbortController();
     const election = new Election({
@@ -103,7 +103,7 @@ Deno.test("of two candidates one leads, and goes on leading", async () => {
   await race.end();
 });
 
-Deno.test("a leader that stops makes place at once", async () => {
+Deno.test("a leader that stops gives up the lead at once", async () => {
   const race = new Race();
   const stop = race.enter("a");
   await race.clock.advance(1_000);
@@ -118,7 +118,7 @@ Deno.test("a leader that stops makes place at once", async () => {
   await race.end();
 });
 
-Deno.test("a leader that cannot renew stops before another one may take its place", async () => {
+Deno.test("a leader that cannot renew stops before another one may replace it", async () => {
   const race = new Race();
   const link: Link = {};
   race.enter("a", link, 4_000);
@@ -135,7 +135,7 @@ Deno.test("a leader that cannot renew stops before another one may take its plac
   await race.end();
 });
 
-Deno.test("a lead that was lost is not given back early, as the last that was sent may still be under way", async () => {
+Deno.test("a lost lead is not given back early, because the last request may still be under way", async () => {
   const race = new Race();
   const link: Link = {};
   race.enter("a", link);
@@ -151,7 +151,7 @@ Deno.test("a lead that was lost is not given back early, as the last that was se
   await race.end();
 });
 
-Deno.test("a leader is told until when it leads, with each renewal, and a candidate who leads instead", async () => {
+Deno.test("a leader gets the end of its lead with each renewal, and a candidate the name of the leader", async () => {
   const clock = new FakeClock();
   const board = new StatusStore();
   const until: number[] = [];
@@ -207,7 +207,7 @@ Deno.test("a leader that could not renew learns whether another one has led sinc
   }
 });
 
-Deno.test("renewals whose answers are lost keep the lease, and do not keep the leader for ever", async () => {
+Deno.test("renewals whose answers are lost keep the lease, and do not keep the leader forever", async () => {
   const race = new Race();
   const link: Link = {};
   race.enter("a", link);
@@ -223,7 +223,7 @@ Deno.test("renewals whose answers are lost keep the lease, and do not keep the l
   await race.end();
 });
 
-Deno.test("a lease that somebody else has taken ends the lead at once", async () => {
+Deno.test("a lease that another process has taken ends the lead at once", async () => {
   const race = new Race();
   race.enter("a");
   await race.clock.advance(5_000);
@@ -233,7 +233,7 @@ Deno.test("a lease that somebody else has taken ends the lead at once", async ()
   await race.end();
 });
 
-Deno.test("the lease of a process that is gone is taken once it has been silent for its whole length", async () => {
+Deno.test("the lease of a process that is gone is taken once it was not renewed for its whole duration", async () => {
   const race = new Race();
   race.board.state = { holder: "gone", durationSeconds: 15, transitions: 3, version: "9" };
   race.enter("a");
@@ -245,7 +245,7 @@ Deno.test("the lease of a process that is gone is taken once it has been silent 
   await race.end();
 });
 
-Deno.test("a length that makes no sense is not believed", async () => {
+Deno.test("an invalid duration is ignored", async () => {
   const race = new Race();
   race.board.state = { holder: "other", durationSeconds: 0, transitions: 0, version: "9" };
   race.enter("a");
@@ -254,7 +254,7 @@ Deno.test("a length that makes no sense is not believed", async () => {
   await race.end();
 });
 
-Deno.test("who may not take part says so once, and leads nothing", async () => {
+Deno.test("a process that may not take part warns once, and does not lead", async () => {
   const race = new Race();
   race.enter("a", {
     before: () => {
@@ -291,7 +291,7 @@ Deno.test("work that ends by itself gives the lead back, and gets it again", asy
 });
 
 for (let seed = 1; seed <= 40; seed++) {
-  Deno.test(`never do two lead, however requests go: seed ${seed}`, async () => {
+  Deno.test(`two processes never lead at once, however requests go: seed ${seed}`, async () => {
     const race = new Race(seed);
     const chance = new SeededRandom(seed);
     const fail = (often: number) => () => {

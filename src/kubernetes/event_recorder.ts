@@ -14,38 +14,38 @@ export interface EventRecorderOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly driverName: string;
-  /** Hears that events cannot be written. */
+  /** Called with a warning when events cannot be written. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Requests in a second, in the long run, and after a rest. */
+/** Requests per second on average, and after a pause. */
 const limits = { perSecond: 5, burst: 25 };
 
 /** The same event is written no more often, in milliseconds; in between it is counted. */
 const repeatMs = 60_000;
 
-/** An event that cannot be written for this long is dropped, and one that is not seen for this long forgotten. */
+/** An event that cannot be written for this long is dropped, and one that is not seen for this long is forgotten. */
 const keepMs = 30 * 60_000;
 
-/** Events that are remembered or wait; beyond that the one that was seen longest ago is dropped. */
+/** The maximum number of remembered or waiting events; beyond it, the one that was seen longest ago is dropped. */
 const maxEvents = 1_000;
 
-/** The longest message that the API takes, in bytes. */
+/** The longest message that the API accepts, in bytes. */
 const maxMessageBytes = 1_024;
 
-/** What an event is about. */
+/** The object of an event. */
 interface Involved extends ObjectRef {
   readonly kind: "PersistentVolume" | "PersistentVolumeClaim";
 }
 
-/** How often something was seen, and when first and last, in `Clock.now()` milliseconds. */
+/** How often an event was seen, and when first and last, in `Clock.now()` milliseconds. */
 interface Sightings {
   readonly count: number;
   readonly firstMs: number;
   readonly lastMs: number;
 }
 
-/** An event as the API has it. */
+/** An event in the API's form. */
 interface RawEvent {
   readonly metadata?: Metadata;
   readonly count?: number;
@@ -63,8 +63,8 @@ interface Remembered {
 }
 
 /**
- * Tells people of events on the objects that they look at: the PersistentVolume and its claim. The same event again is
- * counted, not written again; nothing waits for it.
+ * Records events on the objects that people look at: the PersistentVolume and its claim. A repeated event is counted,
+ * not written again; nothing waits for it.
  */
 export class EventRecorder implements ControllerEvents {
   readonly #options: EventRecorderOptions;
@@ -103,7 +103,7 @@ export class EventRecorder implements ControllerEvents {
     this.#running = this.#work();
   }
 
-  /** Writes nothing more; resolves when nothing is under way. */
+  /** Writes nothing more; resolves when no request is under way. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("the controller stops"));
     await this.#running;
@@ -117,7 +117,7 @@ export class EventRecorder implements ControllerEvents {
     }
   }
 
-  /** Until nothing is left to be written. */
+  /** Writes events until none is left. */
   async #work(): Promise<void> {
     const { clock } = this.#options;
     const { signal } = this.#closing;
@@ -132,7 +132,7 @@ export class EventRecorder implements ControllerEvents {
       const [key, event] = next;
       const waitMs = event.dueMs - clock.monotonicMs();
       try {
-        // One that comes meanwhile may be due earlier: it waits no longer than this step.
+        // A later event may be due earlier, so the wait is short.
         if (waitMs > 0) {
           await clock.sleep(Math.min(waitMs, 1_000), signal);
           continue;
@@ -163,7 +163,7 @@ export class EventRecorder implements ControllerEvents {
       this.#settle(key, unwritten);
     } catch (error) {
       if (this.#closing.signal.aborted) return;
-      // An event on an object that is going away, or that the server finds wrong, does not become right by waiting.
+      // For an object that is being deleted, or that the server finds invalid, a retry cannot succeed.
       if (ApiError.is(error, 400, 404, 422)) this.#settle(key, unwritten);
       else this.#rateLimiter.failed(error);
       this.#complain(error);
@@ -171,7 +171,7 @@ export class EventRecorder implements ControllerEvents {
     this.#forget();
   }
 
-  /** What was seen while it was written stays to be written, later. */
+  /** Sightings from the time of the write still have to be written, later. */
   #settle(key: string, written: number): void {
     const now = this.#events.get(key);
     if (now === undefined) return;
@@ -211,7 +211,7 @@ export class EventRecorder implements ControllerEvents {
     }
   }
 
-  /** Once until it works again. */
+  /** Warns once until it works again. */
   #complain(error: unknown): void {
     if (this.#complained) return;
     this.#complained = true;
@@ -220,20 +220,20 @@ export class EventRecorder implements ControllerEvents {
   }
 }
 
-/** A message without the sizes and seconds in it, which differ from time to time; names keep their numbers. */
+/** A message without the sizes and seconds in it, which change; names keep their numbers. */
 function withoutNumbers(message: string): string {
   return message.replace(/=[0-9]+\b|\b[0-9]+(?= s\b)/g, "#");
 }
 
 /**
- * What makes two events the same one, seen twice: the object, the reason, and the message but for its figures. The same on
+ * The identity of an event: the object, the reason, and the message without its changing numbers. It is the same on
  * every controller, so that one that restarts goes on counting.
  */
 function eventName({ name, uid }: Involved, { reason, message }: EventText): string {
   return `${name.slice(0, 230)}.${digest(JSON.stringify([uid, reason, withoutNumbers(message)]), 16)}`;
 }
 
-/** Path of the events about an object: beside it, or in `default` where it has no namespace. */
+/** Path of the events of an object: in its namespace, or in `default` if it has none. */
 function eventsPath({ namespace }: Involved): string {
   return `/api/v1/namespaces/${namespace ?? "default"}/events`;
 }
@@ -258,7 +258,7 @@ function newEvent(involved: Involved, text: EventText, seen: Sightings, componen
   };
 }
 
-/** What changes of an event that was seen again. */
+/** The changed fields of a repeated event. */
 function eventPatch({ message }: EventText, { count, lastMs }: Sightings) {
   return { message: cut(message), count, lastTimestamp: rfc3339(lastMs) };
 }

@@ -28,7 +28,7 @@ interface Scene extends KubePair {
   readonly clock: FakeClock;
   readonly recorder: EventRecorder;
   readonly warnings: string[];
-  /** A further recorder on the same cluster, as after a restart. */
+  /** Another recorder on the same cluster, as after a restart. */
   another(): EventRecorder;
   done(recorder?: EventRecorder): Promise<void>;
 }
@@ -60,7 +60,7 @@ async function withRecorder(work: (scene: Scene) => Promise<void>): Promise<void
 
 const counts = (events: readonly KubeObject[]) => events.map((event) => event["count"]);
 
-Deno.test("an event is told on the volume's object and on its claim", async () => {
+Deno.test("an event is recorded on the volume's object and on its claim", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
     recorder.occurred(refused("node-1 holds it"));
     await done();
@@ -117,7 +117,7 @@ Deno.test("another reason and another volume are other events", async () => {
   });
 });
 
-Deno.test("a controller that starts anew goes on counting", async () => {
+Deno.test("a controller that restarts goes on counting", async () => {
   await withRecorder(async ({ api, recorder, another, done }) => {
     recorder.occurred(refused("x"));
     await done();
@@ -129,7 +129,7 @@ Deno.test("a controller that starts anew goes on counting", async () => {
   });
 });
 
-Deno.test("a full pool is told on the claim that waits for a volume", async () => {
+Deno.test("a full pool is recorded on the claim that waits for a volume", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
     const about = { namespace: "apps", name: "data", uid: "u" };
     recorder.occurred({ kind: "out-of-space", about, message: "the pool is full" });
@@ -141,7 +141,7 @@ Deno.test("a full pool is told on the claim that waits for a volume", async () =
   });
 });
 
-Deno.test("while the API server is away events wait, and it is not pestered", async () => {
+Deno.test("while the API server is away events wait, without many requests", async () => {
   await withRecorder(async ({ api, clock, recorder, warnings, done }) => {
     api.faults.push({ match: /./, status: 500 });
     recorder.occurred(refused("x"));
@@ -155,7 +155,7 @@ Deno.test("while the API server is away events wait, and it is not pestered", as
   });
 });
 
-Deno.test("an event in a namespace that is going away is given up", async () => {
+Deno.test("an event in a namespace that is being deleted is given up", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
     api.faults.push({ match: /POST .*apps/, status: 404 });
     recorder.occurred(refused("x"));
@@ -174,7 +174,7 @@ Deno.test("no more than a thousand events are kept, and none for longer than hal
   });
 });
 
-Deno.test("a message is cut to what the API takes, at a whole character", async () => {
+Deno.test("a message is cut to what the API accepts, at a whole character", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
     recorder.occurred(refused("ü".repeat(2_000)));
     await done();

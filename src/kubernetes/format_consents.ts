@@ -4,7 +4,7 @@ import { ApiError, type KubernetesApi } from "./api.ts";
 import type { Metadata, ObjectRef } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
-/** Reads what owners of claims have allowed, from the annotations of their claims. */
+/** Reads the consents of claims' owners from the annotations of their claims. */
 export class ClaimAnnotations implements FormatConsents {
   readonly #api: KubernetesApi;
   readonly #volumes: PersistentVolumes;
@@ -24,7 +24,7 @@ export class ClaimAnnotations implements FormatConsents {
     if (volume?.claim === undefined) return false;
     const claim = await this.#read(volume.claim, signal);
     if (claim?.annotations?.[formatConsentAnnotation] !== formatConsent(volumeId, epochCounter)) return false;
-    // The volume may be another claim's by now.
+    // The volume may belong to another claim now.
     const current = await this.#volumes.current(volumeId, signal);
     return current?.claim !== undefined && current.claim.uid === claim.uid;
   }

@@ -41,7 +41,7 @@ Deno.test("allowsFormat() goes by the claim that has the volume, for that volume
   }
 });
 
-Deno.test("allowsFormat() believes no PersistentVolume that is another claim's by now", async () => {
+Deno.test("allowsFormat() ignores a PersistentVolume that belongs to another claim now", async () => {
   await using pair = await start();
   await pair.volumes.list(signal);
   pair.annotate("v@2");
@@ -53,7 +53,7 @@ Deno.test("allowsFormat() believes no PersistentVolume that is another claim's b
   assert.equal(await pair.consents.allowsFormat("v", 2, signal), false);
 });
 
-Deno.test("allowsFormat() fails where the claim cannot be read", async () => {
+Deno.test("allowsFormat() fails if the claim cannot be read", async () => {
   await using pair = await start();
   pair.api.rules = clusterRules.filter(({ resources }) => resources[0] !== "persistentvolumeclaims");
   await assert.rejects(

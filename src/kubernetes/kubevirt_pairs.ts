@@ -13,7 +13,7 @@ interface RawPod {
   readonly status?: { readonly phase?: string };
 }
 
-/** Uid of the virtual machine instance, on each pod that KubeVirt starts for it: on both of a migration. */
+/** The label with the uid of the virtual machine instance on each of KubeVirt's pods for it: on both of a migration. */
 const createdBy = "kubevirt.io/created-by";
 
 /** Lets two nodes share a volume only for the two pods of one KubeVirt virtual machine. */
@@ -41,7 +41,7 @@ export function kubevirtPairs(api: KubernetesApi, volumes: PersistentVolumes): M
   };
 }
 
-/** Undefined for pods that are of no interest. */
+/** Undefined for pods that do not matter. */
 function parsePod({ metadata = {}, spec, status }: RawPod, claimName: string): ClaimUser | undefined {
   const hasEnded = status?.phase === "Succeeded" || status?.phase === "Failed";
   const usesClaim = !hasEnded &&

@@ -90,7 +90,7 @@ Deno.test("a disk that was plugged in later counts for the machine whose pod own
   });
 });
 
-Deno.test("without a claim, or without an answer, nobody shares a volume", async () => {
+Deno.test("without a claim, or without an answer, no nodes share a volume", async () => {
   await withPairs(async ({ api, launcher, pairs }) => {
     const unbound = aPersistentVolume("unbound");
     delete (unbound["spec"] as { claimRef?: unknown }).claimRef;
@@ -102,7 +102,7 @@ Deno.test("without a claim, or without an answer, nobody shares a volume", async
   });
 });
 
-Deno.test("a volume that was bound to another claim since is judged by that one, whatever the objects are called", async () => {
+Deno.test("a volume that is bound to another claim now is judged by that one, whatever the objects' names", async () => {
   for (const name of ["pv-v", "pv-again"]) {
     await withPairs(async ({ api, launcher, pairs }) => {
       launcher("source");
@@ -113,7 +113,7 @@ Deno.test("a volume that was bound to another claim since is judged by that one,
       spec.claimRef.name = "another";
       if (name !== "pv-v") api.delete(volumesPath, "pv-v");
       api.put(volumesPath, { ...volume, metadata: { name } });
-      // The machines of the claim that it was bound to are none of its business any more.
+      // The machines of its earlier claim do not matter any more.
       assert.notEqual(await pairs.reasonAgainst("v", signal), undefined);
       launcher("other-source", { claim: "another", machine: "vm-2" });
       launcher("other-target", { claim: "another", machine: "vm-2" });

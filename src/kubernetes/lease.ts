@@ -2,24 +2,24 @@ import type { Clock } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import type { Metadata } from "./objects.ts";
 
-/** Who leads, as it stands in the cluster. */
+/** The lead, as the cluster stores it. */
 export interface LeaseState {
   /** Empty when no controller holds it. */
   readonly holder: string;
-  /** How long a candidate waits for a sign of the holder, in seconds. */
+  /** How long a candidate waits for a renewal by the holder, in seconds. */
   readonly durationSeconds: number;
-  /** How often the holder was another one than before. */
+  /** How often the holder has changed. */
   readonly transitions: number;
   /** Changes with every write. */
   readonly version: string;
 }
 
-/** Where it stands. */
+/** Where the lead is stored. */
 export interface LeaseStore {
   /** Undefined when there is none yet. @throws {ApiError} */
   read(signal: AbortSignal): Promise<LeaseState | undefined>;
   /**
-   * Writes it if it is still as in `before`, or not there when that is undefined.
+   * Writes the state if it is still as in `before`, or still missing when that is undefined.
    *
    * @throws {ApiError} 409 when another controller was faster
    */
@@ -41,7 +41,7 @@ interface RawLease {
   };
 }
 
-/** How long a request about the lease may take, in milliseconds: several fit before a leader has to stop. */
+/** How long a request for the lease may take, in milliseconds: several fit before a leader has to stop. */
 const requestMs = 3_000;
 
 /** A Lease of the cluster. */

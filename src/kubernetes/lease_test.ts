@@ -8,7 +8,7 @@ import { namespaceRules } from "../../tests/support/access_rules.ts";
 const collection = "/apis/coordination.k8s.io/v1/namespaces/storage/leases";
 const { signal } = new AbortController();
 
-Deno.test("a Lease is made, renewed and handed on, and shows people who leads since when", async () => {
+Deno.test("a Lease is made, renewed and handed on, and shows people the leader and since when", async () => {
   await using pair = await startKube();
   pair.api.rules = namespaceRules;
   const clock = new FakeClock();
@@ -32,7 +32,7 @@ Deno.test("a Lease is made, renewed and handed on, and shows people who leads si
   assert.equal((await lease.read(signal))?.holder, "b");
 });
 
-Deno.test("a Lease that somebody else has changed is not overwritten", async () => {
+Deno.test("a Lease that another process has changed is not overwritten", async () => {
   await using pair = await startKube();
   const lease = (name: string) =>
     new ClusterLease({ api: pair.client, clock: new FakeClock(), namespace: "storage", name });

@@ -14,22 +14,22 @@ export const snapshotContentsPath = "/apis/snapshot.storage.k8s.io/v1/volumesnap
 /** Path of the collection of CSINodes. */
 export const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
 
-/** Objects of a page: what a list of thousands costs the server and this process at once. */
+/** Objects in a page: the load of a list of thousands on the server and this process at once. */
 export const pageSize = 250;
 
-/** How often a list is begun again whose pages went out of date on the way. */
+/** How often a list is started again whose pages went out of date. */
 const maxListAttempts = 3;
 
-/** What begins the names of this driver's annotations. */
+/** The prefix of this driver's annotations. */
 export const annotationPrefix = "csi.rds.srvlab.io/";
 
-/** Where the attacher notes the node id that it attaches by, so that it can detach when the node is gone. */
+/** The attacher's annotation with the node id of an attachment, so that it can detach when the node is gone. */
 const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
 
-/** What an administrator puts on a Node whose machine is certainly off. */
+/** The taint that an administrator puts on a Node whose machine is certainly off. */
 const outOfServiceTaint = "node.kubernetes.io/out-of-service";
 
-/** What every object of the API has; what is not used here is left out. */
+/** The metadata of every object, as far as it is used here. */
 export interface Metadata {
   readonly name?: string;
   readonly namespace?: string;
@@ -42,7 +42,7 @@ export interface Metadata {
   readonly ownerReferences?: readonly { readonly kind?: string; readonly uid?: string }[];
 }
 
-/** A persistent volume as the API has it. */
+/** A persistent volume in the API's form. */
 export interface RawPersistentVolume {
   readonly metadata?: Metadata;
   readonly spec?: {
@@ -59,13 +59,13 @@ export interface RawPersistentVolume {
   };
 }
 
-/** A VolumeSnapshotContent as the API has it. */
+/** A VolumeSnapshotContent in the API's form. */
 export interface RawSnapshotContent {
   readonly spec?: { readonly driver?: string; readonly source?: { readonly snapshotHandle?: string } };
   readonly status?: { readonly snapshotHandle?: string };
 }
 
-/** A VolumeAttachment as the API has it. */
+/** A VolumeAttachment in the API's form. */
 export interface RawAttachment {
   readonly metadata?: Metadata;
   readonly spec?: {
@@ -82,13 +82,13 @@ export interface RawAttachment {
   };
 }
 
-/** A CSINode as the API has it. */
+/** A CSINode in the API's form. */
 export interface RawCsiNode {
   readonly metadata?: Metadata;
   readonly spec?: { readonly drivers?: readonly { readonly name?: string; readonly nodeID?: string }[] };
 }
 
-/** A Node as the API has it. */
+/** A Node in the API's form. */
 export interface RawNode {
   readonly metadata?: Metadata;
   readonly spec?: { readonly taints?: readonly { readonly key?: string }[] };
@@ -103,7 +103,7 @@ export interface RawNode {
   };
 }
 
-/** An object that an event can be about. */
+/** An object of an event. */
 export interface ObjectRef {
   readonly namespace?: string;
   readonly name: string;
@@ -114,7 +114,7 @@ export interface ObjectRef {
 export interface PersistentVolume extends ClusterVolume, ObjectRef {
   /** The claim that is bound to it. */
   readonly claim: ObjectRef | undefined;
-  /** Those that this driver writes. */
+  /** The annotations that this driver writes. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly resourceVersion: string;
 }
@@ -127,13 +127,13 @@ export interface VolumeAttachment {
   /** Volume handle of a volume without a PersistentVolume. */
   readonly inlineHandle: string | undefined;
   readonly nodeName: string;
-  /** The CSI node id, where the attacher has noted it. */
+  /** The CSI node id, if the attacher has recorded it. */
   readonly nodeId: string | undefined;
   readonly attached: boolean;
   readonly deleting: boolean;
   /** Seconds since the Unix epoch; undefined when it is not known. */
   readonly sinceSeconds: number | undefined;
-  /** Of the publish context {@linkcode keptOfPublishContext}. */
+  /** The keys {@linkcode keptOfPublishContext} of the publish context. */
   readonly publishContext: Readonly<Record<string, string>>;
 }
 
@@ -145,7 +145,7 @@ export interface CsiNode {
   readonly nodeUid: string | undefined;
 }
 
-/** Reads a persistent volume; undefined when it is another driver's. */
+/** Parses a persistent volume; undefined when it is another driver's. */
 export function parseVolume(raw: RawPersistentVolume, driverName: string): PersistentVolume | undefined {
   const { metadata = {}, spec: { csi, claimRef, volumeMode, accessModes = [] } = {} } = raw;
   if (csi?.driver !== driverName || !csi.volumeHandle) return undefined;
@@ -168,7 +168,7 @@ export function parseVolume(raw: RawPersistentVolume, driverName: string): Persi
   };
 }
 
-/** Reads a VolumeAttachment; undefined when it is another driver's. */
+/** Parses a VolumeAttachment; undefined when it is another driver's. */
 export function parseAttachment(
   { metadata = {}, spec = {}, status = {} }: RawAttachment,
   driverName: string,
@@ -187,7 +187,7 @@ export function parseAttachment(
   };
 }
 
-/** What is compared with the router: the rest would be most of what a list of thousands takes. */
+/** The keys that are compared with the router: the others would take most of the memory of a list of thousands. */
 const keptOfPublishContext: readonly string[] = ["epoch", "nqn", "layerNqn", "nvmePort"];
 
 function keptOf(publishContext: Readonly<Record<string, string>>): Record<string, string> {
@@ -199,13 +199,13 @@ function keptOf(publishContext: Readonly<Record<string, string>>): Record<string
   return kept;
 }
 
-/** A time of the API in seconds since the Unix epoch; undefined when it is none. */
+/** A time of the API in seconds since the Unix epoch; undefined when it is invalid. */
 function secondsOf(time: string | undefined): number | undefined {
   const ms = Date.parse(time ?? "");
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }
 
-/** Reads a Node. */
+/** Parses a Node. */
 export function parseNode({ metadata, spec, status }: RawNode): ClusterNode {
   const { nodeInfo, conditions = [], volumesInUse = [] } = status ?? {};
   const ready = conditions.find(({ type }) => type === "Ready");
@@ -219,7 +219,7 @@ export function parseNode({ metadata, spec, status }: RawNode): ClusterNode {
   };
 }
 
-/** Reads a CSINode; undefined when this driver has not registered itself there. */
+/** Parses a CSINode; undefined when this driver is not registered there. */
 export function parseCsiNode({ metadata = {}, spec }: RawCsiNode, driverName: string): CsiNode | undefined {
   const driver = spec?.drivers?.find(({ name }) => name === driverName);
   if (driver === undefined) return undefined;
@@ -233,17 +233,17 @@ interface Page<T> {
   readonly items?: readonly T[];
 }
 
-/** What a list asks for. */
+/** The request for a list. */
 interface ListRequest {
   readonly path: string;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Lists a collection page by page and keeps of each object what `keep` makes of it, so that never more than a page of
- * whole objects is in memory. A list whose pages went out of date (410) is begun again.
+ * Lists a collection page by page and keeps what `keep` makes of each object, so that at most one page of complete
+ * objects is in memory. A list whose pages went out of date (410) is started again.
  *
- * @throws {ApiError} when a page cannot be had
+ * @throws {ApiError} when a page cannot be read
  */
 export async function listKept<T, K>(
   api: KubernetesApi,
@@ -273,7 +273,7 @@ async function listOnce<T, K>(
       query: { limit: String(pageSize), ...(next === "" ? {} : { continue: next }) },
       ...(signal === undefined ? {} : { signal }),
     });
-    // Whatever else somebody in between answers is no list of nothing: nobody would be taken to have any volume.
+    // Any other answer, such as a proxy's, is not an empty list: volumes would look unused.
     if (!page.kind?.endsWith("List")) {
       throw new ApiError(
         0,

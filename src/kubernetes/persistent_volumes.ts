@@ -9,10 +9,10 @@ import {
   volumesPath,
 } from "./objects.ts";
 
-/** How long a list is good enough for one who misses a volume in it, in milliseconds. */
+/** How old a list may be before a missing volume causes a new one, in milliseconds. */
 const relistMs = 5_000;
 
-/** The persistent volumes of this driver by volume id, as of the last list; listed again when one is missed. */
+/** The persistent volumes of this driver by volume id, as of the last list; a missing one causes a new list. */
 export class PersistentVolumes {
   readonly #api: KubernetesApi;
   readonly #clock: Clock;
@@ -29,17 +29,19 @@ export class PersistentVolumes {
     this.#driverName = options.driverName;
   }
 
-  /** Every one of the last list. */
+  /** All volumes of the last list. */
   get all(): readonly PersistentVolume[] {
     return this.#all;
   }
 
-  /** The one of the last list with that volume. */
+  /** The object of that volume in the last list. */
   known(volumeId: string): PersistentVolume | undefined {
     return this.#byId.get(volumeId);
   }
 
-  /** Reads one as it is now; undefined when it is gone, or another one by now. @throws {ApiError} */
+  /**
+   * Reads the object's present state; undefined when it is gone, or now belongs to another volume. @throws {ApiError}
+   */
   async read(
     { name, volumeId }: PersistentVolume,
     signal: AbortSignal,
@@ -53,19 +55,24 @@ export class PersistentVolumes {
     return volume?.volumeId === volumeId ? volume : undefined;
   }
 
-  /** The one with that volume, after a new list if it is not known; waits while the last list is too young for another. */
+  /**
+   * The object of that volume, after a new list if it is not known; waits while the last list is too young for another.
+   */
   async find(volumeId: string, signal: AbortSignal): Promise<PersistentVolume | undefined> {
     const known = this.known(volumeId);
     if (known !== undefined) return known;
     const listedMs = this.#listedMs;
     const waitMs = listedMs + relistMs - this.#clock.monotonicMs();
     if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
-    // Somebody else who missed one may have listed meanwhile. (A timer can be early: the time alone would not tell.)
+    // Another caller may have listed meanwhile. (A timer can be early, so the time alone does not show that.)
     if (this.#listedMs === listedMs) await this.list(signal);
     return this.known(volumeId);
   }
 
-  /** The one with that volume as it is right now: it may be bound to another claim since the last list, or made anew. */
+  /**
+   * The object of that volume in its present state: it may be bound to another claim since the last list, or made
+   * again.
+   */
   async current(volumeId: string, signal: AbortSignal): Promise<PersistentVolume | undefined> {
     const known = await this.find(volumeId, signal);
     const read = known === undefined ? undefined : await this.#readIfThere(known, signal);
@@ -89,10 +96,10 @@ export class PersistentVolumes {
   }
 
   /**
-   * Every one as it is now, page by page. Thousands take little memory: those that are as in the last list are given again,
-   * and the others share what is the same in all volumes of a class.
+   * All objects in their present state, page by page. Thousands take little memory: unchanged ones of the last list are
+   * reused, and the others share what is the same in all volumes of a class.
    *
-   * @throws {ApiError} when a page cannot be had
+   * @throws {ApiError} when a page cannot be read
    */
   async readAll(signal: AbortSignal): Promise<readonly PersistentVolume[]> {
     const contexts = new Map<string, PersistentVolume["attributes"]>();
@@ -117,7 +124,7 @@ export class PersistentVolumes {
   }
 }
 
-/** Whether an object is that one, unchanged: whatever changes an object gives it another version. */
+/** Whether an object is unchanged: every change gives it another version. */
 function isVersion({ uid, resourceVersion }: PersistentVolume, { metadata }: RawPersistentVolume): boolean {
   return uid !== "" && resourceVersion !== "" && metadata?.uid === uid &&
     metadata.resourceVersion === resourceVersion;

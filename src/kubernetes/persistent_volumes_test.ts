@@ -6,7 +6,7 @@ import { PersistentVolumes } from "./persistent_volumes.ts";
 
 const { signal } = new AbortController();
 
-Deno.test("a list gives volumes again that are as they were, and all others as they are now", async () => {
+Deno.test("a list reuses unchanged volumes, and returns all others in their present state", async () => {
   await using kube = await startKube();
   const { api } = kube;
   const attributes = { nvmeAddress: "10.0.0.1" };
@@ -18,7 +18,7 @@ Deno.test("a list gives volumes again that are as they were, and all others as t
   api.put(volumesPath, aPersistentVolume("b", { attributes, annotations: changed }));
   const { uid } = api.get(volumesPath, "pv-a")!.metadata;
   const anew = aPersistentVolume("c", { attributes: { nvmeAddress: "10.0.0.2" } });
-  // As of another cluster's data: the version is the same, the object is not.
+  // As from another cluster's data: the version is the same, the object is not.
   const version = api.get(volumesPath, "pv-c")!.metadata.resourceVersion!;
   api.put(volumesPath, { ...anew, metadata: { ...anew.metadata, uid: "another" } }).metadata.resourceVersion =
     version;

@@ -1,19 +1,19 @@
 import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError } from "./api.ts";
 
-/** How fast something may go on for long, and how far it may run ahead after a rest. */
+/** The average rate, and how many steps may follow at once after a pause. */
 export interface RateLimits {
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** Lets steps through at a limited rate, after a rest several at once; after a failure it waits, longer each time. */
+/** Lets steps through at a limited rate, several at once after a pause. After a failure it waits, longer each time. */
 export class RateLimiter {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #stepMs: number;
   readonly #burst: number;
-  /** When the steps that were let through would be done at the limited rate. */
+  /** When the steps so far would be done at the limited rate. */
   #paidMs = -Infinity;
   #blockedMs = -Infinity;
   #failures = 0;
@@ -33,19 +33,19 @@ export class RateLimiter {
     if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
   }
 
-  /** Whether a failure holds steps up right now. */
+  /** Whether a failure delays steps right now. */
   get isBlocked(): boolean {
     return this.#blockedMs > this.#clock.monotonicMs();
   }
 
-  /** A step went well. */
+  /** Notes that a step succeeded. */
   succeeded(): void {
     this.#failures = 0;
   }
 
   /**
-   * A step failed: from 1 s to 10 s, doubled by each failure in a row and shortened by chance by at most a half, or for as
-   * long as the server has asked for. Longer would only be longer out of date once it is back.
+   * Notes that a step failed. The wait is from 1 s to 10 s, doubled by each failure in a row and shortened at random by
+   * at most a half, or as long as the server has asked for. A longer wait would only delay the recovery.
    */
   failed(error: unknown): void {
     if (this.isBlocked) return;

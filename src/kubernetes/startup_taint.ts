@@ -2,7 +2,7 @@ import type { Clock } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import { csiNodesPath, listKept, type Metadata, parseCsiNode, type RawCsiNode } from "./objects.ts";
 
-/** A taint with whatever else it has: it is written back as it was read. */
+/** A taint with all its fields: it is written back as it was read. */
 interface RawTaint {
   readonly key?: string;
 }
@@ -12,7 +12,7 @@ interface RawNode {
   readonly spec?: { readonly taints?: readonly RawTaint[] };
 }
 
-/** Of a node, which is large, what is needed here. */
+/** The needed fields of a node, which is a large object. */
 interface TaintedNode {
   readonly name: string;
   readonly uid: string;
@@ -25,17 +25,17 @@ export interface StartupTaintOptions {
   readonly api: KubernetesApi;
   readonly clock: Clock;
   readonly driverName: string;
-  /** Key of the taint; of whatever value and effect. */
+  /** Key of the taint, of any value and effect. */
   readonly key: string;
-  /** Hears what an operator should know. */
+  /** Receives warnings for an operator. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Hears what happens as it should. */
+  /** Receives information about normal operation. */
   readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 const nodesPath = "/api/v1/nodes";
 
-/** How often CSINodes are listed, and how often nodes without the taint are looked at again, in milliseconds. */
+/** How often CSINodes are listed, and how often nodes without the taint are checked again, in milliseconds. */
 const passMs = 5_000;
 const againMs = 5 * 60_000;
 
@@ -43,12 +43,12 @@ const againMs = 5 * 60_000;
 const maxReads = 5;
 
 /**
- * Takes a taint off nodes once this driver has registered itself there, by their CSINodes: whoever makes nodes puts it on
- * them, so that no pod that needs a volume comes before the driver does.
+ * Removes a taint from nodes once this driver is registered there, according to their CSINodes. Node provisioners set
+ * the taint, so that no pod that needs a volume is scheduled before the driver is ready.
  */
 export class StartupTaint {
   readonly #options: StartupTaintOptions;
-  /** Uids of nodes of which it is known that there is nothing to do. */
+  /** Uids of nodes on which nothing is left to do. */
   readonly #clean = new Set<string>();
   #cleanSinceMs = -Infinity;
   #complaint: string | undefined;
@@ -57,18 +57,18 @@ export class StartupTaint {
     this.#options = options;
   }
 
-  /** Goes on until the signal ends it. */
+  /** Runs until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     while (!signal.aborted) {
       await this.pass(signal);
       await clock.sleep(passMs, signal).catch(() => {
-        // Only the signal ends a sleep, and the loop asks it.
+        // Only the signal ends a sleep, and the loop checks it.
       });
     }
   }
 
-  /** Looks once. What fails is told, and left to the next time. */
+  /** Checks once. A failure is logged, and left to the next time. */
   async pass(signal: AbortSignal): Promise<void> {
     try {
       await this.#check(signal);
@@ -86,7 +86,7 @@ export class StartupTaint {
     }
   }
 
-  /** Nodes are large, and change all the time: they are listed only when there is one that was not looked at. */
+  /** Nodes are large, and change all the time: they are listed only when there is one that was not checked. */
   async #check(signal: AbortSignal): Promise<void> {
     const { api, clock } = this.#options;
     const registered = await this.#listRegistered(signal);
@@ -97,7 +97,7 @@ export class StartupTaint {
       const node = parseNode(raw);
       return registered.get(node.name) === node.uid ? node : undefined;
     });
-    // Whoever is not there any more never comes back: another node of that name has another uid.
+    // A node that is gone never comes back: another node of that name has another uid.
     const there = new Set(nodes.map(({ uid }) => uid));
     for (const uid of uids) if (!there.has(uid)) this.#clean.add(uid);
     const failures: unknown[] = [];
@@ -109,7 +109,7 @@ export class StartupTaint {
         failures.push(error);
       }
     }
-    // One that cannot be changed keeps none of the others waiting.
+    // A node that cannot be changed does not delay the others.
     if (failures.length > 0) throw failures[0];
   }
 
@@ -121,7 +121,7 @@ export class StartupTaint {
     for (const uid of this.#clean) if (!registered.has(uid)) this.#clean.delete(uid);
   }
 
-  /** Nodes by name, with the uid of the Node that is registered: another one may have taken the name since. */
+  /** Nodes by name, with the uid of the registered Node: another one may have taken the name since. */
   async #listRegistered(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
     const { api, driverName } = this.#options;
     const pairs = await listKept(api, { path: csiNodesPath, signal }, (raw: RawCsiNode) => {
@@ -131,7 +131,7 @@ export class StartupTaint {
     return new Map(pairs);
   }
 
-  /** Writes the other taints back as they are, and only over what was read. */
+  /** Writes the other taints back unchanged, and only over the state that was read. */
   async #cleanse(read: TaintedNode, signal: AbortSignal): Promise<void> {
     const { api, key, report } = this.#options;
     const { name, uid } = read;

@@ -15,12 +15,12 @@ interface Scene {
   readonly api: FakeKubeApi;
   readonly clock: FakeClock;
   readonly taint: StartupTaint;
-  /** What was told and warned, with the node. */
+  /** Reports and warnings, with their node. */
   readonly said: string[];
   pass(): Promise<void>;
-  /** Makes a node as it joins, with its CSINode; gives its uid. */
+  /** Makes a node as it joins, with its CSINode; returns its uid. */
   join(name: string, options?: { drivers?: readonly string[]; taints?: readonly unknown[] }): string;
-  /** The taints of a node as they are. */
+  /** The present taints of a node. */
   taintsOf(name: string): unknown;
 }
 
@@ -51,7 +51,7 @@ async function withNodes(work: (scene: Scene) => Promise<void>): Promise<void> {
   });
 }
 
-Deno.test("the taint is taken off a node that lists the driver, and off no other", async () => {
+Deno.test("the taint is removed from a node that lists the driver, and from no other", async () => {
   await withNodes(async ({ join, pass, taintsOf, said, api }) => {
     join("ready");
     join("other-driver", { drivers: ["another.driver"] });
@@ -65,7 +65,7 @@ Deno.test("the taint is taken off a node that lists the driver, and off no other
   });
 });
 
-Deno.test("other taints stay as they are, whatever they hold, and the own one goes with every effect", async () => {
+Deno.test("other taints stay unchanged, whatever they contain, and the own one is removed with every effect", async () => {
   await withNodes(async ({ join, pass, taintsOf }) => {
     join("a", {
       taints: [other, own, { ...own, effect: "NoSchedule" }, { key: `${key}-2`, effect: "NoSchedule" }],
@@ -75,10 +75,10 @@ Deno.test("other taints stay as they are, whatever they hold, and the own one go
   });
 });
 
-Deno.test("a taint that somebody else adds meanwhile is not lost", async () => {
+Deno.test("a taint that another program adds meanwhile is not lost", async () => {
   await withNodes(async ({ join, pass, taintsOf, api }) => {
     const uid = join("a");
-    // What is listed is out of date by the time of the patch.
+    // The list is out of date when the patch is sent.
     api.faults.push({ match: /^PATCH/, delayMs: 30, times: 1 });
     const passing = pass();
     while (api.count(/^GET \/api\/v1\/nodes$/) === 0) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -106,7 +106,7 @@ Deno.test("a node that takes the name of an earlier one keeps its taint until th
   });
 });
 
-Deno.test("nodes are not listed while there is none that was not read", async () => {
+Deno.test("nodes are not listed while all have been checked", async () => {
   await withNodes(async ({ join, pass, taintsOf, api, clock }) => {
     join("a");
     join("b", { taints: [] });
@@ -131,7 +131,7 @@ Deno.test("nodes are not listed while there is none that was not read", async ()
   });
 });
 
-Deno.test("a node that cannot be changed keeps no other one waiting, and is tried again", async () => {
+Deno.test("a node that cannot be changed does not delay others, and is tried again", async () => {
   await withNodes(async ({ join, pass, taintsOf, said, api }) => {
     for (const name of ["a", "b", "c"]) join(name);
     api.faults.push({ match: /^PATCH .*\/a$/, status: 500, times: 2 });
@@ -144,7 +144,7 @@ Deno.test("a node that cannot be changed keeps no other one waiting, and is trie
   });
 });
 
-Deno.test("without the right to patch nodes it is said once, and nothing else happens", async () => {
+Deno.test("without the permission to patch nodes it warns once, and nothing else happens", async () => {
   await withNodes(async ({ join, pass, taintsOf, said, api }) => {
     api.rules = clusterRules;
     join("a");
@@ -154,7 +154,7 @@ Deno.test("without the right to patch nodes it is said once, and nothing else ha
   });
 });
 
-Deno.test("run() looks on and on until it is ended", async () => {
+Deno.test("run() checks repeatedly until it is ended", async () => {
   await withNodes(async ({ join, taint, taintsOf, clock }) => {
     const stop = new AbortController();
     const running = taint.run(stop.signal);

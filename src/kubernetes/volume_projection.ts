@@ -12,51 +12,57 @@ export interface ProjectionOptions {
   readonly volumes: PersistentVolumes;
   readonly clock: Clock;
   readonly random: Random;
-  /** Hears that annotations cannot be written. */
+  /** Called with a warning when annotations cannot be written. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Asks the router who holds a volume: undefined when nobody does, "unknown" when that cannot be told for long. */
+  /**
+   * Asks the router for the holders of a volume: undefined when there is none, "unknown" when that will stay unknown
+   * for long.
+   */
   readonly latest: (id: string, signal: AbortSignal) => Promise<Attachment | "unknown" | undefined>;
 }
 
-/** Writes in a second, in the long run; each takes two requests. A thousand volumes are through in less than a minute. */
+/** Writes per second on average; each takes two requests. A thousand volumes take less than a minute. */
 const limits = { perSecond: 20, burst: 20 };
 
 /** Writes under way at once. */
 const workers = 4;
 
-/** After how long what was shown may be out of date, since another controller may have changed it: it is read again. */
+/**
+ * After how long a shown state may be out of date, because another controller may have changed it: then the router is
+ * asked again.
+ */
 const staleMs = 15_000;
 
-/** Of the node, of the time since when it holds the volume, and of whether it may only read. */
+/** The node, since when it holds the volume, and whether it may only read. */
 const annotationNames = [
   `${annotationPrefix}attached-node`,
   `${annotationPrefix}attach-time`,
   `${annotationPrefix}readonly`,
 ] as const;
 
-/** What has to be written. */
+/** A state to be written. */
 interface Shown {
   readonly attachment: Attachment | undefined;
   readonly shownMs: number;
-  /** Whether it is to be read from the router again. */
+  /** Whether the router has to be asked again. */
   readonly doubtful: boolean;
 }
 
 /**
- * Shows on each PersistentVolume who holds it, in annotations. Of each volume only the latest state is written, over what
- * the object is like just then: a write that meets a newer object begins again, and reads the router first.
+ * Shows on each PersistentVolume which nodes hold it, in annotations. Only the latest state of each volume is written,
+ * over the object's present state. A write that meets a newer object starts again, and asks the router first.
  */
 export class AnnotationProjection implements VolumeProjection {
   readonly #options: ProjectionOptions;
   readonly #rateLimiter: RateLimiter;
   readonly #closing = new AbortController();
-  /** What is still to be written, the longest waiting first. */
+  /** The states to be written, the longest waiting first. */
   readonly #waiting = new Map<string, Shown>();
   readonly #busy = new Set<string>();
-  /** In which order volumes were shown, to tell a look from what is newer. */
+  /** The order in which volumes were shown, to distinguish a read from newer states. */
   readonly #shownAt = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
-  /** Counts whoever will look at what waits once more: `#running` lags behind. */
+  /** The number of workers that will read the waiting states once more: `#running` lags behind. */
   #workers = 0;
   #turn = 0;
   #complained = false;
@@ -66,7 +72,7 @@ export class AnnotationProjection implements VolumeProjection {
     this.#rateLimiter = new RateLimiter(options, limits);
   }
 
-  /** Volumes whose annotations are still to be written. */
+  /** The number of volumes whose annotations are still to be written. */
   get pending(): number {
     return this.#waiting.size + this.#busy.size;
   }
@@ -80,7 +86,9 @@ export class AnnotationProjection implements VolumeProjection {
     return this.#turn;
   }
 
-  /** Only what differs from the last list of objects: a thousand volumes that are as they should be cost nothing. */
+  /**
+   * Writes only differences from the last list of objects: a thousand volumes with correct annotations cost nothing.
+   */
   showAll(reading: number, volumes: readonly OwnedVolume[]): void {
     for (const { stored: { id }, record } of volumes) {
       if ((this.#shownAt.get(id) ?? 0) > reading || this.#busy.has(id)) continue;
@@ -90,11 +98,11 @@ export class AnnotationProjection implements VolumeProjection {
         this.#note(id, attachment);
       }
     }
-    // What no call is about any more need not be remembered.
+    // Volumes that no call concerns any more need not be remembered.
     for (const [id, at] of this.#shownAt) if (at <= reading) this.#shownAt.delete(id);
   }
 
-  /** Writes nothing more; resolves when nothing is under way. */
+  /** Writes nothing more; resolves when no request is under way. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("the controller stops"));
     this.#waiting.clear();
@@ -131,7 +139,7 @@ export class AnnotationProjection implements VolumeProjection {
       this.#busy.add(id);
       const again = await this.#tryWrite(id, shown);
       this.#busy.delete(id);
-      // What was shown meanwhile is newer.
+      // A state that was shown meanwhile is newer.
       if (again !== undefined && !this.#waiting.has(id) && !signal.aborted) this.#waiting.set(id, again);
     }
   }
@@ -141,7 +149,7 @@ export class AnnotationProjection implements VolumeProjection {
     return undefined;
   }
 
-  /** Writes one; answers what is to be tried again. */
+  /** Writes one state; returns what has to be tried again. */
   async #tryWrite(id: string, shown: Shown): Promise<Shown | undefined> {
     try {
       await this.#write(id, shown);
@@ -165,7 +173,7 @@ export class AnnotationProjection implements VolumeProjection {
     const object = known === undefined ? undefined : await volumes.read(known, signal);
     if (object === undefined) return;
     const isOld = shown.doubtful || clock.monotonicMs() - shown.shownMs > staleMs;
-    // After the object: a change that another controller makes from here on shows as a conflict.
+    // After the object was read: a change by another controller from here on causes a conflict.
     const attachment = isOld ? await latest(id, signal) : shown.attachment;
     if (attachment === "unknown") return;
     const annotations = annotationsFor(attachment);
@@ -178,7 +186,7 @@ export class AnnotationProjection implements VolumeProjection {
     });
   }
 
-  /** Once until it works again. */
+  /** Warns once until it works again. */
   #complain(id: string, error: unknown): void {
     if (this.#complained) return;
     this.#complained = true;
@@ -188,19 +196,19 @@ export class AnnotationProjection implements VolumeProjection {
   }
 }
 
-/** The annotations that show who holds a volume: every one of them, null where it is to be taken away. */
+/** The annotations for the holders of a volume: all of them, null for those to be removed. */
 function annotationsFor(attachment: Attachment | undefined): Readonly<Record<string, string | null>> {
   const [node, time, readOnly] = annotationNames;
   if (attachment === undefined) return { [node]: null, [time]: null, [readOnly]: null };
   return {
     [node]: attachment.nodes.join(","),
-    // RFC 3339, of whole seconds.
+    // RFC 3339, in whole seconds.
     [time]: new Date(attachment.sinceSeconds * 1000).toISOString().replace(/\.000Z$/, "Z"),
     [readOnly]: String(attachment.readOnly),
   };
 }
 
-/** Whether a volume's annotations are so already. */
+/** Whether a volume has these annotations already. */
 function areSo(
   annotations: Readonly<Record<string, string>>,
   wanted: Readonly<Record<string, string | null>>,

@@ -26,7 +26,7 @@ interface Scene extends KubePair {
   readonly volumes: PersistentVolumes;
   readonly projection: AnnotationProjection;
   readonly warnings: string[];
-  /** What the router says; none when it is not asked. */
+  /** The router's answers; none when it is not asked. */
   readonly truth: Map<string, Attachment | "unknown" | undefined>;
   readonly asked: string[];
   annotations(id: string): Record<string, string> | undefined;
@@ -70,7 +70,7 @@ async function withProjection(work: (scene: Scene) => Promise<void>): Promise<vo
   }
 }
 
-Deno.test("a volume's object shows who holds it, since when and how, and nothing once nobody does", async () => {
+Deno.test("a volume's object shows who holds it, since when and how, and nothing without a holder", async () => {
   await withProjection(async ({ api, projection, annotations, done }) => {
     api.put(volumesPath, aPersistentVolume("v"));
     projection.show("v", heldBy("node-1"));
@@ -100,7 +100,7 @@ Deno.test("only the latest of several states is written", async () => {
   });
 });
 
-Deno.test("what is so already is not written again", async () => {
+Deno.test("annotations that are correct already are not written again", async () => {
   await withProjection(async ({ api, projection, done }) => {
     api.put(volumesPath, aPersistentVolume("v"));
     for (let i = 0; i < 3; i++) {
@@ -111,7 +111,7 @@ Deno.test("what is so already is not written again", async () => {
   });
 });
 
-Deno.test("a slow write is followed by what was shown meanwhile, and never the other way round", async () => {
+Deno.test("a slow write is followed by newer states, and never the other way round", async () => {
   await withProjection(async ({ api, clock, projection, annotations, done }) => {
     api.put(volumesPath, aPersistentVolume("v"));
     api.faults.push({ match: /^PATCH/, delayMs: 100, times: 1 });
@@ -137,7 +137,7 @@ Deno.test("a write that meets a newer object asks the router before it tries aga
   });
 });
 
-Deno.test("while the API server is away nothing is lost, and it is not pestered; afterwards the router is asked", async () => {
+Deno.test("while the API server is away nothing is lost, and few requests are sent; afterwards the router is asked", async () => {
   await withProjection(async ({ api, clock, projection, truth, warnings, annotations, done }) => {
     for (const id of ["a", "b", "c"]) {
       api.put(volumesPath, aPersistentVolume(id));
@@ -158,7 +158,7 @@ Deno.test("while the API server is away nothing is lost, and it is not pestered;
   });
 });
 
-Deno.test("the server is left alone for as long as it asks", async () => {
+Deno.test("after the server asked for a pause no request is sent for as long", async () => {
   await withProjection(async ({ api, clock, projection, truth, done }) => {
     api.put(volumesPath, aPersistentVolume("v"));
     truth.set("v", undefined);
@@ -170,7 +170,7 @@ Deno.test("the server is left alone for as long as it asks", async () => {
   });
 });
 
-Deno.test("a thousand volumes cost four requests when their objects are right, and are paced when they are not", async () => {
+Deno.test("a thousand volumes cost four requests when their objects are right, and are rate-limited when they are not", async () => {
   await withProjection(async ({ api, clock, volumes, projection, annotations, done }) => {
     const ids = Array.from({ length: 1_000 }, (_, i) => `pvc-${String(i).padStart(4, "0")}`);
     const right = { [node]: "node-1", [since]: "2023-11-14T22:13:20Z", [readOnly]: "false" };
@@ -195,7 +195,7 @@ Deno.test("a thousand volumes cost four requests when their objects are right, a
   });
 });
 
-Deno.test("a read does not undo what was shown after it had begun", async () => {
+Deno.test("a read does not undo a state that was shown after it had begun", async () => {
   await withProjection(async ({ api, volumes, projection, annotations, done }) => {
     api.put(volumesPath, aPersistentVolume("v"));
     await volumes.list(new AbortController().signal);
@@ -208,7 +208,7 @@ Deno.test("a read does not undo what was shown after it had begun", async () => 
   });
 });
 
-Deno.test("volumes that a read did not show are left as they are", async () => {
+Deno.test("volumes that a read did not contain stay as they are", async () => {
   await withProjection(async ({ api, volumes, projection, annotations, done }) => {
     api.put(volumesPath, aPersistentVolume("v", { annotations: { [node]: "node-1" } }));
     await volumes.list(new AbortController().signal);
@@ -218,7 +218,7 @@ Deno.test("volumes that a read did not show are left as they are", async () => {
   });
 });
 
-Deno.test("a volume without an object is given up, one of another driver is not touched, and so is one that is gone", async () => {
+Deno.test("a volume without an object is given up, and one of another driver or a missing one is not touched", async () => {
   await withProjection(async ({ api, projection, warnings, done }) => {
     const foreign = aPersistentVolume("other");
     (foreign["spec"] as { csi: { driver: string } }).csi.driver = "another.driver";
@@ -232,7 +232,7 @@ Deno.test("a volume without an object is given up, one of another driver is not 
   });
 });
 
-Deno.test("close() ends what waits, and what is shown afterwards is not written", async () => {
+Deno.test("close() ends waiting writes, and later states are not written", async () => {
   await withProjection(async ({ api, projection }) => {
     api.put(volumesPath, aPersistentVolume("v"));
     api.faults.push({ match: /./, status: 500 });

@@ -9,7 +9,7 @@ import type { Connection, Connector, FoundDevice, Paths, Target } from "../volum
 
 /** Options of {@linkcode LoopConnector}. */
 interface LoopConnectorOptions {
-  /** The simulator's backing folder: `exports/<nqn>` in it is a link to a file exactly while that is exported. */
+  /** The simulator's backing folder: `exports/<nqn>` in it links to a file exactly while that file is exported. */
   readonly backingPath: string;
   /** Folder for state files; no two nodes share one. */
   readonly statePath: string;
@@ -19,20 +19,20 @@ interface LoopConnectorOptions {
   readonly clock: Clock;
 }
 
-/** Others attach loop devices too: between finding a free one and taking it, it may be gone. */
+/** Other programs attach loop devices too: a free one may be taken before this process attaches it. */
 const maxAttachAttempts = 32;
 const retryMs = 10;
-/** How long a device that somebody is just closing may take to go. */
+/** How long a device may take to disappear that is just being closed. */
 const detachMs = 5_000;
 const sectorBytes = 512n;
 
-/** Reaches the simulator's volumes through loop devices: for machines without the kernel's NVMe modules. */
+/** Connects the simulator's volumes through loop devices, for machines without the kernel's NVMe modules. */
 export class LoopConnector implements Connector {
   readonly name = "loop";
-  /** A loop device that is open when it is detached goes when it is closed. */
+  /** A loop device that is open when it is detached disappears when it is closed. */
   readonly sparesOpenDevices = true;
   readonly #options: LoopConnectorOptions;
-  /** One at a time: at once, they would take the free devices from one another. */
+  /** One at a time: concurrent attaches would take the free devices from one another. */
   readonly #attaching = new Semaphore(1);
 
   constructor(options: LoopConnectorOptions) {
@@ -50,7 +50,7 @@ export class LoopConnector implements Connector {
     const attachment = await this.#attachment(target.nqn);
     if (attachment !== undefined) {
       if (this.#backingFile(attachment) === backing) return;
-      await this.disconnect(target.nqn, context); // The file it serves is not the exported one any more.
+      await this.disconnect(target.nqn, context); // Its file is no longer the exported one.
     }
     const attach = () => this.#attach(target.nqn, backing, context);
     await this.#attaching.run(context, this.#options.clock, attach);
@@ -93,7 +93,7 @@ export class LoopConnector implements Connector {
     await this.#options.paths.removeFile(this.#statePath(nqn));
   }
 
-  /** The kernel lets go of a loop device when its last user does: there is no cutting off, only asking. */
+  /** The kernel removes a loop device only when it is closed: a forced disconnect is not possible. */
   async forceDisconnect(nqn: string, context: CallContext): Promise<void> {
     await this.disconnect(nqn, context);
   }
@@ -112,7 +112,7 @@ export class LoopConnector implements Connector {
   async connected(): Promise<readonly string[]> {
     const nqns: string[] = [];
     for (const name of await this.#options.paths.list(this.#options.statePath)) {
-      if (name.endsWith(".new")) continue; // Half-written by a crash.
+      if (name.endsWith(".new")) continue; // Left incomplete by a crash.
       if (await this.#attachment(name) !== undefined) nqns.push(name);
     }
     return nqns;
@@ -138,7 +138,7 @@ export class LoopConnector implements Connector {
     return `${this.#options.statePath}/${nqn}`;
   }
 
-  /** What is attached for that NQN right now, as the kernel says. */
+  /** The attachment for that NQN, according to the kernel. */
   async #attachment(nqn: string): Promise<Attachment | undefined> {
     const path = this.#statePath(nqn);
     const text = await this.#options.paths.readFile(path);
@@ -147,7 +147,7 @@ export class LoopConnector implements Connector {
     return this.#isAttached(attachment) ? attachment : undefined;
   }
 
-  /** A loop device of that name may have been given to another file, or to the same one by another node. */
+  /** A loop device of that name may have been attached to another file, or to the same file by another node. */
   #isAttached(attachment: Attachment): boolean {
     const backing = this.#backingFile(attachment);
     if (backing !== attachment.backing && backing !== `${attachment.backing} (deleted)`) return false;
@@ -199,8 +199,8 @@ export class LoopConnector implements Connector {
   async #detach(nqn: string, attachment: Attachment, context: CallContext): Promise<void> {
     const { clock } = this.#options;
     const device = `/dev/${attachment.device}`;
-    // Its outcome changes nothing: what a dead device did not take is lost, and keeping it would not bring it back.
-    // The read-only flag is the device's own, and would stay for whoever is given that device next.
+    // Its result changes nothing: data that a dead device refused is lost, and keeping the device would not recover it.
+    // The read-only flag belongs to the device, and would stay for its next user.
     await this.#run("blockdev", ["--flushbufs", "--setrw", device], attachment.device, context);
     const result = await this.#run("losetup", ["-d", device], attachment.device, context);
     const untilMs = clock.monotonicMs() + detachMs;
@@ -236,7 +236,7 @@ function failed(verb: string, attachment: Attachment, result: ToolResult): Volum
   );
 }
 
-/** NQNs are names of files here. */
+/** NQNs are file names here. */
 function assertFileName(nqn: string): void {
   if (/^nqn\.[^/\0]{1,219}$/.test(nqn)) return;
   throw new VolumeError(
@@ -245,23 +245,23 @@ function assertFileName(nqn: string): void {
   );
 }
 
-/** What the loop connector remembers of one subsystem: written before the device is attached. */
+/** The loop connector's record of one subsystem: written before the device is attached. */
 interface Attachment {
   /** The backing file, links resolved. */
   readonly backing: string;
-  /** Name of the loop device, as `loop3`. */
+  /** Name of the loop device, such as `loop3`. */
   readonly device: string;
-  /** The kernel's count of what the device was attached to; undefined until it is, and on kernels before 5.15. */
+  /** The kernel's sequence number of the attach; undefined before it, and on kernels before 5.15. */
   readonly diskSequence: string | undefined;
 }
 
-/** The text of a state file. */
+/** Formats a state file. */
 function formatAttachment(attachment: Attachment): string {
   return JSON.stringify(attachment) + "\n";
 }
 
 /**
- * Reads a state file.
+ * Parses a state file.
  *
  * @throws {VolumeError} precondition when it is damaged
  */

@@ -12,7 +12,7 @@ const context: CallContext = { requestId: "t", signal: new AbortController().sig
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
 const target: Target = { nqn, addresses: ["127.0.0.1"], port: 4420, sizeBytes: 1048576n };
 
-/** Loop devices as the kernel has them. */
+/** A fake of the kernel's loop devices. */
 class Deps {
   readonly processes = new FakeProcesses();
   readonly files = new FakeKernelFiles();
@@ -20,7 +20,7 @@ class Deps {
   readonly clock = new FakeClock();
   readonly connector: LoopConnector;
   #sequence = 10;
-  /** Called before losetup does its work; another answer is the tool's. */
+  /** Called before losetup does its work; its result, if any, replaces the tool's. */
   script: (run: RecordedRun) => Scripted | undefined = () => undefined;
 
   constructor() {
@@ -98,7 +98,7 @@ Deno.test("connect() throws unavailable once the export is withdrawn, although t
   assert.equal((await deps.connector.find(nqn))?.path, "/dev/loop0");
 });
 
-Deno.test("connect() replaces a device whose file was deleted and made anew", async () => {
+Deno.test("connect() replaces a device whose file was deleted and made again", async () => {
   const deps = new Deps();
   await deps.connector.connect(target, context);
   deps.files.texts.set("/sys/block/loop0/loop/backing_file", "/backing/files/pvc-1.img (deleted)");
@@ -107,7 +107,7 @@ Deno.test("connect() replaces a device whose file was deleted and made anew", as
   assert.equal(deps.attached("loop0"), "/backing/files/pvc-1.img");
 });
 
-Deno.test("connect() takes another device when somebody was quicker", async () => {
+Deno.test("connect() takes another device when another program was quicker", async () => {
   const deps = new Deps();
   let raced = false;
   deps.script = ({ options: { args } }) => {

@@ -11,24 +11,26 @@ import type { Clock } from "../volume/ports/system.ts";
 import type { DeviceLayer } from "../volume/model/device_layer.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";
 
-/** What is fixed for the life of a node service. */
+/** Settings that stay the same for the life of a node service. */
 export interface NodeSettings {
   readonly nodeId: string;
-  /** 0 leaves it to the orchestrator. */
+  /** 0 leaves the limit to the orchestrator. */
   readonly maxVolumesPerNode: number;
-  /** Where it is, see CSI specification, Topology. @default {nothing is told of that} */
+  /** The node's topology segments, see CSI specification, Topology. @default {no topology is reported} */
   readonly topology?: Readonly<Record<string, string>>;
   /** Folder of the state files; it survives reboots, and no two nodes share one. */
   readonly statePath: string;
-  /** What the NQNs of all volumes begin with, without the colon after it. */
+  /** The prefix of all volumes' NQNs, without the colon after it. */
   readonly nqnPrefix: string;
-  /** How long a volume's target has to lack it before it counts as fenced, in milliseconds. @default {120000} */
+  /**
+   * How long a volume must be missing from its target before it counts as fenced, in milliseconds. @default {120000}
+   */
   readonly fenceSettleMs?: number;
-  /** Whether volumes get a map between their device and its user. @default {"none"} */
+  /** Whether volumes get a device-mapper map between their device and its users. @default {"none"} */
   readonly deviceLayer?: DeviceLayer;
 }
 
-/** What is worth telling a person, beside the answers of calls. */
+/** Messages for people, besides the answers of calls. */
 export interface NodeNotes {
   info(message: string, fields: Readonly<Record<string, unknown>>): void;
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
@@ -37,24 +39,24 @@ export interface NodeNotes {
 /** Keeps out the calls that change a volume. */
 export interface VolumeLock {
   /**
-   * Takes the lock of a volume and its paths, and answers how to let go of it; undefined while a call holds it. Whoever
-   * can stop early is told by `onWanted` when a call was refused the lock.
+   * Takes the lock of a volume and its paths. Returns a function that releases it; undefined while a call holds it.
+   * When a call is refused the lock meanwhile, `onWanted` is called, so that a holder that can stop early does.
    */
   tryTake(keys: readonly string[], onWanted?: () => void): (() => void) | undefined;
 }
 
-/** Everything outside that the node service works on. */
+/** The ports and settings that the node service works with. */
 export interface NodeDeps {
   readonly connector: Connector;
   readonly mounts: Mounts;
   readonly filesystems: Filesystems;
   readonly devices: BlockDevices;
-  /** Absent where volumes are reached without such a layer. */
+  /** Absent where no volume uses a device layer. */
   readonly maps?: DeviceMaps;
   readonly paths: Paths;
   readonly machine: Machine;
   readonly clock: Clock;
-  /** Hears of what is worth counting. */
+  /** Receives the events that are counted. */
   readonly events: NodeEvents;
   readonly settings: NodeSettings;
   readonly notes?: NodeNotes;

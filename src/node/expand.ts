@@ -12,10 +12,13 @@ import { StagingStore } from "./stage/staging_store.ts";
 import { getPlaced } from "./health/stats.ts";
 import type { NodeDeps } from "./deps.ts";
 
-/** How long a device may take to show what its router shows at once: a scan of the kernel takes a fraction of a second. */
+/**
+ * How long a device may take to show a size that its router shows at once. A scan by the kernel takes a fraction of a
+ * second.
+ */
 const growthMs = 10_000;
 
-/** What NodeExpandVolume asks for. */
+/** The fields of NodeExpandVolume. */
 export interface ExpandRequest {
   readonly volumeId: string;
   readonly volumePath: string;
@@ -23,12 +26,12 @@ export interface ExpandRequest {
 }
 
 /**
- * Makes a grown volume's size visible here: the device is scanned again and waited for, and a file system on it is
- * grown. Answers the size of the device in bytes.
+ * Makes a grown volume's size visible on this node: scans the device again, waits for its size, and grows a file system
+ * on it. Returns the size of the device in bytes.
  *
  * @throws {VolumeError} not-found when the volume is not at the path; out-of-range when it is larger than the limit;
- * precondition when the device does not grow before its next export, or its file system is staged read-only or not
- * mounted; unavailable when there is no device, or one below a device layer has not grown yet
+ *   precondition when the device does not grow before its next export, or its file system is staged read-only or not
+ *   mounted; unavailable when there is no device, or a device below a device layer has not grown yet
  */
 export async function expandVolume(
   deps: NodeDeps,
@@ -74,8 +77,9 @@ async function awaitGrown(
 }
 
 /**
- * A router that shows a new size only with the next export is no reason to wait for as long as the call lasts. The kubelet never
- * repeats a call on a volume in use that got FAILED_PRECONDITION; below a device layer the next export may be under way.
+ * Waits only briefly: a router may show the new size only with the next export. The kubelet never repeats a call on a
+ * volume in use that got FAILED_PRECONDITION. Below a device layer the next export may be under way, so that is
+ * unavailable.
  */
 async function findGrown(
   deps: NodeDeps,

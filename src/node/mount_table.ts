@@ -7,7 +7,7 @@ import { VolumeError } from "../volume/errors.ts";
 
 export { mountsAt };
 
-/** Where the file system on one of those devices is mounted or bound. */
+/** Where the file system of one of those devices is mounted or bound. */
 export function mountsOf(
   table: readonly MountEntry[],
   deviceNumbers: ReadonlySet<string>,
@@ -16,10 +16,9 @@ export function mountsOf(
 }
 
 /**
- * Where device nodes are bound that may be this one's: of that name, and deleted ones of any name. Names and numbers are
- * given out anew apart from each other, so a deleted node of another name may have the number that is this device's by
- * now. Such an entry shows the device number of the file system that the node lies in, so what is bound has to be
- * looked at.
+ * Binds of device nodes that may be this device's: those of its name, and deleted ones of any name. The kernel reuses
+ * names and numbers independently, so a deleted node of another name may have this device's number by now. Such an
+ * entry shows the device number of the file system that the node lies in, so the bound node itself has to be read.
  */
 function nodeBindsOf(table: readonly MountEntry[], devicePath: string): readonly MountEntry[] {
   return table.filter((entry) =>
@@ -28,12 +27,12 @@ function nodeBindsOf(table: readonly MountEntry[], devicePath: string): readonly
   );
 }
 
-/** Whether what is bound there is a node of that device's name. */
+/** Whether the bound file is a device node of that name. */
 function isNodeOf(entry: MountEntry, devicePath: string): boolean {
   return basename(entry.root.replace(/\/\/deleted$/, "")) === basename(devicePath);
 }
 
-/** Whether what is bound there was removed since: a device node goes with its device. */
+/** Whether the bound file was removed since: a device node is removed with its device. */
 export function isDeleted(entry: MountEntry): boolean {
   return entry.root.endsWith("//deleted");
 }
@@ -50,7 +49,7 @@ export function isOnBlockDevice(entry: MountEntry): boolean {
   return !entry.deviceNumber.startsWith("0:");
 }
 
-/** Whether the file system takes no writes, asked for or turned that way by an error. */
+/** Whether the file system takes no writes, on request or after an error. */
 function isReadOnlyFilesystem(entry: MountEntry): boolean {
   return ["ro", "emergency_ro", "shutdown"].some((option) => entry.superOptions.includes(option));
 }
@@ -61,8 +60,8 @@ export function isReadOnlyMount(entry: MountEntry): boolean {
 }
 
 /**
- * Where the device's node is bound. A stale bind, left by an earlier device of whatever name, counts when its number
- * leads to this device now; of a node of this name, what cannot be told counts as well.
+ * Where the device's node is bound. A stale bind, left by an earlier device of any name, counts when its number now
+ * belongs to this device. A stale bind of this name counts also when its number is unknown.
  */
 export async function bindsOf(
   deps: NodeDeps,
@@ -82,8 +81,8 @@ export async function bindsOf(
 }
 
 /**
- * Whether the file system mounted at a path still gives its own root. An xfs that was shut down by an error does not,
- * and the mount table says nothing of that.
+ * Whether the root of the file system mounted at a path can still be read. An xfs that was shut down by an error cannot
+ * be, and the mount table does not show that.
  */
 export async function rootAnswers(deps: NodeDeps, path: string, context: CallContext): Promise<boolean> {
   try {
@@ -96,8 +95,9 @@ export async function rootAnswers(deps: NodeDeps, path: string, context: CallCon
 }
 
 /**
- * How the kernel writes a path of the kubelet's as a mount point. Where the mount table shows the folder that it lies in on the file
- * system of this driver's own state, no child is needed to look: if that hangs, nothing here goes on anyway.
+ * Returns a kubelet's path as the kernel writes it for a mount point. Where the mount table shows that its folder lies
+ * on the file system of this driver's own state, no child process is needed to resolve it: if that file system hangs,
+ * the driver hangs anyway.
  */
 export async function mountPointOf(deps: NodeDeps, path: string): Promise<string> {
   const at = path.lastIndexOf("/");
@@ -111,10 +111,10 @@ export async function mountPointOf(deps: NodeDeps, path: string): Promise<string
   return await deps.paths.mountPoint(path);
 }
 
-/** The mount that a path lies on, as far as its text says. */
+/** The mount that a path lies on, by its text alone. */
 function mountOf(table: readonly MountEntry[], path: string): MountEntry | undefined {
   const covers = ({ mountPoint }: MountEntry) =>
     mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`);
-  // Of several at one place the last one is on top.
+  // Of several mounts at one mount point the last one is on top.
   return table.filter(covers).toReversed().toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0];
 }

@@ -8,7 +8,7 @@ const entry = (mountPoint: string, deviceNumber: string): MountEntry => ({
   ...{ filesystem: "ext4", source: "/dev/sda", superOptions: [] },
 });
 
-/** What is asked about a path when that is the mount table, and where it leads. */
+/** Which operations read a path, when that is the mount table, and the result. */
 async function asked(table: readonly MountEntry[], path: string): Promise<readonly string[]> {
   const deps = new FakeNode().deps;
   const reported: string[] = [];

@@ -18,12 +18,12 @@ import { type UnstageRequest, unstageVolume } from "./stage/unstage.ts";
 import { nodeVolumeHealth } from "./health/volume_health.ts";
 import type { NodeDeps } from "./deps.ts";
 
-/** What NodeGetInfo answers. */
+/** The answer of NodeGetInfo. */
 interface NodeInfo {
   readonly nodeId: string;
-  /** 0 leaves it to the orchestrator. */
+  /** 0 leaves the limit to the orchestrator. */
   readonly maxVolumesPerNode: number;
-  /** Where it is; empty where nothing is told of that. */
+  /** The topology segments; empty where none are configured. */
   readonly topology: Readonly<Record<string, string>>;
 }
 
@@ -31,18 +31,18 @@ interface NodeInfo {
 const obstacleMs = 10_000;
 
 /**
- * A node's whole work on volumes. Everything is read from the kernel and the state files; all that is kept is an answer
- * of a few seconds ago, and what targets were last seen to offer.
+ * A node's whole work on volumes. It reads everything from the kernel and the state files. It keeps only an answer for
+ * a few seconds, and what targets offered last.
  *
- * Of the changing methods only one may run for a volume at a time; whoever calls them holds its lock until the promise
- * settles, also when the call was cancelled long ago.
+ * Only one changing method may run for a volume at a time. The caller holds the volume's lock until the promise
+ * settles, even when the call was cancelled long ago.
  */
 export class NodeService {
   readonly #deps: NodeDeps;
   readonly #storage: StorageHealth;
-  /** What is known of targets that have taken volumes away. */
+  /** What is known of targets that have withdrawn volumes. */
   readonly fencing: Fencing;
-  /** What the kubelet may have forgotten over a restart. */
+  /** Volumes that the kubelet may have forgotten over a restart. */
   readonly forgotten: ForgottenVolumes;
 
   /** @throws {VolumeError} invalid when the node id has another form */
@@ -54,7 +54,7 @@ export class NodeService {
     this.forgotten = new ForgottenVolumes(deps, this.fencing);
   }
 
-  /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
+  /** Reports the volumes that are staged already, so that a restart does not look like an empty node. */
   async countStaged(): Promise<void> {
     for (const { volumeId, staged } of await new StagingStore(this.#deps).all()) {
       this.#deps.events.occurred({ kind: "staged", volumeId, staged });
@@ -62,8 +62,8 @@ export class NodeService {
   }
 
   /**
-   * Why this node can reach no volume right now, with what a person does about it; undefined when nothing stands in the
-   * way, as when the kernel has just loaded the transport.
+   * Why this node can reach no volume right now, and what a person can do about it; undefined when nothing prevents it,
+   * for example because the kernel has just loaded the transport.
    */
   async obstacle(): Promise<string | undefined> {
     const { clock, connector } = this.#deps;
@@ -82,8 +82,8 @@ export class NodeService {
   }
 
   /**
-   * For an unstage, or an unpublish of that target, that has to wait for another call on the volume: see
-   * {@linkcode Fencing.forceDisconnectPastLock}. It does not fail: the call is tried again.
+   * For an unstage, or an unpublish of that target, that has to wait for another call on the volume: see {@linkcode
+   * Fencing.forceDisconnectPastLock}. It never fails, because the call is retried.
    */
   async releaseWhileBusy(volumeId: string, context: CallContext, targetPath?: string): Promise<void> {
     try {
@@ -129,8 +129,8 @@ export class NodeService {
   }
 
   /**
-   * Who this node is. Answers at once and never fails: a failure would unregister the driver. Kubelets ask when they register
-   * it.
+   * Returns the node's id and limits, at once and without failing: a failure would unregister the driver. Kubelets call
+   * it when they register the driver.
    */
   info(): NodeInfo {
     this.forgotten.registered();
@@ -144,10 +144,10 @@ export class NodeService {
   }
 }
 
-/** Follows no longer chain of causes, so that one that bites its tail ends. */
+/** The longest chain of causes that is followed, so that a cyclic one ends. */
 const maxCauses = 8;
 
-/** Runs an action, and counts it once when it is refused because what is there is not provably the volume. */
+/** Runs an action, and counts one mismatch when the action is refused because the device is not provably the volume. */
 export async function countingMismatches<T>(events: NodeEvents, action: () => Promise<T>): Promise<T> {
   try {
     return await action();
@@ -157,7 +157,7 @@ export async function countingMismatches<T>(events: NodeEvents, action: () => Pr
   }
 }
 
-/** What could not be undone either comes as another error, with the reason as its cause. */
+/** A failed undo throws another error, with the mismatch as its cause. */
 function isMismatch(error: unknown): boolean {
   for (let at = error, depth = 0; at instanceof Error && depth < maxCauses; at = at.cause, depth++) {
     if (VolumeError.is(at, "identity-mismatch")) return true;

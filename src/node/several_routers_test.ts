@@ -19,7 +19,7 @@ const other = `nas2/${volumeId}`;
 const otherNqn = `nqn.2000-02.com.mikrotik:nas2:${volumeId}:${epoch}`;
 const otherStaging = "/kubelet/staging/other";
 
-/** A node that can reach volumes of one name on two routers. */
+/** A node that can reach volumes of the same name on two routers. */
 function nodeOfTwo(): FakeNode {
   const node = new FakeNode();
   node.devices.set(
@@ -37,7 +37,7 @@ const stageOther = (node: FakeNode) =>
     publishContext: publishContext({ nqn: otherNqn }),
   });
 
-Deno.test("volumes of one name on two routers are staged side by side, and unstaged one without the other", async () => {
+Deno.test("volumes of one name on two routers are staged side by side, and unstaged independently", async () => {
   const node = nodeOfTwo();
   await node.stage({});
   await stageOther(node);
@@ -52,10 +52,10 @@ Deno.test("volumes of one name on two routers are staged side by side, and unsta
   assert.deepEqual(await new StagingStore(node.deps).ids(), [volumeId]);
 });
 
-Deno.test("without a state file each volume finds its own connections alone", async () => {
+Deno.test("without a state file each volume finds only its own connections", async () => {
   const node = new FakeNode();
   const named = (tail: string) => `nqn.2000-02.com.mikrotik:${tail}`;
-  // A router that is called as a volume of the other one is, and volumes that are called as a part of another.
+  // A router named like a volume of the other router, and volumes named like a part of another.
   const all = ["pvc-1", `pvc-1:${epoch}`, `nas2:pvc-1:${epoch}`, `pvc-1:nas2:${epoch}`, `nas2:${epoch}`].map(
     named,
   );
@@ -88,7 +88,7 @@ Deno.test("a publish context of the volume of that name on another router is ref
   }
 });
 
-Deno.test("a connection of a volume with a state file is no orphan, on whichever router it is", async () => {
+Deno.test("a connection of a volume with a state file is no orphan, on any router", async () => {
   const node = nodeOfTwo();
   await stageOther(node);
   node.devices.set(nqn, node.newDevice({ connected: true }));

@@ -1,7 +1,7 @@
 import { VolumeError } from "../volume/errors.ts";
 import { longestNqnBytes } from "./commands.ts";
 
-/** Where a target is, and as whom to reach it. */
+/** Where a target is, and the host identity to connect with. */
 export interface TargetAddress {
   readonly address: string;
   readonly port: number;
@@ -10,12 +10,12 @@ export interface TargetAddress {
   readonly hostId: string;
 }
 
-/** Where a subsystem is, and as whom to reach it. */
+/** Where a subsystem is, and the host identity to connect with. */
 export interface SubsystemAddress extends TargetAddress {
   readonly nqn: string;
 }
 
-/** A checked address, as the wire wants it. */
+/** A checked address with the encoded host id. */
 export interface WireAddress extends SubsystemAddress {
   readonly hostIdBytes: Uint8Array;
 }
@@ -23,7 +23,7 @@ export interface WireAddress extends SubsystemAddress {
 /**
  * Checks an address before anything is sent to it.
  *
- * @throws {VolumeError} invalid when a name is empty or too long, the host id is no UUID, or the port is none
+ * @throws {VolumeError} invalid when a name is empty or too long, the host id is no UUID, or the port is invalid
  */
 export function parseAddress(where: SubsystemAddress): WireAddress {
   const { port, nqn, hostNqn, hostId } = where;
@@ -40,7 +40,7 @@ export function parseAddress(where: SubsystemAddress): WireAddress {
   return { ...where, hostIdBytes };
 }
 
-/** What an address is called in messages. */
+/** Describes an address for messages. */
 export function describeAddress({ address, port, nqn }: SubsystemAddress): string {
   return `address=${address} port=${port} nqn=${nqn}`;
 }

@@ -1,9 +1,9 @@
-/** Why a target did not carry out a command (NVM Express Base Specification, "Status Field"). */
+/** Why a target did not execute a command (NVM Express Base Specification, "Status Field"). */
 export interface Status {
   /** Status code type: 0 generic, 1 of the command, 2 media, 3 path. */
   readonly type: number;
   readonly code: number;
-  /** The same command would fail again. */
+  /** Whether the same command would fail again. */
   readonly doNotRetry: boolean;
 }
 
@@ -38,18 +38,18 @@ const text: Readonly<Record<number, Readonly<Record<number, string>>>> = {
   3: { 0x00: "internal path error", 0x60: "controller pathing error", 0x71: "aborted by host" },
 };
 
-/** Puts a status into words, with its numbers: `invalid field (0/0x02)`. */
+/** Describes a status with its numbers: `invalid field (0/0x02)`. */
 export function describeStatus({ type, code }: Status): string {
   const numbers = `${type}/0x${code.toString(16).padStart(2, "0")}`;
   const known = text[type]?.[code];
   return known === undefined ? `status ${numbers}` : `${known} (${numbers})`;
 }
 
-/** What a status says: the cause of the VolumeError in which it is reported. */
+/** The status of a refused command: the cause of the VolumeError that reports it. */
 export class StatusError extends Error {
   override readonly name = "StatusError";
   readonly status: Status;
-  /** The first eight bytes of the completion, which may say more. */
+  /** The first eight bytes of the completion, which may give details. */
   readonly result: bigint;
 
   constructor(status: Status, result: bigint) {

@@ -1,28 +1,29 @@
-// The commands that a host sends (NVM Express Base Specification, "Submission Queue Entry" and the chapters on each command).
+// The commands that a host sends (NVM Express Base Specification, "Submission Queue Entry" and the chapters on each
+// command).
 
 import { entryBytes } from "./pdu.ts";
 import { viewOf } from "./wire.ts";
 
-/** A command, but for its id. */
+/** A command without its id. */
 export interface Command {
-  /** What it does, after "Cannot". */
+  /** Its purpose, as the words after "Cannot" in a message. */
   readonly purpose: string;
   /** The submission queue entry. */
   readonly entry: Uint8Array;
-  /** What goes with it; empty for most. */
+  /** Data to send with it; empty for most commands. */
   readonly data: Uint8Array;
   /** How many bytes it reads. */
   readonly readBytes: number;
 }
 
-/** What a Connect says. */
+/** The fields of a Connect. */
 export interface ConnectCommand {
   readonly queueId: number;
   /** Entries in the queue. */
   readonly depth: number;
-  /** 0xffff asks for a new controller. */
+  /** 0xffff requests a new controller. */
   readonly controllerId: number;
-  /** 0 for none. */
+  /** 0 for no keep-alive. */
   readonly keepAliveMs: number;
   readonly nqn: string;
   readonly hostNqn: string;
@@ -30,12 +31,12 @@ export interface ConnectCommand {
   readonly hostId: Uint8Array;
 }
 
-/** Asks for a new controller in {@linkcode ConnectCommand}. */
+/** The controller id that requests a new controller in {@linkcode ConnectCommand}. */
 export const anyController = 0xffff;
 /** Longest NQN, in bytes. */
 export const longestNqnBytes = 223;
 
-/** Properties of a controller, by their offset. */
+/** The properties of a controller, by their offset. */
 export const properties = { capabilities: 0x00, configuration: 0x14, status: 0x1c } as const;
 
 const opcodes = {
@@ -50,7 +51,7 @@ const fabrics = { propertySet: 0x00, connect: 0x01, propertyGet: 0x04 } as const
 const scatterGather = { inCapsule: 0x01, transport: 0x5a } as const;
 const nothing = new Uint8Array(0);
 
-/** Makes a queue, and with queue 0 a controller. */
+/** Creates a queue, and with queue 0 a controller. */
 export function connectCommand(connect: ConnectCommand): Command {
   const data = new Uint8Array(1024);
   data.set(connect.hostId, 0);
@@ -65,7 +66,7 @@ export function connectCommand(connect: ConnectCommand): Command {
   return { purpose: "connect to the NVMe subsystem", entry, data, readBytes: 0 };
 }
 
-/** Reads a property of four bytes, or of eight. */
+/** Reads a property of four or eight bytes. */
 export function getProperty(offset: number, bytes: 4 | 8): Command {
   const { entry, view } = makeEntry(opcodes.fabrics);
   view.setUint8(4, fabrics.propertyGet);
@@ -83,10 +84,10 @@ export function setProperty(offset: number, value: number): Command {
   return { purpose: "set a property of the NVMe controller", entry, data: nothing, readBytes: 0 };
 }
 
-/** What Identify can ask for: the value of its CNS field. */
+/** What Identify can return: the value of its CNS field. */
 export const identifications = { namespace: 0, controller: 1, activeNamespaces: 2, descriptors: 3 } as const;
 
-/** Asks who somebody is; every answer has 4096 bytes. */
+/** Makes an Identify command; every answer has 4096 bytes. */
 export function identify(what: keyof typeof identifications, namespaceId: number): Command {
   const { entry, view } = makeEntry(opcodes.identify, 4096);
   view.setUint32(4, namespaceId, true);
@@ -94,7 +95,7 @@ export function identify(what: keyof typeof identifications, namespaceId: number
   return { purpose: `identify the NVMe ${what}`, entry, data: nothing, readBytes: 4096 };
 }
 
-/** Asks for so many pairs of I/O queues. */
+/** Requests so many pairs of I/O queues. */
 export function requestQueues(count: number): Command {
   const { entry, view } = makeEntry(opcodes.setFeatures);
   view.setUint8(40, 0x07);
@@ -103,7 +104,7 @@ export function requestQueues(count: number): Command {
   return { purpose: "agree on NVMe queues", entry, data: nothing, readBytes: 0 };
 }
 
-/** Tells that the host is there. */
+/** Shows the target that the host is still there. */
 export function keepAlive(): Command {
   return { purpose: "keep alive", entry: makeEntry(opcodes.keepAlive).entry, data: nothing, readBytes: 0 };
 }
@@ -132,7 +133,7 @@ function makeEntry(opcode: number, bytes = 0, descriptor: number = scatterGather
   const entry = new Uint8Array(entryBytes);
   const view = viewOf(entry);
   view.setUint8(0, opcode);
-  view.setUint8(1, 0x40); // Data is described by a scatter-gather list: over TCP there is nothing else.
+  view.setUint8(1, 0x40); // Data is described by a scatter-gather list: NVMe/TCP supports nothing else.
   view.setUint32(32, bytes, true);
   view.setUint8(39, descriptor);
   return { entry, view };

@@ -11,14 +11,14 @@ import {
   setProperty,
 } from "./commands.ts";
 
-/** Bytes that are not zero, by their offset. */
+/** The bytes that are not zero, by their offset. */
 function sparse(bytes: Uint8Array): Record<number, number> {
   return Object.fromEntries([...bytes].flatMap((byte, at) => byte === 0 ? [] : [[at, byte]]));
 }
 
 const descriptor = { 1: 0x40, 39: 0x5a };
 
-Deno.test("commands lay out their queue entry as the specification says", () => {
+Deno.test("commands lay out their queue entry as specified", () => {
   assert.deepEqual(sparse(getProperty(0, 8).entry), { ...descriptor, 0: 0x7f, 4: 0x04, 40: 1 });
   assert.deepEqual(sparse(getProperty(0x1c, 4).entry), { ...descriptor, 0: 0x7f, 4: 0x04, 44: 0x1c });
   assert.deepEqual(sparse(setProperty(0x14, 0x460001).entry), {
@@ -48,7 +48,7 @@ const address = {
   hostId: "01020304-0506-0708-090A-0b0c0d0e0f10",
 };
 
-Deno.test("connectCommand() says who connects to what, in the command's own PDU", () => {
+Deno.test("connectCommand() names host and subsystem, in the command's own PDU", () => {
   const { hostIdBytes: hostId, nqn, hostNqn } = parseAddress(address);
   const { entry, data } = connectCommand({
     ...{ queueId: 1, depth: 32, controllerId: 0x0102, keepAliveMs: 0x3456, nqn, hostNqn, hostId },

@@ -9,24 +9,24 @@ import { explainRefusal } from "./refusal.ts";
 import { connectFailure, type OpenStream, openTcp } from "./stream.ts";
 import { wireError } from "./wire.ts";
 
-/** What a host needs beside an address; each part can be another one in tests. */
+/** The host's adapters besides an address; tests replace them. */
 export interface HostAdapters {
   /** @default {systemClock} */
   readonly clock?: Clock;
   /** Opens a connection. @default {openTcp} */
   readonly open?: OpenStream;
-  /** Longest time for connecting, in milliseconds, when the call itself has more. @default {15000} */
+  /** Longest time for connecting, in milliseconds, if the call itself has more. @default {15000} */
   readonly connectLimitMs?: number;
   /**
-   * A target that hears nothing for so long, in milliseconds, drops this host; the host sends something after half of
-   * it. A target that then does not answer for as long is given up.
+   * A target that receives nothing for so long, in milliseconds, drops this host; the host sends something after half
+   * of it. A target that does not answer that for as long is given up.
    *
    * @default {30000}
    */
   readonly keepAliveMs?: number;
 }
 
-/** A controller that was made for this host, enabled and asked who it is. */
+/** A controller that was created for this host, enabled and identified. */
 export interface Controller {
   readonly admin: Queue;
   readonly id: number;
@@ -40,9 +40,9 @@ const fatalBit = 2n;
 const pollMs = 50;
 
 /**
- * Has the target make a controller, and enables it.
+ * Makes the target create a controller, and enables it.
  *
- * @throws {VolumeError} unavailable when the target cannot be reached, refuses, or is none
+ * @throws {VolumeError} unavailable when the target cannot be reached, refuses, or is no NVMe target
  * @throws {VolumeError} deadline or cancelled when the call ends first
  */
 export async function openController(
@@ -69,9 +69,9 @@ export async function openController(
 }
 
 /**
- * Opens one more connection to the target; it is no queue of a controller yet.
+ * Opens one more connection to the target, which is not a queue of a controller yet.
  *
- * @throws {VolumeError} unavailable when the target cannot be reached or is none
+ * @throws {VolumeError} unavailable when the target cannot be reached or is no NVMe target
  */
 export async function openQueue(
   where: WireAddress,
@@ -87,9 +87,9 @@ export async function openQueue(
 }
 
 /**
- * Makes a connection a queue of a controller, and gives the controller's id.
+ * Makes a connection a queue of a controller, and returns the controller's id.
  *
- * @throws {VolumeError} unavailable when the target refuses; `refusalOf` tells why
+ * @throws {VolumeError} unavailable when the target refuses; `refusalOf` returns why
  */
 export async function connectQueue(
   queue: Queue,
@@ -127,7 +127,7 @@ async function enable(admin: Queue, subject: string, context: CallContext, clock
 }
 
 /**
- * Lets a target take no longer than it may, though the call has more time, or has no deadline at all.
+ * Runs `work` with a time limit of its own, for a call that has more time or no deadline at all.
  *
  * @throws {VolumeError} unavailable when the limit is over; whatever `work` throws
  */

@@ -7,17 +7,17 @@ import { type HostAdapters, openController, withinLimit } from "./controller.ts"
 import type { Queue } from "./queue.ts";
 import { textOf, viewOf, wireError } from "./wire.ts";
 
-/** The subsystem that tells of the others, at every target. */
+/** The discovery subsystem, which every target has under this NQN. */
 const discoveryNqn = "nqn.2014-08.org.nvmexpress.discovery";
 const transferBytes = 64 * 1024;
 const attempts = 5;
 
 /**
- * Reads the discovery log of a target, whole: every subsystem that the target shows to this host at this port. A log
- * that changed while it was read is read again.
+ * Reads the complete discovery log of a target: every subsystem that the target shows to this host at this port. A log
+ * that changed during the read is read again.
  *
- * @throws {VolumeError} invalid when the address makes no sense
- * @throws {VolumeError} unavailable when the target cannot be reached, refuses, or its log never holds still
+ * @throws {VolumeError} invalid when the address is invalid
+ * @throws {VolumeError} unavailable when the target cannot be reached, refuses, or its log keeps changing
  * @throws {VolumeError} deadline or cancelled when the call ends first
  */
 export async function discover(
@@ -44,7 +44,7 @@ export async function discover(
   });
 }
 
-/** Reads the log once; undefined when it changed meanwhile. */
+/** Reads the log once; undefined when it changed during the read. */
 async function readOnce(
   admin: Queue,
   stepBytes: number,
@@ -61,37 +61,37 @@ async function readOnce(
   return same ? parseRecords(log) : undefined;
 }
 
-/** A subsystem that a target can be asked for. */
+/** A subsystem in a target's discovery log. */
 interface DiscoveredSubsystem {
   readonly nqn: string;
-  /** As the target gives it. */
+  /** As the target writes it. */
   readonly address: string;
-  /** 0 where the transport has none, or the target gives none. */
+  /** 0 where the transport has no port, or the target gives none. */
   readonly port: number;
   /** "tcp", "rdma", "fc", "loop", or the number of another. */
   readonly transport: string;
 }
 
-/** What a discovery log begins with. */
+/** The header of a discovery log. */
 interface LogHeader {
   /** Changes with the log. */
   readonly generation: bigint;
   readonly records: number;
 }
 
-/** Length of the log's header, and of each record behind it. */
+/** Length of the log's header, and of each record after it. */
 export const recordBytes = 1024;
 
-/** More records than a router has disks: a log that has more is not read. */
+/** The maximum number of records, more than a router has disks. A larger log is refused. */
 const maxRecords = 16_384n;
 
 const transports: Readonly<Record<number, string>> = { 1: "rdma", 2: "fc", 3: "tcp", 254: "loop" };
 const nvmSubsystem = 2;
 
 /**
- * Reads the header of a discovery log.
+ * Parses the header of a discovery log.
  *
- * @throws {VolumeError} unavailable when it has another format, or more records than can be
+ * @throws {VolumeError} unavailable when it has another format, or too many records
  */
 export function parseLogHeader(bytes: Uint8Array): LogHeader {
   const view = viewOf(bytes);
@@ -101,7 +101,7 @@ export function parseLogHeader(bytes: Uint8Array): LogHeader {
   return { generation: view.getBigUint64(0, true), records: Number(records) };
 }
 
-/** Reads the records of a log, whole; those that lead to other discovery services are left out. */
+/** Parses the records of a complete log; those that refer to other discovery services are left out. */
 export function parseRecords(bytes: Uint8Array): readonly DiscoveredSubsystem[] {
   const found: DiscoveredSubsystem[] = [];
   for (let at = 0; at + recordBytes <= bytes.length; at += recordBytes) {

@@ -40,11 +40,11 @@ function header(generation: bigint, records: bigint, format: number): Uint8Array
   return bytes;
 }
 
-Deno.test("parseLogHeader() reads what a log begins with", () => {
+Deno.test("parseLogHeader() reads the header of a log", () => {
   assert.deepEqual(parseLogHeader(header(2n ** 60n, 3n, 0)), { generation: 2n ** 60n, records: 3 });
 });
 
-Deno.test("parseLogHeader() throws unavailable for a log in another format, or that never ends", () => {
+Deno.test("parseLogHeader() throws unavailable for a log in another format, or with too many records", () => {
   assertUnreadable(() => parseLogHeader(header(1n, 1n, 1)), /recfmt=1/);
   assertUnreadable(() => parseLogHeader(header(1n, 2n ** 63n, 0)), /too long/);
 });

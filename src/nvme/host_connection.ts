@@ -16,14 +16,14 @@ import type { NamespaceIdentity } from "./identity.ts";
 import type { Queue } from "./queue.ts";
 import { type Status, StatusError } from "./command_status.ts";
 
-/** A live connection of this process, as a host, to one subsystem. It reads and asks; it never writes. */
+/** A live connection of this process, as a host, to one subsystem. It only reads; it never writes. */
 export interface HostConnection extends AsyncDisposable {
-  /** Resolves with the reason when the connection has ended, whoever ended it. */
+  /** Resolves with the reason when the connection has ended, on either side. */
   readonly ended: Promise<string>;
-  /** Serial number of the subsystem, as it was told when the connection was made. */
+  /** Serial number of the subsystem, read when the connection was made. */
   readonly serial: string;
   /**
-   * Size of namespace 1 in bytes, asked of the target now.
+   * Size of namespace 1 in bytes, read from the target now.
    *
    * @throws {VolumeError} unavailable when the connection has ended, or there is no namespace 1
    */
@@ -43,7 +43,7 @@ export interface HostConnection extends AsyncDisposable {
    */
   namespaces(context: CallContext): Promise<readonly number[]>;
   /**
-   * Keep-alive round trip: whether the target still serves this controller.
+   * Sends a keep-alive and waits for the answer, to check that the target still serves this controller.
    *
    * @throws {VolumeError} unavailable when the connection has ended
    */
@@ -52,7 +52,7 @@ export interface HostConnection extends AsyncDisposable {
    * Reads blocks of namespace 1 through the I/O queue.
    *
    * @throws {VolumeError} unavailable when the connection has ended, or the target does not read them
-   * @throws {VolumeError} invalid when it is asked for no blocks, for more than 16 MiB, or for blocks that no device has
+   * @throws {VolumeError} invalid when no blocks are requested, more than 16 MiB, or blocks that no device has
    */
   read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
 }
@@ -64,11 +64,11 @@ const namespaceId = 1;
 const invalidNamespace: Status = { type: 0, code: 0x0b, doNotRetry: true };
 
 /**
- * Connects to a subsystem in this process, with an admin queue and one I/O queue, and keeps it alive until it is
- * disposed of. No kernel and no privilege is needed.
+ * Connects to a subsystem in this process, with an admin queue and one I/O queue, and keeps the connection alive until
+ * it is disposed of. It needs no kernel module and no privilege.
  *
- * @throws {VolumeError} invalid when the address makes no sense
- * @throws {VolumeError} unavailable when the target cannot be reached, or refuses; `refusalOf` tells why
+ * @throws {VolumeError} invalid when the address is invalid
+ * @throws {VolumeError} unavailable when the target cannot be reached, or refuses; `refusalOf` returns why
  * @throws {VolumeError} deadline or cancelled when the call ends first
  */
 export async function connectSubsystem(
@@ -108,7 +108,7 @@ async function openIo(
 
 function assertRange(lba: bigint, blocks: number, most: number): void {
   const countable = Number.isInteger(blocks) && blocks >= 1 && blocks <= most;
-  // Beyond 64 bits it would become another block, and no error.
+  // A number above 64 bits would silently become another block.
   if (countable && lba >= 0n && lba + BigInt(blocks) <= 1n << 64n) return;
   throw new VolumeError(
     "invalid",
@@ -195,12 +195,13 @@ class TcpHostConnection implements HostConnection {
     throw new VolumeError(
       "unavailable",
       `Cannot find namespace ${namespaceId} because the subsystem has none: ${describeAddress(this.#where)}`,
-      // Zeros are how a target says it without a status (NVM Express Base Specification, "Identify Namespace").
+      // A target answers zeros for a missing namespace, without a status (NVM Express Base Specification, "Identify
+      // Namespace").
       { cause: new StatusError(invalidNamespace, 0n) },
     );
   }
 
-  /** Targets before NVMe 1.3 know no descriptors. */
+  /** Targets before NVMe 1.3 have no descriptors. */
   async #descriptors(context: CallContext) {
     try {
       return parseDescriptors((await this.#admin.run(identify("descriptors", namespaceId), context)).bytes);
@@ -233,7 +234,7 @@ class TcpHostConnection implements HostConnection {
     try {
       await this.keepAlive({ requestId: "keep-alive", signal, deadlineMs: Infinity });
     } catch (error) {
-      // A target that refuses has answered; anything else means that the queue has ended.
+      // A refusal is an answer; any other error means that the queue has ended.
       if (!VolumeError.is(error) || !(error.cause instanceof StatusError)) return;
     }
     this.#stopTimer();

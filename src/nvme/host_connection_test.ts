@@ -31,7 +31,7 @@ function isUnavailable(reason: RegExp) {
   return (error: unknown) => VolumeError.is(error, "unavailable") && reason.test(error.message);
 }
 
-Deno.test("connectSubsystem() throws unavailable where nothing listens, and where there is no such name", async () => {
+Deno.test("connectSubsystem() throws unavailable where nothing listens, and for an unknown name", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();
@@ -45,7 +45,7 @@ Deno.test("connectSubsystem() throws unavailable where nothing listens, and wher
   await assert.rejects(connectSubsystem(where, call(), { open: denied }), isUnavailable(/--allow-net/));
 });
 
-Deno.test("connectSubsystem() throws invalid before it opens anything when the address makes no sense", async () => {
+Deno.test("connectSubsystem() throws invalid before it opens anything when the address is invalid", async () => {
   const open = () => assert.fail("opened");
   await assert.rejects(
     connectSubsystem({ ...where, hostId: "me" }, call(), { open }),
@@ -88,7 +88,7 @@ Deno.test("connectSubsystem() ends when its call is cancelled, whatever it waits
   }
 });
 
-/** A target that answers its first `most` PDUs as a controller does, but for what the test has to say. */
+/** A target that answers its first `most` PDUs as a controller does, except those that the test answers. */
 function controller(
   most: number,
   say: (
@@ -162,7 +162,7 @@ Deno.test("connectSubsystem() waits until the controller is ready", async () => 
   assert.deepEqual([streams.map(({ closed }) => closed), clock.waiting], [[true, true], 0]);
 });
 
-Deno.test("a connection keeps itself alive, and ends when the target does not answer any more", async () => {
+Deno.test("a connection keeps itself alive, and ends when the target stops answering", async () => {
   const clock = new FakeClock();
   const streams: ScriptedStream[] = [];
   let silent = false;
@@ -192,7 +192,7 @@ Deno.test("a connection keeps itself alive, and ends when the target does not an
   await connection[Symbol.asyncDispose]();
 });
 
-Deno.test("a target that refuses to be kept alive has answered all the same", async () => {
+Deno.test("a refused keep-alive counts as an answer", async () => {
   const clock = new FakeClock();
   const open = () => Promise.resolve(controller(Infinity, (opcode) => opcode === 0x18 ? { code: 0x1a } : {}));
   await using connection = await connectSubsystem(where, fakeCall(clock), { clock, open, keepAliveMs: 1000 });
@@ -201,7 +201,7 @@ Deno.test("a target that refuses to be kept alive has answered all the same", as
   assert.deepEqual(await connection.namespaces(fakeCall(clock)), []);
 });
 
-Deno.test("either queue ends the connection with the other", async () => {
+Deno.test("when one queue ends, the connection ends the other one", async () => {
   for (const broken of [0, 1]) {
     const clock = new FakeClock();
     const streams: ScriptedStream[] = [];
@@ -222,7 +222,7 @@ Deno.test("a refused host leaves no connection at the target", async () => {
   });
 });
 
-/** Opens connections on which something happens before each reading of a log. */
+/** Opens connections on which something happens before each read of a log. */
 function openAnd(occurs: () => void) {
   return async (address: string, port: number): Promise<ByteStream> => {
     const stream = await openTcp(address, port);
@@ -237,7 +237,7 @@ function openAnd(occurs: () => void) {
   };
 }
 
-Deno.test("discover() reads a log that changed meanwhile once more", async () => {
+Deno.test("discover() reads a log again that changed during the read", async () => {
   await withTarget(async ({ target, where, access }) => {
     let reads = 0;
     const open = openAnd(() => ++reads === 2 && target.serve("nqn.late", undefined, access));
@@ -246,7 +246,7 @@ Deno.test("discover() reads a log that changed meanwhile once more", async () =>
   });
 });
 
-Deno.test("discover() throws unavailable for a log that never holds still", async () => {
+Deno.test("discover() throws unavailable for a log that keeps changing", async () => {
   await withTarget(async ({ target, where, access }) => {
     let reads = 0;
     const open = openAnd(() => target.serve(`nqn.${reads++}`, undefined, access));

@@ -1,14 +1,14 @@
 import { hexOf, viewOf, wireError } from "./wire.ts";
 
-/** What a controller says of itself. */
+/** The identity of a controller. */
 export interface ControllerIdentity {
-  /** The most that one command may read or write, in bytes; Infinity when it has no limit. */
+  /** The most bytes that one command may read or write; Infinity when there is no limit. */
   readonly longestTransferBytes: number;
-  /** Serial number of the subsystem, without the blanks behind it. */
+  /** Serial number of the subsystem, without trailing blanks. */
   readonly serial: string;
 }
 
-/** What is said of a namespace. */
+/** The identity of a namespace. */
 export interface NamespaceIdentity {
   readonly sizeBytes: bigint;
   readonly blockBytes: number;
@@ -18,10 +18,10 @@ export interface NamespaceIdentity {
   readonly eui64: string;
 }
 
-/** The smallest memory page that there is: MDTS counts in these, as no target over TCP asks for larger ones. */
+/** The smallest possible memory page. MDTS counts in these, because no target over TCP requires larger ones. */
 const pageBytes = 4096;
 
-/** Reads Identify Controller. */
+/** Parses Identify Controller. */
 export function parseController(bytes: Uint8Array): ControllerIdentity {
   const exponent = viewOf(bytes).getUint8(77);
   return {
@@ -31,7 +31,7 @@ export function parseController(bytes: Uint8Array): ControllerIdentity {
 }
 
 /**
- * Reads Identify Namespace; undefined for a namespace that is not there, which is all zeros.
+ * Parses Identify Namespace; undefined for a missing namespace, which is all zeros.
  *
  * @throws {VolumeError} unavailable when its blocks have an impossible size
  */
@@ -66,7 +66,7 @@ const kinds: Readonly<Record<number, { readonly name: keyof Descriptors; readonl
 };
 
 /**
- * Reads the list of namespace identification descriptors; unknown ones are left out.
+ * Parses the list of namespace identification descriptors; unknown ones are left out.
  *
  * @throws {VolumeError} unavailable when one has the wrong length
  */
@@ -86,7 +86,7 @@ export function parseDescriptors(bytes: Uint8Array): Descriptors {
   return found;
 }
 
-/** Reads the list of active namespaces: their ids, ascending. */
+/** Parses the list of active namespaces: their ids, ascending. */
 export function parseActiveNamespaces(bytes: Uint8Array): readonly number[] {
   const view = viewOf(bytes);
   const ids: number[] = [];

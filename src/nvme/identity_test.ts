@@ -9,7 +9,7 @@ function page(...parts: readonly (readonly [at: number, ...bytes: readonly numbe
   return bytes;
 }
 
-Deno.test("parseNamespace() multiplies the blocks, of the format in use", () => {
+Deno.test("parseNamespace() multiplies the blocks by the size of the format in use", () => {
   const bytes = page([26, 0x21], [128 + 2, 9], [128 + 4 * 17 + 2, 12], [104, 0xab], [127, 0x01]);
   viewOf(bytes).setBigUint64(0, 2n ** 40n, true);
   assert.deepEqual(parseNamespace(bytes), {
@@ -20,7 +20,7 @@ Deno.test("parseNamespace() multiplies the blocks, of the format in use", () => 
   });
 });
 
-Deno.test("parseNamespace() gives no id where all of it is zero, and undefined where all is", () => {
+Deno.test("parseNamespace() returns no id for an all-zero id, and undefined for an all-zero namespace", () => {
   const namespace = parseNamespace(page([0, 8], [130, 9]));
   assert.deepEqual([namespace?.nguid, namespace?.eui64, namespace?.sizeBytes], ["", "", 4096n]);
   assert.equal(parseNamespace(page()), undefined);
@@ -32,18 +32,18 @@ for (const exponent of [0, 8, 17, 255]) {
   });
 }
 
-Deno.test("parseController() knows the longest transfer, if there is one", () => {
+Deno.test("parseController() returns the longest transfer, if there is a limit", () => {
   assert.equal(parseController(page()).longestTransferBytes, Infinity);
   assert.equal(parseController(page([77, 5])).longestTransferBytes, 131_072);
 });
 
-Deno.test("parseController() reads the serial number without the blanks behind it", () => {
+Deno.test("parseController() reads the serial number without trailing blanks", () => {
   const bytes = page();
   bytes.set(new TextEncoder().encode("0123456789abcdef    "), 4);
   assert.equal(parseController(bytes).serial, "0123456789abcdef");
 });
 
-Deno.test("parseDescriptors() reads what it knows and leaves out the rest", () => {
+Deno.test("parseDescriptors() reads known descriptors and leaves out the rest", () => {
   const uuid = Array.from({ length: 16 }, (_, index) => index);
   const bytes = page([0, 3, 16, 0, 0, ...uuid, 4, 1, 0, 0, 9, 1, 8, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(parseDescriptors(bytes), {

@@ -2,16 +2,16 @@ import type { Status } from "./command_status.ts";
 import { viewOf, wireError } from "./wire.ts";
 import { concatenate } from "../host/bytes.ts";
 
-// NVM Express TCP Transport Specification, "PDU definitions": what a host sends and what it is sent. Only what a host that
-// reads needs: no digests, and no data to the target but what fits into a command's own PDU.
+// NVM Express TCP Transport Specification, "PDU definitions": the PDUs that a host sends and receives. Only the parts
+// that a reading host needs: no digests, and no data to the target except what fits into a command's own PDU.
 
-/** What a target sends. */
+/** A PDU from a target. */
 export type TargetPdu =
   /** The answer to the first PDU of a connection. */
   | {
     readonly kind: "initialised";
     readonly version: number;
-    /** A multiple of this, from the start of the PDU, is where data must begin. */
+    /** Data must begin at a multiple of this, from the start of the PDU. */
     readonly alignmentBytes: number;
     readonly digests: boolean;
   }
@@ -22,25 +22,25 @@ export type TargetPdu =
     readonly status: Status;
     readonly result: bigint;
   }
-  /** Part of what a command reads. */
+  /** A part of the data that a command reads. */
   | {
     readonly kind: "data";
     readonly commandId: number;
     readonly offset: number;
     readonly bytes: Uint8Array;
-    /** No more data comes. */
+    /** Whether this is the last part. */
     readonly last: boolean;
-    /** The command succeeded, and no response comes. */
+    /** Whether the command succeeded and no response follows. */
     readonly success: boolean;
   }
-  /** The target ends the connection because of what it was sent. */
+  /** The target ends the connection because of a PDU that it received. */
   | { readonly kind: "terminated"; readonly reason: string };
 
 /** Length of every submission queue entry. */
 export const entryBytes = 64;
-/** Length of the header that every PDU begins with. */
+/** Length of the common header of every PDU. */
 const headerBytes = 8;
-/** The longest PDU that a target may send to this host, which never asks for as much at once. */
+/** The longest PDU that a target may send to this host, which never requests as much at once. */
 const longestPduBytes = 512 * 1024;
 
 const initRequest = 0x00;
@@ -71,9 +71,9 @@ export function encodeInitRequest(): Uint8Array {
 }
 
 /**
- * A command, with data in the same PDU where it brings any.
+ * A command, with its data in the same PDU if it has any.
  *
- * @param alignmentBytes what the target asked for
+ * @param alignmentBytes the alignment that the target requires
  */
 export function encodeCommand(entry: Uint8Array, data: Uint8Array, alignmentBytes: number): Uint8Array {
   if (data.length === 0) {
@@ -89,9 +89,9 @@ export function encodeCommand(entry: Uint8Array, data: Uint8Array, alignmentByte
 }
 
 /**
- * The length of the PDU that begins with these bytes, of which there are at least {@linkcode headerBytes}.
+ * The length of the PDU that begins with these bytes, at least {@linkcode headerBytes} of them.
  *
- * @throws {VolumeError} unavailable when no target sends a PDU like this
+ * @throws {VolumeError} unavailable when no target sends such a PDU
  */
 function pduLength(start: Uint8Array): number {
   const view = viewOf(start);
@@ -109,9 +109,9 @@ function pduLength(start: Uint8Array): number {
 }
 
 /**
- * Reads one whole PDU of a target.
+ * Parses one complete PDU of a target.
  *
- * @throws {VolumeError} unavailable when it is none
+ * @throws {VolumeError} unavailable when it is invalid
  */
 export function parseTargetPdu(bytes: Uint8Array): TargetPdu {
   if (bytes.length < headerBytes || pduLength(bytes) !== bytes.length) {
@@ -141,7 +141,7 @@ function parseInitialised(view: DataView): TargetPdu {
   };
 }
 
-/** The queue entry behind the header: result, queue head and id, command, status. */
+/** The queue entry after the header: result, queue head and id, command, status. */
 function parseResponse(view: DataView): TargetPdu {
   const field = view.getUint16(22, true);
   return {
@@ -180,15 +180,15 @@ function header(type: number, headerLength: number, dataOffset: number, length: 
   return pdu;
 }
 
-/** Cuts a stream of bytes into PDUs. It never holds more than one PDU and a chunk. */
+/** Splits a stream of bytes into PDUs. It never holds more than one PDU and a chunk. */
 export class PduSplitter {
   #held: Uint8Array = new Uint8Array(0);
 
   /**
-   * Takes the next bytes, which stay the caller's, and gives every PDU that is whole now. A PDU whose first bytes are
-   * impossible is refused before the rest has come.
+   * Takes the next bytes, which stay the caller's, and returns every PDU that is complete now. A PDU whose first bytes
+   * are impossible is refused before the rest has arrived.
    *
-   * @throws {VolumeError} unavailable when the stream is no PDU from here on
+   * @throws {VolumeError} unavailable when the stream contains no valid PDU from here on
    */
   *push(chunk: Uint8Array): Generator<Uint8Array> {
     this.#held = concatenate([this.#held, chunk], this.#held.length + chunk.length);

@@ -15,7 +15,7 @@ import { encodeCommand, encodeInitRequest, parseTargetPdu, PduSplitter } from ".
 
 const content = Uint8Array.of(1, 2, 3, 4);
 
-Deno.test("parseTargetPdu() reads what a target sends", () => {
+Deno.test("parseTargetPdu() reads every PDU of a target", () => {
   assert.deepEqual(parseTargetPdu(initResponse({ alignment: 3 })), {
     kind: "initialised",
     version: 0,
@@ -44,7 +44,7 @@ Deno.test("parseTargetPdu() reads a status that says not to retry", () => {
   assert.deepEqual(pdu.kind === "response" && pdu.status, { type: 0, code: 0x02, doNotRetry: true });
 });
 
-Deno.test("parseTargetPdu() reads data that lies behind a gap", () => {
+Deno.test("parseTargetPdu() reads data after a gap", () => {
   const padded = new Uint8Array(36);
   padded.set(data(1, 0, content).subarray(0, 24));
   padded.set([32], 3);
@@ -83,7 +83,7 @@ for (const [name, pdu, reason] of broken) {
   });
 }
 
-Deno.test("parseTargetPdu() throws nothing but unavailable, whatever bytes it gets", () => {
+Deno.test("parseTargetPdu() throws only unavailable, for any bytes", () => {
   const random = new SeededRandom(4);
   const models = [initResponse(), response(1), data(1, 0, content), termination(1)];
   let refused = 0;
@@ -102,7 +102,7 @@ Deno.test("parseTargetPdu() throws nothing but unavailable, whatever bytes it ge
   assert.ok(refused > 10_000 && refused < 20_000, `${refused}`);
 });
 
-Deno.test("PduSplitter gives the same PDUs however the stream is cut", () => {
+Deno.test("PduSplitter returns the same PDUs however the stream is cut", () => {
   const pdus = [initResponse(), response(1), data(2, 0, new Uint8Array(5000).fill(7)), response(2)];
   const stream = Uint8Array.from(pdus.flatMap((pdu) => [...pdu]));
   const random = new SeededRandom(2);
@@ -118,7 +118,7 @@ Deno.test("PduSplitter gives the same PDUs however the stream is cut", () => {
   }
 });
 
-Deno.test("PduSplitter refuses a giant PDU before any of it has come, and gives what was whole before it", () => {
+Deno.test("PduSplitter refuses a giant PDU before it has arrived, and returns the complete ones before it", () => {
   const splitter = new PduSplitter();
   const giant = changed(data(1, 0, content), 4, 0, 0, 0, 0x40).subarray(0, 8);
   const pdus = splitter.push(Uint8Array.of(...response(1), ...giant));
@@ -126,7 +126,7 @@ Deno.test("PduSplitter refuses a giant PDU before any of it has come, and gives 
   assertUnreadable(() => pdus.next(), /impossible length/);
 });
 
-Deno.test("encodeInitRequest() asks for no digests", () => {
+Deno.test("encodeInitRequest() requests no digests", () => {
   const bytes = encodeInitRequest();
   assert.deepEqual([bytes.length, [...bytes.subarray(0, 16)]], [128, [
     ...[0, 0, 128, 0, 128, 0, 0, 0],
@@ -134,7 +134,7 @@ Deno.test("encodeInitRequest() asks for no digests", () => {
   ]]);
 });
 
-Deno.test("encodeCommand() puts data where the target wants it", () => {
+Deno.test("encodeCommand() aligns data as the target requires", () => {
   const entry = new Uint8Array(64).fill(5);
   const bare = encodeCommand(entry, new Uint8Array(0), 64);
   assert.deepEqual([bare.length, [...bare.subarray(0, 9)]], [72, [4, 0, 72, 0, 72, 0, 0, 0, 5]]);

@@ -7,11 +7,11 @@ import { StatusError } from "./command_status.ts";
 import type { ByteStream } from "./stream.ts";
 import { viewOf, wireError } from "./wire.ts";
 
-/** What a command gave. */
+/** The result of a command. */
 export interface Answer {
   /** The first eight bytes of the completion. */
   readonly result: bigint;
-  /** What it read: exactly as many bytes as it was to read. */
+  /** The bytes read: exactly as many as the command requested. */
   readonly bytes: Uint8Array;
 }
 
@@ -23,14 +23,17 @@ interface Waiting {
   readonly reject: (error: VolumeError) => void;
 }
 
-/** Commands under way in a queue; so many entries it is given. */
+/** The number of commands under way in a queue; the queue has as many entries. */
 export const queueDepth = 32;
 
 const readChunkBytes = 64 * 1024;
 
-/** One TCP connection to a target, which is one queue: commands go out, each with its own id, and their answers come back. */
+/**
+ * One TCP connection to a target, which is one queue: it sends commands, each with its own id, and receives their
+ * answers.
+ */
 export class Queue implements AsyncDisposable {
-  /** Resolves with the reason when it has ended. */
+  /** Resolves with the reason when the queue has ended. */
   readonly ended: Promise<string>;
   readonly #stream: ByteStream;
   readonly #clock: Clock;
@@ -51,15 +54,15 @@ export class Queue implements AsyncDisposable {
     this.#stream = stream;
     this.#clock = clock;
     this.#subject = subject;
-    // Whoever waits for it is told; when nobody does any more it is no fault of anybody.
+    // Its waiters get the error. Without a waiter it must not count as an unhandled rejection.
     this.#initialised.promise.catch(() => {});
     this.#listening = this.#listen();
   }
 
   /**
-   * Begins the protocol on a fresh connection, which it closes when it ends.
+   * Starts the protocol on a new connection, which it closes when it ends.
    *
-   * @param subject what it talks to, as `key=value`
+   * @param subject the other side, as `key=value`
    * @throws {VolumeError} unavailable when the other side is no NVMe/TCP target
    */
   static async open(
@@ -82,8 +85,8 @@ export class Queue implements AsyncDisposable {
   /**
    * Sends a command and waits for its end.
    *
-   * @throws {VolumeError} unavailable when the target refuses, which a {@linkcode StatusError} as its cause tells, or
-   * when the queue has ended
+   * @throws {VolumeError} unavailable when the target refuses, with a {@linkcode StatusError} as its cause, or when the
+   *   queue has ended
    * @throws {VolumeError} deadline or cancelled when the call ends first
    */
   run(command: Command, context: CallContext): Promise<Answer> {
@@ -101,7 +104,7 @@ export class Queue implements AsyncDisposable {
     return duringCall(promise, context, this.#clock);
   }
 
-  /** Ends the queue; whatever waits fails with the reason. */
+  /** Ends the queue; all waiting commands fail with the reason. */
   end(reason: string): void {
     if (this.#endReason !== undefined) return;
     this.#endReason = reason;
@@ -114,7 +117,7 @@ export class Queue implements AsyncDisposable {
     this.#resolveEnded(reason);
   }
 
-  /** Ends the queue; nothing of it is left afterwards. */
+  /** Ends the queue and waits until it is closed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.end("it was closed here");
     await Promise.all([this.#listening, this.#written]);
@@ -203,7 +206,7 @@ export class Queue implements AsyncDisposable {
     }
   }
 
-  /** An id whose command nobody waits for any more stays taken until the target has answered it. */
+  /** The id of an abandoned command stays taken until the target has answered it. */
   #freeId(): number {
     while (this.#waiting.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xffff;
     const id = this.#nextId;

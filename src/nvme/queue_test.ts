@@ -33,7 +33,7 @@ async function withQueue(
   assert.deepEqual([stream.closed, clock.waiting], [true, 0]);
 }
 
-Deno.test("a command is sent with an id, and its answer given to whoever asked", async () => {
+Deno.test("a command is sent with an id, and its caller gets the answer", async () => {
   await withQueue(async (queue, stream, clock) => {
     const [first, second] = [
       queue.run(keepAlive(), fakeCall(clock)),
@@ -46,7 +46,7 @@ Deno.test("a command is sent with an id, and its answer given to whoever asked",
   });
 });
 
-Deno.test("what is read is put together from its parts", async () => {
+Deno.test("data is assembled from its parts", async () => {
   await withQueue(async (queue, stream, clock) => {
     const answer = queue.run(identify("namespace", 1), fakeCall(clock));
     stream.feed(
@@ -66,7 +66,7 @@ Deno.test("the last data may say that the command succeeded, and no response com
   });
 });
 
-Deno.test("a refusal is told with the target's status, and the queue goes on", async () => {
+Deno.test("a refusal reports the target's status, and the queue goes on", async () => {
   await withQueue(async (queue, stream, clock) => {
     const refused = queue.run(identify("namespace", 1), fakeCall(clock));
     stream.feed(response(0, { code: 0x0b }));
@@ -120,7 +120,7 @@ for (const [name, items, reason] of endings) {
   });
 }
 
-Deno.test("a call that ends first leaves its id taken, and its late answer harms nobody", async () => {
+Deno.test("a call that ends first leaves its id taken, and its late answer does no harm", async () => {
   await withQueue(async (queue, stream, clock) => {
     const slow = assert.rejects(
       queue.run(identify("namespace", 1), fakeCall(clock, 100)),
@@ -153,7 +153,7 @@ Deno.test("no more commands are sent than the queue has entries", async () => {
   });
 });
 
-Deno.test("ending it here fails what waits, and sends nothing any more", async () => {
+Deno.test("ending a queue fails waiting commands, and sends nothing more", async () => {
   await withQueue(async (queue, stream, clock) => {
     const waiting = queue.run(keepAlive(), fakeCall(clock));
     queue.end("the other queue has ended");

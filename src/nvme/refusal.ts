@@ -1,20 +1,20 @@
 import { VolumeError } from "../volume/errors.ts";
 import { StatusError } from "./command_status.ts";
 
-/** Why a target refused a Connect, as far as its status tells. */
+/** Why a target refused a Connect, as far as its status shows. */
 export type Refusal =
   /** There is no such subsystem at that address and port. */
   | "no-subsystem"
-  /** The subsystem is there, and this host is not on its list. */
+  /** The subsystem exists, and this host is not on its list. */
   | "host"
-  /** It has no controller to spare. */
+  /** The target has no free controller. */
   | "busy"
   | "other";
 
-/** Status code type of what is a path's fault (NVM Express Base Specification, "Path Related Status"). */
+/** The status code type of path errors (NVM Express Base Specification, "Path Related Status"). */
 const pathRelated = 3;
 
-/** The cause of the VolumeError in which a refused Connect is reported. */
+/** The cause of the VolumeError that reports a refused Connect. */
 class ConnectRefusal extends StatusError {
   readonly refusal: Refusal;
 
@@ -24,21 +24,21 @@ class ConnectRefusal extends StatusError {
   }
 }
 
-/** Why the target refused to connect; undefined when `error` is anything else than such a refusal. */
+/** Why the target refused to connect; undefined when `error` is no such refusal. */
 export function refusalOf(error: unknown): Refusal | undefined {
   return VolumeError.is(error) && error.cause instanceof ConnectRefusal ? error.cause.refusal : undefined;
 }
 
 /**
- * Whether the target answered a command and did not carry it out, for a reason that is no path's: a host does not try such a
- * command again on another path.
+ * Whether the target answered and refused a command for a reason that is not the path's: a host does not retry such a
+ * command on another path.
  */
 export function isRefusedCommand(error: unknown): boolean {
   return VolumeError.is(error) && error.cause instanceof StatusError &&
     error.cause.status.type !== pathRelated;
 }
 
-/** Says what a refused Connect means; any other error is given back as it is. */
+/** Explains a refused Connect; returns any other error unchanged. */
 export function explainRefusal(error: unknown, nqn: string, hostNqn: string): unknown {
   if (!VolumeError.is(error) || !(error.cause instanceof StatusError)) return error;
   const cause = new ConnectRefusal(error.cause);
@@ -59,7 +59,9 @@ const text: Readonly<Record<Refusal, (facts: string) => string>> = {
   other: (facts) => `the target refused: ${facts}`,
 };
 
-/** With "invalid parameters" the result is the offset of the wrong one, and says whether that is into the data. */
+/**
+ * With "invalid parameters" the result is the offset of the wrong one, and says whether it is an offset into the data.
+ */
 function classify(type: number, code: number, result: bigint): Refusal {
   if (type !== 1) return "other";
   if (code === 0x84) return "host";
@@ -68,5 +70,5 @@ function classify(type: number, code: number, result: bigint): Refusal {
   return code === 0x82 && inData && (result & 0xffffn) === subsystemNqnOffset ? "no-subsystem" : "other";
 }
 
-/** Where the subsystem's NQN lies in the data of a Connect. */
+/** The offset of the subsystem's NQN in the data of a Connect. */
 const subsystemNqnOffset = 256n;

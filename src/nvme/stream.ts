@@ -1,8 +1,8 @@
 import { VolumeError } from "../volume/errors.ts";
 
-/** A connection of bytes: what is used of `Deno.TcpConn`. */
+/** A byte stream: the part of `Deno.TcpConn` that is used. */
 export interface ByteStream {
-  /** How many bytes came; null when the other side has ended. */
+  /** Returns how many bytes arrived; null when the other side has ended. */
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
   close(): void;
@@ -14,12 +14,12 @@ export type OpenStream = (address: string, port: number) => Promise<ByteStream>;
 /** Opens a TCP connection. */
 export async function openTcp(address: string, port: number): Promise<ByteStream> {
   const connection = await Deno.connect({ hostname: address, port, transport: "tcp" });
-  // Small packets that wait for each other would cost 40 ms a command.
+  // Nagle's algorithm would delay each command by 40 ms.
   connection.setNoDelay(true);
   return connection;
 }
 
-/** Puts the failure of an attempt to connect into words. */
+/** Describes why a connection could not be opened. */
 export function connectFailure(error: unknown, address: string, port: number): VolumeError {
   const where = `address=${address} port=${port}`;
   if (error instanceof Deno.errors.NotCapable) {

@@ -1,59 +1,63 @@
 /**
- * What differs between routers, as far as a decision of the driver depends on it: each property is one such question, its
- * value an answer. `doctor --probe` asks them, and the simulator plays any answer.
+ * Differences between routers on which a decision of the driver depends: each property is one question, its value an
+ * answer. `doctor --probe` finds the answers, and the simulator can play any of them.
  */
 export interface RouterBehaviours {
   /** Longest slot name, in characters. */
   readonly maxSlot: number;
-  /** Longest comment that survives, in bytes; what is longer is cut off silently. */
+  /** Longest comment that the router keeps, in bytes; it cuts off a longer one silently. */
   readonly maxComment: number;
-  /** Longest subsystem NQN that survives, in bytes; what is longer is cut off silently. */
+  /** Longest subsystem NQN that the router keeps, in bytes; it cuts off a longer one silently. */
   readonly maxNqn: number;
-  /** Most that one `:put` prints, in bytes; the rest is cut off silently. */
+  /** The most that one `:put` prints, in bytes; the rest is cut off silently. */
   readonly maxPut: number;
-  /** Longest exec request that is taken, in bytes; a longer one is refused. */
+  /** Longest exec request that the router accepts, in bytes; it refuses a longer one. */
   readonly maxCommand: number;
-  /** Whether `where x="…"` tells capitals from small letters. */
+  /** Whether `where x="…"` distinguishes upper and lower case. */
   readonly textMatch: "exact" | "ignore-case";
   /** When the size of an exported disk follows a resize. */
   readonly grow: "live" | "after-toggle" | "never";
   /**
-   * Whether a namespace has the same UUID after its export was toggled, so that hosts come back and go on, or a new one
-   * each time, so that they drop it.
+   * Whether a namespace keeps its UUID when its export is toggled, so that hosts come back and go on, or gets a new one
+   * each time, so that hosts drop it.
    */
   readonly identity: "kept" | "new-per-export";
-  /** The same of a boot of the router: what keeps it over a toggle may still make it up anew when it starts. */
+  /** The same question for a boot of the router: a UUID that survives a toggle may still change at a boot. */
   readonly bootIdentity: "kept" | "new";
-  /** What becomes of connected hosts when the comment or the allowed hosts of their disk change. */
+  /** What happens to connected hosts when the comment or the allowed hosts of their disk change. */
   readonly liveChange: "harmless" | "ends-sessions";
-  /** What becomes of connected hosts when another disk is added, exported, withdrawn or removed. */
+  /** What happens to connected hosts when another disk is added, exported, withdrawn or removed. */
   readonly otherDisks: "harmless" | "ends-sessions";
   /**
-   * What connected hosts see of a withdrawal: their connections end, or the target stays connected and refuses their commands,
-   * at least for a moment. Linux takes such a refusal for the answer to a write, and no layer above tries again.
+   * What connected hosts see of a withdrawal: their connections end, or the target stays connected and refuses their
+   * commands, at least for a moment. Linux takes such a refusal as the final answer to a write, and no layer above
+   * tries again.
    */
   readonly withdrawal: "ends-sessions" | "refuses-commands";
-  /** How long a withdrawn export goes on serving those who are connected, in milliseconds. */
+  /** How long a withdrawn export goes on serving connected hosts, in milliseconds. */
   readonly unexport: number;
-  /** What `nvme-tcp-server-allow-host-name` is: a list of host NQNs with commas, a single one, or without effect. */
+  /**
+   * How the router treats `nvme-tcp-server-allow-host-name`: as a list of host NQNs with commas, as a single one, or
+   * not at all.
+   */
   readonly allowHost: "list" | "single" | "ignored";
   /** How much later than the router itself its file disks are back after a boot, in milliseconds. */
   readonly disksLate: number;
-  /** Whether free space falls by what is written, or by the full size at once. */
+  /** Whether free space falls by the written data, or by the full size at once. */
   readonly allocation: "sparse" | "full";
-  /** Whether `/disk add` takes over a file that is there already. */
+  /** Whether `/disk add` accepts an existing file and keeps its data. */
   readonly adopt: "kept" | "refused";
   /** Whether `/file copy` shares its blocks with the original. */
   readonly copy: "reflink" | "full";
-  /** Whether `/file copy` answers when the copy is whole, or at once. */
+  /** Whether `/file copy` answers when the copy is complete, or at once. */
   readonly copyReturns: "when-done" | "at-once";
-  /** Where a Btrfs subvolume may be made: at any path of its file system, or at its top only. */
+  /** Where a Btrfs subvolume may be made: at any path of its file system, or only at its top. */
   readonly subvolumeNames: "nested" | "flat";
   /** Whether a subvolume can be removed while there are snapshots of it. */
   readonly subvolumeParent: "free" | "held";
 }
 
-/** A router that does what is known, and where nothing is known what asks most of its client, short of malice. */
+/** The default router: it does what is known, and otherwise what is hardest for its client. */
 export const defaultRouterBehaviours: RouterBehaviours = {
   maxSlot: Infinity,
   maxComment: 255,
@@ -61,7 +65,7 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   maxPut: Infinity,
   maxCommand: Infinity,
   textMatch: "exact",
-  // Upstream's target of Linux 5.6, which is what a router shows: it looks at a file's size when it opens it.
+  // Like the target of upstream Linux since 5.6, which routers show: it reads a file's size when it opens it.
   grow: "after-toggle",
   identity: "new-per-export",
   bootIdentity: "new",
@@ -79,13 +83,13 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   subvolumeParent: "free",
 };
 
-/** Reads one value from text; undefined is no value of that kind. */
+/** Parses one value; undefined for an invalid one. */
 export type Reader<T> = (text: string) => T | undefined;
 
-/** How each setting of a kind is read. */
+/** The readers of all settings of a kind. */
 export type Readers<Settings> = { readonly [Name in keyof Settings]: Reader<Settings[Name]> };
 
-/** How answers are read: words may be joined by blanks instead of hyphens; `unexport` is `kills` or `lingers <ms>`. */
+/** The readers of answers. Blanks may replace hyphens; `unexport` is `kills` or `lingers <ms>`. */
 export const answerReaders: Readers<RouterBehaviours> = {
   maxSlot: limit,
   maxComment: limit,
@@ -111,9 +115,9 @@ export const answerReaders: Readers<RouterBehaviours> = {
 };
 
 /**
- * Reads settings as they come from a command line or as JSON; a limit is a number or `unlimited`.
+ * Parses settings from a command line or JSON; a limit is a number or `unlimited`.
  *
- * @throws {RangeError} when a name or a value is none
+ * @throws {RangeError} when a name is unknown or a value invalid
  */
 export function parseSettings<Settings>(
   readers: Readers<Settings>,
@@ -133,26 +137,28 @@ export function parseSettings<Settings>(
   );
 }
 
-/** Writes answers so that {@linkcode parseSettings} reads them, also after JSON has dropped what it cannot write. */
+/**
+ * Converts answers so that {@linkcode parseSettings} can read them, also after JSON, which cannot represent Infinity.
+ */
 export function printableBehaviours(answers: object): Record<string, string | number | boolean> {
   return Object.fromEntries(
     Object.entries(answers).map(([name, value]) => [name, value === Infinity ? "unlimited" : value]),
   );
 }
 
-/** Reads one of a few words. */
+/** Makes a reader of one of a few words. */
 export function oneOf<Word extends string>(...words: readonly Word[]): Reader<Word> {
   return (text) => words.find((word) => word === text);
 }
 
-/** Reads a truth value. */
+/** Parses a boolean. */
 export function yesNo(text: string): boolean | undefined {
   if (text === "yes" || text === "true") return true;
   if (text === "no" || text === "false") return false;
   return undefined;
 }
 
-/** Reads a number, or `unlimited`. */
+/** Parses a number, or `unlimited`. */
 export function limit(text: string): number | undefined {
   if (text === "unlimited" || text === "Infinity") return Infinity;
   return /^[0-9]{1,9}$/.test(text) ? Number(text) : undefined;

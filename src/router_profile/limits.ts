@@ -1,16 +1,16 @@
 import type { RouterBehaviours } from "./answers.ts";
 
-/** The shortest comment that a router must keep, in bytes: less has no room for a record with a holder. */
+/** The minimum length of comments that a router must keep, in bytes: less has no room for a record with a holder. */
 export const minComment = 200;
-/** The shortest slot name that a router must take, in characters: volume ids are as long as that. */
+/** The minimum length of slot names that a router must accept, in characters: volume ids are that long. */
 export const minSlot = 32;
-/** The longest command that the driver sends, in bytes: a router has to take it. */
+/** The longest command that the driver sends, in bytes: a router has to accept it. */
 export const minCommand = 1024;
-/** The most that a router must print at a time, in bytes: less has no room for one disk and the pools. */
+/** The minimum output of a router at a time, in bytes: less has no room for one disk and the pools. */
 export const minPut = 2048;
 
 /**
- * Why this driver cannot work within a router's limits, one sentence each; empty when it can. What was not answered
+ * Why this driver cannot work within a router's limits, one sentence each; empty when it can. An unanswered question
  * counts as enough.
  *
  * @param nqnBytes the longest NQN that the driver will give to an export, in bytes

@@ -1,43 +1,43 @@
 import { answerReaders, parseSettings, printableBehaviours, type RouterBehaviours } from "./answers.ts";
 
-/** Words that not every router's grammar has. */
+/** Features that not every router's commands have. */
 export interface Vocabulary {
-  /** The `rose-storage` package is there: `nvme-tcp-*` and file disks are. */
+  /** Whether the `rose-storage` package is installed, which provides `nvme-tcp-*` and file disks. */
   readonly rose: boolean;
-  /** `nvme-tcp-server-nqn` exists (7.21); before it the subsystem is named after the slot. */
+  /** Whether `nvme-tcp-server-nqn` exists (7.21); before it the subsystem is named after the slot. */
   readonly nqn: boolean;
-  /** `/file copy` exists (7.23). */
+  /** Whether `/file copy` exists (7.23). */
   readonly fileCopy: boolean;
-  /** `/disk/btrfs/subvolume` exists (7.18). */
+  /** Whether `/disk/btrfs/subvolume` exists (7.18). */
   readonly subvolumes: boolean;
 }
 
-/** One kind of router: what its grammar knows, how it prints, and its answers to the open questions. */
+/** One kind of router: its commands, its output, and its answers to the questions. */
 export interface RouterProfile {
   readonly name: string;
-  /** As `/system resource print` gives it. */
+  /** As `/system resource print` prints it. */
   readonly version: string;
   readonly vocabulary: Vocabulary;
   /** File system of the pools. */
   readonly poolFilesystem: "btrfs" | "xfs";
-  /** What is known of the answers; the rest was not asked, or could not be answered. */
+  /** The known answers; the others were not asked, or could not be answered. */
   readonly answers: Partial<RouterBehaviours>;
 }
 
-/** What a profile file says of itself. */
+/** The format name in a profile file. */
 const format = "rds-csi-router-profile/1";
 
 /**
- * Writes a profile as JSON, for a bug report, for `--router-profile` and for the simulator.
+ * Formats a profile as JSON, for a bug report, for `--router-profile` and for the simulator.
  *
- * @param unanswered questions that got no answer, each with the reason
+ * @param unanswered questions without an answer, each with the reason
  */
 export function formatProfile(
   profile: RouterProfile,
   unanswered: Readonly<Record<string, string>> = {},
 ): string {
   const { answers, ...rest } = profile;
-  // A simulated router knows more about itself than anybody asks of a router.
+  // A simulated router has more properties than the questions to a router.
   const asked = Object.entries(printableBehaviours(answers)).filter(([name]) =>
     Object.hasOwn(answerReaders, name)
   );
@@ -45,11 +45,11 @@ export function formatProfile(
 }
 
 /**
- * Reads a profile file. Answers to questions that only an earlier or a later version asks are passed over, so that either
- * version starts with it.
+ * Parses a profile file. It ignores answers to questions that only an earlier or a later version asks, so that either
+ * version accepts the file.
  *
- * @param passOver told each such question
- * @throws {RangeError} when it is none, or gives an answer that does not exist
+ * @param passOver called with each such question
+ * @throws {RangeError} when it is no profile, or has an invalid answer
  */
 export function parseProfile(text: string, passOver: (question: string) => void = () => {}): RouterProfile {
   const value = parseObject(text);
@@ -72,7 +72,7 @@ export function parseProfile(text: string, passOver: (question: string) => void 
   };
 }
 
-/** Only what this version asks: nothing in it depends on the rest. */
+/** Returns only the answers to this version's questions; nothing in it depends on the others. */
 function known(
   answers: Readonly<Record<string, unknown>>,
   passOver: (question: string) => void,

@@ -33,7 +33,7 @@ for (
   });
 }
 
-Deno.test("parseProfile() passes over answers that only an earlier or a later version asks for, and tells which", () => {
+Deno.test("parseProfile() ignores answers that only an earlier or a later version asks for, and reports them", () => {
   const others = { emptyFind: "silent", interleave: true, maxSessions: 20, ofTomorrow: { is: "an object" } };
   const text = JSON.stringify({ ...written, answers: { ...written.answers, ...others } });
   const passedOver: string[] = [];

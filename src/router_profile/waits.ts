@@ -1,6 +1,6 @@
 import type { RouterBehaviours } from "./answers.ts";
 
-/** How long to wait for a router, as far as its answers tell, in milliseconds. */
+/** How long to wait for a router, as far as its answers show, in milliseconds. */
 export interface Waits {
   /** How long after its boot it may still bring disks back; undefined when that is not known. */
   readonly settleMs: number | undefined;
@@ -8,7 +8,7 @@ export interface Waits {
   readonly unexportGraceMs: number | undefined;
 }
 
-/** What was measured once, with room for a worse day: a volume is lost by waiting too little, never by too much. */
+/** Waits with a margin above what was measured once: waiting too briefly can lose a volume, waiting too long cannot. */
 export function waitsFor({ disksLate, unexport }: Partial<RouterBehaviours>): Waits {
   return {
     settleMs: disksLate === undefined ? undefined : Math.max(30_000, disksLate * 1.5 + 10_000),

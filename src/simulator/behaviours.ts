@@ -9,23 +9,26 @@ import {
   yesNo,
 } from "../router_profile/answers.ts";
 
-/** How a simulated router behaves: the answers that the driver knows, and what the driver must not depend on. */
+/**
+ * How a simulated router behaves: the answers that the driver knows, and behaviours on which the driver must not
+ * depend.
+ */
 export interface Behaviours extends RouterBehaviours {
   /** SSH connections at a time. */
   readonly maxSessions: number;
   /** Whether sessions take turns between the statements of a line, and between a `[find]` and its verb. */
   readonly interleave: boolean;
-  /** What `set`, `remove`, `enable` and `disable` do with a `[find]` that found nothing. */
+  /** The result of `set`, `remove`, `enable` and `disable` for a `[find]` that found nothing. */
   readonly emptyFind: "silent" | "item-id-error" | "no-such-item";
-  /** What `/disk add` does with a slot that is taken: refuse, or choose another one in silence. */
+  /** How `/disk add` treats a taken slot: it refuses, or silently chooses another one. */
   readonly duplicateSlot: "refused" | "renamed";
   /** Exit status of an exec that failed. */
   readonly exitOnError: 0 | 1;
-  /** Where the text of a failure goes. */
+  /** Where the text of a failure is printed. */
   readonly errorStream: "stdout" | "stderr";
-  /** Whether a runtime failure names its command and line behind the text. */
+  /** Whether a runtime failure names its command and line after the text. */
   readonly errorPlace: boolean;
-  /** Whether failures are worded as on a router, or at random. */
+  /** Whether failures have the texts of a router, or random ones. */
   readonly errorText: "known" | "random";
   /** Line ends of everything printed. */
   readonly lineEnd: "crlf" | "lf";
@@ -33,17 +36,17 @@ export interface Behaviours extends RouterBehaviours {
   readonly noise: boolean;
   /** Whether `add` makes a missing parent directory. */
   readonly parentDirectory: "must-exist" | "made";
-  /** What `/disk add` does with a file whose size is not the `file-size` given. */
+  /** How `/disk add` treats a file whose size is not the given `file-size`. */
   readonly otherSize: "refused" | "kept" | "resized";
-  /** How `as-value` gives numbers. */
+  /** How `as-value` prints numbers. */
   readonly numbers: "number" | "text";
-  /** How `as-value` gives booleans. */
+  /** How `as-value` prints booleans. */
   readonly booleans: "boolean" | "yes-no";
-  /** How `as-value` gives `file-size`. */
+  /** How `as-value` prints `file-size`. */
   readonly fileSize: "bytes" | "human" | "absent";
 }
 
-/** What the simulator does unless it is told otherwise. */
+/** The default behaviours. */
 export const defaultBehaviours: Behaviours = {
   ...defaultRouterBehaviours,
   maxSessions: 20,
@@ -83,9 +86,9 @@ const readers: Readers<Behaviours> = {
 };
 
 /**
- * Reads behaviours as they come from a command line or as JSON.
+ * Parses behaviours from a command line or JSON.
  *
- * @throws {RangeError} when a name or a value is none
+ * @throws {RangeError} when a name is unknown or a value invalid
  */
 export function parseBehaviours(settings: Readonly<Record<string, unknown>>): Partial<Behaviours> {
   return parseSettings(readers, settings);

@@ -1,11 +1,11 @@
 const encoder = new TextEncoder();
 
-/** How many bytes a text takes on the wire. */
+/** The length of a text in bytes of UTF-8. */
 export function byteLength(text: string): number {
   return encoder.encode(text).length;
 }
 
-/** The longest start of a text that has at most so many bytes. */
+/** The longest beginning of a text with at most so many bytes. */
 export function clipBytes(text: string, most: number): string {
   const bytes = encoder.encode(text);
   if (bytes.length <= most) return text;

@@ -1,4 +1,4 @@
-/** What the value of a fault may be. */
+/** The kinds of a fault's value. */
 export type FaultValue = "none" | "count" | "text" | "cut" | "moment";
 
 interface FaultKind {
@@ -7,7 +7,7 @@ interface FaultKind {
   readonly what: string;
 }
 
-/** What can go wrong with a command, or with logging in. */
+/** The faults of a command, or of a login. */
 export const faultKinds = {
   "drop-before": { value: "none", what: "The TCP connection drops before the command runs." },
   "drop-after": { value: "none", what: "It drops after the command ran, before any byte of the answer." },
@@ -39,31 +39,31 @@ export const faultKinds = {
   "ignore-resize": { value: "none", what: "A new `file-size` is accepted and nothing happens." },
 } as const satisfies Readonly<Record<string, FaultKind>>;
 
-/** What can go wrong with an exec, or with logging in. */
+/** A fault of an exec, or of a login. */
 export type FaultAction = keyof typeof faultKinds;
 
-/** A fault, bound to the n-th command that matches. */
+/** A fault that affects the n-th matching command. */
 export interface Fault {
   /** Regular expression on the command. */
   readonly match: string;
   /** Counts from 1. */
   readonly nth: number;
-  /** How many matching commands it strikes, from the n-th on. */
+  /** How many matching commands it affects, from the n-th on. */
   readonly times: number;
   readonly action: FaultAction;
   readonly value: string | number | undefined;
 }
 
-/** A fault that waits, and how far it has come. */
+/** A waiting fault, with how many matches it has counted. */
 export interface ArmedFault extends Fault {
   readonly seen: number;
   readonly struck: number;
 }
 
-/** Every action there is. */
+/** All actions. */
 export const faultActions = Object.keys(faultKinds) as FaultAction[];
 
-/** The faults that wait for their command. */
+/** The waiting faults. */
 export class Faults {
   #armed: ArmedFault[] = [];
 
@@ -79,19 +79,19 @@ export class Faults {
     this.#armed = [];
   }
 
-  /** The fault that strikes this command, if any. Every armed fault counts the command. */
+  /** The fault that affects this command, if any. Every waiting fault counts the command. */
   strike(command: string): Fault | undefined {
     return this.#strike((fault) =>
       fault.action !== "refuse-login" && !opensChannel(fault) && matches(fault, command)
     );
   }
 
-  /** Whether the channel that is about to open is refused. What will run on it is not known yet. */
+  /** Whether the channel that is about to open is refused. Its command is not known yet. */
   refusesChannel(): boolean {
     return this.#strike(opensChannel) !== undefined;
   }
 
-  /** Whether a user who could log in is refused all the same. */
+  /** Whether a user's valid login is refused. */
   refusesLogin(user: string): boolean {
     return this.#strike((fault) => fault.action === "refuse-login" && matches(fault, user)) !== undefined;
   }

@@ -9,7 +9,7 @@ function strikes(faults: Faults, commands: readonly string[]): (string | undefin
   return commands.map((command) => faults.strike(command)?.action);
 }
 
-Deno.test("Faults strikes the n-th match, as often as asked, and then no more", () => {
+Deno.test("Faults affects the n-th match, as often as requested, and then no more", () => {
   const faults = new Faults();
   faults.arm(fault({ match: "^/disk", nth: 2, times: 2 }));
   assert.deepEqual(strikes(faults, ["/disk a", "/file", "/disk b", "/disk c", "/disk d"]), [
@@ -21,7 +21,7 @@ Deno.test("Faults strikes the n-th match, as often as asked, and then no more", 
   ]);
 });
 
-Deno.test("Faults strikes one command with one fault; the next one waits for the next command", () => {
+Deno.test("Faults applies one fault to one command; the next fault waits for the next command", () => {
   const faults = new Faults();
   faults.arm(fault({ action: "hang" }));
   faults.arm(fault({ action: "noise" }));

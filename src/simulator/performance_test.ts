@@ -15,7 +15,7 @@ function seeded(count: number) {
 
 type Typing = ReturnType<typeof seeded>;
 
-/** Milliseconds of the best of some runs: the machine may be busy with other things. */
+/** Milliseconds of the best of some runs, because the machine may be busy. */
 async function best(act: () => Promise<unknown>, runs: number): Promise<number> {
   let least = Infinity;
   for (let run = 0; run < runs; run++) {
@@ -60,7 +60,7 @@ const lookups: readonly (readonly [name: string, command: string])[] = [
   ],
 ];
 
-/** What changes something: run twice, as what one adds another takes away. */
+/** Commands that change something: run twice, because one removes what another adds. */
 const changes: readonly (readonly [name: string, ...commands: string[]])[] = [
   [
     "add and remove a disk with its file",
@@ -81,7 +81,7 @@ const changes: readonly (readonly [name: string, ...commands: string[]])[] = [
   ],
 ];
 
-/** Runs commands none of which the router refuses: a refusal is quick too. */
+/** Runs commands, none of which may be refused: a refusal is quick too. */
 async function run(type: Typing, commands: readonly string[]): Promise<void> {
   for (const command of commands) {
     const printed = await type(command);
@@ -90,15 +90,15 @@ async function run(type: Typing, commands: readonly string[]): Promise<void> {
 }
 
 /**
- * How much longer it takes among 10,000 disks than among 100. The best of many runs; what takes less than a
- * tenth of a millisecond is counted as that.
+ * How much longer it takes among 10,000 disks than among 100. The best of many runs; less than a tenth of a millisecond
+ * counts as that.
  */
 async function ratio(few: Typing, many: Typing, commands: readonly string[], runs = 50): Promise<number> {
   const time = async (type: Typing) => Math.max(0.1, await best(() => run(type, commands), runs));
   return await time(many) / await time(few);
 }
 
-Deno.test("what is asked or changed by slot, path or a part of a path takes as long among 10,000 disks as among 100", async () => {
+Deno.test("reads and changes by slot, path or a part of a path take as long among 10,000 disks as among 100", async () => {
   const [few, many] = [seeded(100), seeded(10_000)];
   const all = await ratio(few, many, [everything], 5);
   assert.ok(all > 20, `listing them all takes ${all} times as long: the measurement tells nothing`);

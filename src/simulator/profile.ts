@@ -1,7 +1,7 @@
 import type { RouterProfile, Vocabulary } from "../router_profile/profile.ts";
 import { type Behaviours, defaultBehaviours } from "./behaviours.ts";
 
-/** One kind of router to be played. */
+/** One kind of router to simulate. */
 export type Profile = Omit<RouterProfile, "answers"> & { readonly answers: Partial<Behaviours> };
 
 const everything: Vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
@@ -14,7 +14,7 @@ const current: Profile = {
   answers: { maxSlot: 32 },
 };
 
-/** Every profile there is; the first is the default. */
+/** All profiles; the first is the default. */
 export const profiles: readonly Profile[] = [
   current,
   {
@@ -76,7 +76,7 @@ export function getProfile(name: string): Profile {
   return profile;
 }
 
-/** The behaviours of a profile, with single ones set on top. */
+/** The behaviours of a profile, overridden by `own`. */
 export function behavioursOf(profile: Profile, own: Partial<Behaviours> = {}): Behaviours {
   return { ...defaultBehaviours, ...profile.answers, ...own };
 }

@@ -1,4 +1,4 @@
-/** Where in the text of an exec something stands. */
+/** A position in the text of an exec. */
 export interface Position {
   /** From 1. */
   readonly line: number;
@@ -7,10 +7,10 @@ export interface Position {
 }
 
 /**
- * The router says no. The message is the line that it prints instead of doing what was asked.
+ * A refusal by the router. The message is the line that the router prints.
  *
- * The first block of texts was seen on routers; those of the second are placeholders, because nobody has recorded
- * what a router says there. A client must notice each refusal without knowing its words.
+ * The first block of texts was seen on routers. Those of the second are placeholders, because nobody has recorded what
+ * a router prints there. A client must notice each refusal without knowing its text.
  */
 export class Refusal extends Error {
   override readonly name = "Refusal";
@@ -36,7 +36,7 @@ export class Refusal extends Error {
     return new Refusal("no such item");
   }
 
-  /** An id that no item has any more. */
+  /** An id of an item that no longer exists. */
   static noSuchItemId(): Refusal {
     return new Refusal("no such item (4)");
   }
@@ -134,7 +134,7 @@ function location(at: Position): string {
 
 const hostileWords = ["amber", "kettle", "seven", "lorry", "OK", "true", "done", "zebra", "[]", "maybe", "0"];
 
-/** What a router says that words its refusals at random. */
+/** A random text for a refusal. */
 export function randomWords(fraction: () => number): string {
   const count = 1 + Math.floor(fraction() * 4);
   return Array.from({ length: count }, () => hostileWords[Math.floor(fraction() * hostileWords.length)])

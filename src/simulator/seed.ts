@@ -4,9 +4,9 @@ import type { Router } from "./model/router.ts";
 const sizeBytes = 1n << 30n;
 
 /**
- * Makes disks of 1 GiB with their files, which nobody exports: `seed-00001` and so on.
+ * Makes disks of 1 GiB with their files, without exports: `seed-00001` and so on.
  *
- * @param basePath where their files lie, with leading slash
+ * @param basePath the folder of their files, with leading slash
  */
 export function seedDisks(router: Router, basePath: string, count: number): void {
   if (count > 0) router.files.makeDirectories(basePath.slice(1));

@@ -22,15 +22,15 @@ import { type User, Users } from "./ssh/users.ts";
 import { handshakeSpan, Timing } from "./timing.ts";
 import { Journal, Violations } from "./assertions/journal.ts";
 
-/** How a simulator is set up. */
+/** The options of a simulator. */
 export interface SimulatorOptions extends ExporterOptions {
   /** Address of the SSH port. @default {"127.0.0.1"} */
   readonly host?: string;
-  /** 0 takes any free one. @default {0} */
+  /** 0 chooses a free one. @default {0} */
   readonly sshPort?: number;
-  /** Address of the control port. Whoever reaches it owns the router. @default {"127.0.0.1"} */
+  /** Address of the control port. Access to it gives full control of the router. @default {"127.0.0.1"} */
   readonly controlHost?: string;
-  /** 0 takes any free one. @default {0} */
+  /** 0 chooses a free one. @default {0} */
   readonly controlPort?: number;
   /** @default {[{ name: "admin", password: "admin" }]} */
   readonly users?: readonly User[];
@@ -38,17 +38,17 @@ export interface SimulatorOptions extends ExporterOptions {
   readonly hostKey?: string;
   /** A profile, or the name of one. @default {"ros-7.24"} */
   readonly profile?: string | Profile;
-  /** On top of the profile's. */
+  /** They override the profile's. */
   readonly behaviours?: Partial<Behaviours>;
   /** 1 takes the time that a real router takes, 0 none. @default {1} */
   readonly timingScale?: number;
   /** Where its client may make files, with leading slash. @default {["/storage-pool/metal-csi"]} */
   readonly basePaths?: readonly string[];
-  /** Eight hex digits each: what its client's names may carry. By default any. */
+  /** Eight hex digits each: the hashes that its client's names may contain. By default any. */
   readonly clusterHashes?: readonly string[];
   /** @default {[{ name: "storage-pool" }]} */
   readonly pools?: readonly PoolOptions[];
-  /** Disks of 1 GiB that are there from the start, below the first base path. @default {0} */
+  /** Initial disks of 1 GiB, below the first base path. @default {0} */
   readonly seedDisks?: number;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -61,15 +61,15 @@ export interface Simulator extends AsyncDisposable {
   readonly nvmePort: number | undefined;
   /** Without slash at the end. */
   readonly controlUrl: string;
-  /** The host key of this moment as OpenSSH writes it: `ssh-rsa AAAA…`. */
+  /** The present host key in OpenSSH's form: `ssh-rsa AAAA…`. */
   readonly hostKeyPublic: string;
   /** The router's state, for tests in the same process. */
   readonly model: Router;
-  /** What the router was asked. */
+  /** The router's requests. */
   readonly journal: Journal;
-  /** What its client did wrong. */
+  /** The client's violations. */
   readonly violations: Violations;
-  /** The faults that wait. */
+  /** The waiting faults. */
   readonly faults: Faults;
   /** Stops both ports and withdraws every export. Backing files stay. */
   close(): Promise<void>;
@@ -78,7 +78,7 @@ export interface Simulator extends AsyncDisposable {
 /**
  * Starts a simulated router.
  *
- * @throws {RangeError} when an option makes no sense.
+ * @throws {RangeError} when an option is invalid.
  */
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const stop = new AbortController();

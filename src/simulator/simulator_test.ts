@@ -74,7 +74,7 @@ Deno.test("an unknown profile is refused", async () => {
   await assert.rejects(startSimulator({ profile: "ros-1" }), RangeError);
 });
 
-Deno.test("a control port that is taken leaves no SSH port behind", async () => {
+Deno.test("a control port that is in use leaves no SSH port behind", async () => {
   await using first = await startQuickly();
   const controlPort = Number(new URL(first.controlUrl).port);
   await assert.rejects(startQuickly({ controlPort }), Deno.errors.AddrInUse);
@@ -95,7 +95,7 @@ Deno.test("a list of 5,000 disks is printed over SSH well under 150 ms", async (
     times.push(performance.now() - start);
     assert.equal(JSON.parse(stdout).length, 5001);
   }
-  // The best of five: the machine may be busy with other things.
+  // The best of five, because the machine may be busy.
   assert.ok(Math.min(...times) < 150, `${times}`);
 });
 
@@ -114,7 +114,7 @@ Deno.test("stoppableClock() rejects sleepers and cancels timers when it stops", 
   assert.equal(rang, false);
 });
 
-Deno.test("stoppableClock() lets timers ring and be cancelled while it runs", async () => {
+Deno.test("stoppableClock() lets timers fire and be cancelled while it runs", async () => {
   const inner = new FakeClock();
   const clock = stoppableClock(inner, new AbortController().signal);
   const rung: string[] = [];

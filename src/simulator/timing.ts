@@ -1,6 +1,6 @@
 import type { Random } from "../volume/ports/system.ts";
 
-/** How long something takes on a real router: between two figures, in milliseconds. */
+/** How long something takes on a real router: a range in milliseconds. */
 export type Span = readonly [minMs: number, maxMs: number];
 
 const kibi = 1024n;
@@ -36,7 +36,7 @@ export function spanOf(menu: string, verb: string, sizeBytes = 0n): Span {
   return [least + share * (terabyteAddMs - least), most + share * (terabyteAddMs - most)];
 }
 
-/** Draws durations, scaled: 1 is a real router, 0 is one that takes no time. */
+/** Chooses durations, scaled: 1 is a real router, 0 is one that takes no time. */
 export class Timing {
   readonly #scale: number;
   readonly #random: Random;
@@ -46,7 +46,7 @@ export class Timing {
     this.#random = random;
   }
 
-  /** A duration within `span`, in milliseconds. */
+  /** Chooses a duration within `span`, in milliseconds. */
   draw([minMs, maxMs]: Span): number {
     if (this.#scale === 0) return 0;
     return (minMs + this.#random.fraction() * (maxMs - minMs)) * this.#scale;

@@ -1,7 +1,7 @@
-/** What an expression of the console can be worth. Numbers are whole; an item's id is its text, `*1F`. */
+/** The value of a console expression. Numbers are whole; an item's id is its text, `*1F`. */
 export type Value = null | boolean | bigint | string | readonly Value[] | RecordValue;
 
-/** Named values: one item as `print as-value` gives it. */
+/** Named values: one item as `print as-value` returns it. */
 export interface RecordValue {
   readonly [name: string]: Value;
 }
@@ -16,7 +16,7 @@ export function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** Writes a value as `:put` and string concatenation do: lists and records are joined by semicolons. */
+/** Formats a value as `:put` and string concatenation do: lists and records are joined by semicolons. */
 export function toText(value: Value): string {
   if (value === null) return "";
   if (isList(value)) return value.map(toText).join(";");
@@ -34,7 +34,7 @@ export function isTrue(value: Value): boolean {
   return value !== null && (isRecord(value) || value.length > 0);
 }
 
-/** Compares a value with another as `=` does: a boolean also equals its word, a number also equals its digits. */
+/** Compares two values as `=` does: a boolean also equals its word, a number also equals its digits. */
 export function isEqual(left: Value, right: Value): boolean {
   if (typeof left === "boolean") return right === left || booleanWord(right) === left;
   if (typeof right === "boolean") return booleanWord(left) === right;

@@ -3,7 +3,7 @@ import { type AuditKind, auditKinds } from "../volume/model/audit_kinds.ts";
 import { elsewhere, type FolderTotals, type Totals } from "../volume/model/totals.ts";
 import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
-/** What is counted of a controller's work. */
+/** The metrics of a controller's work. */
 export const controllerMetrics = {
   rds_csi_unfenced_detaches_total: {
     type: "counter",
@@ -92,7 +92,7 @@ export const controllerMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** Counts what happens in the controller of one router. */
+/** Counts the events of one router's controller. */
 export class ControllerMetrics implements ControllerEvents {
   readonly #meter: Meter<typeof controllerMetrics>;
 
@@ -132,7 +132,7 @@ export class ControllerMetrics implements ControllerEvents {
       case "health":
       case "older-epoch":
       case "node-without-driver":
-        // Counted as answers of calls, told as events, or both.
+        // Counted as answers of calls, recorded as events, or both.
         return;
     }
   }
@@ -153,7 +153,7 @@ export class ControllerMetrics implements ControllerEvents {
     }
   }
 
-  /** What cannot be known while a pool is not mounted is not told either: the last value would look like today's. */
+  /** Values that are unknown while a pool is not mounted are removed: the last one would look current. */
   #showFolder({ basePath, poolName, pool, volumes, attachments, migrations }: FolderTotals): void {
     const folder = { base_path: basePath };
     const where = { ...folder, pool: poolName };
@@ -169,7 +169,7 @@ export class ControllerMetrics implements ControllerEvents {
     set("rds_csi_volumes", known ? volumes : undefined, folder);
     set("rds_csi_attachments", known ? attachments : undefined, folder);
     set("rds_csi_migrations", known ? migrations : undefined, folder);
-    // A look at disks alone leaves what was seen of snapshots before.
+    // A read of disks alone keeps the earlier values of snapshots.
     if (pool?.snapshotBytes !== undefined || !known) {
       set("rds_csi_pool_promised_bytes", pool?.snapshotBytes, { ...where, to: "snapshots" });
     }
@@ -184,7 +184,7 @@ type GaugeOfFolder =
   | "rds_csi_attachments"
   | "rds_csi_migrations";
 
-/** What is told of a controller that takes part in an election. */
+/** The metrics of a controller in an election. */
 export const leaderMetrics = {
   rds_csi_leader: {
     type: "gauge",
@@ -194,7 +194,7 @@ export const leaderMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** Declares the metric; what it returns shows whether this controller leads. */
+/** Declares the metric; the returned function shows whether this controller leads. */
 export function showsLeader(registry: MetricRegistry): (isLeading: boolean) => void {
   const meter = registry.declare(leaderMetrics);
   const show = (isLeading: boolean) => meter.set("rds_csi_leader", isLeading ? 1 : 0);

@@ -31,7 +31,7 @@ const at = '{base_path="/pool/csi",pool="pool"}';
 const promised = (to: string) => `rds_csi_pool_promised_bytes{base_path="/pool/csi",pool="pool",to="${to}"}`;
 const seenAt = (of: string) => `rds_csi_inventory_timestamp_seconds{of="${of}"}`;
 
-Deno.test("ControllerMetrics shows the totals of a read, and when it was", () => {
+Deno.test("ControllerMetrics shows the totals of a read, and its time", () => {
   const { metrics, shown } = counting();
   assert.deepEqual(shown(), { [seenAt("disks")]: 0, [seenAt("snapshots")]: 0 });
   metrics.occurred({
@@ -53,7 +53,7 @@ Deno.test("ControllerMetrics shows the totals of a read, and when it was", () =>
   });
 });
 
-Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, when only disks are read", () => {
+Deno.test("ControllerMetrics keeps the values of snapshots, with their time, when only disks are read", () => {
   const { metrics, shown } = counting();
   metrics.occurred({
     kind: "inventory-read",
@@ -71,7 +71,7 @@ Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, wh
   assert.deepEqual([series[seenAt("disks")], series[seenAt("snapshots")]], [10, 1]);
 });
 
-Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that", () => {
+Deno.test("ControllerMetrics shows of a pool that is not mounted only that", () => {
   const { metrics, shown } = counting();
   metrics.occurred({
     kind: "inventory-read",
@@ -90,7 +90,7 @@ Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that
   });
 });
 
-Deno.test("what the last audit found is shown until another controller makes the audits", () => {
+Deno.test("the findings of the last audit are shown until another controller makes the audits", () => {
   const registry = new MetricRegistry();
   const metrics = new ControllerMetrics(registry, () => 5_000, "default");
   const shown = () =>
@@ -107,7 +107,7 @@ Deno.test("what the last audit found is shown until another controller makes the
   assert.deepEqual(shown(), never);
 });
 
-Deno.test("two routers count apart, and what has no other label shows up at zero for each", () => {
+Deno.test("two routers count separately, and metrics without other labels appear at zero for each", () => {
   const registry = new MetricRegistry();
   const [one, two] = ["nas1", "nas2"].map((name) => new ControllerMetrics(registry, () => 0, name));
   one!.occurred({ kind: "attach-refused", volumeId: "v", nodeId: "n", message: "" });

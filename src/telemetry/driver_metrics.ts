@@ -1,7 +1,7 @@
 import { cpuUsage } from "node:process";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
-/** What is told of the process itself. */
+/** The metrics of the process itself. */
 export const processMetrics = {
   rds_csi_build_info: {
     type: "gauge",
@@ -21,7 +21,7 @@ export const processMetrics = {
   process_resident_memory_bytes: { type: "gauge", help: "Resident memory.", labels: [] },
 } as const satisfies MetricTable;
 
-/** Declares what is told of the process. */
+/** Declares the metrics of the process. */
 export function declareProcessMetrics(registry: MetricRegistry, version: string, startedMs: number): void {
   const meter = registry.declare(processMetrics);
   meter.set("rds_csi_build_info", 1, { version, deno_version: Deno.version.deno });
@@ -33,7 +33,7 @@ export function declareProcessMetrics(registry: MetricRegistry, version: string,
   meter.read("process_resident_memory_bytes", () => Deno.memoryUsage().rss);
 }
 
-/** What is counted of gRPC calls; the names are those that gRPC's own interceptors use in other languages. */
+/** The metrics of gRPC calls; the names are those of gRPC's own interceptors in other languages. */
 export const grpcMetrics = {
   grpc_server_handled_total: {
     type: "counter",
@@ -74,7 +74,7 @@ export class GrpcMetrics {
   }
 }
 
-/** Codes as gRPC's interceptors write them, so that dashboards made for those fit: `FailedPrecondition`. */
+/** Codes in the form of gRPC's interceptors, so that existing dashboards fit: `FailedPrecondition`. */
 function codeLabel(code: string): string {
   if (code === "OK") return code;
   if (code === "CANCELLED") return "Canceled";

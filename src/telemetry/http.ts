@@ -1,12 +1,12 @@
 import type { Status, StatusQuery } from "./status/model.ts";
 
-/** What is served over HTTP. */
+/** The pages that are served over HTTP. */
 export interface TelemetryPages {
-  /** The metrics as text. It touches neither the network nor a disk. */
+  /** The metrics as text. It reads neither the network nor a disk. */
   metrics(): string;
   /** Why a restart of the driver would help; undefined when it would not. */
   failure(): Promise<string | undefined>;
-  /** Why the driver cannot take calls, or what it needs for them is not known yet; undefined when it is ready. */
+  /** Why the driver cannot take calls, or what has not answered yet; undefined when it is ready. */
   unreadiness(): Promise<string | undefined>;
   /** Returns the driver's state for the status page, filtered by the request's query. It makes no call of its own. */
   status(parameters: URLSearchParams): Promise<{ readonly status: Status; readonly query: StatusQuery }>;
@@ -23,19 +23,19 @@ export interface TelemetryServer {
 const metricsType = "text/plain; version=0.0.4; charset=utf-8";
 const plainType = "text/plain; charset=utf-8";
 
-/** Of every page: it is of this moment, and what it says it is. */
+/** Headers of every page: it is not cached, and its type is not guessed. */
 const ofThisMoment = {
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
 };
 
-/** Who may read the status page. */
+/** The allowed readers of the status page. */
 export type StatusReaders = "everybody" | "this-machine";
 
 /**
- * Serves the status page at `/`, the same at `/status.json`, `/metrics`, `/healthz` and `/readyz`. Nothing can be changed
- * here: whoever is in the cluster can reach it.
+ * Serves the status page at `/`, the same at `/status.json`, `/metrics`, `/healthz` and `/readyz`. Nothing can be
+ * changed here, because everyone in the cluster can reach it.
  *
  * @throws {Error} when it cannot listen there
  */
@@ -56,7 +56,7 @@ export function serveTelemetry(
   };
 }
 
-/** Also an IPv4 address as a socket for both families shows it. */
+/** Also accepts an IPv4 address in the form of a socket for both families. */
 function isLoopback(address: string): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(address);
 }
@@ -117,16 +117,14 @@ function plain(text: string, status: number): Response {
   return new Response(`${text}\n`, { status, headers: { "content-type": plainType } });
 }
 
-/** Where to listen for HTTP. */
+/** The address on which to listen for HTTP. */
 export interface ListenAddress {
   readonly hostname: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free one. */
   readonly port: number;
 }
 
-/**
- * Reads `host:port`, `[IPv6]:port`, or `:port`, which is every IPv4 address of the machine; undefined for anything else.
- */
+/** Parses `host:port`, `[IPv6]:port`, or `:port` for every IPv4 address of the machine; undefined for anything else. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]*)):([0-9]{1,5})$/.exec(text);
   const port = Number(match?.[3]);

@@ -58,7 +58,7 @@ Deno.test("serveTelemetry() serves metrics, health and readiness, and nothing el
   }
 });
 
-Deno.test("serveTelemetry() throws when the port is taken", async () => {
+Deno.test("serveTelemetry() throws when the port is in use", async () => {
   const server = serveTelemetry(local, quiet);
   try {
     const port = Number(new URL(server.url).port);
@@ -80,7 +80,7 @@ Deno.test("stop() does not wait for a client that keeps its connection", async (
   }
 });
 
-Deno.test("the status page lets a browser load and run nothing, and is kept nowhere", async () => {
+Deno.test("the status page allows a browser to load and run nothing, and is not cached", async () => {
   const server = serveTelemetry(local, quiet);
   try {
     const response = await fetch(server.url);
@@ -113,7 +113,7 @@ Deno.test("parseListenAddress() reads a host and a port", () => {
   }
 });
 
-Deno.test("parseListenAddress() takes nothing else", () => {
+Deno.test("parseListenAddress() refuses everything else", () => {
   for (const text of ["", "9809", ":", ":x", ":65536", "::1:80", "http://a:80", "a b:80", "a:80/", "[::1]"]) {
     assert.equal(parseListenAddress(text), undefined, text);
   }

@@ -1,19 +1,19 @@
 import { getJsonLinesFormatter, getLogfmtFormatter, type LogRecord } from "@logtape/logtape";
 import type { Clock } from "../volume/ports/system.ts";
 
-/** How much a record matters, least first. */
+/** The severity of a record, least first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
 /** One of {@linkcode LOG_LEVELS}. */
 export type LogLevel = typeof LOG_LEVELS[number];
 
-/** How a line is written: for programs as JSON, or for people as logfmt. */
+/** The form of a line: JSON for programs, or logfmt for people. */
 export const LOG_FORMATS = ["json", "text"] as const;
 
 /** One of {@linkcode LOG_FORMATS}. */
 export type LogFormat = typeof LOG_FORMATS[number];
 
-/** The level of a log that is changed while it runs. */
+/** A log level that can change while the log is in use. */
 export class LogThreshold {
   readonly #defaults: LogLevel;
   #level: LogLevel;
@@ -23,26 +23,26 @@ export class LogThreshold {
     this.#level = defaults;
   }
 
-  /** What is logged now, with everything above it. */
+  /** The present level; everything from it upwards is logged. */
   get level(): LogLevel {
     return this.#level;
   }
 
-  /** From now on the next lower level is logged too, if there is one. */
+  /** Also logs the next lower level, if there is one. */
   lower(): void {
     this.#level = LOG_LEVELS[Math.max(0, LOG_LEVELS.indexOf(this.#level) - 1)]!;
   }
 
-  /** From now on it is again as it was at first. */
+  /** Restores the initial level. */
   reset(): void {
     this.#level = this.#defaults;
   }
 }
 
-/** What a record says beside its message; a function is only called if the record is written. */
+/** The fields of a record besides its message; a function is only called if the record is written. */
 export type LogFields = Readonly<Record<string, unknown>> | (() => Readonly<Record<string, unknown>>);
 
-/** What the rest of the driver logs with. No method ever throws. */
+/** The log of the rest of the driver. No method ever throws. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -52,7 +52,7 @@ export interface Logger {
   with(fields: Readonly<Record<string, unknown>>): Logger;
 }
 
-/** Takes one line, its line feed included. It may throw; the line is then counted as dropped. */
+/** Takes one line, including its line feed. It may throw; the line is then counted as dropped. */
 export type LogSink = (line: string) => void;
 
 /** Options of {@linkcode createLogger}. */
@@ -66,10 +66,11 @@ export interface LoggerOptions {
 }
 
 /**
- * Makes a logger that writes one JSON object a line: `@timestamp`, `level`, `message`, `logger` and the fields; or the same
- * for people, as logfmt. Neither lets what was logged look like a line of its own, or move the cursor of a terminal.
+ * Makes a logger that writes one JSON object on each line: `@timestamp`, `level`, `message`, `logger` and the fields;
+ * or the same as logfmt. In either form the logged text can neither look like a line of its own, nor move the cursor of
+ * a terminal.
  *
- * Of LogTape only the formatters are used: its loggers and sinks are one global configuration, and two instances of this
+ * Only LogTape's formatters are used: its loggers and sinks are one global configuration, and two instances of this
  * driver in a process must share nothing.
  */
 export function createLogger(options: LoggerOptions): Logger {
@@ -115,7 +116,7 @@ class LineWriter {
       : getJsonLinesFormatter({ properties: "flatten" });
   }
 
-  /** A lost line is worth less than the call that wanted to log it: it is counted, and the next line tells. */
+  /** A lost line must not fail the call that logs it: it is counted, and the next line reports it. */
   write(level: LogLevel, message: string, fields: () => Record<string, unknown>): void {
     try {
       this.#sink(this.#line(level, message, fields));
@@ -155,7 +156,7 @@ function renamed(fields: Record<string, unknown>): Record<string, unknown> {
   );
 }
 
-/** Writes whole lines to standard error before it returns, so that the last words of a dying process are not lost. */
+/** Writes whole lines to standard error before it returns, so that the last lines of a dying process are not lost. */
 export function stderrSink(): LogSink {
   const encoder = new TextEncoder();
   return (line) => {

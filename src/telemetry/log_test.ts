@@ -155,7 +155,7 @@ function textLog() {
   return { log, lines, threshold };
 }
 
-Deno.test("a text log has one line a record, whatever is logged", () => {
+Deno.test("a text log has one line for each record, whatever is logged", () => {
   const { log, lines } = textLog();
   const fields = {
     plain: "pvc-1",
@@ -175,7 +175,7 @@ Deno.test("a text log has one line a record, whatever is logged", () => {
   ]);
 });
 
-Deno.test("a text log bears errors, and what cannot be printed", () => {
+Deno.test("a text log accepts errors, and values that cannot be printed", () => {
   const { log, lines } = textLog();
   log.warn("failed", { error: new Error("why not") });
   log.warn("odd", {
@@ -190,7 +190,7 @@ Deno.test("a text log bears errors, and what cannot be printed", () => {
   assert.match(lines[1]!, /msg=odd unprintable="Error: a throwing field"\n$/);
 });
 
-Deno.test("the level of a log is lowered step by step while it runs, and set back", () => {
+Deno.test("the level of a log is lowered step by step while it runs, and restored", () => {
   const { log, lines, threshold } = textLog();
   const child = log.with({ a: 1 });
   const logged = () => {

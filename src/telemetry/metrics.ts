@@ -1,15 +1,15 @@
 /** The description of a metric, for the documentation and for Prometheus. */
 export interface MetricInfo {
   readonly type: "counter" | "gauge" | "histogram";
-  /** A sentence. */
+  /** Its help, as a sentence. */
   readonly help: string;
   /** Names of its labels; each has few values, all known beforehand. */
   readonly labels: readonly string[];
-  /** Of a histogram: the upper bounds of its buckets, the least first, without infinity. */
+  /** The upper bounds of a histogram's buckets, the least first, without infinity. */
   readonly buckets?: readonly number[];
 }
 
-/** Metrics by name, in base units as their names say. */
+/** Metrics by name, in base units according to their names. */
 export type MetricTable = Readonly<Record<string, MetricInfo>>;
 
 /** Values of labels by name. */
@@ -19,17 +19,17 @@ type NamesOf<Table extends MetricTable, Type extends MetricInfo["type"]> =
   & { [Name in keyof Table]: Table[Name]["type"] extends Type ? Name : never }[keyof Table]
   & string;
 
-/** What code that has something to count counts with. */
+/** Counts values of a table's metrics. */
 export interface Meter<Table extends MetricTable> {
-  /** Adds to a counter; 0 makes it show up. */
+  /** Adds to a counter; 0 makes it appear. */
   add(name: NamesOf<Table, "counter">, labels?: Labels, amount?: number): void;
   /** Sets a counter to the value of an external counter, such as the kernel's. */
   total(name: NamesOf<Table, "counter">, value: number, labels?: Labels): void;
   /** Sets a gauge. */
   set(name: NamesOf<Table, "gauge">, value: number, labels?: Labels): void;
-  /** Takes a value with these labels away, of which nothing is known any more. */
+  /** Removes a value with these labels that is unknown now. */
   drop(name: NamesOf<Table, "gauge" | "counter">, labels: Labels): void;
-  /** Asks for the value of a gauge at every scrape: it must be quick, and touch nothing that can hang. */
+  /** Reads the value of a gauge at every scrape: it must be quick, and touch nothing that can hang. */
   read(name: NamesOf<Table, "gauge">, value: () => number, labels?: Labels): void;
   /** Adds a value to a histogram. */
   observe(name: NamesOf<Table, "histogram">, value: number, labels?: Labels): void;
@@ -38,8 +38,8 @@ export interface Meter<Table extends MetricTable> {
 /**
  * Counters, gauges and histograms of one driver, and their text for Prometheus (exposition format 0.0.4).
  *
- * It is its own because of what it leaves out: a client library brings its own gauges of the process, which read files
- * that the permissions do not open, and takes 2.5 MB of a node's memory.
+ * It replaces a client library, which would bring its own gauges of the process. Those read files that the permissions
+ * do not open, and take 2.5 MB of a node's memory.
  */
 export class MetricRegistry {
   readonly #metrics = new Map<string, Metric>();
@@ -47,9 +47,9 @@ export class MetricRegistry {
   readonly #readers: (() => void)[] = [];
 
   /**
-   * Declares the metrics of a table. Declared again, the same table counts on.
+   * Declares the metrics of a table. Declaring the same table again continues its counts.
    *
-   * @param own labels that every value of this meter has; what has no others shows up at once, at zero
+   * @param own labels that every value of this meter has; a metric without other labels appears at once, at zero
    * @throws {TypeError} when a name is declared by another table or the text format does not allow it
    */
   declare<Table extends MetricTable>(table: Table, own: Labels = {}): Meter<Table> {
@@ -76,19 +76,19 @@ export class MetricRegistry {
     }
   }
 
-  /** Has values read right before they are shown: it must be quick, touch nothing that can hang, and not throw. */
+  /** Calls `reader` right before values are shown: it must be quick, touch nothing that can hang, and not throw. */
   beforeExpose(reader: () => void): void {
     this.#readers.push(reader);
   }
 
-  /** Everything there is, as text. */
+  /** All metrics as text. */
   expose(): string {
     for (const reader of this.#readers) reader();
     return this.#metrics.values().map((metric) => metric.expose()).toArray().join("");
   }
 }
 
-/** One combination of labels: a value, or what a histogram has seen. */
+/** One combination of labels: a value, or a histogram's counts. */
 interface Series {
   readonly labels: Labels;
   value: number;
@@ -107,7 +107,7 @@ class Metric {
     this.#info = info;
   }
 
-  /** Shows what has no labels but its own at zero. */
+  /** Shows a metric at zero if it has no labels but its own. */
   begin(own: Labels): void {
     const { type, labels } = this.#info;
     const isWhole = labels.every((label) => Object.hasOwn(own, label));

@@ -8,7 +8,7 @@ const table = {
   duration_seconds: { type: "histogram", help: "Time.", labels: ["method"], buckets: [0.1, 1, 10] },
 } as const satisfies MetricTable;
 
-Deno.test("expose() shows what has no labels at zero, and declares the rest", () => {
+Deno.test("expose() shows metrics without labels at zero, and declares the rest", () => {
   const registry = new MetricRegistry();
   registry.declare(table);
   assert.equal(
@@ -38,7 +38,7 @@ Deno.test("expose() shows counters and gauges by their labels", () => {
   assert.ok(lines.includes("volumes 7"));
 });
 
-Deno.test("expose() asks for a gauge that is read, every time", () => {
+Deno.test("expose() reads a gauge with a reader every time", () => {
   const registry = new MetricRegistry();
   let volumes = 1;
   registry.declare(table).read("volumes", () => volumes);
@@ -72,7 +72,7 @@ Deno.test("declare() refuses a name that is taken or not allowed", () => {
   const registry = new MetricRegistry();
   registry.declare(table);
   assert.throws(() => registry.declare({ ...table }), TypeError);
-  registry.declare(table); // As another router's.
+  registry.declare(table); // As for another router.
   assert.throws(() => registry.declare({ "a-b": table.volumes }), TypeError);
 });
 

@@ -9,7 +9,7 @@ import {
 import type { Connection } from "../volume/ports/node_ports.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
-/** What is counted of a node's work. */
+/** The metrics of a node's work. */
 export const nodeMetrics = {
   rds_csi_identity_mismatches_total: {
     type: "counter",
@@ -96,15 +96,15 @@ export const nodeMetrics = {
   rds_csi_staged_volumes: { type: "gauge", help: "Volumes staged on this node.", labels: [] },
 } as const satisfies MetricTable;
 
-/** Counts what happens on a node. */
+/** Counts the events of a node. */
 export class NodeMetrics implements NodeEvents {
   readonly #meter: Meter<typeof nodeMetrics>;
   readonly #staged = new Set<string>();
   readonly #waiting = new Set<string>();
-  /** Whether each path was live when it was last seen, by volume and address. */
+  /** Whether each path was live when it was last read, by volume and address. */
   readonly #paths = new Map<string, ReadonlyMap<string, boolean>>();
 
-  /** What is counted by a closed list of words shows up at zero, so that the first one is an increase. */
+  /** Metrics with a closed list of label values start at zero, so that the first event is an increase. */
   constructor(registry: MetricRegistry) {
     const meter = registry.declare(nodeMetrics);
     for (const reason of formatRefusals) meter.add("rds_csi_format_refusals_total", { reason }, 0);
@@ -170,7 +170,7 @@ export class NodeMetrics implements NodeEvents {
       now.set(where, now.get(where) === true || state === "live");
     }
     for (const [where, wasLive] of before ?? []) {
-      // A path that is not there any more stays in mind, to be known when it comes back.
+      // A missing path is remembered, to be recognised when it comes back.
       const isLive = now.get(where) ?? false;
       now.set(where, isLive);
       if (wasLive && !isLive) this.#meter.add("rds_csi_connection_losses_total");
@@ -180,7 +180,7 @@ export class NodeMetrics implements NodeEvents {
   }
 }
 
-/** What is counted of a driver that registers itself with the kubelet. */
+/** The metrics of a driver that registers itself with the kubelet. */
 export const registrationMetrics = {
   rds_csi_kubelet_registered: {
     type: "gauge",
@@ -194,7 +194,7 @@ export const registrationMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** Counts what happens to a driver's registration. */
+/** Counts the events of a driver's registration. */
 export class RegistrationMetrics {
   readonly #meter: Meter<typeof registrationMetrics>;
 
@@ -205,13 +205,13 @@ export class RegistrationMetrics {
     }
   }
 
-  /** The kubelet has said that the driver is registered, or that it could not be. */
+  /** Counts that the kubelet has registered the driver, or refused it. */
   notified(outcome: "ok" | "failed"): void {
     this.#meter.add("rds_csi_kubelet_registrations_total", { outcome });
     this.#meter.set("rds_csi_kubelet_registered", outcome === "ok" ? 1 : 0);
   }
 
-  /** The kubelet cannot know of the driver any more. */
+  /** Notes that the kubelet cannot know of the driver any more. */
   lost(): void {
     this.#meter.set("rds_csi_kubelet_registered", 0);
   }

@@ -64,7 +64,7 @@ Deno.test("NodeMetrics counts each kind of event", () => {
   assert.deepEqual([hung("stat"), hung("file")], [1, 0]);
 });
 
-Deno.test("NodeMetrics shows how many volumes are staged, however often it is told", () => {
+Deno.test("NodeMetrics shows how many volumes are staged, however often that is reported", () => {
   const { metrics, value } = counting();
   for (const volumeId of ["pvc-1", "pvc-2", "pvc-1"]) {
     metrics.occurred({ kind: "staged", volumeId, staged: true });
@@ -75,7 +75,7 @@ Deno.test("NodeMetrics shows how many volumes are staged, however often it is to
   assert.equal(value("rds_csi_staged_volumes"), 1);
 });
 
-Deno.test("NodeMetrics adds up what was trimmed, and tells when that was last", () => {
+Deno.test("NodeMetrics adds up what was trimmed, and shows the time of the last trim", () => {
   const { metrics, value } = counting();
   const seen = () => ["ok", "failed"].map((outcome) => value(`rds_csi_trims_total{outcome="${outcome}"}`));
   assert.equal(value("rds_csi_last_trim_timestamp_seconds"), 0);
@@ -87,7 +87,7 @@ Deno.test("NodeMetrics adds up what was trimmed, and tells when that was last", 
   assert.equal(value("rds_csi_last_trim_timestamp_seconds"), 2);
 });
 
-Deno.test("NodeMetrics shows how many volumes wait for their device, however often it is told", () => {
+Deno.test("NodeMetrics shows how many volumes wait for their device, however often that is reported", () => {
   const { metrics, value } = counting();
   assert.equal(value("rds_csi_waiting_volumes"), 0);
   for (const volumeId of ["pvc-1", "pvc-2", "pvc-1"]) {
@@ -117,7 +117,7 @@ Deno.test("NodeMetrics counts paths that were lost and that came back, once each
   }
 });
 
-Deno.test("NodeMetrics takes a volume that was unstaged and staged again for a new one", () => {
+Deno.test("NodeMetrics treats a volume that was unstaged and staged again as a new one", () => {
   const { metrics, value } = counting();
   metrics.occurred({ kind: "connections", volumeId: "pvc-1", connections: [path("a")] });
   metrics.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });

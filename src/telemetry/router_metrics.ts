@@ -1,6 +1,6 @@
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
-/** What is counted of a controller's commands to the router, and of its connection. */
+/** The metrics of a controller's commands to the router, and of its connection. */
 export const routerMetrics = {
   rds_csi_router_commands_total: {
     type: "counter",
@@ -57,36 +57,36 @@ export const routerMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** How many commands there are. */
+/** The number of commands. */
 export interface RouterLoad {
   readonly waiting: number;
   readonly running: number;
 }
 
-/** Hears of a controller's commands and of its connection. No method throws, or changes what is done. */
+/** Receives a controller's commands and the state of its connection. No method throws, or affects the caller. */
 export interface RouterEvents {
-  /** A command is over. */
+  /** Called when a command is over. */
   command(event: {
-    /** What it was for; one of few words. */
+    /** Its purpose; one of few words. */
     readonly kind: string;
-    /** What became of it; one of few words. */
+    /** Its result; one of few words. */
     readonly outcome: string;
     /** Milliseconds from sending to the end. */
     readonly ms: number;
-    /** Milliseconds it had waited. */
+    /** Milliseconds that it had waited. */
     readonly waitedMs: number;
   }): void;
-  /** The connection's state is another one. */
+  /** Called when the connection's state has changed. */
   connection(event: { readonly state: string; readonly reason?: string | undefined }): void;
-  /** The circuit breaker's state is another one, or it has failed once more. */
+  /** Called when the circuit breaker's state has changed, or an attempt has failed again. */
   breaker(event: { readonly state: string; readonly cause?: string | undefined }): void;
-  /** The router has said what it is. */
+  /** Called when the router has reported its version and board. */
   identified?(router: { readonly version: string; readonly board: string }): void;
-  /** Gives what tells how many commands there are right now; it touches nothing but memory. */
+  /** Sets the function that returns the present number of commands; it only reads memory. */
   load(read: () => RouterLoad): void;
 }
 
-/** Counts commands to one router, and how the connection to it fares. */
+/** Counts commands to one router, and the states of its connection. */
 export class RouterMetrics implements RouterEvents {
   readonly #meter: Meter<typeof routerMetrics>;
   #wasConnected = false;
@@ -113,7 +113,7 @@ export class RouterMetrics implements RouterEvents {
   }
 
   breaker({ state }: { readonly state: string }): void {
-    // While one command tries whether the router is back, the others are refused all the same.
+    // While one command tests whether the router is back, the others are still refused.
     const isRefusing = state !== "closed";
     if (isRefusing && !this.#isRefusing) this.#meter.add("rds_csi_router_breaker_opens_total");
     this.#isRefusing = isRefusing;

@@ -35,7 +35,7 @@ Deno.test("RouterMetrics counts commands by kind and outcome, and the time of th
   assert.equal(value("rds_csi_router_command_wait_seconds_sum"), 1.5);
 });
 
-/** A session whose router answers, freezes and comes back, as a test says. */
+/** A session whose router answers, freezes and comes back, as the test chooses. */
 function freezing() {
   const { metrics, value } = counting();
   const clock = new FakeClock();

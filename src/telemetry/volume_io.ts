@@ -4,7 +4,9 @@ import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 const labels = ["volume_id"] as const;
 
-/** What the kernel counts of the devices of staged volumes. One series a volume each: only for those who ask for it. */
+/**
+ * The kernel's counters of the devices of staged volumes. Each has one series for each volume, so they are optional.
+ */
 export const volumeIoMetrics = {
   rds_csi_volume_read_bytes_total: {
     type: "counter",
@@ -43,7 +45,7 @@ export const volumeIoMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** Where each is found in a device's statistics, and what it is multiplied by (Linux, block/stat.rst). */
+/** The position of each in a device's statistics, and its factor (Linux, block/stat.rst). */
 const fields: Readonly<Record<keyof typeof volumeIoMetrics, readonly [field: number, unit: number]>> = {
   rds_csi_volume_reads_total: [0, 1],
   rds_csi_volume_read_bytes_total: [2, 512],
@@ -56,18 +58,19 @@ const fields: Readonly<Record<keyof typeof volumeIoMetrics, readonly [field: num
 
 const names = Object.keys(fields) as (keyof typeof volumeIoMetrics)[];
 
-/** A device as the kernel numbers it, and the number that no other one gets until the next boot. */
+/** A device by the kernel's number, and its sequence number, which no other device gets until the next boot. */
 interface Device {
   readonly number: string;
   readonly sequence: string;
 }
 
 /**
- * Shows what the kernel counts of the devices of staged volumes. Only /sys is read, from the kernel's memory: a dead device
- * keeps nobody waiting.
+ * Shows the kernel's counters of the devices of staged volumes. It only reads /sys, from the kernel's memory: a dead
+ * device delays nothing.
  *
- * A device's number may be another one's by the time of a scrape. So the kernel's sequence number of the disk (Linux 5.15
- * and newer) is kept from when the device was known to be the volume's, and what has another one is not shown.
+ * A device's number may belong to another one at the time of a scrape. So the kernel's sequence number of the disk
+ * (Linux 5.15 and newer) is kept from when the device was known to be the volume's. A device with another sequence
+ * number is not shown.
  */
 export class VolumeIo implements NodeEvents {
   readonly #files: Pick<KernelFiles, "readText">;
@@ -94,7 +97,7 @@ export class VolumeIo implements NodeEvents {
   #read(): void {
     for (const [volumeId, { number, sequence }] of this.#devices) {
       const text = this.#text(`/sys/dev/block/${number}/stat`)?.trim().split(/\s+/).map(Number) ?? [];
-      // Afterwards: what was read was read of that one.
+      // Compared after the read, so that the counters certainly belong to that device.
       if (text.length < 11 || this.#sequenceOf(number) !== sequence) this.#forget(volumeId);
       else {
         for (const name of names) {
@@ -109,7 +112,7 @@ export class VolumeIo implements NodeEvents {
     return this.#text(`/sys/dev/block/${number}/diskseq`);
   }
 
-  /** What cannot be told is not shown. */
+  /** A value that cannot be read is not shown. */
   #text(path: string): string | undefined {
     try {
       return this.#files.readText(path);

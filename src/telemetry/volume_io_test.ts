@@ -15,7 +15,7 @@ function opened() {
   return { registry, files, io, shown };
 }
 
-Deno.test("VolumeIo shows what the kernel counts of a volume's device, in base units", () => {
+Deno.test("VolumeIo shows the kernel's counters of a volume's device, in base units", () => {
   const { io, shown } = opened();
   assert.deepEqual(shown(), []);
   io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
@@ -34,7 +34,7 @@ Deno.test("VolumeIo shows what the kernel counts of a volume's device, in base u
   assert.deepEqual(shown(), []);
 });
 
-Deno.test("VolumeIo shows nothing of another device that has got the number of the volume's", () => {
+Deno.test("VolumeIo shows nothing of another device that has got the volume's number", () => {
   const { io, files, shown } = opened();
   io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
   assert.equal(shown().length, 7);
@@ -46,7 +46,7 @@ Deno.test("VolumeIo shows nothing of another device that has got the number of t
   assert.equal(shown().filter((line) => line.includes("pvc-2")).length, 7);
 });
 
-Deno.test("VolumeIo shows nothing where the kernel cannot tell devices apart, has lost one, or says nothing", () => {
+Deno.test("VolumeIo shows nothing where the kernel cannot identify devices, has lost one, or returns nothing", () => {
   const { io, files, shown } = opened();
   io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:9" });
   assert.deepEqual(shown(), []);

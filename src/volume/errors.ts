@@ -1,14 +1,14 @@
 /**
  * The closed set of reasons for which this driver refuses or fails.
  *
- * Adapters and rules throw kinds; only `csi/status.ts` knows which gRPC code each becomes.
+ * Adapters and rules throw kinds; only `csi/status.ts` maps them to gRPC codes.
  */
 export type VolumeErrorKind =
   /** The request itself is wrong and will stay wrong. */
   | "invalid"
   /** The volume, snapshot, path or device is provably not there. */
   | "not-found"
-  /** Something of that name is there and is not what was asked for. */
+  /** Something of that name exists and differs from the request. */
   | "exists-incompatible"
   /** The object is in use on this node (open, mounted, bound) and must not be touched. */
   | "in-use"
@@ -16,7 +16,7 @@ export type VolumeErrorKind =
   | "published-elsewhere"
   /** The node named in the request is not known to the cluster. */
   | "node-unknown"
-  /** The pool, the record or a limit has no room for it. */
+  /** The pool, the record or a limit leaves no room for it. */
   | "exhausted"
   /** A size or limit cannot be met. */
   | "out-of-range"
@@ -24,17 +24,17 @@ export type VolumeErrorKind =
   | "busy"
   /** The router, the device or the network cannot be asked now; a retry may succeed. */
   | "unavailable"
-  /** What is there is not provably the volume that was asked for. */
+  /** The device or volume that was found is not provably the requested one. */
   | "identity-mismatch"
   /** A state that a person has to resolve: foreign, damaged, or unsafe to act on. */
   | "precondition"
-  /** This driver, or this router, cannot do that. */
+  /** This driver, or this router, does not support the request. */
   | "unsupported"
   /** The caller's deadline passed before the outcome was known. */
   | "deadline"
   /** The caller went away. */
   | "cancelled"
-  /** A listing token that this driver never gave out. */
+  /** A listing token that this driver never issued. */
   | "bad-token"
   /** A fault of this driver. */
   | "internal";
@@ -53,12 +53,12 @@ export interface VolumeErrorOptions {
 /**
  * The one error that crosses module boundaries in this driver.
  *
- * The message is for people and goes on the wire: "Cannot <verb> <object> as <reason>: <key>=<value>", and what to
+ * The message is for people and goes on the wire: "Cannot <verb> <object> because <reason>: <key>=<value>", and what to
  * do next when that is known. It never contains a secret or a stack.
  */
 export class VolumeError extends Error {
   override readonly name = "VolumeError";
-  /** Why it was refused or failed. */
+  /** Why the call was refused or failed. */
   readonly kind: VolumeErrorKind;
 
   constructor(kind: VolumeErrorKind, message: string, options: VolumeErrorOptions = {}) {
@@ -66,7 +66,7 @@ export class VolumeError extends Error {
     this.kind = kind;
   }
 
-  /** Whether `error` is a VolumeError, of that kind if one is given. */
+  /** Whether `error` is a VolumeError, of the given kind if there is one. */
   static is(error: unknown, kind?: VolumeErrorKind): error is VolumeError {
     return error instanceof VolumeError && (kind === undefined || error.kind === kind);
   }

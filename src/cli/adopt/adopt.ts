@@ -31,7 +31,7 @@ export const adoptFlags: FlagTable = {
   ...lostClusterFlags,
 };
 
-/** What `rds-csi adopt --help` says before the flags. */
+/** The text of `rds-csi adopt --help` before the flags. */
 export const usage = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
        rds-csi adopt --from-cluster ID [flags]
 
@@ -50,7 +50,7 @@ Flags:
 /** How long the router may take, in milliseconds. */
 const timeoutMs = 60_000;
 
-/** What `rds-csi adopt` is told. */
+/** The options of `rds-csi adopt`. */
 export interface AdoptOptions {
   readonly config: ControllerConfig;
   /** The volume as its PersistentVolume would describe it. */
@@ -58,7 +58,7 @@ export interface AdoptOptions {
   readonly nodes: readonly string[];
 }
 
-/** `rds-csi adopt`: takes a volume of the legacy driver over. */
+/** `rds-csi adopt`: migrates a volume of the legacy driver. */
 export async function adoptCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const files = await systemFiles(args, io.env);
   if (isFromCluster(args)) return await adoptFromCluster(args, io, files);
@@ -87,7 +87,7 @@ export async function adoptCommand(args: readonly string[], io: CommandIo): Prom
 /**
  * Reads the command line of `rds-csi adopt`.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  * @throws {VolumeError} invalid when the volume id has another form
  */
 export function readAdoptOptions(

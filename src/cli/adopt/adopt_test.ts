@@ -44,7 +44,7 @@ const publish = (stack: Stack, node: string) =>
 const unpublish = (stack: Stack) =>
   stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" });
 
-Deno.test("adopt and release take a volume over and give it back as it was, while a node has it", async () => {
+Deno.test("adopt and release migrate a volume and give it back unchanged, while a node holds it", async () => {
   await using stack = await startStack();
   await addEarlier(stack, { comment: "do not touch" });
   const before = await disk(stack);
@@ -72,7 +72,7 @@ Deno.test("adopt and release take a volume over and give it back as it was, whil
   });
 });
 
-Deno.test("release turns the export on again where it is off, and refuses what the legacy driver could not use", async () => {
+Deno.test("release turns the export on again if it is off, and refuses volumes that the legacy driver could not use", async () => {
   await using stack = await startStack();
   await addEarlier(stack);
   const before = await disk(stack);
@@ -91,11 +91,11 @@ Deno.test("release turns the export on again where it is off, and refuses what t
   await unpublish(stack);
   assert.equal((await disk(stack))["nvme-tcp-export"], false);
   assert.match((await release(stack)).out, /is given back/);
-  // Publishing it has told the router to mount nothing in it, and nobody wants that back.
+  // Publishing it has stopped the router from mounting it, which should stay.
   assert.deepEqual(await disk(stack), { ...before, "mount-filesystem": false });
 });
 
-Deno.test("release that is cut off before or after its command ends the same when it is asked again", async () => {
+Deno.test("release that is interrupted before or after its command ends the same when it is repeated", async () => {
   for (const action of ["drop-before", "drop-after"] as const) {
     await using stack = await startStack();
     await addEarlier(stack);
@@ -109,7 +109,7 @@ Deno.test("release that is cut off before or after its command ends the same whe
   }
 });
 
-Deno.test("adopt takes nothing over on a doubt", async () => {
+Deno.test("adopt migrates nothing on a doubt", async () => {
   await using stack = await startStack();
   await addEarlier(stack, { "nvme-tcp-export": false });
   const refused = (args: string[], kind: "precondition" | "not-found", text: RegExp) =>
@@ -131,7 +131,7 @@ Deno.test("adopt takes nothing over on a doubt", async () => {
   });
 });
 
-Deno.test("adopt and release say what is wrong with their arguments, and send nothing", async () => {
+Deno.test("adopt and release report wrong arguments, and send nothing", async () => {
   await using stack = await startStack();
   const before = await stack.count();
   await assert.rejects(adopt(stack), FlagError);

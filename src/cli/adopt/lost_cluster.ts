@@ -13,7 +13,7 @@ import { persistentVolume, toYaml } from "../import.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withController } from "../controller_command.ts";
 
-/** Flags of `rds-csi adopt --from-cluster` but those of the router. */
+/** Flags of `rds-csi adopt --from-cluster` without those of the router. */
 export const lostClusterFlags: FlagTable = {
   "from-cluster": {
     form: "text",
@@ -38,10 +38,11 @@ export function isFromCluster(args: readonly string[]): boolean {
 }
 
 /**
- * `rds-csi adopt --from-cluster ID`: prints a PersistentVolume for each volume of a lost cluster that no node has. It changes
- * nothing: a cluster takes a lost one's place by its id, as files and snapshots carry that in their names for good.
+ * `rds-csi adopt --from-cluster ID`: prints a PersistentVolume for each volume of a lost cluster that no node holds. It
+ * changes nothing: a cluster replaces a lost one by using its id, because files and snapshots have that in their names
+ * permanently.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export async function adoptFromCluster(
   args: readonly string[],
@@ -74,12 +75,12 @@ export async function adoptFromCluster(
   if (flags.switch("json")) {
     io.out(JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }, undefined, 2));
   } else if (objects.length > 0) io.out(objects.map((object) => toYaml(object)).join("\n---\n"));
-  // What is printed goes into a file: words are for whoever looks on.
+  // The output goes into a file; messages for the person go to standard error.
   for (const line of explain(found, objects.length, config.prefix)) io.err(line);
   return found.length === 0 ? exitCodes.unknown : exitCodes.ok;
 }
 
-/** The flags with that cluster's id as --cluster-id, whatever else is said of it: the last one counts. */
+/** The flags with that cluster's id as --cluster-id, which overrides any other: the last one counts. */
 function readInPlaceOf(args: readonly string[], env: Environment): FlagValues {
   const table = { ...lostClusterFlags, ...routerFlags };
   const [id = "", ...others] = readFlags(table, args, env).list("from-cluster");
@@ -87,13 +88,13 @@ function readInPlaceOf(args: readonly string[], env: Environment): FlagValues {
   return readFlags(table, [...args, "--cluster-id", id], env);
 }
 
-/** Whether no node has it, and its record tells what it is. */
+/** Whether no node holds it, and its record describes it. */
 function isFree({ stored, record }: OwnedVolume): boolean {
   const isHeld = stored.exported || record.holders.length > 0;
   return !isHeld && parseRecordedCapabilities(record.capabilities) !== undefined;
 }
 
-/** As Kubernetes words what the volume was made for; of several modes the one that allows most. */
+/** The Kubernetes access mode for the volume's capabilities; of several modes the one that allows most. */
 function accessModeOf({ modes }: VolumeCapabilities): string {
   const has = (...wanted: AccessMode[]) => wanted.some((mode) => modes.includes(mode));
   if (has("multi-node-multi-writer")) return "ReadWriteMany";

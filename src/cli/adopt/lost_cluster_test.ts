@@ -20,7 +20,7 @@ interface Printed {
   readonly spec: Readonly<Record<string, unknown>> & { readonly csi: Readonly<Record<string, string>> };
 }
 
-Deno.test("adopt --from-cluster prints what a lost cluster's free volumes are, and changes nothing", async () => {
+Deno.test("adopt --from-cluster prints the free volumes of a lost cluster, and changes nothing", async () => {
   await using stack = await startStack();
   const shared = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } } as const;
   const ids = {
@@ -32,7 +32,7 @@ Deno.test("adopt --from-cluster prints what a lost cluster's free volumes are, a
   await stack.clients.controller.call("ControllerPublishVolume", publishRequest(ids.held, "node-2"));
   for (const id of [clusterId, `hash:${clusterHash(clusterId)}`]) {
     await changesNothing(stack, async () => {
-      // What the flags say of this cluster is of no account.
+      // The flag for this cluster's own id is ignored.
       const args = [
         "--cluster-id",
         "a new cluster",
@@ -66,7 +66,7 @@ Deno.test("adopt --from-cluster prints what a lost cluster's free volumes are, a
   }
 });
 
-Deno.test("adopt --from-cluster prints one List as JSON, and says where there is nothing", async () => {
+Deno.test("adopt --from-cluster prints one List as JSON, and says when there are no volumes", async () => {
   await using stack = await startStack();
   const id = await create(stack, "a");
   const { out } = await runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--json"]);
@@ -77,7 +77,7 @@ Deno.test("adopt --from-cluster prints one List as JSON, and says where there is
   assert.match(none.err, /No volume on this router carries that cluster's mark/);
 });
 
-Deno.test("adopt --from-cluster refuses to be without an id, to have two, and what is no hash", async () => {
+Deno.test("adopt --from-cluster refuses a missing id, two ids, and an invalid hash", async () => {
   await using stack = await startStack();
   for (
     const args of [["--from-cluster="], ["--from-cluster", "a", "-from-cluster=b"], [

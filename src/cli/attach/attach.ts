@@ -16,7 +16,7 @@ import { withUndo } from "../../node/stage/undo.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 
-/** What `rds-csi attach --help` says before the flags. */
+/** The text of `rds-csi attach --help` before the flags. */
 export const usage = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [flags]
 
 Connects a volume to this machine by hand, proves that its device is the volume, and makes the kernel refuse every write to
@@ -38,7 +38,7 @@ Flags:
 /** How long connecting and reading may take, in milliseconds. */
 const timeoutMs = 90_000;
 
-/** `rds-csi attach`: connects a volume by hand, to be read only. */
+/** `rds-csi attach`: connects a volume by hand, only for reading. */
 export async function attachCommand(args: readonly string[], io: CommandIo): Promise<number> {
   return await attach(
     readAttachOptions(args, io.env),
@@ -47,7 +47,7 @@ export async function attachCommand(args: readonly string[], io: CommandIo): Pro
   );
 }
 
-/** Attaches, prints, and gives the exit code. */
+/** Attaches, prints, and returns the exit code. */
 export async function attach(options: AttachOptions, parts: NodeParts, io: CommandIo): Promise<number> {
   const { config, existing } = options;
   const deps = openNodeDeps(config, parts);
@@ -77,18 +77,18 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
   }
 }
 
-/** What is to be attached. */
+/** The volume to attach. */
 export interface AttachRequest extends Pick<AttachOptions, "address" | "port" | "sizeBytes" | "existing"> {
   readonly subject: Subject;
 }
 
 /**
- * Connects a volume that nobody uses here, proves its device, has the kernel refuse every write to it, and uses it. What
- * was done is undone when anything fails, the use included.
+ * Connects a volume that is unused here, proves its device, makes the kernel refuse every write to it, and runs `use`.
+ * When anything fails, the use included, all steps are undone.
  *
- * @throws {VolumeError} in-use when it is staged or connected here; not-found when the router does not offer it, or, to
- * be looked at, it is not connected; identity-mismatch when the device is not what was asked for; unavailable when the
- * target refuses or the kernel does not take the flag
+ * @throws {VolumeError} in-use when it is staged or connected here; not-found when the router does not offer it, or,
+ *   with `existing`, it is not connected; identity-mismatch when the device is not the requested one; unavailable when
+ *   the target refuses or the kernel does not set the flag
  */
 export async function attachVolume<T>(
   deps: NodeDeps,
@@ -107,7 +107,7 @@ export async function attachVolume<T>(
   const nqn = await offeredNqn(deps, subject, { address, port }, context);
   return await withUndo(deps.clock, context, async (undo) => {
     undo.add("disconnect", async (undoing) => {
-      // The kubelet may have come in between: the connection is its own by now.
+      // The kubelet may have staged it meanwhile: then the connection belongs to the kubelet.
       await assertNotStaged(deps, "disconnect", subject.volumeId);
       await deps.connector.disconnect(nqn, undoing);
     });
@@ -142,7 +142,7 @@ async function proveConnected(
   return await prove(deps, found, { nqn, sizeBytes }, context);
 }
 
-/** The tool's word is not enough: a person trusts this flag with data. */
+/** Reads the flag back: a person trusts it with data, so the tool's success is not enough. */
 function assertReadOnly(files: KernelFiles, device: ProvenDevice): void {
   if (isReadOnlyDevice(files, device) === true) return;
   throw new VolumeError(

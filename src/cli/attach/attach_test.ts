@@ -8,7 +8,7 @@ import { parseSubject } from "./subject.ts";
 
 const prefix = "nqn.2000-02.com.mikrotik";
 
-/** A node, and the kernel's flag of its only device, which follows what is set. */
+/** A node, and the kernel's read-only flag of its only device, which follows what is set. */
 function machine(): { node: FakeNode; files: FakeKernelFiles } {
   const node = new FakeNode();
   const files = new FakeKernelFiles();
@@ -95,7 +95,7 @@ Deno.test("attachVolume() undoes its connection when the proof, the flag or the 
   }
 });
 
-Deno.test("attachVolume() leaves a connection to the kubelet that came in between, writable", async () => {
+Deno.test("attachVolume() leaves the connection writable to a kubelet that staged the volume meanwhile", async () => {
   const parts = machine();
   const { node } = parts;
   node.after = (operation) => {
@@ -119,7 +119,7 @@ Deno.test("attachVolume() with existing changes nothing, and connects nothing", 
 
 const subject = { volumeId, nqn: undefined };
 
-Deno.test("detachVolume() flushes nothing of a device that takes no writes, and what may wait of any other", async () => {
+Deno.test("detachVolume() does not flush a read-only device, and flushes any other", async () => {
   const parts = machine();
   const { node, files } = parts;
   await attach(parts);
@@ -178,7 +178,7 @@ for (const [what, use, wording] of uses) {
   });
 }
 
-Deno.test("parseSubject() takes volumes and this driver's NQNs, and no other's", () => {
+Deno.test("parseSubject() accepts volumes and this driver's NQNs, and no others", () => {
   assert.deepEqual(parseSubject("pvc-1", prefix), { volumeId: "pvc-1", nqn: undefined });
   assert.deepEqual(parseSubject(nqn, prefix), { volumeId: "pvc-1", nqn });
   const wrong = [

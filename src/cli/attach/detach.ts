@@ -12,7 +12,7 @@ import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 
-/** What `rds-csi detach --help` says before the flags. */
+/** The text of `rds-csi detach --help` before the flags. */
 export const usage = `Usage: rds-csi detach NQN|VOLUME [flags]
 
 Ends a connection that \`rds-csi attach\` made, or that was left behind. It refuses while the volume is staged, and while
@@ -34,7 +34,7 @@ export async function detachCommand(args: readonly string[], io: CommandIo): Pro
   );
 }
 
-/** Detaches, prints, and gives the exit code. */
+/** Detaches, prints, and returns the exit code. */
 export async function detach(
   { config, subject, json }: DetachOptions,
   parts: NodeParts,
@@ -57,11 +57,10 @@ export async function detach(
 }
 
 /**
- * Ends a connection that nobody uses; answers its NQN. Nothing is flushed where the device takes no writes, and so has
- * none waiting.
+ * Ends an unused connection; returns its NQN. It does not flush a read-only device, which has no waiting writes.
  *
  * @throws {VolumeError} not-found when it is not connected here; in-use when it is staged, mounted, bound or open;
- * unavailable when it is not gone afterwards
+ *   unavailable when it is not gone afterwards
  */
 export async function detachVolume(
   deps: NodeDeps,

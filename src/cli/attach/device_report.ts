@@ -9,20 +9,22 @@ import { messageOf } from "../../volume/errors.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { alignColumns } from "../table.ts";
 
-/** What lies on a device or a partition. */
+/** The content of a device or a partition. */
 export interface ContentReport {
   readonly device: string;
   readonly deviceNumber: string;
   readonly sizeBytes: number;
-  /** By blkid's own words. */
+  /** The fields that blkid prints. */
   readonly signatures: Readonly<Record<string, string>>;
-  /** In a person's words: the file system, a partition table, nothing, or why it cannot be told. */
+  /** For people: the file system, a partition table, nothing, or why it is unknown. */
   readonly content: string;
-  /** Mounts it without a write; null where there is nothing to mount, or where writes would be taken. */
+  /**
+   * The command that mounts it without a write; null where there is nothing to mount, or where the device takes writes.
+   */
   readonly mount: string | null;
 }
 
-/** What `rds-csi attach` prints. */
+/** The output of `rds-csi attach`. */
 export interface DeviceReport extends ContentReport {
   readonly volume: string;
   readonly nqn: string;
@@ -33,13 +35,13 @@ export interface DeviceReport extends ContentReport {
   readonly partitions: readonly ContentReport[];
 }
 
-/** What a report reads with. */
+/** The adapters of a report. */
 export interface ReportAdapters {
   readonly files: KernelFiles;
   readonly processes: Processes;
 }
 
-/** Reads what lies on a proven device. What cannot be read is said in its place. */
+/** Reads the content of a proven device. For a part that cannot be read the report says why. */
 export async function reportDevice(
   deps: NodeDeps,
   device: ProvenDevice,
@@ -90,7 +92,7 @@ function describeContent({ TYPE, PTTYPE, LABEL, UUID }: Readonly<Record<string, 
   return PTTYPE === undefined ? "no signature" : `a ${PTTYPE} partition table`;
 }
 
-/** blkid calls a device that cannot be read an empty one, so its ends are read as well. */
+/** blkid reports a device that cannot be read as empty, so its ends are read as well. */
 async function emptiness(deps: NodeDeps, device: ProvenDevice, context: CallContext): Promise<string> {
   try {
     const { blank } = await deps.filesystems.probe(device, context);
@@ -105,7 +107,7 @@ function unreadable(error: unknown, { signal }: CallContext): string {
   return `unknown: ${messageOf(error)}`;
 }
 
-/** Options with which each file system is mounted without a single write: no log is replayed. */
+/** Options for mounting each file system without a single write: no log is replayed. */
 const options: Readonly<Record<string, string>> = {
   ext2: "ro",
   ext3: "ro,noload",
@@ -114,7 +116,7 @@ const options: Readonly<Record<string, string>> = {
   btrfs: "ro,rescue=nologreplay",
 };
 
-/** The command that mounts a device read-only, by the type that blkid names; undefined where there is none to be had. */
+/** The command that mounts a device read-only, by the type from blkid; undefined if there is none. */
 export function mountCommand(device: string, type: string | undefined, folder: string): string | undefined {
   if (type === "crypto_LUKS") return `cryptsetup open --readonly ${device} NAME`;
   if (type === undefined || !Object.hasOwn(options, type)) return undefined;

@@ -13,7 +13,7 @@ const cases: readonly (readonly [type: string | undefined, text: RegExp | undefi
 ];
 
 for (const [type, text] of cases) {
-  Deno.test(`mountCommand() ${text === undefined ? "knows none" : "never replays a log"} for ${type}`, () => {
+  Deno.test(`mountCommand() ${text === undefined ? "returns none" : "never replays a log"} for ${type}`, () => {
     const command = mountCommand("/dev/x", type, "/mnt/a");
     if (text === undefined) assert.equal(command, undefined);
     else assert.match(command ?? "", text);

@@ -24,28 +24,28 @@ export const attachFlags: FlagTable = {
 /** Flags of `rds-csi detach`. */
 export const detachFlags: FlagTable = { json, ...nodeFlags };
 
-/** What `rds-csi attach` is told. */
+/** The options of `rds-csi attach`. */
 export interface AttachOptions {
   readonly config: NodeConfig;
   /** An NQN or a volume id. */
   readonly subject: string;
   readonly json: boolean;
-  /** "" with `existing` only. */
+  /** "" only with `existing`. */
   readonly address: string;
   readonly port: number;
-  /** What it must have at least. */
+  /** The least size that it must have. */
   readonly sizeBytes: bigint;
   /** Only inspect the connection, because another process made it. */
   readonly existing: boolean;
 }
 
-/** What `rds-csi detach` is told. */
+/** The options of `rds-csi detach`. */
 export type DetachOptions = Pick<AttachOptions, "config" | "subject" | "json">;
 
 /**
  * Reads the command line of `rds-csi attach`.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readAttachOptions(args: readonly string[], env: Environment): AttachOptions {
   const [subject, rest] = takeSubject(args);
@@ -69,7 +69,7 @@ export function readAttachOptions(args: readonly string[], env: Environment): At
 /**
  * Reads the command line of `rds-csi detach`.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readDetachOptions(args: readonly string[], env: Environment): DetachOptions {
   const [subject, rest] = takeSubject(args);
@@ -79,7 +79,7 @@ export function readDetachOptions(args: readonly string[], env: Environment): De
   return options;
 }
 
-/** Where nothing is connected, it does not matter as whom. */
+/** A node id for commands that connect nothing, so that it does not matter. */
 const anyNode: Readonly<Record<string, string>> = { KUBE_NODE_NAME: "any-node" };
 
 /** An inspection of a connection needs no node id. */

@@ -5,7 +5,7 @@ import { readAttachOptions, readDetachOptions } from "./options.ts";
 const at = ["pvc-1", "--nvme-address", "10.0.0.1"];
 const nobody = () => undefined;
 
-Deno.test("readAttachOptions() reads what is attached, and from where", () => {
+Deno.test("readAttachOptions() reads the volume and its address", () => {
   const own = readAttachOptions([...at, "--node-id", "n1"], nobody);
   assert.deepEqual([own.subject, own.address, own.port, own.existing], ["pvc-1", "10.0.0.1", 4420, false]);
   assert.equal(own.config.nodeId, "n1");
@@ -30,7 +30,7 @@ for (const [args, flag] of wrong) {
   });
 }
 
-Deno.test("looking at a connection and ending one need neither address nor node id", () => {
+Deno.test("inspecting a connection and ending one need neither address nor node id", () => {
   assert.equal(readAttachOptions(["pvc-1", "--existing"], nobody).existing, true);
   assert.equal(readDetachOptions(["pvc-1", "--json"], nobody).json, true);
   assert.throws(() => readDetachOptions([], nobody), FlagError);

@@ -7,7 +7,7 @@ import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 
-/** What a person named: a volume, or one of its exports. */
+/** The subject that a person named: a volume, or one of its exports. */
 export interface Subject {
   readonly volumeId: string;
   /** Undefined when only the volume was named. */
@@ -15,7 +15,7 @@ export interface Subject {
 }
 
 /**
- * Reads an NQN or a volume id.
+ * Parses an NQN or a volume id.
  *
  * @throws {VolumeError} invalid when it is neither, or the NQN is not of this driver's prefix
  */
@@ -44,7 +44,7 @@ export async function offeredNqn(
   at: TargetAddress,
   context: CallContext,
 ): Promise<string> {
-  if (nqn !== undefined) return nqn; // The target itself says whether it has it.
+  if (nqn !== undefined) return nqn; // The target itself answers whether it offers it.
   const { nqnPrefix } = deps.settings;
   const offered = await deps.connector.offered(at, context);
   const found = offered.filter((each) => parseExportNqn(each, nqnPrefix)?.volumeId === volumeId);
@@ -66,7 +66,7 @@ export async function offeredNqn(
 }
 
 /**
- * The one subsystem of the subject's that is connected here.
+ * The one connected subsystem of the subject.
  *
  * @throws {VolumeError} not-found when there is none, precondition when there are several
  */
@@ -91,7 +91,7 @@ export async function connectedNqn(
 }
 
 /**
- * Refuses what the kubelet has a hand on: there is a state file, sound or damaged.
+ * Refuses a volume that the kubelet uses: one with a state file, sound or damaged.
  *
  * @throws {VolumeError} in-use when there is one, precondition when it is damaged
  */

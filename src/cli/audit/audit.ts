@@ -15,7 +15,7 @@ import { withProgress } from "../progress.ts";
 import { alignColumns } from "../table.ts";
 import { withController } from "../controller_command.ts";
 
-/** What `rds-csi audit --help` says before the flags. */
+/** The text of `rds-csi audit --help` before the flags. */
 export const usage = `Usage: rds-csi audit [flags]
 
 Finds objects on the router without an owner: images, subvolumes and unfinished copies of this cluster without a disk,
@@ -39,7 +39,7 @@ Flags:
 /** How long it may take, in milliseconds. */
 const timeoutMs = 600_000;
 
-/** `rds-csi audit`: what has no owner. */
+/** `rds-csi audit`: finds what has no owner. */
 export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const options = readAuditOptions(args, io.env, await systemFiles(args, io.env));
   if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, io);
@@ -51,7 +51,7 @@ export async function auditCommand(args: readonly string[], io: CommandIo): Prom
   return Math.max(...codes);
 }
 
-/** Prints a line of JSON a router. One that is away keeps none of the others from being looked at. */
+/** Prints a line of JSON for each router. One that is away does not prevent the audit of the others. */
 async function auditOneOfSeveral(
   config: ControllerConfig,
   options: AuditCommandOptions,
@@ -88,8 +88,8 @@ async function auditOne(
 }
 
 /**
- * Looks, prints what it has found, deletes what it is told to, prints what became of each, and gives the exit code. When it
- * is stopped, what it has found until then is printed.
+ * Audits, prints the findings, deletes the requested ones, prints the result of each, and returns the exit code. When
+ * it is stopped, the findings so far are printed.
  */
 export async function runAudit(
   deps: ControllerDeps,
@@ -140,7 +140,7 @@ export async function runAudit(
   return failed ? exitCodes.failed : exitCodes.ok;
 }
 
-/** @param stopped hears what the first look has found, when the audit ends before the second one has */
+/** @param stopped receives the findings of the first read, when the audit ends before the second one has ended */
 async function auditOrFirst(
   deps: ControllerDeps,
   options: Pick<AuditCommandOptions, "vouched">,
@@ -156,7 +156,10 @@ async function auditOrFirst(
   }
 }
 
-/** What was named, whatever protects it, so that it is told; and what is old enough. Each once. */
+/**
+ * The findings that were named, even protected ones, so that the result is reported; and those that are old enough.
+ * Each once.
+ */
 function toDelete(
   { findings }: Audit,
   { chosen, deleteOlderThanMs }: Pick<AuditCommandOptions, "chosen" | "deleteOlderThanMs">,
@@ -191,7 +194,7 @@ async function tryDelete(
   }
 }
 
-/** What became of something that was to be deleted. */
+/** The result of a deletion. */
 interface Deletion {
   readonly id: string;
   readonly path: string;
@@ -199,7 +202,7 @@ interface Deletion {
   readonly failed: string | undefined;
 }
 
-/** What of an audit is shown: others' disks are counted all the same. */
+/** The findings to show: other owners' disks are only counted. */
 function shownFindings({ findings }: Audit, foreign: boolean): readonly AuditFinding[] {
   return foreign ? findings : findings.filter(({ kind }) => !foreignKinds.has(kind));
 }
@@ -223,7 +226,7 @@ function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
   ];
 }
 
-/** An audit and what was deleted, for JSON. */
+/** An audit and its deletions, for JSON. */
 function auditJson(
   audit: Audit,
   foreign: boolean,

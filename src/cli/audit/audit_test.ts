@@ -43,7 +43,7 @@ async function addImage(stack: Stack, name: string): Promise<string> {
   return `${folder}/${name}`;
 }
 
-Deno.test("audit finds nothing on a router that is in use and well, and changes nothing", async () => {
+Deno.test("audit finds nothing on a healthy router in use, and changes nothing", async () => {
   await using stack = await startStack();
   const id = await create(stack, "pvc-a");
   await create(stack, "pvc-b");
@@ -58,7 +58,7 @@ Deno.test("audit finds nothing on a router that is in use and well, and changes 
   });
 });
 
-Deno.test("audit names what has no owner, counts what is others', and deletes only what it is told to", async () => {
+Deno.test("audit names what has no owner, counts other owners' disks, and deletes only what it is told to", async () => {
   await using stack = await startStack();
   const id = await create(stack, "pvc-a");
   const lone = await addImage(stack, `pvc-lone.${hash}.img`);
@@ -116,7 +116,7 @@ Deno.test("audit fails on a volume whose image is gone or whose record is damage
   );
 });
 
-Deno.test("audit has nothing to say of a snapshot, and names one's subvolume that holds no image", async () => {
+Deno.test("audit does not report a snapshot, and names a snapshot's subvolume without an image", async () => {
   await using stack = await startStack();
   const id = await create(stack, "pvc-a");
   await stack.clients.controller.call("CreateSnapshot", { name: "snapshot-1", sourceVolumeId: id });
@@ -133,7 +133,7 @@ Deno.test("audit has nothing to say of a snapshot, and names one's subvolume tha
   assert.equal(failed.length, 1);
 });
 
-Deno.test("audit removes a subvolume with the image in it, killed before or after its command", async () => {
+Deno.test("audit removes a subvolume with its image, even when it is killed before or after its command", async () => {
   await using stack = await startStack();
   const id = await create(stack, "pvc-a");
   const { disks } = stack.simulator.model;
@@ -153,7 +153,7 @@ Deno.test("audit removes a subvolume with the image in it, killed before or afte
   assert.ok(disks.findBySlot(id) !== undefined);
 });
 
-Deno.test("audit says what is wrong with its arguments, and sends nothing", async () => {
+Deno.test("audit reports wrong arguments, and sends nothing", async () => {
   await using stack = await startStack();
   const before = await stack.count();
   await assert.rejects(audit(stack, "--delete-older-than", "1m"), FlagError);
@@ -162,7 +162,7 @@ Deno.test("audit says what is wrong with its arguments, and sends nothing", asyn
   assert.deepEqual(await stack.count(), before);
 });
 
-Deno.test("audit compares with the cluster that it is told of", async () => {
+Deno.test("audit compares with the given cluster", async () => {
   const prepare = (api: FakeKubeApi) =>
     api.put("/api/v1/persistentvolumes", {
       metadata: { name: "lost" },
@@ -192,7 +192,7 @@ Deno.test("audit compares with the cluster that it is told of", async () => {
   }
 });
 
-Deno.test("audit says that an array below a pool is not sound, and takes one that checks itself for sound", async () => {
+Deno.test("audit reports an array below a pool that is not sound, and accepts one that checks itself", async () => {
   await using stack = await startStack();
   const mirror = { slot: "m0", type: "raid", size: 5, "raid-master": "storage-pool" };
   await post(stack, "/disks", { ...mirror, state: "clean, sync:repair, resync = 3%" });
@@ -203,7 +203,7 @@ Deno.test("audit says that an array below a pool is not sound, and takes one tha
   assert.equal(code, exitCodes.ok);
 });
 
-Deno.test("audit prints what the first look has found when it is stopped before the second", async () => {
+Deno.test("audit prints the findings of the first read when it is stopped before the second", async () => {
   for (const json of [false, true]) {
     const { deps, store, clock } = testController();
     const path = `/pool/csi/pvc-9.${deps.settings.cluster}.img`;

@@ -32,29 +32,29 @@ export const auditCommandFlags: FlagTable = {
   },
 };
 
-/** Those flags of `rds-csi serve` by which the cluster is found. */
+/** The flags of `rds-csi serve` that find the cluster. */
 const clusterOnly: FlagTable = {
   "kubernetes": clusterFlags["kubernetes"]!,
   "kubeconfig": clusterFlags["kubeconfig"]!,
   "driver-name": serveFlags["driver-name"]!,
 };
 
-/** Every flag of `rds-csi audit` but those of the router. */
+/** Every flag of `rds-csi audit` except those of the router. */
 export const auditFlags: FlagTable = { ...auditCommandFlags, ...clusterOnly };
 
-/** What `rds-csi audit` is told. */
+/** The options of `rds-csi audit`. */
 export interface AuditCommandOptions {
-  /** The routers to look at, one after the other. */
+  /** The routers to audit, one after the other. */
   readonly configs: readonly ControllerConfig[];
-  /** Whether they are those of `--config`, whose ids may have a prefix. */
+  /** Whether they come from `--config`, whose ids may have a prefix. */
   readonly areOfSeveral: boolean;
-  /** The cluster to ask what it uses; undefined when there is none. */
+  /** The cluster whose use is compared; undefined when there is none. */
   readonly cluster: ControllerRun["cluster"];
   readonly json: boolean;
   readonly foreign: boolean;
-  /** Ids and paths. */
+  /** Ids and paths to delete. */
   readonly chosen: readonly string[];
-  /** In milliseconds; undefined deletes nothing by its age. */
+  /** In milliseconds; undefined deletes nothing by age. */
   readonly deleteOlderThanMs: number | undefined;
   readonly vouched: boolean;
 }
@@ -62,7 +62,7 @@ export interface AuditCommandOptions {
 /**
  * Reads the command line of `rds-csi audit`.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readAuditOptions(
   args: readonly string[],
@@ -88,7 +88,7 @@ export function readAuditOptions(
   return options;
 }
 
-/** A path says nothing about whose it is. */
+/** A path does not name its router. */
 function assertEachHasRouter(flags: FlagValues, configs: readonly ControllerConfig[]): void {
   for (const wanted of flags.list("delete")) {
     const isOne = configs.length === 1 && wanted.startsWith("/");
@@ -101,7 +101,7 @@ function assertEachHasRouter(flags: FlagValues, configs: readonly ControllerConf
   }
 }
 
-/** What a person named to be deleted, as one router knows it; undefined when it is another's. */
+/** An id to delete, in one router's own form; undefined when it belongs to another router. */
 export function idOn(prefix: string, wanted: string): string | undefined {
   return wanted.startsWith("/") ? undefined : new VolumeIdPrefix(prefix).strip(wanted);
 }

@@ -23,23 +23,23 @@ export interface ConfigFiles {
   readonly parseRouters?: RoutersParser | undefined;
 }
 
-/** For a command line that names no file. */
+/** For a command line without files. */
 export const noFiles: ConfigFiles = { readText: readNothing };
 
-/** The files of this machine, for a command line. */
+/** This machine's files, for a command line. */
 export async function systemFiles(args: readonly string[], env: CommandIo["env"]): Promise<ConfigFiles> {
   return { readText: Deno.readTextFileSync, parseRouters: await loadRoutersParser(args, env) };
 }
 
-/** What reading the routers needs beside the flags. */
+/** The input for reading the routers besides the flags. */
 export interface BackendAdapters extends ConfigFiles {
-  /** Ids of nodes that are known anyway. @default {[]} */
+  /** Ids of nodes that are known in any case. @default {[]} */
   readonly ownNodes?: readonly string[];
-  /** Whether there is a cluster that says which one it is. @default {false} */
+  /** Whether there is a cluster that provides its own id. @default {false} */
   readonly hasCluster?: boolean;
 }
 
-/** Loads the parser for a command line that may need it: a node has no use for a library that reads YAML. */
+/** Loads the YAML parser only for a command line that needs it: a node does not. */
 export async function loadRoutersParser(
   args: readonly string[],
   env: CommandIo["env"],
@@ -48,7 +48,7 @@ export async function loadRoutersParser(
   return (await import("./routers_file.ts")).parseRoutersFile;
 }
 
-/** The routers of the file of `--config`. What is wrong with it is noted with the flags' problems. */
+/** The routers of the file of `--config`. Its problems are added to the flags' problems. */
 export function readBackends(
   flags: FlagValues,
   { readText, parseRouters, ownNodes = [], hasCluster = false }: BackendAdapters,
@@ -77,8 +77,8 @@ export function readBackends(
 }
 
 /**
- * The routers that a command is for: that of the flags, or of `--config` all, or the one that `--backend` names. What is wrong
- * is noted in the flags.
+ * The routers for a command: that of the flags, or all of `--config`, or the one that `--backend` names. Problems are
+ * added to the flags' problems.
  */
 export function readChosenBackends(
   flags: FlagValues,
@@ -95,10 +95,9 @@ export function readChosenBackends(
 }
 
 /**
- * The one router that a command is for: `--backend`, or the default one. It is read last, as nothing is left to be found
- * wrong then.
+ * The one router for a command: `--backend`, or the default one. It must be read last, because it throws all problems.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readOneBackend(flags: FlagValues, adapters: BackendAdapters): ControllerConfig {
   const chosen = readChosenBackends(flags, adapters);
@@ -111,18 +110,18 @@ export function readOneBackend(flags: FlagValues, adapters: BackendAdapters): Co
   return usable(flags, found);
 }
 
-/** A volume, and the router that it is on. */
+/** A volume, and its router. */
 export interface VolumeOfBackend {
   readonly config: ControllerConfig;
-  /** As that router knows it. */
+  /** The router's own id of it. */
   readonly id: string;
 }
 
 /**
- * The router of a volume that a command is about: its id's prefix says it, or `--backend`, or it is the default one. It is
- * read last, as nothing is left to be found wrong then.
+ * The router of a command's volume: the id's prefix names it, or `--backend`, or it is the default one. It must be read
+ * last, because it throws all problems.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readBackendOf(
   handle: string,
@@ -145,7 +144,7 @@ export function readBackendOf(
   return { config: usable(flags, undefined), id };
 }
 
-/** A router once nothing is wrong; without one something is. */
+/** Throws all problems, or returns the router; without one there is a problem. */
 function usable(flags: FlagValues, config: ControllerConfig | undefined): ControllerConfig {
   flags.assertNoProblems();
   if (config === undefined) throw new TypeError("Cannot go on without a router");
@@ -156,7 +155,7 @@ function namesOf(all: readonly ControllerConfig[]): string {
   return all.map(({ settings }) => settings.backend).join(", ");
 }
 
-/** Undefined when it cannot be read, which is noted. */
+/** Undefined when it cannot be read, which is added to the problems. */
 function readRoutersFile(flags: FlagValues, file: string, readText: TextReader): string | undefined {
   try {
     return readText(file);
@@ -166,7 +165,7 @@ function readRoutersFile(flags: FlagValues, file: string, readText: TextReader):
   }
 }
 
-/** A node finds a device by its NQN alone: each router has names of its own, whatever its volumes are called. */
+/** A node finds a device by its NQN alone. So every router's NQNs contain its name, whatever its volumes are called. */
 function readBackend(
   { name, isDefault, topology, flags }: FileRouter,
   { clusterId, knownNodes, base }: {
@@ -189,7 +188,7 @@ function readBackend(
   return { ...readRouterSettings(flags, facts, readText), isDefault, topology };
 }
 
-/** The same folder of one router, twice, is a slip: neither would know what the other has promised. */
+/** The same folder of one router twice is a mistake: neither controller would know the other's promises. */
 function sharedFolders(
   routers: readonly FileRouter[],
   backends: readonly ControllerConfig[],

@@ -1,13 +1,13 @@
 import type { ReconcileLoopSettings } from "../../controller/reconcile/loop.ts";
 import type { FlagTable, FlagValues } from "../flags.ts";
 
-/** Variables that every pod of a cluster finds set to where its API server is. */
+/** Variables with the address of the API server, which are set in every pod of a cluster. */
 export const clusterVariables = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] as const;
 
 /** Where a pod's service account is mounted. */
 export const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Flags of a controller that works for a cluster. */
+/** Flags of a controller with a cluster. */
 export const clusterFlags: FlagTable = {
   "kubernetes": {
     form: "text",
@@ -75,24 +75,26 @@ export const clusterFlags: FlagTable = {
   },
 };
 
-/** What a controller is told about its cluster. */
+/** The settings of a controller for its cluster. */
 export interface ClusterConfig {
   readonly address:
     | { readonly kubeconfig: string }
     | { readonly host: string; readonly port: string; readonly folder: string };
-  /** Empty leaves it to where this driver runs. */
+  /** Empty for the namespace in which this driver runs. */
   readonly leaseNamespace: string;
   readonly rounds: ReconcileLoopSettings;
   readonly migrationPairs: "any" | "kubevirt";
-  /** Key of the taint that nodes are made with; empty where there is none. */
+  /** Key of the taint with which nodes are created; empty where there is none. */
   readonly startupTaint: string;
   /** Whether it serves only while it holds the Lease. */
   readonly leaderElection: boolean;
-  /** What its name in the Lease begins with. */
+  /** The prefix of its name in the Lease. */
   readonly leaseIdentity: string;
 }
 
-/** Where a command finds its cluster's API server; undefined when there is none. It has the first two of these flags. */
+/**
+ * The address of a command's API server; undefined when there is none. The command has the first two of these flags.
+ */
 export function readClusterAddress(
   flags: FlagValues,
   env: (name: string) => string | undefined,
@@ -109,7 +111,7 @@ export function readClusterAddress(
   return undefined;
 }
 
-/** What a controller is told about its cluster; undefined when there is none. */
+/** The settings of a controller for its cluster; undefined when there is none. */
 export function readCluster(
   flags: FlagValues,
   env: (name: string) => string | undefined,
@@ -143,7 +145,7 @@ export function readCluster(
   return address === undefined ? noCluster(flags) : { address, ...settings };
 }
 
-/** Taints of Kubernetes itself say that a node is not fit, and are none of this driver's business. */
+/** Kubernetes' own taints say that a node is not fit, and must not be removed by this driver. */
 function readStartupTaint(flags: FlagValues): string {
   const key = flags.text("startup-taint");
   const form =
@@ -158,7 +160,7 @@ function readStartupTaint(flags: FlagValues): string {
   return key;
 }
 
-/** Notes a problem for each given flag that needs a cluster. */
+/** Adds a problem for each given flag that needs a cluster. */
 function noCluster(flags: FlagValues): undefined {
   const pairs = flags.text("migration-pairs");
   if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any outside of a cluster");

@@ -37,29 +37,29 @@ export {
 /** Reads one environment variable; undefined when it is not set or not allowed. */
 export type Environment = (name: string) => string | undefined;
 
-/** What the node service needs. */
+/** The configuration of the node service. */
 export interface NodeConfig {
   readonly nodeId: string;
   readonly connector: "nvme-tcp" | "loop";
   /** The simulator's folder, for the connector loop. */
   readonly loopBacking: string;
   readonly stateDirectory: string;
-  /** 0 leaves it open. */
+  /** 0 leaves it to the orchestrator. */
   readonly maxVolumesPerNode: number;
   readonly nqnPrefix: string;
-  /** Where it is; empty where nothing is told of that. */
+  /** The node's topology segments; empty where none are configured. */
   readonly topology: Readonly<Record<string, string>>;
-  /** How often it looks for fenced volumes, in milliseconds. */
+  /** How often it checks for fenced volumes, in milliseconds. */
   readonly fenceIntervalMs: number;
-  /** How long a volume has to be missed by then, in milliseconds. */
+  /** How long a volume has to be missing before it counts as fenced, in milliseconds. */
   readonly fenceSettleMs: number;
   /** How often it trims file systems, in milliseconds; 0 for never. */
   readonly fstrimIntervalMs: number;
-  /** What volumes get whose StorageClass says nothing about it. */
+  /** The device layer for volumes whose StorageClass does not choose one. */
   readonly deviceLayer: DeviceLayer;
 }
 
-/** How this node's kubelet is told of the driver. */
+/** How the driver registers with this node's kubelet. */
 export interface RegistrationConfig {
   /** The kubelet's folder, without a slash at its end. */
   readonly kubeletPath: string;
@@ -67,23 +67,26 @@ export interface RegistrationConfig {
   readonly socketPath: string;
 }
 
-/** Everything that `rds-csi serve` is told. */
+/** The configuration of `rds-csi serve`. */
 export interface ServeConfig {
-  /** What was told and has no effect, as sentences without a full stop. */
+  /** Settings that have no effect, as sentences without a full stop. */
   readonly warnings: readonly string[];
   readonly endpoint: string;
   readonly driverName: string;
   /** Where metrics are served; undefined for nowhere. */
   readonly metricsAddress: ListenAddress | undefined;
-  /** Where everybody may read the status page; undefined for where metrics are, as {@linkcode ServeConfig.node} says. */
+  /**
+   * Where everybody may read the status page; undefined for the address of the metrics, as {@linkcode ServeConfig.node}
+   * says.
+   */
   readonly statusAddress: ListenAddress | undefined;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
-  /** Whether a node's metrics show what the kernel counts of each volume's device. */
+  /** Whether a node's metrics include the kernel's counters of each volume's device. */
   readonly volumeMetrics: boolean;
-  /** The router that flags tell of. */
+  /** The router from the flags. */
   readonly controller: ControllerConfig | undefined;
-  /** The routers of `--config`, in the place of that one; empty without it. */
+  /** The routers of `--config`, instead of that one; empty without it. */
   readonly backends: readonly ControllerConfig[];
   /** The controller's cluster; undefined when there is none. */
   readonly cluster: ClusterConfig | undefined;
@@ -96,7 +99,7 @@ export interface ServeConfig {
 /**
  * Reads the command line of `rds-csi serve`.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readServeConfig(
   args: readonly string[],
@@ -111,7 +114,7 @@ export function readServeConfig(
   }
   const cluster = mode === "node" ? undefined : readCluster(flags, env);
   if (flags.switch("leader-election") && mode !== "controller") {
-    // A node service serves its node always.
+    // A node service always serves its node.
     flags.problem("leader-election", "true", "it with --mode controller");
   }
   const own = [flags.text("node-id")].filter((id) => id !== "");
@@ -159,9 +162,9 @@ function readMode(flags: FlagValues): string {
 }
 
 /**
- * Reads the command line of a command that does something to one volume as the controller does: the volume, then flags.
+ * Reads the command line of a command on one volume that acts like a controller: the volume, then flags.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  * @throws {VolumeError} invalid when the id has another form
  */
 export function readVolumeCommand(
@@ -174,10 +177,10 @@ export function readVolumeCommand(
 }
 
 /**
- * Takes the volume off the front of a command line.
+ * Takes the volume from the front of a command line.
  *
  * @throws {FlagError} when it is missing
- * @throws {VolumeError} invalid when it has another form than an id
+ * @throws {VolumeError} invalid when it is no id
  */
 export function takeVolume(args: readonly string[]): { readonly handle: string; readonly rest: string[] } {
   const [handle, ...rest] = args;
@@ -188,7 +191,7 @@ export function takeVolume(args: readonly string[]): { readonly handle: string; 
   return { handle, rest };
 }
 
-/** How often a controller looks for what has no owner, and what becomes of it. */
+/** How often a controller audits, and what it deletes. */
 function readAudit(flags: FlagValues): AuditLoopSettings {
   const given = flags.isGiven("orphan-delete-older-than");
   return {
@@ -223,7 +226,7 @@ function readDriverName(flags: FlagValues): string {
   return name;
 }
 
-/** What a node is told, in the flags of `rds-csi serve`. */
+/** Reads the configuration of a node from the flags of `rds-csi serve`. */
 export function readNode(flags: FlagValues): NodeConfig {
   const nodeId = flags.required("node-id", "for the node");
   if (nodeId !== "") check(flags, "node-id", nodeId, () => assertNodeId(nodeId));
@@ -254,7 +257,7 @@ function readTopology(flags: FlagValues): Readonly<Record<string, string>> {
   return topology;
 }
 
-/** A kubelet that gets the path of a socket it cannot see does not find the driver, and its error reaches no reader. */
+/** A kubelet that gets the path of a socket that it cannot see does not find the driver, and reports that nowhere. */
 function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
   const given = flags.text("kubelet-path");
   const kubeletPath = given.replace(/\/+$/, "");
@@ -281,8 +284,8 @@ function isPlainPath(path: string): boolean {
 }
 
 /**
- * What routers' profiles say to a node: how late each brings its disks back, by which no volume may be called taken away. On
- * a node `--router-profile` may name several files, separated by commas; the latest router counts.
+ * Applies routers' profiles to a node: how late each router brings its disks back, because until then no volume counts
+ * as withdrawn. On a node `--router-profile` may name several files, separated by commas; the latest router counts.
  */
 function withProfiles(flags: FlagValues, node: NodeConfig, readText: TextReader): NodeConfig {
   const paths = flags.text("router-profile").split(",").filter((path) => path !== "");
@@ -291,12 +294,12 @@ function withProfiles(flags: FlagValues, node: NodeConfig, readText: TextReader)
   );
   const known = settles.filter((ms) => ms !== undefined);
   if (flags.isGiven("fence-settle-time") || known.length === 0) return node;
-  // Of a router that says nothing the default is assumed.
+  // The default is assumed for a router whose profile does not say.
   const least = known.length < settles.length ? node.fenceSettleMs : gapsPerSettleTime * node.fenceIntervalMs;
   return { ...node, fenceSettleMs: Math.max(least, ...known) };
 }
 
-/** Routers get no rest from what is trimmed all the time. */
+/** Trimming all the time would leave the routers no rest. */
 function readTrimInterval(flags: FlagValues): number {
   const intervalMs = flags.durationMs("fstrim-interval");
   if (intervalMs > 0 && intervalMs < 60_000) {
@@ -305,7 +308,7 @@ function readTrimInterval(flags: FlagValues): number {
   return intervalMs;
 }
 
-/** Reads lack a volume for long only if there are several of them. */
+/** Reads can show that a volume is missing for long only if there are several of them. */
 function readFencing(flags: FlagValues): Pick<NodeConfig, "fenceIntervalMs" | "fenceSettleMs"> {
   const fenceIntervalMs = flags.durationMs("fence-interval");
   const fenceSettleMs = flags.durationMs("fence-settle-time");

@@ -24,7 +24,7 @@ function problemsOf(read: () => unknown): readonly string[] {
 
 const serve = (args: readonly string[], env: Environment = none) => readServeConfig(args, env);
 
-Deno.test("readServeConfig() has a default for all but what only the operator can know", () => {
+Deno.test("readServeConfig() has a default for everything except what only the operator can know", () => {
   assert.deepEqual(serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]), {
     warnings: [],
     cluster: undefined,
@@ -82,7 +82,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
   });
 });
 
-Deno.test("readServeConfig() serves metrics where it is told, or nowhere, and refuses what is no address", () => {
+Deno.test("readServeConfig() serves metrics at the given address, or nowhere, and refuses an invalid address", () => {
   const read = (text: string) => serve([...node, "--metrics-address", text]).metricsAddress;
   assert.deepEqual(read("127.0.0.1:0"), { hostname: "127.0.0.1", port: 0 });
   assert.equal(read(""), undefined);
@@ -105,12 +105,12 @@ Deno.test("readServeConfig() registers a node under the path at which its kubele
   }
 });
 
-Deno.test("readServeConfig() leaves out the half that is not served, and what it would require", () => {
+Deno.test("readServeConfig() leaves out the half that is not served, and its required flags", () => {
   assert.equal(serve(node).controller, undefined);
   assert.equal(serve(controller).node, undefined);
 });
 
-/** What the legacy driver's own manifests give, with the values that Kubernetes puts in. */
+/** The flags of the legacy driver's own manifests, with the values that Kubernetes inserts. */
 const earlierController = [
   ...["-endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock", "-node-id=worker-1", "-controller"],
   ...["-rds-address=10.0.0.1", "-rds-port=22", "-rds-user=metal-csi"],
@@ -123,7 +123,7 @@ const earlierController = [
   ...["-orphan-grace-period=5m", "-orphan-dry-run=true", "-v=5"],
 ];
 
-Deno.test("readServeConfig() takes the legacy driver's flags as its controller is given them", () => {
+Deno.test("readServeConfig() accepts the legacy driver's flags as its controller gets them", () => {
   const config = serve([...earlierController, "-cluster-id=c"]);
   const { router, settings } = config.controller!;
   assert.equal(config.node, undefined);
@@ -144,12 +144,12 @@ Deno.test("readServeConfig() takes the legacy driver's flags as its controller i
   ]);
 });
 
-Deno.test("readServeConfig() takes the legacy driver's flags as its node is given them", () => {
+Deno.test("readServeConfig() accepts the legacy driver's flags as its node gets them", () => {
   const config = serve(["-endpoint=unix:///csi/csi.sock", "-node-id=worker-1", "-node", "-v=5"]);
   assert.deepEqual([config.controller, config.node?.nodeId], [undefined, "worker-1"]);
 });
 
-Deno.test("readServeConfig() takes every other flag of the legacy driver, with a warning", () => {
+Deno.test("readServeConfig() accepts every other flag of the legacy driver, with a warning", () => {
   const names = ["attachment-grace-period", "attachment-reconcile-interval", "vmi-cache-ttl", "vmodule"];
   const switches = ["enable-vmi-serialization", "logtostderr", "alsologtostderr"];
   const flags = [...names.flatMap((name) => [`--${name}`, "1m"]), ...switches.map((name) => `-${name}=T`)];
@@ -160,7 +160,7 @@ Deno.test("readServeConfig() takes every other flag of the legacy driver, with a
   );
 });
 
-Deno.test("no flag that means something here is taken for one of the legacy driver without effect", () => {
+Deno.test("no flag with a meaning here counts as one of the legacy driver without effect", () => {
   for (const name of Object.keys(legacyFlags)) {
     assert.equal(Object.hasOwn(routerFlags, name) || Object.hasOwn(clusterFlags, name), false, name);
     assert.equal(serveFlags[name]?.ignored !== undefined, true, name);
@@ -214,7 +214,7 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...controller, "--settle-time", "120"], "settle-time"],
   [[...controller, "--settle-time", "2h"], "settle-time"],
   [[...controller, "--unexport-grace", "forever"], "unexport-grace"],
-  // Longer than a timer can wait, it would be no grace at all.
+  // Longer than a timer can wait, it would be no grace period at all.
   [[...controller, "--unexport-grace", "1000h"], "unexport-grace"],
   [[...controller, "--overcommit", "0"], "overcommit"],
   [[...controller, "--overcommit", "101"], "overcommit"],
@@ -264,7 +264,7 @@ Deno.test("readVolumeCommand() requires what reaches the router, and no node", (
   assert.deepEqual(readVolumeCommand(["pvc-1", ...reach, "--cluster-id", "c"], none).config.knownNodes, []);
 });
 
-Deno.test("a password file stands in for a key, and skipping verification for a host key", () => {
+Deno.test("a password file may replace a key, and skipping verification a host key", () => {
   const args = [
     "--mode",
     "controller",
@@ -280,7 +280,7 @@ Deno.test("a password file stands in for a key, and skipping verification for a 
   assert.equal(router.insecureSkipVerify, true);
 });
 
-Deno.test("a secret that is given in place of its file is refused and never shown", () => {
+Deno.test("a secret in place of its file is refused and never shown", () => {
   const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret/AAA\n-----END OPENSSH PRIVATE KEY-----";
   for (
     const [flag, secret] of [["rds-key", key], ["rds-password-file", "hunter2"], ["rds-password", "hunter2"]]
@@ -291,7 +291,7 @@ Deno.test("a secret that is given in place of its file is refused and never show
   }
 });
 
-Deno.test("the environment sets what the flags leave out", () => {
+Deno.test("the environment sets flags that are left out", () => {
   const variables: Readonly<Record<string, string>> = {
     RDS_ADDRESS: "10.0.0.9",
     RDS_PORT: "2222",
@@ -369,7 +369,7 @@ Deno.test("--leader-election is for a controller alone, with a cluster to elect 
   }
 });
 
-Deno.test("--startup-taint takes the key of a taint that is not one of Kubernetes, where there is a cluster", () => {
+Deno.test("--startup-taint takes the key of a taint that is not one of Kubernetes, if there is a cluster", () => {
   const mode = ["--mode", "controller", ...reach, "--kubeconfig", "/etc/rds-csi/config"];
   for (const key of ["rds.csi.srvlab.io/agent-not-ready", "not-ready", "a/B_c.d"]) {
     assert.equal(serve([...mode, "--startup-taint", key]).cluster?.startupTaint, key);
@@ -441,7 +441,7 @@ Deno.test("readVolumeCommand() takes from the router's profile how the router be
   assert.equal(withProfile({ ...probed, answers: { maxComment: 1024 } }).settings.maxCommentBytes, 255);
 });
 
-Deno.test("readVolumeCommand() lets exports in use be toggled only where the profile says what comes of it", () => {
+Deno.test("readVolumeCommand() lets exports in use be toggled only if the profile knows the effect", () => {
   const [grow, withdrawal] = ["after-toggle", "ends-sessions"] as const;
   const known = [{ grow, withdrawal }, { grow, withdrawal: "refuses-commands" }, { grow }, {
     withdrawal,
@@ -450,7 +450,7 @@ Deno.test("readVolumeCommand() lets exports in use be toggled only where the pro
   assert.deepEqual(toggles, [true, false, false, false]);
 });
 
-Deno.test("readVolumeCommand() takes a wait from its flag before the profile, and the default without both", () => {
+Deno.test("readVolumeCommand() prefers a wait from its flag to the profile's, and uses the default without both", () => {
   const explicit = withProfile(probed, ["--settle-time", "5s", "--unexport-grace", "0s"]).settings;
   assert.deepEqual([explicit.settleMs, explicit.unexportGraceMs], [5000, 0]);
   const silent = withProfile({ ...probed, answers: {} }).settings;
@@ -474,7 +474,7 @@ for (const [what, answers, reason] of unfit) {
   });
 }
 
-Deno.test("readVolumeCommand() names the flag when a profile cannot be read, or is none", () => {
+Deno.test("readVolumeCommand() names the flag when a profile cannot be read, or is invalid", () => {
   const args = ["pvc-1", ...reach, "--cluster-id", "c", "--router-profile", "/profile.json"];
   const missing = problemsOf(() =>
     readVolumeCommand(args, none, {
@@ -488,7 +488,7 @@ Deno.test("readVolumeCommand() names the flag when a profile cannot be read, or 
   assert.match(foreign.join("\n"), /^--router-profile .*no router profile/);
 });
 
-Deno.test("readServeConfig() reads where a node is, and refuses what is no segment or said twice", () => {
+Deno.test("readServeConfig() reads a node's topology, and refuses invalid or repeated segments", () => {
   const placed = serve([...node, "--topology", "rack=a", "--topology", "example.com/zone=b-1"]);
   assert.deepEqual(placed.node?.topology, { rack: "a", "example.com/zone": "b-1" });
   for (const given of [["rack"], ["=a"], ["rack="], ["rack=a b"], ["rack=a", "rack=b"]]) {

@@ -7,7 +7,7 @@ import { maxNodeIdBytes } from "../../volume/model/ids.ts";
 import { clusterFlags } from "./cluster.ts";
 import { legacyFlags } from "./legacy_flags.ts";
 
-/** Flags of every command that talks to the router as a controller does. */
+/** Flags of every command that connects to the router like a controller. */
 export const routerFlags: FlagTable = {
   "config": {
     form: "text",
@@ -124,10 +124,10 @@ export const routerFlags: FlagTable = {
   },
 };
 
-/** Flags of a command about one volume, which the cluster may know by another name. */
+/** Flags of a command about one volume, which may be named by its object in the cluster. */
 export const volumeFlags: FlagTable = { ...routerFlags, kubeconfig: clusterFlags["kubeconfig"]! };
 
-/** What slot and epoch add to the prefix of an NQN at most: `:<32 characters>:<9 digits>-<8 digits>`. */
+/** The most that slot and epoch add to the prefix of an NQN: `:<32 characters>:<9 digits>-<8 digits>`. */
 export const maxNqnTailBytes = 52;
 
 /** Flags of a controller's audits. */
@@ -146,7 +146,7 @@ const auditFlags: FlagTable = {
   },
 };
 
-/** Flags of every command on a node: what `rds-csi serve` is told about it, word for word. */
+/** Flags of every command on a node: the same as those of `rds-csi serve`. */
 export const nodeFlags: FlagTable = {
   "node-id": {
     form: "text",

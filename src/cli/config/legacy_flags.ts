@@ -1,11 +1,11 @@
 import type { Flag, FlagTable } from "../flags.ts";
 
-/** Why the legacy driver's search for orphans and its attachments need no flags here. */
+/** Why this driver needs no flags for the legacy driver's search for orphans and its attachments. */
 const noOrphans = "this driver deletes only what it is asked to delete";
 const noAttachments =
   "the router records the holders of a volume; --reconcile sets how the driver compares them with the cluster";
 
-/** Flags of the library that the legacy driver logs with. */
+/** Flags of the legacy driver's logging library. */
 const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
   ...["v", "stderrthreshold", "vmodule", "log_backtrace_at", "log_dir", "log_file", "log_file_max_size"]
     .map((name) => [name, "text"] as const),
@@ -14,8 +14,8 @@ const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
 ];
 
 /**
- * Flags of the legacy driver for the same hardware that mean nothing to this one, so that its manifests can be kept with
- * another image. A flag of theirs produces a warning that explains it.
+ * Flags of the legacy driver for the same hardware that this one ignores, so that its manifests can be kept with this
+ * image. Such a flag produces a warning that explains it.
  */
 export const legacyFlags: FlagTable = {
   ...ignored(noOrphans, {

@@ -6,7 +6,7 @@ import { readServeConfig } from "./config.ts";
 const node = ["--mode", "node", "--node-id", "node-1"];
 const none = () => undefined;
 
-Deno.test("readServeConfig() takes a node's settle time from routers' profiles, and its flag before them", () => {
+Deno.test("readServeConfig() takes a node's settle time from routers' profiles, and prefers its flag", () => {
   const text = (disksLate: number | undefined) =>
     formatProfile({
       name: "r",
@@ -30,7 +30,7 @@ Deno.test("readServeConfig() takes a node's settle time from routers' profiles, 
   );
 });
 
-Deno.test("readServeConfig() takes the profile of a later version, and refuses a question that is mistyped", () => {
+Deno.test("readServeConfig() accepts the profile of a later version, and refuses a question with a typing error", () => {
   const vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
   const profile = { name: "r", version: "7.24", vocabulary, poolFilesystem: "btrfs", answers: {} } as const;
   const settle = (answers: object) => {

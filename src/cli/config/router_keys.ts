@@ -2,15 +2,15 @@ import type { FlagTable, FlagValues } from "../flags.ts";
 
 /** A key of a router in the file of `--config`. */
 export interface RouterKey {
-  /** The flag that says the same of the only router, and whose bounds hold here. */
+  /** The flag with the same meaning for an only router, whose bounds apply here. */
   readonly flag?: string;
   /** How the value is written. */
   readonly form: "text" | "list" | "true or false" | "whole number" | "number" | "duration" | "map";
-  /** What it is for, as a sentence; that of the flag where there is none. */
+  /** Its help, as a sentence; that of the flag where there is none. */
   readonly help?: string;
 }
 
-/** Everything that the file may say of a router. */
+/** Every key that a router may have in the file. */
 export const routerKeys: Readonly<Record<string, RouterKey>> = {
   name: {
     form: "text",
@@ -55,23 +55,23 @@ export function isSegment(key: string, value: string): boolean {
   return topologyKeyForm.test(key) && topologyValueForm.test(value);
 }
 
-/** A router as the file of `--config` tells of it. */
+/** A router in the file of `--config`. */
 export interface FileRouter {
-  /** Where in which file it stands, for messages. */
+  /** Its file and position, for messages. */
   readonly at: string;
   readonly name: string;
   readonly isDefault: boolean;
   readonly topology: Readonly<Record<string, string>>;
-  /** Everything else, as the flags that say the same; its problems name file and key. */
+  /** All other keys, as the flags with the same meaning; their problems name file and key. */
   readonly flags: FlagValues;
 }
 
-/** What a file of `--config` says; the routers can only be used when there are no problems. */
+/** The content of a file of `--config`; the routers can only be used when there are no problems. */
 export interface RoutersFile {
   readonly routers: readonly FileRouter[];
-  /** Each names file, key, value and what is allowed. No value is shown that may be a secret. */
+  /** Each names file, key, value and what is allowed. A value that may be a secret is not shown. */
   readonly problems: readonly string[];
 }
 
-/** Reads the text of the file of `--config`; `table` has the flags that its keys stand for. */
+/** Parses the file of `--config`; `table` has the flags that its keys correspond to. */
 export type RoutersParser = (text: string, file: string, table: FlagTable) => RoutersFile;

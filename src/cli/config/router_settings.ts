@@ -24,23 +24,26 @@ export interface RouterConfig {
   readonly insecureSkipVerify: boolean;
 }
 
-/** What the controller needs of one router. */
+/** The configuration of a controller for one router. */
 export interface ControllerConfig {
-  /** What the ids of its volumes begin with outside: `<backend>/`, or "". */
+  /** The prefix of its volumes' ids for clients: `<backend>/`, or "". */
   readonly prefix: string;
-  /** Whether it is the one that is meant where no router is named. */
+  /** Whether it is the router of requests that name none. */
   readonly isDefault: boolean;
-  /** Segments of the topology that reach it; empty where none is configured. */
+  /** Topology segments that can reach it; empty where none are configured. */
   readonly topology: Readonly<Record<string, string>>;
   readonly router: RouterConfig;
-  /** Of which `cluster` is empty where no flag says which one it is: it has to be asked then, see {@linkcode ServeConfig}. */
+  /**
+   * `cluster` is empty where no flag gives the cluster's id: then the cluster has to be asked, see {@linkcode
+   * ServeConfig}.
+   */
   readonly settings: ControllerSettings;
   readonly knownNodes: readonly string[];
-  /** What is known about the router beyond what every one does. */
+  /** What is known about the router in particular. */
   readonly profile: RouterProfile | undefined;
 }
 
-/** What a controller is told, in the flags of a command that has those of `routerFlags`. */
+/** Reads the configuration of a controller from the flags of a command that has those of `routerFlags`. */
 export function readController(
   flags: FlagValues,
   ownNodes: readonly string[],
@@ -57,7 +60,7 @@ export function readController(
   };
 }
 
-/** Which cluster it is, as the flags say. */
+/** The cluster's id from the flags. */
 export function readClusterId(flags: FlagValues, hasCluster: boolean): string {
   if (hasCluster) return flags.text("cluster-id");
   return flags.required("cluster-id", "for the controller if there is no cluster to ask");
@@ -69,7 +72,7 @@ export function readKnownNodes(flags: FlagValues, ownNodes: readonly string[]): 
   return [...new Set([...flags.list("known-node"), ...ownNodes])];
 }
 
-/** What is told of a router elsewhere than in the flags, or the file's keys, that tell of it. */
+/** Settings of a router that do not come from its own flags or keys in the file. */
 export interface RouterFacts {
   readonly clusterId: string;
   readonly knownNodes: readonly string[];
@@ -78,7 +81,7 @@ export interface RouterFacts {
   readonly backend: string;
 }
 
-/** What is told of one router. */
+/** Reads the configuration of one router. */
 export function readRouterSettings(
   flags: FlagValues,
   { clusterId, knownNodes, nqnPrefix, prefix, backend }: RouterFacts,
@@ -111,7 +114,7 @@ export function readRouterSettings(
   };
 }
 
-/** What was not asked of a router is assumed to be as on Linux 5.6, which it shows itself to be. */
+/** Questions without an answer are assumed to have that of Linux 5.6, which routers show. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
   const { identity, bootIdentity, allowHost, withdrawal } = answers;
@@ -129,12 +132,12 @@ function readBehaviour(answers: Partial<RouterBehaviours>) {
   };
 }
 
-/** Stands where no flag names a file. */
+/** The reader for a command line without files. */
 export function readNothing(path: string): string {
   throw new TypeError(`there is nothing to read it with: ${path}`);
 }
 
-/** What the router is known to do, and can be worked with. */
+/** Reads what the router is known to do, and adds a problem if the driver cannot work with it. */
 export function readProfile(
   flags: FlagValues,
   nqnPrefix: string,
@@ -150,8 +153,8 @@ export function readProfile(
 }
 
 /**
- * A file of a profile; what is wrong with it is noted in the flags. A question that looks like one of this version is: who
- * has mistyped it in a file by hand relies on its answer.
+ * Reads the file of a profile; its problems are added to the flags'. An unknown question that resembles one of this
+ * version is a problem too: a person who mistyped it by hand relies on its answer.
  */
 export function readProfileFile(
   flags: FlagValues,
@@ -173,7 +176,7 @@ export function readProfileFile(
   }
 }
 
-/** A flag that is given wins, then what the router's profile leads to. */
+/** Returns the value of the flag if it is given, else the one from the router's profile. */
 function readWait(flags: FlagValues, name: string, fromProfileMs: number | undefined): number {
   if (flags.isGiven(name) || fromProfileMs === undefined) return flags.durationMs(name);
   const { most = Infinity } = routerFlags[name]!;
@@ -185,7 +188,7 @@ function readWait(flags: FlagValues, name: string, fromProfileMs: number | undef
   return most;
 }
 
-/** How to reach the router, and how to know it. */
+/** Reads how to reach the router, and its required credentials and host keys. */
 export function readRouter(flags: FlagValues): RouterConfig {
   const router = readRouterLoosely(flags);
   if (router.keyFile === undefined && router.passwordFile === undefined) {
@@ -197,7 +200,7 @@ export function readRouter(flags: FlagValues): RouterConfig {
   return router;
 }
 
-/** How to reach the router; credentials and host keys may be missing. */
+/** Reads how to reach the router; credentials and host keys may be missing. */
 export function readRouterLoosely(flags: FlagValues): RouterConfig {
   const router = {
     address: flags.required("rds-address", "for the controller"),
@@ -213,7 +216,7 @@ export function readRouterLoosely(flags: FlagValues): RouterConfig {
   return router;
 }
 
-/** A key or a password where its file belongs is a common slip, and would end in an error message and in a log. */
+/** A key or a password in place of its file is a common mistake, and would end up in an error message and in a log. */
 function checkSecretFile(flags: FlagValues, name: string, path: string | undefined): void {
   if (path === undefined) return;
   const isPath = path.includes("/") && !/[\r\n]|-----/.test(path);
@@ -224,7 +227,7 @@ function checkSecretFile(flags: FlagValues, name: string, path: string | undefin
   );
 }
 
-/** The folders on the router that volumes may lie in. */
+/** The folders on the router for volumes. */
 export function readBasePaths(flags: FlagValues): readonly string[] {
   const basePaths = flags.list("base-path");
   for (const path of basePaths) {
@@ -233,7 +236,10 @@ export function readBasePaths(flags: FlagValues): readonly string[] {
   return basePaths;
 }
 
-/** Where nodes reach volumes. What a node would refuse at every publish is refused before there is a volume. */
+/**
+ * The addresses at which nodes reach volumes. An address that a node would refuse at every publish is refused before
+ * there is a volume.
+ */
 export function readNvmeAddress(flags: FlagValues, router: RouterConfig): string {
   const given = flags.text("nvme-address");
   const address = given || router.address;
@@ -242,20 +248,20 @@ export function readNvmeAddress(flags: FlagValues, router: RouterConfig): string
   return address;
 }
 
-/** An NQN has at most 223 bytes; what follows the prefix is a slot and an epoch. */
+/** An NQN has at most 223 bytes; a slot and an epoch follow the prefix. */
 export const maxNqnPrefixBytes = 160;
 
-/** What the NQNs of this driver's exports begin with. */
+/** The prefix of the NQNs of this driver's exports. */
 export function readNqnPrefix(flags: FlagValues): string {
   const prefix = flags.text("nqn-prefix");
-  // A colon would make one router's names look like another's, and nodes refuse such a name.
+  // With a colon one router's names could look like another's, and nodes refuse such a name.
   const valid = /^nqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+$/.test(prefix) &&
     prefix.length <= maxNqnPrefixBytes;
   if (!valid) flags.problem("nqn-prefix", prefix, "nqn.<year>-<month>.<reversed domain name>");
   return prefix;
 }
 
-/** Notes the problem that an assertion finds. */
+/** Adds the problem that an assertion finds. */
 export function check(flags: FlagValues, name: string, value: string, assertion: () => void): void {
   try {
     assertion();

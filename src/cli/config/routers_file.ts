@@ -6,12 +6,12 @@ import { type FileRouter, isSegment, type RouterKey, routerKeys, type RoutersFil
 type Problem = (at: string, wording: string) => void;
 
 const nameForm = "1 to 32 characters of a-z, 0-9 and -, with a letter or digit at both ends";
-/** Reads the file of `--config`. It finds all that is wrong at once, as far as one router's keys go. */
+/** Parses the file of `--config`. It reports all problems at once, as far as one router's keys go. */
 export function parseRoutersFile(text: string, file: string, table: FlagTable): RoutersFile {
   const problems: string[] = [];
   const problem: Problem = (at, wording) => void problems.push(`${file}: ${at} ${wording}`);
   const document = parseDocument(text, { logLevel: "silent" });
-  // The library's own messages quote the text, in which a password may stand by mistake.
+  // The library's own messages quote the text, which may contain a password by mistake.
   for (const { code, linePos: [start] = [] } of document.errors) {
     problem(start === undefined ? "it" : `line ${start.line}, column ${start.col}`, `is not YAML: ${code}`);
   }
@@ -41,7 +41,7 @@ export function parseRoutersFile(text: string, file: string, table: FlagTable): 
   return { routers: routers.map((router) => ({ ...router, at: `${file}: ${router.at}` })), problems };
 }
 
-/** An alias could name what is not there, or blow a small file up. */
+/** An alias could refer to nothing, or make a small file huge. */
 function plainOf(document: ReturnType<typeof parseDocument>, problem: Problem): unknown {
   try {
     return document.toJS({ maxAliasCount: 0 });
@@ -103,7 +103,7 @@ const formWords: Readonly<Record<RouterKey["form"], string>> = {
   map: "a map of texts",
 };
 
-/** A value as its flag would have it; undefined for one of another type. */
+/** A value in the form of its flag; undefined for one of another type. */
 function textsOf({ form }: RouterKey, value: unknown): readonly string[] | undefined {
   switch (form) {
     case "list":
@@ -170,7 +170,7 @@ function compareNames(routers: readonly FileRouter[], problem: Problem): void {
   }
 }
 
-/** Nodes have one set of keys: a router without one of them could not be told to be out of a node's reach. */
+/** Nodes have one set of topology keys: a router without one of them could never be out of a node's reach. */
 function compareTopologies(routers: readonly FileRouter[], problem: Problem): void {
   const keysOf = ({ topology }: FileRouter) => Object.keys(topology).toSorted().join(", ");
   const first = routers.find((router) => keysOf(router) !== "");
@@ -191,12 +191,12 @@ function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A key that is not known, cut: a whole line may have become one by a slip. */
+/** An unknown key, shortened: a whole line may have become one by mistake. */
 function shown(key: string): string {
   return /^[A-Za-z0-9_.\/-]{1,40}$/.test(key) ? key : "a key that is not shown";
 }
 
-/** What stands in the place of a file of credentials may be the credential. */
+/** A value in place of a file of credentials may be the credential. */
 function shownValue(key: string, value: unknown): string {
   const isHidden = key === "keyFile" || key === "passwordFile" || typeof value === "object" && value !== null;
   return isHidden

@@ -45,7 +45,7 @@ const two = [
 ]
   .join("\n");
 
-Deno.test("a file names routers: the default one is as with flags, any other has a prefix of ids and NQNs", () => {
+Deno.test("a file names routers: the default one is like with flags, any other has a prefix of ids and NQNs", () => {
   const { controller, backends } = read(two);
   assert.equal(controller, undefined);
   assert.deepEqual(
@@ -63,7 +63,7 @@ Deno.test("a file names routers: the default one is as with flags, any other has
   assert.notEqual(nas1, nas2);
 });
 
-Deno.test("every key of a router says what its flag says of the only one", () => {
+Deno.test("every key of a router has the meaning of its flag", () => {
   const text = [
     "routers:",
     router(
@@ -107,7 +107,7 @@ Deno.test("every key of a router says what its flag says of the only one", () =>
   );
 });
 
-Deno.test("all that is wrong is told at once, with file, key, value and what is allowed", () => {
+Deno.test("all problems are reported at once, with file, key, value and what is allowed", () => {
   const text = [
     "routers:",
     "  - name: NAS 1",
@@ -154,7 +154,7 @@ Deno.test("all that is wrong is told at once, with file, key, value and what is 
   assert.equal(problems.length, expected.length, problems.join("\n"));
 });
 
-Deno.test("what may be a secret is not repeated", () => {
+Deno.test("values that may be secret are not repeated", () => {
   const secret = "hunter2-hunter2";
   const texts = [
     `routers:\n${router("name: a", "address: b", `password: ${secret}`)}`,
@@ -172,7 +172,7 @@ Deno.test("what may be a secret is not repeated", () => {
   }
 });
 
-Deno.test("text that is not YAML, or has a key twice, is told with its line", () => {
+Deno.test("text that is not YAML, or has a key twice, is reported with its line", () => {
   assert.match(problemsOf("routers: [").join(), /routers\.yaml: line 1, column .* is not YAML/);
   assert.match(problemsOf("routers: []\nrouters: []").join(), /line 2, column 1 is not YAML: DUPLICATE_KEY/);
   for (const text of ["", "[]", "routers: 5", "routers: []"]) assert.equal(problemsOf(text).length, 1, text);
@@ -196,7 +196,7 @@ Deno.test("a topology is for all routers, with the same keys, or for none", () =
   );
 });
 
-Deno.test("a file that cannot be read is told with all else", () => {
+Deno.test("a file that cannot be read is reported with all other problems", () => {
   const missing = ["--mode", "controller", "--config", "/missing", "--log-level", "loud"];
   assert.throws(
     () =>

@@ -41,7 +41,7 @@ export const demoFlags: FlagTable = {
   json: { form: "switch", help: "Print the steps and the result as one JSON object." },
 };
 
-/** What `rds-csi demo --help` says before the flags. */
+/** The text of `rds-csi demo --help` before the flags. */
 export const usage = `Usage: rds-csi demo [flags]
 
 Starts a simulated router, a controller and a node in a scratch folder, and takes one file system and one raw block
@@ -51,9 +51,9 @@ Flags:
 `;
 
 /**
- * `rds-csi demo`: shows the main job, ends with "demo: ok", and leaves nothing behind.
+ * `rds-csi demo`: shows the main functions, ends with "demo: ok", and leaves nothing behind.
  *
- * @throws {FlagError} when the flags make no sense
+ * @throws {FlagError} when the flags are invalid
  */
 export async function demoCommand(args: string[], io: CommandIo): Promise<number> {
   const options = readOptions(args, io.env);
@@ -62,7 +62,7 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
   const problems: string[] = [];
   const rows: StepRow[] = [];
   const reporting = { io, clock: systemClock, quiet: options.json };
-  // Who names a connector wants to see that one.
+  // If the connector was named explicitly, it is a problem that it cannot be shown.
   if (options.connector === "nvme-tcp" && stack.nodeMissing !== undefined) problems.push(stack.nodeMissing);
   try {
     const subjects = chooseSubjects(stack, options, io);
@@ -88,7 +88,7 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
 
 interface DemoOptions {
   readonly connector: DemoConnector;
-  /** Undefined takes what this machine can show. */
+  /** Undefined uses what this machine supports. */
   readonly filesystem: "ext4" | "xfs" | undefined;
   readonly dataBytes: number;
   readonly timingScale: number;
@@ -140,7 +140,7 @@ function stepJson({ step, milliseconds, commands, note }: StepRow): Readonly<Rec
   return { step, ms: Math.round(milliseconds), routerCommands: commands, note };
 }
 
-/** Where it is noted what happens. */
+/** Where problems are collected. */
 interface Notes {
   readonly problems: string[];
   readonly listener: StepListener;

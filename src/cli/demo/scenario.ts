@@ -15,7 +15,7 @@ export interface Subject {
   readonly dataBytes: number;
 }
 
-/** What a scenario acts on. */
+/** What a scenario uses. */
 export interface Stage {
   readonly clients: CsiClients;
   readonly clock: Clock;
@@ -26,16 +26,16 @@ export interface Stage {
   readonly directory: string;
   /** Router commands so far. */
   countCommands(): number;
-  /** Hears of each step as it begins. */
+  /** Called with each step as it begins. */
   readonly begin: (step: string) => void;
-  /** Hears of each step as it ends. */
+  /** Called with each step as it ends. */
   readonly report: (row: StepRow) => void;
   readonly signal: AbortSignal;
 }
 
 const gibibyte = 1n << 30n;
 
-/** One run of a {@linkcode Subject} over a {@linkcode Stage}: remembers what has to be undone if it fails. */
+/** One run of a {@linkcode Subject} on a {@linkcode Stage}. It remembers what has to be undone if it fails. */
 export class Scenario {
   readonly #stage: Stage;
   readonly #controller: CsiClients["controller"];
@@ -43,7 +43,7 @@ export class Scenario {
   readonly #subject: Subject;
   readonly #staging: string;
   readonly #target: string;
-  /** SHA-256 of what was written. */
+  /** SHA-256 of the written data. */
   #written = "";
   #volumeId = "";
   #volumeContext: Record<string, string> = {};
@@ -58,7 +58,7 @@ export class Scenario {
     this.#target = `${stage.directory}/target`;
   }
 
-  /** What only the controller does: for machines where the node half cannot run. */
+  /** Runs only the controller's part, for machines where the node half cannot run. */
   async runController(): Promise<void> {
     await this.#create();
     await this.#step("ControllerPublishVolume", () => this.#publishToNode());
@@ -68,7 +68,7 @@ export class Scenario {
     await this.#step("DeleteVolume", () => this.#delete());
   }
 
-  /** The whole life. */
+  /** Runs the whole life. */
   async run(): Promise<void> {
     await this.#create();
     await this.#attach();
@@ -85,7 +85,7 @@ export class Scenario {
     await this.#step("DeleteVolume", () => this.#delete());
   }
 
-  /** Undoes what may be there, in order, whatever fails on the way; says what failed. */
+  /** Undoes all steps, in order, even after a failure; returns what failed. */
   async cleanUp(): Promise<string[]> {
     const failures: string[] = [];
     if (this.#volumeId === "") return failures;
@@ -179,7 +179,7 @@ export class Scenario {
     const request = { volumeId: this.#volumeId, volumePath: this.#target, stagingTargetPath: this.#staging };
     const { usage } = await this.#node.call("NodeGetVolumeStats", request);
     const bytes = BigInt(usage.find((entry) => entry.unit === "BYTES")?.total ?? 0);
-    // A file system keeps some of its device for itself.
+    // A file system uses a part of its device itself.
     const least = this.#subject.kind === "block" ? minBytes : minBytes * 9n / 10n;
     if (bytes < least) throw new Error(`The volume shows ${bytes} bytes, expected at least ${least}`);
     return `${bytes >> 20n} MiB`;
@@ -237,7 +237,7 @@ export class Scenario {
     this.#volumeId = "";
   }
 
-  /** Runs a step and reports what it cost; `act` gives a remark for the table. */
+  /** Runs a step and reports its cost; `act` returns a remark for the table. */
   async #step(step: string, act: () => Promise<string | void>): Promise<void> {
     this.#stage.signal.throwIfAborted();
     const commandsBefore = this.#stage.countCommands();
@@ -276,7 +276,7 @@ export class Scenario {
 export interface StepRow {
   readonly step: string;
   readonly milliseconds: number;
-  /** Router commands (exec requests) that the step cost. */
+  /** Router commands (exec requests) of the step. */
   readonly commands: number;
   readonly note: string;
 }
@@ -291,7 +291,7 @@ const chunkBytes = 1 << 20;
 
 /**
  * Writes `bytes` of pseudo-random data to a file or a block device, syncs it, and returns its SHA-256 in hex. A device
- * is never created: writing to a missing one would leave a plain file that looks like success.
+ * is never created: writing to a missing one would create a plain file and look like success.
  */
 async function writePattern(path: string, bytes: number): Promise<string> {
   const info = await Deno.stat(path).catch(() => undefined);
@@ -332,7 +332,7 @@ async function checksumOf(path: string, bytes: number): Promise<string> {
   return hash.digest("hex");
 }
 
-/** A mebibyte that differs from every other one: a shifted or doubled block cannot go unnoticed. */
+/** A mebibyte that differs from every other one, so that a shifted or doubled block changes the checksum. */
 function patternChunk(offset: number): Uint8Array {
   const text = new Uint32Array(chunkBytes / 4);
   let state = (offset / chunkBytes + 1) >>> 0;

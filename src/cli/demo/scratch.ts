@@ -5,13 +5,13 @@ import { SystemProcesses } from "../../host/processes.ts";
 import { systemToolPaths, type ToolName } from "../../host/tools.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 
-/** How the demo's node reaches volumes. */
+/** How the demo's node connects volumes. */
 export type DemoConnector = "loop" | "nvme-tcp";
 
-/** Longest that one step of the clean-up may take, and that a step is repeated, in milliseconds. */
+/** How long one step of the clean-up may take, and how long the steps are repeated, in milliseconds. */
 const cleanUpMs = 10_000;
 
-/** A new folder for everything that the demo makes, and its removal: only once nothing is mounted in it any more. */
+/** A new folder for everything that the demo makes, and its removal once nothing is mounted in it any more. */
 export class ScratchFolder {
   readonly path: string;
   readonly #clock: Clock;
@@ -23,7 +23,7 @@ export class ScratchFolder {
     this.#processes = new SystemProcesses({ clock });
   }
 
-  /** Takes over a folder that exists, to have it removed. */
+  /** Takes an existing folder, to have it removed. */
   static of(path: string, clock: Clock): ScratchFolder {
     return new ScratchFolder(path, clock);
   }
@@ -33,13 +33,16 @@ export class ScratchFolder {
     return new ScratchFolder(await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-demo-" })), clock);
   }
 
-  /** Where the kernel's NVMe target can be configured, below the folder: nothing below /sys may be written directly. */
+  /**
+   * Where the kernel's NVMe target can be configured, in the folder, because nothing below /sys may be written
+   * directly.
+   */
   get nvmetFolder(): string {
     return `${this.path}/configfs/nvmet`;
   }
 
   /**
-   * Mounts the folder in which the kernel's NVMe target is configured.
+   * Mounts the file system for configuring the kernel's NVMe target.
    *
    * @throws {VolumeError} unavailable when the kernel has no such target
    */
@@ -50,8 +53,8 @@ export class ScratchFolder {
   }
 
   /**
-   * Unmounts and detaches what a failed demo has left in the folder, and removes it. What cannot be taken away stays,
-   * the folder with it, and is said in words: nothing is ever deleted through a mount.
+   * Unmounts and detaches what a failed demo has left in the folder, and removes it. What cannot be removed stays, with
+   * the folder, and is returned in words: nothing is ever deleted through a mount.
    */
   async remove(): Promise<string[]> {
     const problems = await isRoots(this.path) ? await this.#release() : [];
@@ -110,7 +113,7 @@ export class ScratchFolder {
   }
 }
 
-/** What the node half would need and this machine does not have, in words; undefined when nothing is missing. */
+/** What the node half needs and this machine lacks, for people; undefined when nothing is missing. */
 export async function missingForNode(ownFile: string, connector: DemoConnector): Promise<string | undefined> {
   if (Deno.build.os !== "linux") return "it needs Linux";
   if (!await isRoots(ownFile)) return "it needs root, to attach and mount volumes";
@@ -128,7 +131,7 @@ async function isRoots(ownFile: string): Promise<boolean> {
 
 const toolsOfNode = ["mount", "umount", "blkid", "blockdev", "mkfs.ext4", "e2fsck", "resize2fs"] as const;
 
-/** What a connector needs beside, and what it says where that is not there. */
+/** What each connector also needs, and the message where that is missing. */
 const needs: Readonly<
   Record<
     DemoConnector,
@@ -158,7 +161,7 @@ function isInstalled(tool: ToolName, kernel: KernelFiles): boolean {
 /** Number of CAP_SYS_RESOURCE in the kernel's sets (capabilities(7)). */
 const capSysResource = 24n;
 
-/** Whether the kernel lets this process grow a mounted ext4: some sandboxes keep the capability back even from root. */
+/** Whether the kernel lets this process grow a mounted ext4: some sandboxes withhold the capability even from root. */
 export function canGrowExt4Online(): boolean {
   const status = new Libc().readText("/proc/self/status") ?? "";
   const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? "0"}`);

@@ -8,20 +8,20 @@ import { type RunningDriver, startDriver } from "../serve/serve.ts";
 import type { Stage } from "./scenario.ts";
 import { type DemoConnector, missingForNode, ScratchFolder } from "./scratch.ts";
 
-/** What the demo runs in: a router, a driver, a client, and a folder that all of it lies in. */
+/** The demo's environment: a router, a driver, a client, and a folder that contains everything. */
 export interface DemoStack {
   /** Why the node half cannot be shown here; undefined when it can. */
   readonly nodeMissing: string | undefined;
   stage(name: string, signal: AbortSignal, listener: StepListener): Promise<Stage>;
-  /** What the router holds or complains about when it should not, in words. */
+  /** What the router holds or complains about when it should not, for people. */
   leftovers(): string[];
   /** The last lines of the driver's log. */
   lastLog(lines: number): readonly string[];
-  /** Stops everything and removes the folder; says what it had to leave. */
+  /** Stops everything and removes the folder; returns what it had to leave. */
   close(): Promise<string[]>;
 }
 
-/** Who hears of the steps. */
+/** Receives the steps. */
 export type StepListener = Pick<Stage, "begin" | "report">;
 
 /** Options of {@linkcode openDemoStack}. */
@@ -37,7 +37,7 @@ export interface DemoStackOptions {
 const nodeId = "demo-node-1";
 const otherNodeId = "demo-node-2";
 
-/** Starts the demo's world. */
+/** Starts the demo's environment. */
 export async function openDemoStack(options: DemoStackOptions): Promise<DemoStack> {
   const scratch = await ScratchFolder.make(options.clock);
   try {
@@ -111,7 +111,7 @@ function serveArgs(
   withNode: boolean,
   connector: DemoConnector,
 ): string[] {
-  // A runtime that cannot serve gRPC on a unix socket by itself cannot dial one either.
+  // A runtime that cannot serve gRPC on a unix socket itself cannot dial one either.
   const endpoint = needsLegacyListener(Deno.version.deno) ? "tcp://127.0.0.1:0" : `unix://${folder}/csi.sock`;
   return [
     ...["--mode", withNode ? "all" : "controller", "--endpoint", endpoint, "--log-level", "debug"],
@@ -119,7 +119,7 @@ function serveArgs(
     ...["--node-id", nodeId, "--known-node", nodeId, "--known-node", otherNodeId],
     ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort)],
     ...["--rds-password-file", `${folder}/password`, "--rds-host-key", simulator.hostKeyPublic],
-    // The simulator ends every session at once when an export is withdrawn: there is nothing to wait for.
+    // The simulator ends every session at once when an export is withdrawn, so no grace period is needed.
     ...["--cluster-id", "demo", "--unexport-grace", "0s"],
     ...["--connector", connector, "--state-dir", `${folder}/state`],
     ...(connector === "loop" ? ["--loop-backing", `${folder}/router`] : []),

@@ -28,7 +28,7 @@ export const describeCommandFlags: FlagTable = {
   ...nodeFlags,
 };
 
-/** What `rds-csi describe --help` says before the flags. */
+/** The text of `rds-csi describe --help` before the flags. */
 export const usage = `Usage: rds-csi describe [VOLUME] [flags]
 
 Shows the state of a volume on this node: its state file, the present proof of its device, the connections to the router,
@@ -44,16 +44,16 @@ Flags:
 /** How long it may take, in milliseconds. */
 const timeoutMs = 60_000;
 
-/** What `rds-csi describe` is told. */
+/** The options of `rds-csi describe`. */
 export interface DescribeOptions extends NodeOptions {
-  /** Undefined shows all. */
+  /** Undefined for all volumes. */
   readonly volumeId: string | undefined;
   readonly json: boolean;
 }
 
-/** `rds-csi describe`: what this node knows of its volumes. */
+/** `rds-csi describe`: shows this node's volumes. */
 export async function describeCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  // A node has no credentials: what the cluster knows of a claim, only the controller's pod can ask.
+  // A node has no credentials: only the controller's pod can ask the cluster about a claim.
   if (/^pvc?\//.test(args[0] ?? "")) {
     return await (await import("../troubleshoot/troubleshoot.ts")).troubleshootCommand(args, io);
   }
@@ -64,7 +64,7 @@ export async function describeCommand(args: readonly string[], io: CommandIo): P
 /**
  * Reads the command line of `rds-csi describe`.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  * @throws {VolumeError} invalid when the volume id has another form
  */
 export function readDescribeOptions(
@@ -80,7 +80,7 @@ export function readDescribeOptions(
   return { ...node, volumeId: named ? args[0] : undefined, json };
 }
 
-/** Prints a volume or the table of all, and gives the exit code. */
+/** Prints a volume or the table of all, and returns the exit code. */
 export async function describeVolumes(
   options: DescribeOptions,
   parts: NodeParts,
@@ -120,8 +120,8 @@ async function readAt(
 }
 
 /**
- * What is wrong with a volume on this node; nothing when it is healthy. Beside the node service's rule, of which every
- * reason is a problem, this tells what concerns a person only.
+ * The problems of a volume on this node; none when it is healthy. Besides the node service's rule, whose every reason
+ * is a problem, this reports what concerns only a person.
  */
 export function judgeView(view: VolumeView): readonly Finding[] {
   const { stagingState, damaged } = view;

@@ -3,7 +3,7 @@ import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { readDescribeOptions } from "./describe.ts";
 
-Deno.test("describe refuses an id that is no volume's", () => {
+Deno.test("describe refuses an invalid volume id", () => {
   const legacySnapshot = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7-at-3a9f8c02d1";
   for (const id of [legacySnapshot, legacySnapshot.slice(0, 40), `snap-${"1".repeat(28)}`]) {
     const args = [id, "--node-id", "n1"];

@@ -24,7 +24,7 @@ async function published(request: Parameters<FakeNode["stage"]>[0] = {}): Promis
   return node;
 }
 
-Deno.test("judgeView() is content with a published volume of either kind, and only reads", async () => {
+Deno.test("judgeView() accepts a published volume of either kind, and only reads", async () => {
   for (const request of [{}, { capability: block }]) {
     const node = await published(request);
     const before = [...node.operations];
@@ -95,7 +95,7 @@ for (const [what, spoil, expected] of wrong) {
   });
 }
 
-Deno.test("judgeView() finds a bound device node that leads to another device", async () => {
+Deno.test("judgeView() finds a bound device node of another device", async () => {
   const node = await published({ capability: block });
   node.paths.nodes.set(targetPath, { kind: "block", deviceNumber: "7:4" });
   const { findings } = await described(node);

@@ -4,18 +4,18 @@ import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
 import { connectionsOf, type MountView, type VolumeView } from "./view.ts";
 
-/** A volume and what is wrong with it. */
+/** A volume and its findings. */
 export interface DescribedVolume {
   readonly view: VolumeView;
   readonly findings: readonly Finding[];
 }
 
-/** Whether nothing is a problem; a warning can be lived with. */
+/** Whether no finding is a problem; warnings do not count. */
 export function isHealthy({ findings }: DescribedVolume): boolean {
   return !findings.some(({ state }) => state === "problem");
 }
 
-/** A volume for people: what is known, one fact a line, and what is wrong below. */
+/** A volume for people: one fact on each line, and its findings below. */
 export function formatVolume(volume: DescribedVolume): string[] {
   const { view, findings } = volume;
   const { stagingState } = view;
@@ -88,7 +88,7 @@ export function volumeJson(volume: DescribedVolume): unknown {
   };
 }
 
-/** How `JSON.stringify` is told to write sizes. */
+/** Converts sizes for `JSON.stringify`. */
 export function jsonValue(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? Number(value) : value;
 }

@@ -14,20 +14,20 @@ import type { Connection, DeviceHolder, FoundDevice, MountEntry } from "../../vo
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { type NodeVolume, stagingStateOf } from "../../doctor/node/volumes.ts";
 
-/** A place where a volume is mounted or bound, or should be. */
+/** A path where a volume is mounted or bound, or should be. */
 export interface MountView {
   readonly path: string;
   readonly role: "staging" | "published" | "elsewhere";
   /** The visible mount there; undefined when there is none. */
   readonly entry: MountEntry | undefined;
-  /** The device that is mounted, or that a bound node leads to; undefined when that cannot be told. */
+  /** The device that is mounted, or of a bound node; undefined when it is unknown. */
   readonly deviceNumber: string | undefined;
 }
 
 /** The device of a volume, as it is now. */
 export interface DeviceView {
   readonly found: FoundDevice;
-  /** Undefined when it is proven to be the volume; else what speaks against it. */
+  /** Undefined when it is proven to be the volume; else the difference. */
   readonly mismatch: string | undefined;
   /** Whether the kernel refuses writes; undefined when it is gone. */
   readonly readOnly: boolean | undefined;
@@ -35,7 +35,7 @@ export interface DeviceView {
   readonly holder: DeviceHolder | undefined;
 }
 
-/** All that a node knows and sees of a volume. */
+/** Everything that a node records and reads of a volume. */
 export interface VolumeView {
   readonly id: string;
   readonly stateFile: string;
@@ -44,10 +44,10 @@ export interface VolumeView {
   readonly damaged: string | undefined;
   readonly connected: NodeVolume["connected"];
   readonly device: DeviceView | undefined;
-  /** Why its device cannot be told; undefined when it can. */
+  /** Why its device is unknown; undefined when it is known. */
   readonly deviceUnclear: string | undefined;
   readonly mounts: readonly MountView[];
-  /** What is wrong with it by the node service's own rule; nothing of what has no sound state file. */
+  /** Its problems by the node service's own rule; none without a sound state file. */
   readonly health: readonly HealthProblem[];
 }
 
@@ -56,15 +56,15 @@ export function connectionsOf({ connected }: Pick<VolumeView, "connected">): rea
   return connected.flatMap(({ connections }) => connections);
 }
 
-/** What a view is made with. */
+/** The adapters for reading a volume. */
 export interface ViewAdapters {
   readonly deps: NodeDeps;
   readonly files: KernelFiles;
-  /** Whether to look for who has the device open: that reads every process of the host. */
+  /** Whether to search for the process that has the device open: that reads every process of the host. */
   readonly seeksHolder: boolean;
 }
 
-/** Looks at everything of a volume. It opens no device, and waits for no dead one. */
+/** Reads everything about a volume. It opens no device, and waits for no dead one. */
 export async function viewVolume(
   adapters: ViewAdapters,
   volume: NodeVolume,
@@ -89,7 +89,7 @@ export async function viewVolume(
   };
 }
 
-/** What keeps the rule from looking is wrong with the volume as well. */
+/** A failure of the rule's reads is a problem of the volume as well. */
 async function healthOf(
   deps: NodeDeps,
   volumeId: string,
@@ -104,7 +104,7 @@ async function healthOf(
   }
 }
 
-/** The device of a subsystem, or why it cannot be told. */
+/** The device of a subsystem, or why it is unknown. */
 async function deviceOf(
   deps: NodeDeps,
   nqn: string | undefined,
@@ -173,7 +173,7 @@ async function viewMounts(
   })));
 }
 
-/** Where the volume should be mounted or bound: a raw block volume is not mounted where it is staged. */
+/** Where the volume should be mounted or bound: a raw block volume is not mounted at its staging path. */
 async function ownLocations(deps: NodeDeps, stagingState: StagingState | undefined) {
   if (stagingState === undefined) return [];
   const locations = [
@@ -185,7 +185,7 @@ async function ownLocations(deps: NodeDeps, stagingState: StagingState | undefin
   );
 }
 
-/** Of a bound device node the table shows only the file system that it lies in. */
+/** The mount table shows for a bound device node only the file system that it lies in. */
 async function shownDevice(
   deps: NodeDeps,
   entry: MountEntry | undefined,

@@ -22,7 +22,7 @@ import { prepareReboot, probeRouter } from "../../doctor/probe/probe.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { isRefusedCommand, refusalOf } from "../../nvme/refusal.ts";
 
-/** What `rds-csi doctor --help` says before the flags. */
+/** The text of `rds-csi doctor --help` before the flags. */
 export const usage = `Usage: rds-csi doctor [flags]
 
 Checks everything that the driver needs, and prints each problem with its fix.
@@ -42,10 +42,10 @@ exports: one with --before-reboot, and one with --after-reboot.
 Flags:
 `;
 
-/** How long all of it may take, in milliseconds. */
+/** How long everything together may take, in milliseconds. */
 const timeoutMs = 120_000;
 
-/** `rds-csi doctor`: what is wrong with the router or with this node, and what puts it right. */
+/** `rds-csi doctor`: finds problems of the router or this node, and their fixes. */
 export async function doctorCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const parts = systemNodeParts(systemClock, commandNotes("doctor", io));
   const halves = readDoctorHalves(args, io.env, parts.files, await systemFiles(args, io.env));
@@ -55,7 +55,7 @@ export async function doctorCommand(args: readonly string[], io: CommandIo): Pro
   return await examine(halves, { router, node: (options) => nodeCheckAdapters(options, parts, network) }, io);
 }
 
-/** A controller's credentials are needed here: what is missing fails as it would there. */
+/** This needs a controller's credentials; missing ones fail as they would for a controller. */
 async function probe(options: DoctorOptions, io: CommandIo): Promise<number> {
   const warning = (message: string) => io.err(`probe: ${message}`);
   const transport = await openTransport(options.router, { readText: Deno.readTextFile, warning });
@@ -68,13 +68,13 @@ async function probe(options: DoctorOptions, io: CommandIo): Promise<number> {
   }, io);
 }
 
-/** What a check-up of both halves needs of the machine. */
+/** The adapters of a check-up of both halves. */
 export interface DoctorAdapters {
   readonly router: CheckupAdapters;
   node(options: NodeCheckRequest): NodeCheckAdapters;
 }
 
-/** All at once: one that does not answer takes its time, and none of the others'. */
+/** Checks all routers at once: one that does not answer takes only its own time. */
 async function checkUpNamed(
   named: DoctorHalves["named"],
   adapters: CheckupAdapters,
@@ -87,7 +87,10 @@ async function checkUpNamed(
   await Promise.all(all);
 }
 
-/** Prints each finding as it comes, for a program all at the end, and gives the exit code. What was found stays when it is stopped. */
+/**
+ * Prints each finding as it is made, or all at the end as JSON, and returns the exit code. When it is stopped, the
+ * findings so far stay.
+ */
 export async function examine(
   halves: DoctorHalves,
   adapters: DoctorAdapters,
@@ -145,19 +148,19 @@ async function lookAtAll(
   await checkUpNamed(named, adapters.router, context, found);
 }
 
-/** In the order of the routers, which are looked at all at once. */
+/** Orders findings by their routers, which are all checked at once. */
 function byRouter(findings: readonly Finding[], { named }: DoctorHalves): readonly Finding[] {
   const place = ({ check }: Finding) => named.findIndex(({ name }) => check.startsWith(`${name}/`));
   return findings.toSorted((one, other) => place(one) - place(other));
 }
 
-/** Room for the name of every check: which ones come is not known when the first is printed. */
+/** Room for the name of every check: the later ones are unknown when the first is printed. */
 function checkWidth({ named }: DoctorHalves): number {
   const longest = "nvme-transport".length;
   return longest + Math.max(0, ...named.map(({ name }) => name.length + 1));
 }
 
-/** What a check-up of this machine needs: its own kernel and tools, and the node service's view of volumes. */
+/** The adapters of a check-up of this machine: its own kernel and tools, and the node service's dependencies. */
 export function nodeCheckAdapters(
   options: NodeCheckRequest,
   parts: NodeParts,
@@ -184,7 +187,7 @@ function depsOrReason({ config }: NodeCheckRequest, parts: NodeParts): NodeCheck
   }
 }
 
-/** The findings as aligned lines, each fix on a line of its own below what it puts right. @param minWidth of their names */
+/** The findings as aligned lines, each fix on its own line below its finding. @param minWidth of their names */
 export function formatFindings(findings: readonly Finding[], minWidth = "fix".length): string[] {
   const width = Math.max(...findings.map(({ check }) => check.length), minWidth);
   return findings.flatMap(({ state, check, found, fix }) => [
@@ -193,7 +196,7 @@ export function formatFindings(findings: readonly Finding[], minWidth = "fix".le
   ]);
 }
 
-/** How it went, in a line. */
+/** A summary in one line. */
 export function formatSummary(findings: readonly Finding[]): string {
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
   const skipped = count("skipped") === 0 ? "" : `, ${count("skipped")} skipped`;
@@ -207,13 +210,13 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** What a probe needs of the machine. */
+/** The adapters of a probe. */
 interface ProbeAdapters
   extends Pick<ProbeOptions, "clock" | "random" | "transport" | "host" | "limits" | "beginMs"> {
   writeText(path: string, text: string): Promise<void>;
 }
 
-/** Probes the router and hands out its profile. */
+/** Probes the router and prints or writes its profile. */
 export async function runProbe(
   options: DoctorOptions,
   adapters: ProbeAdapters,

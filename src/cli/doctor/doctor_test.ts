@@ -7,7 +7,7 @@ const findings: readonly Finding[] = [
   { check: "host-key", state: "problem", found: "changed:\n  both", fix: "pin it" },
 ];
 
-Deno.test("formatFindings() aligns the findings, and puts a fix below what it puts right", () => {
+Deno.test("formatFindings() aligns the findings, and puts each fix below its finding", () => {
   assert.deepEqual(formatFindings(findings), [
     "ok       reach     answers",
     "problem  host-key  changed: both",

@@ -20,7 +20,7 @@ import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
 import type { CheckSettings } from "../../doctor/router/check.ts";
 import type { NodeCheckOptions } from "../../doctor/node/check.ts";
 
-/** What the node half of a check-up is told: what its checks read, and how to open the node. */
+/** The options of the node half of a check-up: those of its checks, and how to open the node. */
 export type NodeCheckRequest = NodeCheckOptions & NodeOptions;
 
 /** Flags of `rds-csi doctor`. */
@@ -48,36 +48,39 @@ export const doctorFlags: FlagTable = {
   ...routerFlags,
 };
 
-/** What `rds-csi doctor` is told about a router. What a controller must have may be missing here: that it finds out. */
+/**
+ * The options of `rds-csi doctor` for a router. What a controller requires may be missing here: the check-up reports
+ * it.
+ */
 export interface DoctorOptions
   extends Pick<CheckSettings, "basePaths" | "cluster" | "allowUnfenced" | "overcommit"> {
   readonly probe: boolean;
-  /** Which side of a reboot a probe is on; "" is none. */
+  /** Whether a probe runs before or after a reboot; "" for no reboot. */
   readonly reboot: "" | "before" | "after";
-  /** "" prints. */
+  /** "" prints the profile. */
   readonly output: string;
   readonly router: RouterConfig;
   readonly nvmeAddress: string;
   readonly nvmePort: number;
   readonly nqnPrefix: string;
-  /** What is known about the router beyond what every one does. */
+  /** What is known about the router in particular. */
   readonly profile: RouterProfile | undefined;
 }
 
-/** What is to be looked at, at least one of the two. */
+/** What is to be checked, at least one of the two. */
 export interface DoctorHalves {
   readonly json: boolean;
   readonly router: DoctorOptions | undefined;
-  /** The routers of `--config`, in the place of that one. */
+  /** The routers of `--config`, instead of that one. */
   readonly named: readonly { readonly name: string; readonly options: DoctorOptions }[];
   readonly node: NodeCheckRequest | undefined;
 }
 
 /**
- * Reads the command line of `rds-csi doctor`: the router is looked at when there is an address, the machine when it is
- * said to be a node, or when there is nothing else to look at.
+ * Reads the command line of `rds-csi doctor`. It checks the router when there is an address, and the machine when it is
+ * said to be a node, or when there is nothing else to check.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readDoctorHalves(
   args: readonly string[],
@@ -103,8 +106,8 @@ export function readDoctorHalves(
 }
 
 /**
- * What a controller must have may be missing in flags; a file has to be right, as a controller would not start with it. A
- * probe is of one router.
+ * What a controller requires may be missing in flags. A file has to be complete, because a controller would not start
+ * with it otherwise. A probe is for one router.
  */
 function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves["named"] {
   const backends = readChosenBackends(flags, { ...config, hasCluster: true });
@@ -162,9 +165,9 @@ function readNodeCheckRequest(
 }
 
 /**
- * Reads what `rds-csi doctor` is told about a router.
+ * Reads the options of `rds-csi doctor` for a router.
  *
- * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {FlagError} naming all problems at once
  */
 export function readDoctorOptions(
   args: readonly string[],
@@ -198,7 +201,7 @@ export function readDoctorOptions(
   return options;
 }
 
-/** Whether and how to probe, however the router is named. Notes wrong flags in `flags`. */
+/** Whether and how to probe, however the router is named. Problems are added to `flags`. */
 function readProbing(flags: FlagValues): Pick<DoctorOptions, "probe" | "reboot" | "output"> {
   const probe = flags.switch("probe");
   const reboot = flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "";

@@ -57,8 +57,8 @@ for (const [args, env, which, id] of halves) {
   });
 }
 
-Deno.test("readDoctorHalves() names what is wrong with either half, once", () => {
-  const files = new FakeKernelFiles(); // And no name of the machine.
+Deno.test("readDoctorHalves() names the problems of both halves, once", () => {
+  const files = new FakeKernelFiles(); // The machine has no name either.
   const args = ["--node", "--nqn-prefix", "x", "--kubelet-dir", "kubelet", ...reach];
   assert.throws(() => readDoctorHalves(args, () => undefined, files), (error) => {
     assert.ok(error instanceof FlagError);
@@ -86,13 +86,13 @@ for (const [args, flag] of wrong) {
   });
 }
 
-Deno.test("readDoctorOptions() reads which side of a reboot a probe is on", () => {
+Deno.test("readDoctorOptions() reads whether a probe runs before or after a reboot", () => {
   const at = (...flags: string[]) =>
     read(...probe, "--base-path", "/storage-pool/metal-csi", ...flags).reboot;
   assert.deepEqual([at(), at("--before-reboot"), at("--after-reboot")], ["", "before", "after"]);
 });
 
-Deno.test("readDoctorOptions() takes a base path for the probe only where it is named", () => {
+Deno.test("readDoctorOptions() uses a base path for the probe only if it is named", () => {
   const options = read(...probe, "--base-path", "/storage-pool/metal-csi", "--output", "/tmp/p.json");
   assert.deepEqual([options.probe, options.basePaths, options.output], [
     true,

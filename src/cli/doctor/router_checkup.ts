@@ -15,7 +15,7 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { openTransport, readHostKeys } from "../serve/router.ts";
 import type { DoctorOptions } from "./options.ts";
 
-/** What a check-up needs of the machine. */
+/** The adapters of a check-up. */
 export interface CheckupAdapters {
   readonly clock: Clock;
   readonly random: Random;
@@ -28,8 +28,7 @@ export interface CheckupAdapters {
 const connectMs = 5000;
 
 /**
- * Looks at everything that the driver needs of its router, as far as it gets: what fails keeps only that from being
- * looked at which cannot be seen without it.
+ * Checks everything that the driver needs of its router. A failed check prevents only the checks that depend on it.
  *
  * @throws {VolumeError} cancelled when the call is
  */
@@ -67,7 +66,7 @@ async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapter
   return judgeReach({ address, port, addresses, reach: await network.reach(address, port, connectMs) });
 }
 
-/** What was found on the way in, and the way itself if it is open. */
+/** The findings about access, and the transport if access works. */
 interface Entrance {
   readonly findings: readonly Finding[];
   readonly transport: SshTransport | undefined;
@@ -135,7 +134,7 @@ async function logIn(
     return { finding: judgeLogin({ ...facts, failure: undefined }), transport: undefined };
   }
   try {
-    // What it would warn about is a finding already.
+    // Its warnings are findings already.
     const transport = await openTransport(router, { ...adapters, warning: () => {} });
     (await transport.connect(signal)).close();
     return { finding: judgeLogin({ ...facts, failure: undefined }), transport };
@@ -145,7 +144,7 @@ async function logIn(
   }
 }
 
-/** What the file of the credentials is like. */
+/** Judges the file of the credentials. */
 async function judgeSecret(
   { keyFile, passwordFile }: DoctorOptions["router"],
   { readText }: CheckupAdapters,
@@ -159,7 +158,7 @@ async function judgeSecret(
   }
 }
 
-/** Returns the volumes; undefined when they could not be asked for. */
+/** Returns the volumes; undefined when they could not be read. */
 async function readInside(
   transport: SshTransport,
   options: DoctorOptions,

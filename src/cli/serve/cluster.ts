@@ -21,55 +21,55 @@ import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import { Lead } from "./leadership.ts";
 import { type SharedDeps, viewOfRouter } from "./router_cluster.ts";
 
-/** What {@linkcode ClusterSide} needs beside its configuration. */
+/** The adapters of {@linkcode ClusterSide}. */
 export interface ClusterAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Hears when this controller begins and ends to lead. */
+  /** Called when this controller begins and ends to lead. */
   readonly leads?: (isLeading: boolean) => void;
-  /** Takes what finds the claims of volumes. */
+  /** Receives the lookup of volumes' claims. */
   readonly showClaims?: (claimOf: ClaimLookup) => void;
 }
 
-/** How long the router may take to say who holds a volume, in milliseconds. */
+/** How long the router may take to answer who holds a volume, in milliseconds. */
 const latestMs = 30_000;
 
-/** A router's part in what is done without being asked. */
+/** A router's part in the background work. */
 export interface ClusterPart {
   readonly deps: ControllerDeps;
   readonly audits: Pick<AuditLoop, "run">;
   readonly ids: VolumeIdPrefix;
 }
 
-/** What a router's controller has from its cluster. */
+/** What the cluster provides to a router's controller. */
 export interface ClusterCollaborators extends Required<Pick<SharedDeps, "projection" | "events">> {
   readonly nodes: NodeDirectory;
   readonly clusterView: ClusterView;
   readonly consents: FormatConsents;
   readonly pairs?: MigrationPairs;
   readonly detachedNodes: DetachedNodes;
-  /** Whether its audits report what is nobody's: one router's do, so that it is reported once. */
+  /** Whether its audits report objects without a router: only one router's do, so that they are reported once. */
   readonly reportsUnknown: boolean;
 }
 
-/** What a cluster lends to the controllers of its routers, and what is done in it without being asked. */
+/** What a cluster provides to the controllers of its routers, and the background work in it. */
 export class ClusterSide {
   readonly #config: ClusterConfig;
   readonly #cluster: Cluster;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #stop = new AbortController();
-  /** One a router, so that none waits for an answer of another. */
+  /** One for each router, so that none waits for another router's answer. */
   readonly #projections: AnnotationProjection[] = [];
   readonly #events: EventRecorder;
   readonly #leads: (isLeading: boolean) => void;
-  /** Without it this controller serves whether it leads or not. */
+  /** Undefined without an election: this controller serves whether it leads or not. */
   readonly lead: Lead | undefined;
   #parts: readonly ClusterPart[] = [];
   #running: Promise<void> = Promise.resolve();
 
-  /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
+  /** @throws {VolumeError} invalid when the cluster's address is unknown */
   constructor(config: ClusterConfig, driverName: string, adapters: ClusterAdapters) {
     const { clock, random, log, leads, showClaims } = adapters;
     const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
@@ -84,14 +84,14 @@ export class ClusterSide {
     showClaims?.((router, id) => this.#claimOf(router, id));
   }
 
-  /** As of the last list of volumes. */
+  /** From the last list of volumes. */
   #claimOf(router: string, id: string): string | undefined {
     const part = this.#parts.find(({ deps }) => deps.settings.backend === router);
     const claim = part && this.#cluster.volumes.known(part.ids.add(id))?.claim;
     return claim && `${claim.namespace}/${claim.name}`;
   }
 
-  /** The configuration, complete: it knows which cluster this is. @throws {VolumeError} unavailable */
+  /** The configuration with the cluster's id. @throws {VolumeError} unavailable */
   async identified(config: ControllerConfig, stop?: AbortSignal): Promise<ControllerConfig> {
     if (config.settings.cluster !== "") return config;
     const uid = await this.#cluster.uid(stop ?? this.#stop.signal);
@@ -99,7 +99,7 @@ export class ClusterSide {
     return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.prefix) } };
   }
 
-  /** What the cluster has for the controller of a router, by the ids that clients know. */
+  /** What the cluster provides to the controller of a router, by clients' ids. */
   collaborators({ knownNodes }: ControllerConfig, ids: VolumeIdPrefix): ClusterCollaborators {
     const projection = this.#cluster.projection((handle, signal) => this.#latest(ids, handle, signal));
     return {
@@ -114,13 +114,13 @@ export class ClusterSide {
     };
   }
 
-  /** Begins what is done without being asked, those audits among it. */
+  /** Starts the background work, including these routers' audits. */
   start(parts: readonly ClusterPart[]): void {
     this.#parts = parts;
     this.#running = this.#run();
   }
 
-  /** Ends it, and the connections. */
+  /** Stops the background work, and closes the connections. */
   async close(): Promise<void> {
     this.#stop.abort(new VolumeError("cancelled", "The controller stops"));
     const projections = this.#projections.map((projection) => projection.close());
@@ -129,8 +129,8 @@ export class ClusterSide {
   }
 
   /**
-   * Whoever leads runs the rounds and the audits. What a controller shows at its start it shows whether it leads or not, unless
-   * it serves only while it leads.
+   * Only the leader runs the rounds and the audits. Without an election, what a controller shows at its start is shown
+   * whether it leads or not.
    */
   async #run(): Promise<void> {
     const { signal } = this.#stop;
@@ -161,7 +161,7 @@ export class ClusterSide {
     await election.run(lead, signal);
   }
 
-  /** One that ran out may go on, if nobody has had it by the time that the API server answers again. */
+  /** A lead that ran out may go on, if nobody else has had it when the API server answers again. */
   #ended(reason: unknown): void {
     this.#leads(false);
     if (this.#stop.signal.aborted) this.lead?.end("the driver is shutting down");
@@ -169,7 +169,7 @@ export class ClusterSide {
     else this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
   }
 
-  /** The loops of one router: one that does not answer holds up its own alone. */
+  /** Runs the loops of one router, so that one that does not answer delays only its own. */
   async #lead({ deps, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
     const own = viewOfRouter(ids, this.#cluster.use, false);
     await Promise.all([new ReconcileLoop(deps, own, this.#config.rounds).run(signal), audits.run(signal)]);
@@ -199,7 +199,7 @@ export class ClusterSide {
   }
 }
 
-/** What the one that led before has sent may still come, and nobody knows what it has promised or changed. */
+/** Commands that the earlier leader has sent may still run, and its promises and changes are unknown. */
 function distrust({ inDoubt, known, promised }: ControllerDeps): void {
   inDoubt.suspectOthers();
   promised.forget();

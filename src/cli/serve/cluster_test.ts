@@ -27,14 +27,14 @@ async function withSide(
   }
 }
 
-Deno.test("identified() knows the cluster by the uid of kube-system", async () => {
+Deno.test("identified() identifies the cluster by the uid of kube-system", async () => {
   await withSide(async (api, identified) => {
     api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "u-1" } });
     assert.equal(await identified(new AbortController().signal), clusterHash("u-1"));
   });
 });
 
-Deno.test("identified() does not keep a controller from stopping while the cluster says nothing", async () => {
+Deno.test("identified() does not keep a controller from stopping while the cluster does not answer", async () => {
   await withSide(async (api, identified) => {
     api.faults.push({ match: /./, status: 403 });
     const stop = new AbortController();

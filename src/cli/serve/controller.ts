@@ -28,21 +28,21 @@ import { controllerDeps } from "./controller_deps.ts";
 /** A controller that is ready to be served. */
 export interface Controller {
   readonly methods: MethodsOf<ControllerRpcs>;
-  /** Of one that takes part in an election: it serves only while it holds it. */
+  /** The lead of a controller in an election: it serves only while it holds it. */
   readonly lead: Lead | undefined;
-  /** What calls and loops take before they change a volume. */
+  /** The locks that calls and loops take before they change a volume. */
   readonly locks: VolumeLocks;
-  /** Whether the router can be asked and is fit for this driver, see `VolumeStore.probe()`. */
+  /** Resolves when the router can be asked and is fit for this driver, see `VolumeStore.probe()`. */
   ready(context: CallContext): Promise<void>;
-  /** Begins what is done without being asked. */
+  /** Starts the background work. */
   start(): void;
-  /** Ends what outlived its call, and the connection to the router. */
+  /** Stops what outlived its call, and closes the connection to the router. */
   close(): Promise<void>;
 }
 
-/** What a controller needs beside its configuration. */
+/** The adapters of a controller. */
 export interface ControllerAdapters extends RouterAdapters {
-  /** Who counts what happens with that router. */
+  /** Counts the events of that router. */
   events(backend: string): ControllerEvents;
   routerEvents(backend: string): readonly RouterEvents[];
   /** Its cluster, if it has one, and its name there. */
@@ -50,21 +50,20 @@ export interface ControllerAdapters extends RouterAdapters {
   readonly driverName: string;
   /** Ends a start that waits for the cluster. */
   readonly signal?: AbortSignal;
-  /** Hears when this controller begins and ends to lead, where there is a cluster. */
+  /** Called when this controller begins and ends to lead, if there is a cluster. */
   readonly leads?: (isLeading: boolean) => void;
-  /** Takes what finds the claims of volumes, where there is a cluster. */
+  /** Receives the lookup of volumes' claims, if there is a cluster. */
   readonly showClaims?: (claimOf: ClaimLookup) => void;
   readonly audit: AuditLoopSettings;
-  /** What stands for the cluster, or in its place. */
+  /** The view of the cluster, or a replacement for it. */
   readonly clusterView?: ClusterView | undefined;
 }
 
 /**
- * The controller of the only router. The router is not dialled before the first command; the cluster is, where only it knows
- * which one it is.
+ * The controller of an only router. It connects to the router with the first command. It connects to the cluster now,
+ * if only that knows the cluster's id.
  *
- * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when it cannot be told which
- * cluster this is
+ * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when the cluster's id is unknown
  */
 export async function openController(
   config: ControllerConfig,
@@ -74,8 +73,8 @@ export async function openController(
 }
 
 /**
- * The controller of several routers, each with a world of its own: what is remembered, counted, waited for and copied for one
- * is no other's business. They share the cluster, and the locks of calls.
+ * The controller of several routers, each with its own dependencies: records, counters, waits and copies are separate.
+ * They share the cluster, and the locks of calls.
  *
  * @throws {VolumeError} as {@linkcode openController}, naming every router that cannot be used
  */
@@ -117,7 +116,7 @@ async function openAll(
   }
   const { lead } = side ?? {};
   const methods = controllerMethods(new Routers(opened));
-  // A router that is away goes on being asked after another one was ready.
+  // A router that is away is still asked after another one was ready.
   const stop = new AbortController();
   const whileOpen = (context: CallContext) => ({
     ...context,
@@ -141,10 +140,10 @@ async function openAll(
 }
 
 /**
- * Resolves as soon as one of several routers can be asked and is fit for this driver. One that is away for long must not keep
- * the volumes of all others from being served; what it lacks is told in the log and the metrics, and by its own calls.
+ * Resolves as soon as one of several routers can be asked and is fit for this driver. One that is away for long must
+ * not keep the volumes of all others from being served; its problem shows in the log, the metrics, and its own calls.
  *
- * @throws {VolumeError} when none is: what a person has to mend rather than what may pass
+ * @throws {VolumeError} when none is ready: preferably a problem that a person has to fix
  */
 async function firstReady(
   asks: readonly ((context: CallContext) => Promise<void>)[],
@@ -161,14 +160,14 @@ async function firstReady(
   }
 }
 
-/** One error for all, so that everything can be mended at once. */
+/** One error for all, so that everything can be fixed at once. */
 function together(problems: readonly unknown[]): unknown {
   const [first] = problems;
   if (problems.length === 1 || !problems.every((one) => VolumeError.is(one))) return first;
   return new VolumeError(problems[0]!.kind, problems.map(({ message }) => message).join("\n"));
 }
 
-/** The cluster's client is loaded only where there is a cluster: it takes its time and memory. */
+/** The cluster's client is loaded only if there is a cluster, because it takes time and memory. */
 async function openCluster(
   { cluster, driverName, ...adapters }: ControllerAdapters,
 ): Promise<ClusterSide | undefined> {
@@ -182,14 +181,14 @@ interface Shared {
   readonly locks: VolumeLocks;
   readonly ids: VolumeIdPrefix;
   readonly misplaced: MisplacedVolumes | undefined;
-  /** Whether no other controller promises room on the router. */
+  /** Whether no other controller promises space on the router. */
   readonly alone: boolean;
 }
 
 interface OpenBackend extends Router {
   readonly audits: AuditLoop;
   ready(context: CallContext): Promise<void>;
-  /** Takes over at the start what can be. */
+  /** Migrates at the start what can be migrated. */
   migrate(): void;
   close(): Promise<void>;
 }
@@ -253,8 +252,8 @@ async function openBackend(
 }
 
 /**
- * Without an election others may serve as well, but where there is no cluster: there one controller may run at a time. Of two
- * routers of the file that are one machine neither knows what the other promises.
+ * Without an election another controller may serve as well, except without a cluster, where only one may run at a time.
+ * If two routers of the file are one machine, neither knows the other's promises.
  */
 function isAlone(
   side: ClusterSide | undefined,
@@ -268,7 +267,7 @@ function isAlone(
   return !isShared && (side === undefined || side.lead !== undefined);
 }
 
-/** Tells once, and again when it is about others, that a router has volumes of another one. */
+/** Reports once, and again when the volumes change, that a router has volumes of another one. */
 function misplacedObserver(
   { settings: { backend, cluster } }: ControllerConfig,
   misplaced: MisplacedVolumes | undefined,
@@ -292,7 +291,7 @@ function misplacedObserver(
   };
 }
 
-/** Where several take part in an election, volumes are taken over by the one that leads. */
+/** In an election, the leader migrates volumes. */
 async function migrateOnceLeading(
   deps: ControllerDeps,
   lead: Lead | undefined,

@@ -24,11 +24,11 @@ import { unheard } from "../../volume/ports/event_listener.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { noProjection, type VolumeProjection } from "../../volume/ports/projection.ts";
 
-/** Who else hears of what a controller does, and knows more than its configuration. */
+/** Other parts that receive a controller's events, or know more than its configuration. */
 export interface ControllerCollaborators {
-  /** @default {what counts nothing} */
+  /** @default {nothing is counted} */
   readonly events?: ControllerEvents;
-  /** @default {what shows nothing} */
+  /** @default {nothing is shown} */
   readonly projection?: VolumeProjection;
   /** @default {the nodes of the configuration} */
   readonly nodes?: NodeDirectory;
@@ -36,22 +36,22 @@ export interface ControllerCollaborators {
   readonly pairs?: MigrationPairs;
   /** @default {nothing is known of nodes that have left} */
   readonly detachedNodes?: DetachedNodes;
-  /** @default {none: nobody can be asked} */
+  /** @default {none: there is no cluster to ask} */
   readonly consents?: FormatConsents;
-  /** The locks of the calls that are served. @default {locks of its own} */
+  /** The locks of the served calls. @default {its own locks} */
   readonly locks?: VolumeLocking;
-  /** @default {none: nobody can be asked who has a volume} */
+  /** @default {none: there is no cluster to ask} */
   readonly clusterView?: ClusterView;
   /** @default {none: there is no other router} */
   readonly misplaced?: MisplacedVolumes | undefined;
-  /** Whether no other controller changes volumes of its router while this one does. @default {false} */
+  /** Whether no other controller changes volumes of its router meanwhile. @default {false} */
   readonly alone?: boolean;
 }
 
 /**
- * The world of a controller, from its configuration.
+ * Makes the dependencies of a controller from its configuration.
  *
- * @throws {TypeError} when it does not say which cluster it is for
+ * @throws {TypeError} when the cluster's id is missing
  */
 export function controllerDeps(
   config: ControllerConfig,

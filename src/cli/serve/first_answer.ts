@@ -5,11 +5,11 @@ import type { CallContext, Clock } from "../../volume/ports/system.ts";
 const answerMs = 30_000;
 const pauseMs = 10_000;
 
-/** Whether what a driver needs has answered since it started. What happens later is for its client to tell. */
+/** Whether what a driver needs has answered since it started. Later failures show in its own calls. */
 export class FirstAnswer {
   readonly #ask: (context: CallContext) => Promise<void>;
   #isIn = false;
-  /** When what is not answered yet was asked again. */
+  /** When a question without an answer was repeated. */
   #askedMs: number | undefined;
 
   /** @param ask resolves when what is needed can be reached and is fit for this driver */
@@ -17,7 +17,7 @@ export class FirstAnswer {
     this.#ask = ask;
   }
 
-  /** Whether it has answered any caller. */
+  /** Whether any caller has had an answer. */
   get isIn(): boolean {
     return this.#isIn;
   }
@@ -29,7 +29,7 @@ export class FirstAnswer {
   }
 
   /**
-   * Asks once more without waiting, unless that is under way, and returns for how long that has not been answered, in
+   * Asks again without waiting, unless a question is under way. Returns for how long that has been unanswered, in
    * milliseconds.
    */
   askAgain(clock: Clock, signal: AbortSignal): number {
@@ -43,7 +43,7 @@ export class FirstAnswer {
     return 0;
   }
 
-  /** Asks until it answers or `signal` is aborted. Why it did not is told by whoever logs what is asked. */
+  /** Asks until there is an answer or `signal` is aborted. Failures are logged by the code that is asked. */
   async seek(clock: Clock, signal: AbortSignal): Promise<void> {
     while (!this.#isIn && !signal.aborted) {
       try {
@@ -53,8 +53,8 @@ export class FirstAnswer {
           (context) => this.ask(context),
         );
       } catch {
-        // A fault is told to whoever probes the driver; this is no place to end it for one.
-        await clock.sleep(pauseMs, signal).catch(() => {}); // Aborted: the condition sees it.
+        // The driver's probes report a fault; the loop must not end because of it.
+        await clock.sleep(pauseMs, signal).catch(() => {}); // Aborted: the loop's condition ends it.
       }
     }
   }

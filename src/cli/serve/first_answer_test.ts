@@ -19,7 +19,7 @@ Deno.test("FirstAnswer asks until there is an answer, and no more after that", a
   assert.deepEqual([asked, answer.isIn, clock.waiting], [4, true, 0]);
 });
 
-Deno.test("FirstAnswer takes an answer that somebody else asked for, and keeps it when the router goes away", async () => {
+Deno.test("FirstAnswer accepts an answer that another caller got, and keeps it when the router goes away", async () => {
   let up = false;
   const answer = new FirstAnswer(() => up ? Promise.resolve() : away());
   await assert.rejects(answer.ask(context), (error) => VolumeError.is(error, "unavailable"));
@@ -52,7 +52,7 @@ Deno.test("FirstAnswer gives up an answer that does not come, and ends with its 
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("FirstAnswer asks again once at a time, only after the first answer, and waits for none", async () => {
+Deno.test("FirstAnswer asks again once at a time, only after the first answer, and does not wait for it", async () => {
   const clock = new FakeClock();
   const stop = new AbortController();
   let asked = 0;

@@ -4,28 +4,31 @@ import type { ControllerRpcs } from "../../csi/generated/csi.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
-/** How long somebody who asks whether this controller is ready is kept waiting for that, in milliseconds. */
+/** How long a caller that asks whether this controller is ready may have to wait, in milliseconds. */
 const maxHoldMs = 20_000;
 
 type Waiter = Pick<PromiseWithResolvers<void>, "resolve" | "reject">;
 
 /** Whether a controller of several may change anything now. */
 export interface Leading {
-  /** Why it may not, in words that follow "because"; undefined while it may. The clock decides, not the running loops. */
+  /**
+   * Why it may not, as words that follow "because"; undefined while it may. The clock decides, not the running loops.
+   */
   refusal(): string | undefined;
 }
 
 /**
- * The lead of a controller that takes part in an election: nothing is answered and nothing sent to the router without it.
+ * The lead of a controller in an election: without it nothing is answered and nothing sent to the router.
  *
- * It has an end from the moment it begins, by a clock that nobody sets: a process that stood still finds it over before it does
- * anything else. One that ran out while the API server was away goes on when it is renewed, as nobody else can have had it.
- * Once somebody else has it, it does not come back: what was begun under it is of no use any more, and the process ends.
+ * From its beginning it has an end, by a monotonic clock: a process that was suspended finds it over before it does
+ * anything else. A lead that ran out while the API server was away goes on when it is renewed, because nobody else can
+ * have had it. Once another controller has had it, it does not come back: work that began under it is useless, and the
+ * process ends.
  */
 export class Lead implements Leading {
   readonly #clock: Clock;
   readonly #lost = Promise.withResolvers<string>();
-  /** Those who wait for its beginning: a standby is asked on and on, so nobody is remembered for longer than he waits. */
+  /** The callers that wait for its beginning. A standby is asked repeatedly, so each is kept only while it waits. */
   readonly #waiting = new Set<Waiter>();
   #untilMs: number | undefined;
   #holder = "";
@@ -37,7 +40,7 @@ export class Lead implements Leading {
     this.#clock = clock;
   }
 
-  /** Whether it has begun, and was not taken by others. */
+  /** Whether it has begun, and no other controller has had it since. */
   get isHeld(): boolean {
     return this.#untilMs !== undefined && this.#ended === undefined;
   }
@@ -47,31 +50,34 @@ export class Lead implements Leading {
     return this.#lost.promise;
   }
 
-  /** Somebody else was seen to hold it, or to have held it since this one did; "" for one that has stopped. */
+  /**
+   * Notes that another controller was seen to hold it, or to have held it since this one did; "" for one that has
+   * stopped.
+   */
   heldBy(holder: string): void {
     this.#holder = holder;
     if (this.#untilMs !== undefined) this.lose("another controller has taken it");
   }
 
-  /** It was won, or renewed, and lasts until then, in milliseconds of `Clock.monotonicMs()`. */
+  /** Notes that it was won, or renewed, and lasts until then, in milliseconds of `Clock.monotonicMs()`. */
   holdUntil(untilMs: number): void {
     this.#untilMs = untilMs;
     if (this.#ended === undefined && this.#term.signal.aborted) this.#term = new AbortController();
     for (const waiter of this.#waiting) waiter.resolve();
   }
 
-  /** It is over, and may go on with the next renewal: nothing that runs under it lasts until then. */
+  /** Notes that it has run out, and may go on with the next renewal. Everything that runs under it ends. */
   interrupt(): void {
     this.#term.abort(this.#error(this.refusal() ?? "this controller could not renew its lead in time"));
   }
 
-  /** It was lost: others may have it soon. */
+  /** Notes that it was lost: another controller may have it soon. */
   lose(reason: string): void {
     this.end(`this controller has lost the lead: ${reason}`);
     this.#lost.resolve(reason);
   }
 
-  /** Ends it for good, or the waiting for it. */
+  /** Ends it, or the waiting for it, for good. */
   end(reason: string): void {
     this.#ended ??= reason;
     this.#term.abort(this.#error(reason));
@@ -105,10 +111,10 @@ export class Lead implements Leading {
   }
 
   /**
-   * Does something that lasts no longer than the lead, with a signal that ends with it. One that ran out is waited for: when the
-   * API server is back it goes on a moment later, and whoever is refused may not come again for minutes.
+   * Runs work that lasts no longer than the lead, with a signal that ends with it. It waits for a lead that ran out:
+   * when the API server is back it goes on a moment later, and a refused caller may not retry for minutes.
    *
-   * @throws {VolumeError} unavailable while it is not held, and when it is not held any more at the end
+   * @throws {VolumeError} unavailable while it is not held, and when it is no longer held at the end
    */
   async during<T>(context: CallContext, work: (context: CallContext) => Promise<T>): Promise<T> {
     if (this.isHeld && this.refusal() !== undefined) await this.held(context);
@@ -116,7 +122,7 @@ export class Lead implements Leading {
     try {
       return await work({ ...context, signal: AbortSignal.any([context.signal, this.#term.signal]) });
     } finally {
-      // Whatever came of it: that it is over says more.
+      // Whatever the result: the end of the lead matters more.
       this.assert();
     }
   }
@@ -139,8 +145,8 @@ export class Lead implements Leading {
   }
 
   /**
-   * Keeps somebody who asks whether this controller serves waiting until it does, as long as half of the call's time allows:
-   * sidecars ask on and on, and write a line each time.
+   * Lets a caller that asks whether this controller serves wait until it does, for at most half of the call's time:
+   * sidecars ask repeatedly, and log a line each time.
    *
    * @throws {VolumeError} unavailable when it does not lead by then
    */
@@ -158,8 +164,8 @@ export class Lead implements Leading {
 }
 
 /**
- * The methods of a controller that answers only while it leads: also what it has done is only answered as done while it still
- * does, as another one may have undone it since.
+ * Returns the methods of a controller that answers only while it leads. A completed change is answered as done only if
+ * it still leads, because another controller may have undone it since.
  */
 export function whileLeading(
   methods: MethodsOf<ControllerRpcs>,

@@ -17,7 +17,7 @@ Deno.test("a controller that waits for the lead says who has it", () => {
   assert.equal(lead.isHeld, false);
 });
 
-Deno.test("a lead ends by the clock, whatever else has not been told of that yet", async () => {
+Deno.test("a lead ends by the clock, before anything else has noticed it", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);
   lead.holdUntil(clock.monotonicMs() + 10_000);
@@ -40,7 +40,7 @@ Deno.test("a lead that was lost does not come back", async () => {
   assert.equal(await lead.lost, "another controller has taken it");
 });
 
-Deno.test("a lead that somebody else has had since is lost, also when that one has stopped", async () => {
+Deno.test("a lead that another controller has had since is lost, even when that one has stopped", async () => {
   for (const holder of ["other", ""]) {
     const clock = new FakeClock();
     const lead = new Lead(clock);
@@ -53,7 +53,7 @@ Deno.test("a lead that somebody else has had since is lost, also when that one h
   }
 });
 
-Deno.test("who asks whether it is ready waits for the lead, and not beyond half of the time there is", async () => {
+Deno.test("a caller that asks for readiness waits for the lead, for at most half of its time", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);
   let answers: string[] = [];
@@ -77,7 +77,7 @@ Deno.test("who asks whether it is ready waits for the lead, and not beyond half 
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("who waits for the lead is sent away when the controller stops", async () => {
+Deno.test("a caller that waits for the lead is refused when the controller stops", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);
   const asked = assert.rejects(lead.held(fakeCall(clock)), isUnavailable(/it stops/));
@@ -86,7 +86,7 @@ Deno.test("who waits for the lead is sent away when the controller stops", async
   await assert.rejects(lead.begun(new AbortController().signal), isUnavailable(/it stops/));
 });
 
-Deno.test("what runs under a lead ends with it, and what is begun under the next one does not", async () => {
+Deno.test("work that runs under a lead ends with it, and work of the next one does not", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);
   const sleep = () =>
@@ -105,7 +105,7 @@ Deno.test("what runs under a lead ends with it, and what is begun under the next
   await last;
 });
 
-Deno.test("what was done is not answered as done once the lead is over", async () => {
+Deno.test("a change is not answered as done once the lead is over", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);
   let calls = 0;

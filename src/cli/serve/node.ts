@@ -30,7 +30,7 @@ import type { Clock, Random } from "../../volume/ports/system.ts";
 import { unheard } from "../../volume/ports/event_listener.ts";
 import type { NodeEvents } from "../../volume/ports/node_events.ts";
 
-/** What of the machine a node stands on. */
+/** The parts of the machine that a node uses. */
 export interface NodeParts {
   readonly processes: Processes;
   readonly files: KernelFiles;
@@ -53,7 +53,7 @@ export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents =
   return { processes, files, paths, clock, mounts, devices, notes, events };
 }
 
-/** What a node service is handed. */
+/** The adapters of a node service. */
 export interface NodeAdapters {
   readonly clock: Clock;
   readonly random: Random;
@@ -68,23 +68,23 @@ export interface OpenNode {
   readonly locks: VolumeLocks;
   /** Why this node can reach no volume right now, such as a kernel without the transport; undefined when it can. */
   obstacle(): Promise<string | undefined>;
-  /** Begins to look after volumes, beside the calls; nothing waits for it. */
+  /** Starts the background work, and returns at once. */
   start(): void;
-  /** Ends that. */
+  /** Stops the background work. */
   close(): Promise<void>;
-  /** Lets another process have this node's state: once no call runs any more. */
+  /** Lets another process use this node's state, once no call is running. */
   release(): void;
 }
 
 /**
- * How long an earlier process may take to end, in milliseconds: a pod that was deleted by force goes on for as long as
- * Kubernetes gives it, 30 s, beside the one that takes its place.
+ * How long an earlier process may take to end, in milliseconds: a pod that was deleted by force runs on for as long as
+ * Kubernetes gives it, 30 s, beside its replacement.
  */
 const earlierProcessMs = 45_000;
 
 /**
- * The node service of a configuration, on this machine's kernel and tools, for this process alone: what an earlier one
- * still does, or undoes, would hit what is staged by this one.
+ * Opens the node service of a configuration, on this machine's kernel and tools, for this process alone: the work of an
+ * earlier process, or its undo, would damage what this one stages.
  */
 export async function openNode(
   config: NodeConfig,
@@ -132,13 +132,14 @@ export async function openNode(
 }
 
 /**
- * A process that was killed and hangs in the kernel keeps the state, and does nothing any more: it must not keep this node
- * from being served until the kernel gives up. Whoever is not seen to end is waited for by the next start.
+ * Takes the lock of the node's state. A process that was killed and hangs in the kernel keeps its lock, and does
+ * nothing any more: it must not keep this node from being served until the kernel gives up. A process that is not seen
+ * to end is waited for by the next start.
  *
- * Who goes on beside such a one takes another lock instead, the first that is free. So each looks at all locks once it has
- * its own: of two that look, at least one sees the other.
+ * A process that goes on beside such a one takes another lock instead, the first that is free. So each process checks
+ * all locks once it has its own: of two that check, at least one sees the other.
  *
- * @throws {VolumeError} precondition when another process has the state, and goes on or cannot be seen
+ * @throws {VolumeError} precondition when another process holds the state, and goes on or cannot be seen
  */
 export async function haveState(folder: string, adapters: StateAdapters): Promise<Release> {
   const { clock, timeoutMs = earlierProcessMs } = adapters;
@@ -148,7 +149,7 @@ export async function haveState(folder: string, adapters: StateAdapters): Promis
   try {
     for await (const { name } of Deno.readDir(folder)) {
       if (!/^lock(?:-[0-9]+)?$/.test(name) || name === lockName(own)) continue;
-      // It was told of above, or keeps nothing from anybody.
+      // It was reported above, or blocks nobody.
       (await lockUnlessEnding(folder, name, untilMs, { ...adapters, notes: { warn() {} } }))?.();
     }
     return mine;
@@ -162,7 +163,7 @@ function lockName(at: number): string {
   return at === 0 ? "lock" : `lock-${at}`;
 }
 
-/** Undefined when only processes have it that end for certain. */
+/** Returns undefined when only processes hold it that will certainly end. */
 async function lockUnlessEnding(
   folder: string,
   name: string,
@@ -193,7 +194,7 @@ interface StateAdapters {
   readonly timeoutMs?: number;
 }
 
-/** Everything that the node service of a configuration works on; nothing is made or changed yet. */
+/** Makes the dependencies of a configuration's node service; it makes and changes nothing on the machine. */
 export function openNodeDeps(config: NodeConfig, parts: NodeParts): NodeDeps {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
@@ -203,7 +204,7 @@ export function openNodeDeps(config: NodeConfig, parts: NodeParts): NodeDeps {
     mounts,
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
-    // Volumes that were staged with a map are unstaged whatever the setting says now.
+    // Volumes that were staged with a map are unstaged with it, whatever the setting is now.
     ...config.connector === "nvme-tcp" ? { maps: new DeviceMapper(processes, files) } : {},
     paths,
     machine: thisMachine(files),
@@ -213,7 +214,7 @@ export function openNodeDeps(config: NodeConfig, parts: NodeParts): NodeDeps {
   };
 }
 
-/** The one place that knows how this node reaches volumes. */
+/** The one place that chooses how this node connects volumes. */
 function openConnector(config: NodeConfig, parts: NodeParts): Connector {
   if (config.connector === "loop") {
     return new LoopConnector({

@@ -8,7 +8,7 @@ import { lockFolder } from "../../host/folder_lock.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { haveState, openNode } from "./node.ts";
 
-Deno.test("openNode() waits until an earlier process has let go of the node's state", async () => {
+Deno.test("openNode() waits until an earlier process has released the node's state", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const flags = ["--mode", "node", "--node-id", "n1", "--endpoint", `unix://${folder}/csi.sock`];
   const loop = ["--connector", "loop", "--loop-backing", folder, "--state-dir", `${folder}/state`];
@@ -47,7 +47,7 @@ for (const killed of [true, false, undefined]) {
     : killed
     ? "a killed one"
     : "one that goes on";
-  Deno.test(`haveState() ${killed ? "goes on beside" : "refuses beside"} ${holder} that has the state`, async () => {
+  Deno.test(`haveState() ${killed ? "goes on beside" : "refuses beside"} ${holder} that holds the state`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
     try {
       const release = await lockFolder(folder, systemClock, 1000);
@@ -71,7 +71,7 @@ for (const killed of [true, false, undefined]) {
   });
 }
 
-Deno.test("haveState() keeps out who comes after one that went on beside a killed one, also when that is gone", async () => {
+Deno.test("haveState() refuses a later process beside one that went on beside a killed one, even after that is gone", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const files = new FakeKernelFiles();
   const inode = async (name: string) => (await Deno.stat(`${folder}/${name}`)).ino;

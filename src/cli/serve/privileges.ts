@@ -1,8 +1,8 @@
 import { needsLegacyListener } from "../../csi/server/legacy_unix_listener.ts";
 
 /**
- * Gives up what a controller does not need: it runs no tool and calls no library. From then on not even this process
- * can.
+ * Gives up what a controller does not need: it runs no tool and calls no library. From then on this process cannot get
+ * it back.
  */
 export async function dropControllerPrivileges(): Promise<void> {
   await Deno.permissions.revoke({ name: "run" });
@@ -10,9 +10,9 @@ export async function dropControllerPrivileges(): Promise<void> {
 }
 
 /**
- * Gives up what a node without a controller does not need once it listens, if it reaches volumes by other means than the
- * network: it dials nobody then. (One of NVMe/TCP reads the router's discovery log.) The runtime that serves a unix
- * socket through loopback connections goes on needing the network.
+ * Gives up the network for a node without a controller, once it listens, unless it connects volumes over the network:
+ * it dials nothing then. (A node with NVMe/TCP reads the router's discovery log.) A runtime that serves a unix socket
+ * through loopback connections still needs the network.
  */
 export async function dropNetworkPrivilege(): Promise<void> {
   if (needsLegacyListener(Deno.version.deno)) return;

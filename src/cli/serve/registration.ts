@@ -6,7 +6,7 @@ import { type RegistrationEvents, RegistrationKeeper } from "../../csi/server/re
 import type { Logger } from "../../telemetry/log.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 
-/** What a registration is handed. */
+/** The adapters of a registration. */
 export interface RegistrationAdapters {
   readonly clock: Clock;
   readonly random: Random;
@@ -17,7 +17,7 @@ export interface RegistrationAdapters {
   readonly obstacle: () => Promise<string | undefined>;
 }
 
-/** What keeps a driver registered with the kubelet once it is started. */
+/** Makes the keeper that registers a driver with the kubelet once it is started. */
 export function openRegistration(
   { kubeletPath, socketPath }: RegistrationConfig,
   driverName: string,

@@ -9,7 +9,7 @@ import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 
-/** What a connection to the router needs beside its configuration. */
+/** The adapters of a connection to the router. */
 export interface RouterAdapters {
   readonly clock: Clock;
   readonly random: Random;
@@ -18,17 +18,17 @@ export interface RouterAdapters {
   readText(path: string): Promise<string>;
 }
 
-/** How a router is used. */
+/** Options of a connection to the router. */
 export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfenced"> {
-  /** Who hears of what the client does, beside the log. */
+  /** Receives what the client does, besides the log. */
   readonly observers?: readonly RouterObserver[];
   /** Why nothing may be sent now, see `SessionOptions.fence`. */
   readonly fence?: (() => string | undefined) | undefined;
 }
 
 /**
- * The router of a configuration. Nothing is dialled before the first command. The files of credentials are read now, so that
- * one that cannot be used is told at once, and for each connection again.
+ * Makes the store of a router. It connects with the first command. The files of credentials are read now, so that an
+ * unusable one is reported at once, and again for each connection.
  *
  * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
  */
@@ -53,7 +53,7 @@ export async function openRouter(
 }
 
 /**
- * The way to the router of a configuration. Nothing is dialled yet.
+ * Makes the transport to a router. It does not connect yet.
  *
  * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
  */
@@ -106,7 +106,7 @@ async function readAuthentication(config: RouterConfig, adapters: Readers): Prom
   }
   const path = config.passwordFile ?? "";
   const password = (await readSecret("rds-password-file", path, adapters)).replace(/\r?\n$/, "");
-  // One that is being written: with an empty password the router would count a failed login.
+  // The file is just being written: with an empty password the router would count a failed login.
   if (password === "") {
     throw new VolumeError("invalid", `Cannot use the password because its file is empty: file=${path}`);
   }
@@ -123,7 +123,7 @@ async function readSecret(flag: string, path: string, adapters: Readers): Promis
         cause,
       });
     }
-    // It may be the secret itself, which the reason repeats.
+    // The path may be the secret itself, which the reason repeats.
     throw new VolumeError(
       "invalid",
       `Cannot read the file of --${flag}: its value is hidden because it does not look like a path; write it as /… or ./…`,
@@ -132,8 +132,8 @@ async function readSecret(flag: string, path: string, adapters: Readers): Promis
 }
 
 /**
- * The host keys that the router may present. What begins with a slash is a file of them: no key and no known_hosts line
- * does.
+ * The host keys that the router may present. A text that begins with a slash is a file of them: no key and no
+ * known_hosts line does.
  *
  * @throws {VolumeError} invalid when a file or a line cannot be read, or none is left
  */

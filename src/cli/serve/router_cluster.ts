@@ -3,16 +3,16 @@ import type { ClusterAttachment, ClusterView } from "../../volume/ports/cluster_
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 
-/** What the controllers of all routers share: it knows volumes by the ids that clients know. */
+/** What the controllers of all routers share, with volumes by clients' ids. */
 export type SharedDeps =
   & Pick<ControllerDeps, "events" | "locks">
   & Partial<Pick<ControllerDeps, "projection" | "pairs" | "detachedNodes" | "consents" | "clusterView">>;
 
 /**
- * What the controllers share, as the controller of one router sees it: only what is about its own volumes, by the ids that
- * it knows. Volumes of other routers do not exist there, so that none of them can be judged, withdrawn or deleted.
+ * The shared dependencies as the controller of one router sees them: only its own volumes, by its own ids. Volumes of
+ * other routers do not exist there, so that none of them can be judged, withdrawn or deleted.
  *
- * @param reportsUnknown whether this router's audits report attachments whose volume cannot be told
+ * @param reportsUnknown whether this router's audits report attachments whose volume is unknown
  */
 export function sharedWithRouter(
   ids: VolumeIdPrefix,
@@ -73,8 +73,7 @@ function withPrefix(ids: VolumeIdPrefix, event: ControllerEvent): ControllerEven
 /**
  * What the cluster uses of one router.
  *
- * Every id that stands behind another router's prefix counts as another driver's here: whoever mixes the names of routers
- * up has nothing deleted for it.
+ * Every id with another router's prefix counts as another driver's here: swapping routers' names deletes nothing.
  *
  * @param reportsUnknown as for {@linkcode sharedWithRouter}
  */
@@ -83,7 +82,7 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
   return {
     volumes: async (context) => (await view.volumes(context)).flatMap((one) => stripped(ids, one)),
     attachments: async (context) => (await view.attachments(context)).flatMap((one) => stripped(ids, one)),
-    // One whose volume is unknown may be about any router's.
+    // An attachment whose volume is unknown may be any router's.
     allAttachments: async (context) =>
       (await view.allAttachments(context)).flatMap((one): ClusterAttachment[] =>
         one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
@@ -105,7 +104,7 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
   };
 }
 
-/** The item by the router's own id; nothing when its volume is another router's. */
+/** The item with the router's own id; an empty list when its volume is another router's. */
 function stripped<Item extends { readonly volumeId: string }>(ids: VolumeIdPrefix, item: Item): Item[] {
   const volumeId = ids.strip(item.volumeId);
   return volumeId === undefined ? [] : [{ ...item, volumeId }];

@@ -14,7 +14,7 @@ const epoch = { counter: 4, nonce: "0a0b0c0d" };
 const graceMs = 600_000;
 const publishContext = { epoch: "4-0a0b0c0d" };
 
-/** A router with a volume `pvc-1` that node-1 has held for long, and its loops by what the cluster shows it. */
+/** A router with a volume `pvc-1` that node-1 has held for long, and its loops with what the cluster shows it. */
 function routerOf(cluster: FakeClusterView, prefix: string) {
   const controller = testController();
   controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
@@ -58,7 +58,7 @@ for (const [what, handles, exported] of views) {
   });
 }
 
-Deno.test("an attachment whose volume cannot be told keeps every router from withdrawing", async () => {
+Deno.test("an attachment whose volume is unknown keeps every router from withdrawing", async () => {
   const cluster = new FakeClusterView();
   const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
   cluster.list.push({
@@ -82,7 +82,7 @@ Deno.test("a later epoch of the volume of that slot on another router withdraws 
   assert.deepEqual([bare!.disk().exported, named!.disk().exported], [true, false]);
 });
 
-Deno.test("nothing is an orphan whose slot any PersistentVolume names behind whatever prefix", async () => {
+Deno.test("nothing is an orphan whose slot any PersistentVolume names, with any prefix", async () => {
   for (
     const [handle, findings, kept] of [["nas2/pvc-1", 0, 0], ["pvc-1", 1, 1], ["old/pvc-1", 1, 1], [
       "nas2/pvc-2",
@@ -170,7 +170,7 @@ Deno.test("events and locks go by handles", () => {
   assert.ok(locks.tryTake(["nas2/pvc-1"], "a call"));
 });
 
-Deno.test("the cluster is asked by handles whether a node has given a volume up, and who may share it", async () => {
+Deno.test("the cluster is asked by handles whether a node has given up a volume, and which nodes may share it", async () => {
   const asked: string[] = [];
   const shared = sharedWithRouter(new VolumeIdPrefix("nas2/"), {
     events: { occurred: () => {} },

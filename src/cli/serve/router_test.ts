@@ -25,7 +25,7 @@ const readers = {
       : Promise.reject(new Error("no such file")),
 };
 
-Deno.test("readHostKeys() takes keys as they are given and from files", async () => {
+Deno.test("readHostKeys() accepts keys themselves and in files", async () => {
   const keys = await readHostKeys(configOf(key, "/etc/rds-csi/rds-host-key"), readers);
   const blobs = keys.map(({ blob }) => blob.toBase64());
   assert.deepEqual(blobs, [key.split(" ")[1], other.split(" ")[1]]);
@@ -39,7 +39,7 @@ Deno.test("readHostKeys() names the flag and the file that cannot be read", asyn
   });
 });
 
-Deno.test("openTransport() shows the path of a secret's file only where it can be nothing else", async () => {
+Deno.test("openTransport() shows the path of a secret's file only if it cannot be the secret", async () => {
   const cannot = { readText: (path: string) => Promise.reject(new Error(`no file '${path}'`)), warning() {} };
   const reported = (keyFile: string) =>
     openTransport({ ...configOf(key), keyFile }, cannot).then(

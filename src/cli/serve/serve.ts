@@ -21,38 +21,43 @@ import type { RegistrationKeeper } from "../../csi/server/registration_keeper.ts
 import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
 import { openTelemetry, type Telemetry } from "./telemetry.ts";
 
-/** How long running calls get to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a pod. */
+/**
+ * How long running calls may take to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a
+ * pod.
+ */
 const stopGraceMs = 25_000;
 
-/** What a driver needs of the machine. */
+/** The adapters of a driver. */
 export interface DriverAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly sink: LogSink;
   readText(path: string): Promise<string>;
-  /** What is logged. @default {as the configuration says} */
+  /** The log level. @default {from the configuration} */
   readonly threshold?: LogThreshold;
-  /** Ends a start that waits for others. */
+  /** Ends a start that waits. */
   readonly signal?: AbortSignal;
-  /** What the cluster uses, where there is one to ask. */
+  /** The view of the cluster, if there is one. */
   readonly clusterView?: ClusterView | undefined;
 }
 
 /** A driver that serves. */
 export interface RunningDriver {
-  /** The endpoint as a client dials it. */
+  /** The endpoint for clients. */
   readonly address: string;
-  /** Where metrics are, as `http://host:port`; undefined when they are nowhere. */
+  /** The address of the metrics, as `http://host:port`; undefined when they are not served. */
   readonly metricsUrl: string | undefined;
-  /** Asks the router, if there is a controller, until it has answered once: readiness is then known without a call. */
+  /**
+   * Asks the router, if there is a controller, until it has answered once, so that readiness is known without a call.
+   */
   seekRouter(signal: AbortSignal): Promise<void>;
-  /** Resolves with the reason when this driver may not go on, as another one has its place. */
+  /** Resolves with the reason when another process has replaced this driver, so that it may not go on. */
   readonly lost: Promise<string>;
   /** Takes no new calls, lets running ones finish within `graceMs`, and closes the connection to the router. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** What `rds-csi serve --help` says before the flags. */
+/** The text of `rds-csi serve --help` before the flags. */
 export const usage = "Usage: rds-csi serve [flags]\n\nServes the CSI services.\n\nFlags:\n";
 
 /** `rds-csi serve`: serves until the signal. */
@@ -70,14 +75,14 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const lost = await Promise.race([aborted(io.signal), driver.lost]);
   over.abort(new Error("the driver ends"));
   await seeking;
-  // What a call has begun under the lead must not be ended under another's.
+  // Calls that began under the lead must not complete under another controller's.
   await driver.stop(lost === undefined ? stopGraceMs : 0);
   return lost === undefined ? exitCodes.ok : exitCodes.failed;
 }
 
 /**
- * What is logged, as signals say while the driver runs: the port of the metrics is read by others, and must change nothing.
- * The signals end a process that does not listen for them.
+ * Lets signals change the log level while the driver runs: the port of the metrics is read by others, and must not
+ * change anything. Without a listener these signals would end the process.
  */
 function levelBySignals({ logLevel, logFormat }: ServeConfig, sink: LogSink): LogThreshold {
   const threshold = new LogThreshold(logLevel);
@@ -112,7 +117,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   const observe = (record: CallRecord) => telemetry.observe(record);
   const { endpoint } = config;
   const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...adapters });
-  // Not before it serves: a process that finds another one at its socket has no business with the volumes.
+  // Not before it serves: a process that finds another one at its socket must not touch the volumes.
   roles.node?.start();
   roles.controller?.start();
   log.info("serving", {
@@ -133,7 +138,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   return {
     address: server.address,
     metricsUrl: telemetry.url,
-    // Only for /readyz: where nobody can ask for it, the router is left to the calls.
+    // Only for /readyz: where that is not served, only calls ask the router.
     seekRouter: async (signal) => {
       const mayAsk = await lead?.begun(signal).then(() => true, () => false) ?? true;
       if (telemetry.url !== undefined && mayAsk) await router?.seek(adapters.clock, signal);
@@ -172,7 +177,7 @@ interface RegisteredRoles extends Roles {
   readonly registration: RegistrationKeeper | undefined;
 }
 
-/** Not before the driver serves: the kubelet asks it who it is at once. */
+/** Not before the driver serves: the kubelet calls it at once. */
 async function register(
   config: ServeConfig,
   adapters: DriverAdapters,
@@ -193,7 +198,7 @@ async function register(
   return keeper;
 }
 
-/** A role loads only what it needs: a node's memory has no room for SSH, nor a controller's for tools. */
+/** A role loads only what it needs: SSH would waste a node's memory, and tools a controller's. */
 async function openRoles(
   config: ServeConfig,
   adapters: DriverAdapters,
@@ -211,7 +216,7 @@ async function openRoles(
   return { controller, node };
 }
 
-/** For a node only: a controller may not load the C library. */
+/** Only for a node: a controller may not load the C library. */
 async function kernelFiles(): Promise<KernelFiles> {
   const { Libc } = await import("../../host/libc.ts");
   return new Libc();
@@ -253,7 +258,7 @@ function hasTopology({ backends, node }: ServeConfig): boolean {
   );
 }
 
-/** One router that does not is enough: a caller asks for the driver, and not for a volume. */
+/** One router that cannot is enough: a caller asks about the driver, not about a volume. */
 function growsOnline({ controller, backends }: ServeConfig): boolean {
   const all = controller === undefined ? backends : [controller];
   return all.length > 0 && all.every(({ settings }) => settings.growth === "live");
@@ -295,24 +300,24 @@ async function stopDriver(
 ): Promise<void> {
   log.info("stopping", { running: server.running });
   telemetry.stopping();
-  // One that only waits for the lead need not wait for who asks about it.
+  // A controller that waits for the lead need not wait for the callers that ask about it.
   if (isWaiting(roles)) roles.controller?.lead?.end("the driver is shutting down");
-  // First, so that the kubelet looks for nobody who is gone.
+  // First, so that the kubelet does not look for a driver that is gone.
   await roles.registration?.stop();
   await Promise.all([server.stop({ graceMs }), roles.node?.close()]);
-  // Else with the end of this process: what hangs goes on until then.
+  // Otherwise the end of this process releases it: hung calls go on until then.
   if (server.running === 0) roles.node?.release();
   await roles.controller?.close();
   await telemetry.close();
   log.info("stopped");
 }
 
-/** Whether its controller waits until another one does not lead any more: it is ready for that. */
+/** Whether its controller waits until another one stops leading: it is ready for that. */
 function isWaiting({ controller }: Roles): boolean {
   return controller?.lead !== undefined && !controller.lead.isHeld;
 }
 
-/** A socket that may have to be made again counts as network. */
+/** Creating a socket again counts as network. */
 function needsNoNetwork(config: ServeConfig): boolean {
   const { node, registration } = config;
   return !servesController(config) && node?.connector === "loop" && registration === undefined;

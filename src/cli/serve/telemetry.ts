@@ -24,54 +24,57 @@ import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeIo } from "../../telemetry/volume_io.ts";
 
-/** What the state of a driver is judged by. Looking waits neither for the network nor for anything that hangs. */
+/**
+ * The facts by which a driver's state is judged. Reading them waits neither for the network nor for anything that
+ * hangs.
+ */
 export interface SignsOfLife {
-  /** Whether whoever dials the endpoint comes to this process. */
+  /** Whether a client that dials the endpoint reaches this process. */
   isInPlace(): Promise<boolean>;
-  /** Whether what the driver needs has answered since it started; always, where it needs nothing. */
+  /** Whether what the driver needs has answered since it started; always true if it needs nothing. */
   hasAnswered(): boolean;
   /** Why the driver can do nothing on this node, for people; undefined when it can. */
   obstacle(): Promise<string | undefined>;
   /**
-   * Has what the driver needs asked once more, and waits for no answer. Returns for how many milliseconds what was asked has
-   * not been answered.
+   * Asks again for what the driver needs, without waiting. Returns for how many milliseconds a question has been
+   * unanswered.
    */
   askAgain(): number;
 }
 
-/** What a driver tells of itself in numbers. */
+/** The metrics and status of a driver. */
 export interface Telemetry {
-  /** Hears of every answered call. */
+  /** Receives every answered call. */
   observe(record: CallRecord): void;
-  /** What the controller of that router counts with, and shows; calling it declares the metrics of a controller. */
+  /** Counts and shows the events of that router's controller; calling it declares the metrics of a controller. */
   controllerEvents(backend: string): ControllerEvents;
-  /** What the client of that router counts with; calling it declares its metrics. */
+  /** Counts the events of that router's client; calling it declares its metrics. */
   routerEvents(backend: string): readonly RouterEvents[];
-  /** What hears whether a controller leads; calling it declares the metric of that. */
+  /** Receives whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
   /** Shows the claims of a controller's volumes; they are looked up for each request of the page. */
   showClaims(claimOf: ClaimLookup): void;
   /**
-   * What a node counts with; calling it declares the metrics of a node.
+   * Counts the events of a node; calling it declares the metrics of a node.
    *
-   * @param files where what the kernel counts of volumes is read, if it is to be shown
+   * @param files where the kernel's counters of volumes are read, if they are to be shown
    */
   nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents;
-  /** What the registration with the kubelet is counted with; calling it declares its metrics. */
+  /** Counts the events of the registration with the kubelet; calling it declares its metrics. */
   registrationEvents(): RegistrationEvents;
-  /** Begins to serve. Says why not in the log: volumes are served without. */
+  /** Starts serving. A failure is logged: volumes are served without metrics. */
   serve(log: Logger, signs: SignsOfLife): void;
   /** `http://host:port`; undefined when nothing is served. */
   readonly url: string | undefined;
-  /** From now on the driver takes no calls, and does not count as ready. */
+  /** Notes that the driver stops: it does not count as ready any more. */
   stopping(): void;
   close(): Promise<void>;
 }
 
-/** Where a driver tells of itself; undefined for nowhere. */
+/** Where a driver serves metrics and status; undefined for nowhere. */
 export type TelemetryAddresses = Pick<ServeConfig, "metricsAddress" | "statusAddress">;
 
-/** Counts nothing where there is no address to tell it at. */
+/** Opens the telemetry; it counts nothing without an address. */
 export function openTelemetry(addresses: TelemetryAddresses, facts: DriverFacts, clock: Clock): Telemetry {
   const { metricsAddress, statusAddress } = addresses;
   const isServed = metricsAddress !== undefined || statusAddress !== undefined;
@@ -92,12 +95,15 @@ const unreported: Telemetry = {
   close: () => Promise.resolve(),
 };
 
-/** How long a router may leave a question unanswered, in milliseconds: two questions of the kubelet's come in less than 30 s. */
+/**
+ * How long a router may leave a question unanswered, in milliseconds: two questions of the kubelet come in less than 30
+ * s.
+ */
 const silentMs = 15_000;
 
 class ServedTelemetry implements Telemetry {
   readonly #addresses: TelemetryAddresses;
-  /** A node's port is the host's: who reaches it need not see whose volumes are there. */
+  /** A node's port belongs to the host: a client that reaches it need not see whose volumes are there. */
   readonly #statusReaders: StatusReaders;
   url: string | undefined;
   readonly #registry = new MetricRegistry();
@@ -205,7 +211,9 @@ class ServedTelemetry implements Telemetry {
     this.#stopping = true;
   }
 
-  /** A router that is away, a login that is refused, a device that is dead: no restart mends those. */
+  /**
+   * Returns why a restart would help. It does not help for a router that is away, a refused login, or a dead device.
+   */
   async #failure(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping || await signs.isInPlace()) return undefined;
     return "the CSI socket is gone, or belongs to another process";

@@ -12,11 +12,11 @@ import { advice, type Finding, fine, problem, warning } from "../../volume/model
 export interface FollowedClaim {
   readonly namespace: string;
   readonly name: string;
-  /** Name of the driver that its volume should be of. */
+  /** Name of the expected driver of its volume. */
   readonly driverName: string;
 }
 
-/** How far a claim was followed: the last finding is a problem where it hangs. */
+/** How far a claim was followed: the last finding is the problem at which it hangs. */
 export interface ClaimTrace {
   readonly findings: readonly Finding[];
   /** Handle of its volume; undefined while it has none of this driver. */
@@ -25,7 +25,7 @@ export interface ClaimTrace {
   readonly nodes: readonly string[];
 }
 
-/** Events older than this may be about something that is over, in milliseconds. */
+/** Older events may be about something that is over, in milliseconds. */
 const recentMs = 10 * 60_000;
 
 interface Claim {
@@ -58,9 +58,9 @@ interface ClusterEvent {
 }
 
 /**
- * Follows a claim through the cluster: claim, PersistentVolume, attachments, what its nodes say. Ends where it hangs.
+ * Follows a claim through the cluster: claim, PersistentVolume, attachments, its nodes' reports. Ends where it hangs.
  *
- * @throws {ApiError} when the API server does not answer, or does not let this process look
+ * @throws {ApiError} when the API server does not answer, or does not let this process read
  */
 export async function followClaim(
   api: KubernetesApi,
@@ -95,9 +95,9 @@ export async function followClaim(
 }
 
 /**
- * The claim that a PersistentVolume is bound to; undefined when there is no such volume, or no claim has it.
+ * The claim that a PersistentVolume is bound to; undefined when there is no such volume, or it has no claim.
  *
- * @throws {ApiError} when the API server does not answer, or does not let this process look
+ * @throws {ApiError} when the API server does not answer, or does not let this process read
  */
 export async function claimOfVolume(
   api: KubernetesApi,
@@ -204,7 +204,7 @@ async function attachments(
   );
 }
 
-/** The oldest first. */
+/** Oldest first. */
 async function recentWarnings(
   api: KubernetesApi,
   namespace: string,

@@ -12,7 +12,7 @@ import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.
 import { type CommandIo, exitCodes } from "../io.ts";
 import { claimOfVolume, type ClaimTrace, followClaim } from "./claim.ts";
 
-/** Flags of `rds-csi troubleshoot` beside those of the router. */
+/** Flags of `rds-csi troubleshoot` besides those of the router. */
 export const troubleshootFlags: FlagTable = {
   "json": { form: "switch", help: "Print the findings as a JSON array." },
   "kubernetes": clusterFlags["kubernetes"]!,
@@ -20,7 +20,7 @@ export const troubleshootFlags: FlagTable = {
   "driver-name": serveFlags["driver-name"]!,
 };
 
-/** What `rds-csi troubleshoot --help` says before the flags. */
+/** The text of `rds-csi troubleshoot --help` before the flags. */
 export const usage = `Usage: rds-csi troubleshoot pvc/NAMESPACE/NAME|pv/NAME [flags]
 
 Follows a claim to its pod: claim, PersistentVolume, attachments, the volume on the router, and complaints of pods on its
@@ -35,7 +35,7 @@ Flags:
 /** How long cluster and router may take, in milliseconds. */
 const timeoutMs = 60_000;
 
-/** `rds-csi troubleshoot`: where a claim hangs. */
+/** `rds-csi troubleshoot`: finds where a claim hangs. */
 export async function troubleshootCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const [subject = "", ...rest] = args;
   const [, namespace, name, volume] = /^(?:pvc\/([^/]+)\/([^/]+)|pv\/([^/]+))$/.exec(subject) ?? [];
@@ -73,7 +73,7 @@ export async function troubleshootCommand(args: readonly string[], io: CommandIo
   }
 }
 
-/** What is wrong with the volume as the router shows it. */
+/** The problems of the volume on the router. */
 async function onRouter(
   handle: string,
   flags: FlagValues,

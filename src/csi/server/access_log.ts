@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { type GrpcCodeName, isFault } from "./grpc_status.ts";
 import { METHOD_MESSAGES, SECRET_FIELDS } from "../generated/secrets.ts";
 
-/** What is known about a call once it is answered. */
+/** The facts about an answered call. */
 export interface CallRecord {
   readonly requestId: string;
   /** gRPC path, such as `/csi.v1.Controller/CreateVolume`. */
@@ -13,13 +13,13 @@ export interface CallRecord {
   readonly volumeId: string | undefined;
   readonly code: GrpcCodeName;
   readonly durationMs: number;
-  /** What the handler threw, whole; undefined when it succeeded. */
+  /** The complete error that the handler threw; undefined when it succeeded. */
   readonly error: unknown;
 }
 
 /**
- * Writes the one line of a call: changing calls at info, all others at debug, and what is a fault of this driver at
- * error whatever the method.
+ * Writes the one line of a call: changing calls at info, all others at debug, and a fault of this driver at error for
+ * every method.
  */
 export function logCall(log: Logger, record: CallRecord): void {
   const level = isFault(record.code) ? "error" : record.changing ? "info" : "debug";
@@ -27,8 +27,8 @@ export function logCall(log: Logger, record: CallRecord): void {
 }
 
 /**
- * Tells that a handler went on after its caller had been answered, and how it ended: at debug, because the call has its
- * line already, unless it uncovered a fault.
+ * Logs that a handler went on after its caller had been answered, and how it ended: at debug, because the call has its
+ * line already, unless it shows a fault.
  */
 export function logLateEnd(log: Logger, record: CallRecord): void {
   const level = isFault(record.code) ? "error" : "debug";
@@ -56,7 +56,7 @@ function errorFields({ code, error }: CallRecord): Record<string, unknown> {
   };
 }
 
-/** At most this many causes are followed, so that a chain that bites its tail ends. */
+/** The most causes that are followed, so that a cyclic chain ends. */
 const MAX_CAUSES = 8;
 
 function causeMessages(error: unknown): readonly string[] {
@@ -73,14 +73,15 @@ function causeMessages(error: unknown): readonly string[] {
 const REDACTED = "[redacted]";
 
 /**
- * Not marked csi_secret, but "MAY contain sensitive information" (CSI v1.13.0, VolumeCapability.MountVolume), and the
- * second is what every secret field of the specification is called: a second line of defence.
+ * Mount flags are not marked csi_secret, but "MAY contain sensitive information" (CSI v1.13.0,
+ * VolumeCapability.MountVolume). `secrets` is the name of every secret field of the specification, as a second line of
+ * defence.
  */
 const ALWAYS_REDACTED: ReadonlySet<string> = new Set(["mountFlags", "secrets"]);
 
 /**
  * A copy of a request that may be logged: fields marked csi_secret, mount flags and empty values are left out or
- * replaced. Of a request of an unknown method nothing is printed.
+ * replaced. Nothing of a request of an unknown method is printed.
  */
 export function redactRequest(path: string, request: unknown): unknown {
   const messages = METHOD_MESSAGES.get(path);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { SECRET_FIELDS } from "../generated/secrets.ts";
 import { redactRequest } from "./access_log.ts";
 
-Deno.test("redactRequest() keeps what is public and redacts what is marked secret", () => {
+Deno.test("redactRequest() keeps public fields and redacts those marked secret", () => {
   const request = {
     name: "pvc-1",
     parameters: { backend: "a" },

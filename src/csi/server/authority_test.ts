@@ -18,7 +18,7 @@ interface Frame {
   readonly payload: Uint8Array;
 }
 
-/** A client that sends whatever it is told to, which no library does. */
+/** A client that sends any headers, which no library does. */
 class RawHttp2Client implements Disposable {
   readonly #connection: Deno.Conn;
   #buffer = new Uint8Array();
@@ -29,7 +29,7 @@ class RawHttp2Client implements Disposable {
 
   /** Calls a method with an empty request; resolves with the frame that carries the response, or that ends the call. */
   async call(headers: readonly (readonly [string, string])[]): Promise<Frame> {
-    // In one piece, because a server that refuses the headers closes the connection before what comes after them.
+    // In one piece, because a server that refuses the headers closes the connection before it reads more.
     await this.#write(
       Uint8Array.from([
         ...new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
@@ -114,15 +114,15 @@ async function probe(address: string, authority: string | undefined): Promise<Fr
   ]);
 }
 
-/** What current clients send: grpc-go for the unix scheme, and for a path that it was given as a name. */
+/** What current clients send: grpc-go for the unix scheme, and for a path given as a name. */
 const ACCEPTED: readonly [string, string][] = [
   ["localhost", "localhost"],
   ["the socket's path, percent-encoded", "%2Fvar%2Flib%2Fkubelet%2Fplugins%2Frds.csi.srvlab.io%2Fcsi.sock"],
 ];
 
 /**
- * What node:http2 refuses below anything this driver could do: RFC 9113 forbids it (section 8.3.1). Kubelets before 1.26
- * send the socket's path as it is; this keeps them out, and nobody else.
+ * What node:http2 refuses below this driver's code: RFC 9113 forbids it (section 8.3.1). Kubelets before 1.26 send the
+ * socket's path unchanged; this keeps only them out.
  */
 const REFUSED: readonly [string, string | undefined][] = [
   ["the socket's path", "/var/lib/kubelet/plugins/rds.csi.srvlab.io/csi.sock"],

@@ -3,8 +3,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { Messages, Sent } from "./proto.ts";
 
 /**
- * What a method of a CSI service does: no try/catch, no status codes, no logging; it throws
- * {@linkcode VolumeError} kinds, and the wrapper round it does the rest.
+ * A method of a CSI service: no try/catch, no status codes, no logging. It throws {@linkcode VolumeError} kinds, and
+ * its wrapper does the rest.
  *
  * `context.signal` is aborted when the client goes away, when its deadline passes and when the server stops for good.
  * The client is answered at that moment, whatever the handler does; the lock of the volume is held until the promise
@@ -24,45 +24,48 @@ export interface ReadingMethod<Req, Res> {
   readonly handler: UnaryHandler<Req, Res>;
 }
 
-/** A method that changes something: one at a time for a key, and one log line a call. */
+/** A method that changes something: one call at a time for a key, and one log line for each. */
 export interface ChangingMethod<Req, Res> {
   readonly changing: true;
   /**
-   * Pure and synchronous, because lock and look are one step. It sees the request before the handler has checked it;
-   * a {@linkcode VolumeError} that it throws is the answer of the call.
+   * Pure and synchronous, because checking and taking the lock is one step. It gets the request before the handler has
+   * checked it; a {@linkcode VolumeError} that it throws is the answer of the call.
    */
   readonly lockKey: (request: Req) => LockKey;
   readonly handler: UnaryHandler<Req, Res>;
-  /** Called without the lock when another call holds it, before that is the answer. What it throws is the answer instead. */
+  /**
+   * Called without the lock when another call holds it, before the call is answered so. An error that it throws is the
+   * answer instead.
+   */
   readonly whenBusy?: (request: Req, context: CallContext) => Promise<void>;
 }
 
 /** A method as it is registered with the server. */
 export type Method<Req, Res> = ReadingMethod<Req, Res> | ChangingMethod<Req, Res>;
 
-/** Describes a method; it is only there to infer the types. */
+/** Describes a method; it only serves to infer the types. */
 export function method<Req, Res>(description: Method<Req, Res>): Method<Req, Res> {
   return description;
 }
 
 /**
- * The methods of one service, by the names of the proto (`CreateVolume`). What is missing answers UNIMPLEMENTED.
+ * The methods of one service, by the names of the proto (`CreateVolume`). A missing one answers UNIMPLEMENTED.
  *
  * This is the untyped form that the server takes; `MethodsOf<ControllerRpcs>` is the typed one to write against.
  */
 export type ServiceMethods = Readonly<Record<string, Method<never, unknown> | undefined>>;
 
-/** What a handler of the method takes, by the service's generated interface. */
+/** The request of a method, by the service's generated interface. */
 export type RequestOf<Service extends Messages<Service>, Name extends keyof Service> = Service[Name][
   "request"
 ];
 
-/** What a handler of the method returns, see {@linkcode RequestOf}. */
+/** The response of a method, see {@linkcode RequestOf}. */
 export type ResponseOf<Service extends Messages<Service>, Name extends keyof Service> = Sent<
   Service[Name]["response"]
 >;
 
-/** What answers a method, given what it is about, such as a volume on its router. */
+/** A handler that also gets the subject of the request, such as a volume on its router. */
 export type HandlerOf<Service extends Messages<Service>, Name extends keyof Service, Subject> = (
   subject: Subject,
   request: RequestOf<Service, Name>,
@@ -82,7 +85,7 @@ export type MethodsOf<Service extends Messages<Service>> = {
   readonly [Name in keyof Service]?: Method<RequestOf<Service, Name>, ResponseOf<Service, Name>>;
 };
 
-/** Lets go of what was taken. A second call does nothing. */
+/** Releases the keys that were taken. A second call does nothing. */
 type Release = () => void;
 
 interface Holder {
@@ -91,9 +94,9 @@ interface Holder {
 }
 
 /**
- * The volumes that calls change at the moment: one changing call for each key, and a second one is refused at once.
+ * The volumes that calls are changing: one changing call for each key, and a second one is refused at once.
  *
- * Looking and taking is one synchronous step. An `await` between the two would let two calls both find a key free.
+ * Checking and taking is one synchronous step. An `await` between the two would let two calls both find a key free.
  */
 export class VolumeLocks {
   readonly #holders = new Map<string, Holder>();
@@ -122,7 +125,7 @@ export class VolumeLocks {
     };
   }
 
-  /** As {@linkcode VolumeLocks.take}, but undefined when another call holds one of the keys. */
+  /** Like {@linkcode VolumeLocks.take}, but returns undefined when another call holds one of the keys. */
   tryTake(keys: readonly string[], holder: string, onWanted?: () => void): Release | undefined {
     const held = keys.find((key) => this.#holders.has(key));
     if (held === undefined) return this.take(keys, holder, onWanted);
@@ -130,13 +133,13 @@ export class VolumeLocks {
     return undefined;
   }
 
-  /** How many keys are held. */
+  /** The number of held keys. */
   get size(): number {
     return this.#holders.size;
   }
 }
 
-/** The keys of a request as a list; what is empty locks nothing. */
+/** The keys of a request as a list, without empty ones. */
 export function lockKeys(key: LockKey): readonly string[] {
   const keys = key === undefined ? [] : typeof key === "string" ? [key] : key;
   return keys.filter((each) => each !== "");

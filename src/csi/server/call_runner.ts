@@ -6,18 +6,18 @@ import { type CallRecord, logCall, logLateEnd, redactRequest } from "./access_lo
 import { lockKeys, type Method, type VolumeLocks } from "./call.ts";
 import { type GrpcCodeName, wireStatus } from "./grpc_status.ts";
 
-/** A call as the transport hands it over. */
+/** A call from the transport. */
 export interface IncomingCall {
   /** gRPC path, such as `/csi.v1.Controller/CreateVolume`. */
   readonly path: string;
   readonly request: unknown;
   /** `Clock.now()` milliseconds, or Infinity. */
   readonly deadlineMs: number;
-  /** Registers the one listener that hears of the client's cancellation. */
+  /** Registers the one listener for the client's cancellation. */
   onCancel(listener: () => void): void;
 }
 
-/** How a call is answered. */
+/** The answer to a call. */
 export type CallAnswer =
   | { readonly ok: true; readonly response: unknown }
   | { readonly ok: false; readonly code: GrpcCodeName; readonly details: string };
@@ -27,19 +27,19 @@ export interface CallRunnerOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Hears of every answered call, for metrics. It must not throw. */
+  /** Receives every answered call, for metrics. It must not throw. */
   readonly observe?: (record: CallRecord) => void;
 }
 
-/** How long handlers get to notice that the server stops for good. */
+/** How long handlers may take to react when the server stops for good. */
 const ABORT_GRACE_MS = 250;
 
-/** Longer ones are cut in the log; the specification allows 128 bytes (CSI v1.13.0, "Size Limits"). */
+/** Longer ids are cut in the log; the specification allows 128 bytes (CSI v1.13.0, "Size Limits"). */
 const MAX_LOGGED_ID_LENGTH = 128;
 
 /**
- * Runs the handlers: request id, deadline and cancellation, lock, log line, error to status. Knows no gRPC, so that a
- * simulation can drive it.
+ * Runs the handlers: request id, deadline and cancellation, lock, log line, error to status. It does not use gRPC, so
+ * that a simulation can drive it.
  */
 export class CallRunner {
   readonly #clock: Clock;
@@ -57,7 +57,7 @@ export class CallRunner {
     this.#observe = options.observe ?? (() => {});
   }
 
-  /** Handlers that have not settled, whether their callers still wait or not. */
+  /** The number of handlers that have not settled, whether their callers still wait or not. */
   get running(): number {
     return this.#running.size;
   }
@@ -87,7 +87,7 @@ export class CallRunner {
   }
 
   /**
-   * Refuses new calls and waits until the running ones have settled; after `graceMs` their signals are aborted, and it
+   * Refuses new calls and waits until the running ones have settled; after `graceMs` it aborts their signals, and
    * resolves whether they react or not.
    */
   async stop(graceMs: number): Promise<void> {
@@ -101,7 +101,7 @@ export class CallRunner {
     await this.#settled(ABORT_GRACE_MS);
   }
 
-  /** Synchronous up to the handler: nothing may happen between looking at a lock and taking it. */
+  /** Synchronous up to the handler: nothing may happen between checking a lock and taking it. */
   async #handle(
     method: Method<never, unknown>,
     locks: VolumeLocks,
@@ -183,7 +183,7 @@ function succeeded(response: unknown): Outcome {
   return { ok: true, response };
 }
 
-/** Code that gave up because of the signal may throw an AbortError of its own; the reason of the signal says more. */
+/** Code that ended because of the signal may throw its own AbortError; the reason of the signal says more. */
 function failed(scope: CallScope): (error: unknown) => Outcome {
   return (error) => {
     const { signal } = scope.context;
@@ -214,14 +214,16 @@ function namedVolume(request: unknown): string | undefined {
 
 /**
  * A client whose deadline passes also cancels its stream, and the cancellation may arrive a moment before this side's
- * own timer. So close to the deadline it is reported as what it is.
+ * own timer. A cancellation so close to the deadline counts as the deadline.
  */
 const DEADLINE_SLACK_MS = 100;
 
-/** Timers overflow beyond this; a deadline in 24 days is none. */
+/** Timers overflow beyond this; a deadline in 24 days counts as none. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** One call from its arrival until its handler has settled: the context it hands down, and how that context ends. */
+/**
+ * One call from its arrival until its handler has settled: the context that it passes on, and how that context ends.
+ */
 class CallScope {
   readonly context: CallContext;
   /** Resolves with the reason when the context ends before the handler does. */
@@ -232,7 +234,7 @@ class CallScope {
   #cancelTimer: () => void = () => {};
   #closed = false;
 
-  /** `deadlineMs` is in milliseconds of `clock.now()`; Infinity is none. */
+  /** `deadlineMs` is in milliseconds of `clock.now()`; Infinity for none. */
   constructor(requestId: string, deadlineMs: number, clock: Clock) {
     const { promise, resolve } = Promise.withResolvers<VolumeError>();
     this.ended = promise;
@@ -244,9 +246,9 @@ class CallScope {
     else if (leftMs <= MAX_TIMER_MS) this.#cancelTimer = clock.timer(leftMs, () => this.end(deadlineError()));
   }
 
-  /** The client went away, or gave up because its deadline is here. */
+  /** Handles that the client went away, or gave up at its deadline. */
   clientCancelled(): void {
-    // This comes at the end of every call, answered or not: an error for nobody would cost its stack.
+    // This comes at the end of every call, answered or not: the stack of an unused error would be wasted.
     if (this.#closed) return;
     const nearDeadline = this.context.deadlineMs - this.#clock.now() <= DEADLINE_SLACK_MS;
     this.end(nearDeadline ? deadlineError() : new VolumeError("cancelled", "The caller cancelled the call"));
@@ -260,7 +262,7 @@ class CallScope {
     this.#resolveEnded(reason);
   }
 
-  /** The handler has settled: from here on nothing ends the context. */
+  /** Notes that the handler has settled: from here on nothing ends the context. */
   close(): void {
     this.#closed = true;
     this.#cancelTimer();

@@ -51,7 +51,7 @@ function setUp(level: LogLevel = "debug") {
   return { clock, lines, callLines, records, runner, locks, run };
 }
 
-/** A handler that waits until it is told to end, whatever its signal says. */
+/** A handler that runs until the test ends it, and ignores its signal. */
 function stubborn(): { handler: UnaryHandler<Request, unknown>; end: () => void; contexts: CallContext[] } {
   const { promise, resolve } = Promise.withResolvers<void>();
   const contexts: CallContext[] = [];
@@ -71,7 +71,7 @@ function code(answer: CallAnswer): string {
   return answer.ok ? "OK" : answer.code;
 }
 
-Deno.test("CallRunner answers with what the handler returns and gives it the deadline and a short request id", async () => {
+Deno.test("CallRunner answers with the handler's response and passes it the deadline and a short request id", async () => {
   const { run } = setUp();
   const answer = await run((request, context) => {
     assert.equal(context.deadlineMs, Infinity);
@@ -93,7 +93,7 @@ Deno.test("CallRunner answers a VolumeError with its code and message", async ()
   assert.deepEqual(answer, { ok: false, code: "FAILED_PRECONDITION", details: "Cannot do it" });
 });
 
-Deno.test("CallRunner answers anything else INTERNAL, with the reason in the log and not on the wire", async () => {
+Deno.test("CallRunner answers anything else INTERNAL, with the reason only in the log", async () => {
   for (const changing of [true, false]) {
     const { run, callLines } = setUp("info");
     const answer = await run(() => Promise.reject(new TypeError("s3cret", { cause: new Error("deep") })), {
@@ -157,7 +157,7 @@ Deno.test("CallRunner aborts the signal with kind cancelled when the client goes
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("CallRunner takes a cancellation just before the deadline for the deadline", async () => {
+Deno.test("CallRunner treats a cancellation just before the deadline as the deadline", async () => {
   const { run, clock } = setUp();
   const client = new AbortController();
   const answer = run(obedient, { cancel: client.signal, deadlineMs: clock.now() + 1000 });
@@ -179,7 +179,7 @@ Deno.test("CallRunner leaves the signal alone when the client cancels after the 
   assert.equal(signal?.aborted, false);
 });
 
-Deno.test("CallRunner says why when a handler answers its signal with an AbortError", async () => {
+Deno.test("CallRunner gives the reason when a handler answers its signal with an AbortError", async () => {
   const { run, clock } = setUp();
   const answer = run((_request, { signal }) =>
     new Promise((_, reject) => {
@@ -189,7 +189,7 @@ Deno.test("CallRunner says why when a handler answers its signal with an AbortEr
   assert.equal(code(await answer), "DEADLINE_EXCEEDED");
 });
 
-Deno.test("CallRunner has no timer for a deadline beyond what a timer can count", async () => {
+Deno.test("CallRunner has no timer for a deadline beyond a timer's range", async () => {
   const { run, clock } = setUp();
   const answer = await run(() => Promise.resolve({ waiting: clock.waiting }), {
     deadlineMs: clock.now() + 2 ** 32,
@@ -228,7 +228,7 @@ for (const [what, first, second, changing, expected] of LOCK_TABLE) {
   });
 }
 
-Deno.test("CallRunner reports a call that has to wait for another so, before it answers it ABORTED", async () => {
+Deno.test("CallRunner calls whenBusy for a call that finds the lock held, before it answers it ABORTED", async () => {
   const { run } = setUp();
   const first = stubborn();
   const running = run(first.handler);
@@ -242,7 +242,7 @@ Deno.test("CallRunner reports a call that has to wait for another so, before it 
   assert.deepEqual(reported, ["v"], "a call that takes the lock is told nothing");
 });
 
-Deno.test("CallRunner answers with what a call throws that has to wait for another", async () => {
+Deno.test("CallRunner answers with the error of whenBusy", async () => {
   const { run } = setUp();
   const first = stubborn();
   const running = run(first.handler);
@@ -382,7 +382,7 @@ Deno.test("CallRunner writes one line at info for a call that goes on after its 
   );
 });
 
-Deno.test("CallRunner does not hide a fault that shows after the answer", async () => {
+Deno.test("CallRunner does not hide a fault that appears after the answer", async () => {
   const { run, lines } = setUp("info");
   const client = new AbortController();
   const { promise, reject } = Promise.withResolvers<never>();
@@ -415,13 +415,13 @@ Deno.test("CallRunner never logs a secret, and logs a request at debug only", as
   }
 });
 
-Deno.test("CallRunner cuts a volume id of endless length in the log", async () => {
+Deno.test("CallRunner cuts an overlong volume id in the log", async () => {
   const { run, lines } = setUp("info");
   await run(() => Promise.resolve({}), { request: { volumeId: "x".repeat(1e6) } });
   assert.equal(String(lines[0]?.volumeId).length, 128);
 });
 
-Deno.test("CallRunner reports to its observer of every call", async () => {
+Deno.test("CallRunner reports every call to its observer", async () => {
   const { run, records } = setUp("error");
   await run(() => Promise.resolve({}), { changing: false });
   await run(() => Promise.reject(new VolumeError("exhausted", "full")));
@@ -447,7 +447,7 @@ Deno.test("CallRunner.stop() refuses new calls and waits for the running ones", 
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("CallRunner.stop() aborts what runs after its grace and resolves even if a handler does not react", async () => {
+Deno.test("CallRunner.stop() aborts running calls after its grace and resolves even if a handler does not react", async () => {
   const { run, runner, clock } = setUp();
   const slow = stubborn();
   const deaf = run(slow.handler);
@@ -467,7 +467,7 @@ Deno.test("CallRunner.stop() resolves at once when nothing runs", async () => {
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("two CallRunners with locks of their own do not hinder each other", async () => {
+Deno.test("two CallRunners with their own locks do not block each other", async () => {
   const a = setUp();
   const b = setUp();
   const held = stubborn();

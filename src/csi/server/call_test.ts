@@ -7,7 +7,7 @@ function isBusy(error: unknown): true {
   return true;
 }
 
-Deno.test("VolumeLocks.take() refuses a key that is held, names its holder, and gives it after release", () => {
+Deno.test("VolumeLocks.take() refuses a key that is held, names its holder, and takes it after its release", () => {
   const locks = new VolumeLocks();
   const release = locks.take(["a"], "DeleteVolume request=1");
   assert.throws(() => locks.take(["a"], "x"), (error) => {
@@ -19,7 +19,7 @@ Deno.test("VolumeLocks.take() refuses a key that is held, names its holder, and 
   assert.equal(locks.size, 0);
 });
 
-Deno.test("VolumeLocks.tryTake() answers nothing for a key that is held, and takes all keys or none", () => {
+Deno.test("VolumeLocks.tryTake() returns undefined for a key that is held, and takes all keys or none", () => {
   const locks = new VolumeLocks();
   const release = locks.tryTake(["a", "b"], "one");
   assert.equal(locks.tryTake(["c", "b"], "two"), undefined);
@@ -38,7 +38,7 @@ Deno.test("VolumeLocks.take() takes all keys or none", () => {
   release();
 });
 
-Deno.test("VolumeLocks.take() takes a key given twice once", () => {
+Deno.test("VolumeLocks.take() takes a repeated key once", () => {
   const locks = new VolumeLocks();
   locks.take(["a", "a"], "one")();
   assert.equal(locks.size, 0);
@@ -53,7 +53,7 @@ Deno.test("VolumeLocks: releasing twice does not release what another call took 
   assert.throws(() => locks.take(["a"], "three"), isBusy);
 });
 
-Deno.test("VolumeLocks tells who holds a key, and can let go, of each call that was refused it", () => {
+Deno.test("VolumeLocks notifies the holder of a key of each refused call", () => {
   const locks = new VolumeLocks();
   let wanted = 0;
   const release = locks.take(["a", "b"], "one", () => void wanted++);
@@ -66,7 +66,7 @@ Deno.test("VolumeLocks tells who holds a key, and can let go, of each call that 
   assert.equal(wanted, 2);
 });
 
-Deno.test("VolumeLocks: no key locks nothing and is never refused", () => {
+Deno.test("VolumeLocks: an empty list of keys locks nothing and is never refused", () => {
   const locks = new VolumeLocks();
   locks.take([], "one");
   locks.take([], "two");

@@ -4,7 +4,7 @@ import { guardClientSessions } from "./http2_guard.ts";
 import type { CsiPackage, Definition, Messages, Sent } from "./proto.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 
-/** Longest a call may take unless said otherwise, in milliseconds: as long as the sidecars of a cluster wait. */
+/** Default time limit of a call, in milliseconds: as long as the sidecars of a cluster wait. */
 export const callTimeoutMs = 60_000;
 
 /** Calls the methods of one service, typed by its generated interface, by the names of the proto. */
@@ -65,7 +65,7 @@ export function dial(csi: CsiPackage, address: string, clock: Clock): CsiClients
   };
 }
 
-/** The name of the gRPC code that a call failed with, as FAILED_PRECONDITION; undefined for any other error. */
+/** The name of the gRPC code with which a call failed, such as FAILED_PRECONDITION; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
   const { code } = error as { readonly code?: unknown };
   return typeof code === "number" ? status[code] : undefined;

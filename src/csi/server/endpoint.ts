@@ -5,14 +5,14 @@ export type Endpoint =
   | { readonly kind: "unix"; readonly path: string }
   | { readonly kind: "tcp"; readonly host: "127.0.0.1"; readonly port: number };
 
-/** The kernel's limit of a socket's path in bytes, without the closing NUL (unix(7)). */
+/** The kernel's limit of a socket's path in bytes, without the final NUL (unix(7)). */
 export const MAX_SOCKET_PATH_BYTES = 107;
 
-/** Length of the name beside the socket that it is bound to at first: a dot and 7 hex digits. */
+/** Length of the temporary name to which the socket is bound at first: a dot and 7 hex digits. */
 export const TEMPORARY_NAME_BYTES = 8;
 
 /**
- * Reads `unix:///path`, `unix:/path`, a bare absolute path, or `tcp://127.0.0.1:port` (0 lets the kernel choose).
+ * Parses `unix:///path`, `unix:/path`, a bare absolute path, or `tcp://127.0.0.1:port` (0 lets the kernel choose).
  *
  * @throws {VolumeError} invalid for anything else, naming what is allowed
  */

@@ -13,9 +13,9 @@ import type { CallAnswer, CallRunner } from "./call_runner.ts";
 import { GRPC_CODES } from "./grpc_status.ts";
 
 /**
- * KeyedQueue methods into what grpc-js registers. Each service has locks of its own: the controller changes what the router
- * says of a volume and the node what this machine does with it, and withdrawing a volume must not wait for a mkfs that
- * hangs on a node served by the same process.
+ * Turns methods into what grpc-js registers. Each service has its own locks. The controller changes the router's state
+ * of a volume, and the node the machine's: withdrawing a volume must not wait for a mkfs that hangs on a node in the
+ * same process.
  */
 export function implementation(
   definition: ServiceDefinition,
@@ -37,7 +37,10 @@ export function implementation(
 /** Entries of a list that are encoded at once: each takes a dozen objects until it is bytes. */
 const entriesAtOnce = 256;
 
-/** The definition with every response that cannot be encoded logged: grpc-js tells only the client. Long lists are encoded in pieces. */
+/**
+ * Returns the definition with serializers that log every response that cannot be encoded: grpc-js reports it only to
+ * the client. Long lists are encoded in pieces.
+ */
 export function withEncodingLog(definition: ServiceDefinition, log: Logger): ServiceDefinition {
   return Object.fromEntries(
     Object.entries(definition).map(([name, method]) => [name, loggingMethod(method, log)]),
@@ -58,7 +61,7 @@ function loggingMethod<T extends MethodDefinition<unknown, unknown>>(method: T, 
   };
 }
 
-/** One message after the other is one message, with the entries of both (Protocol Buffers, "Encoding"). */
+/** Two encoded messages in a row are one message with the entries of both (Protocol Buffers, "Encoding"). */
 function encode(serialize: (value: unknown) => Buffer, value: unknown): Buffer {
   const { entries } = value as { readonly entries?: unknown };
   if (!Array.isArray(entries) || entries.length <= entriesAtOnce) return serialize(value);

@@ -8,7 +8,7 @@ import { loadCsi } from "./proto.ts";
 const log = createLogger({ clock: systemClock, level: "error", format: "json", sink: () => {} });
 
 for (const count of [0, 1, 256, 257, 1000]) {
-  Deno.test(`a list of ${count} volumes is encoded as a client reads it`, () => {
+  Deno.test(`a list of ${count} volumes is encoded so that a client can read it`, () => {
     const { service } = loadCsi().Controller;
     const entries = Array.from({ length: count }, (_, index) => ({
       volume: { volumeId: `pvc-${index}`, capacityBytes: String(index) },

@@ -1,6 +1,6 @@
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 
-/** The gRPC codes by name (grpc/doc/statuscodes.md); numbers of our own, so that rules and tests load no gRPC. */
+/** The gRPC codes by name (grpc/doc/statuscodes.md), repeated here so that rules and tests do not load gRPC. */
 export const GRPC_CODES = {
   OK: 0,
   CANCELLED: 1,
@@ -24,10 +24,10 @@ export const GRPC_CODES = {
 /** The name of a gRPC code, such as `FAILED_PRECONDITION`. */
 export type GrpcCodeName = keyof typeof GRPC_CODES;
 
-/** What a call is answered with when it fails. */
+/** The status of a failed call. */
 export interface WireStatus {
   readonly code: GrpcCodeName;
-  /** For people: no stack, no secret, and of an unexpected error nothing but the request id. */
+  /** For people: no stack, no secret, and for an unexpected error only the request id. */
   readonly details: string;
 }
 
@@ -59,7 +59,7 @@ const CODES: Readonly<Record<VolumeErrorKind, GrpcCodeName>> = {
 /** Longest details of an error, because they travel in a header and then in a Kubernetes event. */
 const MAX_DETAILS_LENGTH = 2048;
 
-/** What the client is told about `error`. */
+/** Returns the status that the client gets for `error`. */
 export function wireStatus(error: unknown, requestId: string): WireStatus {
   if (!VolumeError.is(error)) {
     return {
@@ -70,7 +70,7 @@ export function wireStatus(error: unknown, requestId: string): WireStatus {
   return { code: CODES[error.kind], details: printable(error.message) };
 }
 
-/** Whether the code means a fault of this driver, which is logged at error whatever the method. */
+/** Whether the code means a fault of this driver, which is logged at error for every method. */
 export function isFault(code: GrpcCodeName): boolean {
   return code === "INTERNAL" || code === "UNKNOWN";
 }

@@ -33,7 +33,7 @@ for (const [kind, name] of Object.entries(EXPECTED)) {
   });
 }
 
-Deno.test("wireStatus() reports nothing of an unexpected error but the request id", () => {
+Deno.test("wireStatus() reveals only the request id of an unexpected error", () => {
   for (
     const error of [new Error("s3cret"), new TypeError("s3cret"), "s3cret", { s3cret: 1 }, undefined, null]
   ) {
@@ -44,7 +44,7 @@ Deno.test("wireStatus() reports nothing of an unexpected error but the request i
   }
 });
 
-Deno.test("wireStatus() gives details that can always be percent-encoded and are not endless", () => {
+Deno.test("wireStatus() returns details that can always be percent-encoded and are not endless", () => {
   for (const message of ["half \ud800 pair", "nul \0", "x".repeat(2047) + "\u{1f600}", "x".repeat(1e6)]) {
     const { details } = wireStatus(new VolumeError("invalid", message), "r1");
     assert.doesNotThrow(() => encodeURI(details));

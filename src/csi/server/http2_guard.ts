@@ -4,12 +4,12 @@ import type { Server } from "@grpc/grpc-js";
 import { VolumeError } from "../../volume/errors.ts";
 
 /**
- * Has a session, or every session when it is given their prototype, be destroyed a turn later than asked.
+ * Delays the destruction of a session, or of every session when `target` is their prototype, by one turn.
  *
- * Deno's node:http2 destroys a session as soon as its last stream is closed or a GOAWAY comes in, from within the native
- * parser that is still reading that very frame. The parser then goes on in freed memory; seen on 2.9.6: a segmentation
- * fault or the abort `stream->closed_next == NULL` in every third process that served 500 clients of grpc-js, which say
- * goodbye with a GOAWAY as grpc-go's do (https://github.com/denoland/deno/issues/36788 tells of the same abort).
+ * Deno's node:http2 destroys a session as soon as its last stream is closed or a GOAWAY arrives, from within the native
+ * parser that is still reading that very frame. The parser then goes on in freed memory. On 2.9.6, every third process
+ * that served 500 clients of grpc-js ended with a segmentation fault or the abort `stream->closed_next == NULL`; these
+ * clients close with a GOAWAY as grpc-go's do (https://github.com/denoland/deno/issues/36788 reports the same abort).
  */
 export function deferDestroy(target: Pick<Http2Session, "destroy">): void {
   const destroy = target.destroy;
@@ -19,11 +19,11 @@ export function deferDestroy(target: Pick<Http2Session, "destroy">): void {
 }
 
 /**
- * Guards every session that a server will have on what it has bound so far.
+ * Guards every future session of a server on its bound ports.
  *
- * grpc-js gives no other way to its HTTP/2 servers than a member that its types call private.
+ * grpc-js exposes its HTTP/2 servers only as a private member.
  *
- * @throws {VolumeError} internal when grpc-js keeps them elsewhere by now
+ * @throws {VolumeError} internal when grpc-js no longer has that member
  */
 export function guardSessions(server: Server): void {
   const { http2Servers } = server as unknown as { readonly http2Servers: unknown };
@@ -39,11 +39,11 @@ export function guardSessions(server: Server): void {
 }
 
 /**
- * Guards every session of this process that there will be, those of clients included: for programs that are a client
- * themselves, where the goodbye of a server has the same effect. Doing it again changes nothing.
+ * Guards every future session of this process, including those of clients: for programs that are clients themselves,
+ * where a server's GOAWAY has the same effect. A second call changes nothing.
  */
 export function guardClientSessions(): void {
-  // Only a session leads to the prototype of sessions; this one is gone before it could reach anybody.
+  // The prototype of sessions is only reachable through a session; this one is destroyed before it connects.
   const session = connect("http://127.0.0.1:1");
   session.on("error", () => session.destroy());
   const prototype = sessionPrototype(session);

@@ -6,7 +6,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { deferDestroy, guardClientSessions, guardSessions } from "./http2_guard.ts";
 import { serverTest, TestBench } from "../../../tests/support/csi_server.ts";
 
-Deno.test("deferDestroy() has a session destroyed a turn later, with the same arguments", async () => {
+Deno.test("deferDestroy() destroys a session a turn later, with the same arguments", async () => {
   const calls: unknown[][] = [];
   const session = {
     destroy(...args: unknown[]) {
@@ -28,7 +28,7 @@ Deno.test("guardSessions() throws internal when it finds no HTTP/2 server to gua
   }
 });
 
-serverTest("guardClientSessions() guards sessions once, of clients that are made later", async () => {
+serverTest("guardClientSessions() guards sessions of clients that are made later, once", async () => {
   guardClientSessions();
   guardClientSessions();
   const listener = createServer();

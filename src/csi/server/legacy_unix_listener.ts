@@ -4,7 +4,7 @@ import type { Logger } from "../../telemetry/log.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { guardSessions } from "./http2_guard.ts";
 
-/** The loopback address of the inner connections: one that nothing else is likely to listen on or to dial. */
+/** The loopback address of the inner connections, which is unlikely to be used by anything else. */
 const INNER_ADDRESS = "127.77.0.1";
 
 /** How long an inner connection may take to be accepted. */
@@ -15,17 +15,19 @@ const ACCEPT_PAUSE_MS = 100;
 
 const COPY_BUFFER_BYTES = 16 * 1024;
 
-/** A unix socket served by hand. */
+/** A unix socket that is served without node:http2. */
 export interface LegacyListener {
-  /** Accepts no more and closes the connections gently, after `graceMs` at any rate; resolves when all are closed. */
+  /**
+   * Stops accepting and closes the connections gracefully, at the latest after `graceMs`; resolves when all are closed.
+   */
   drain(graceMs: number): Promise<void>;
-  /** Closes what is left. */
+  /** Closes the remaining connections. */
   destroy(): void;
 }
 
 /**
  * Whether this Deno's node:http2 needs {@linkcode listenLegacy}: before 2.7.14 it sends no SETTINGS on a unix socket,
- * so that every client waits for ever.
+ * so that every client waits forever.
  */
 export function needsLegacyListener(denoVersion: string): boolean {
   const [major = 0, minor = 0, patch = 0] = denoVersion.split(/[.+-]/).map(Number);
@@ -34,12 +36,12 @@ export function needsLegacyListener(denoVersion: string): boolean {
 }
 
 /**
- * Serves a unix socket for Denos whose node:http2 cannot: each connection goes on over a loopback connection of its
- * own, because only a real TCP socket can be injected.
+ * Serves a unix socket on Denos whose node:http2 cannot. Each connection is forwarded over its own loopback connection,
+ * because only a real TCP socket can be injected.
  *
- * Each inner connection has its own listener, and what it accepts is used only if its peer is, by address and port, the
- * socket that this process has just connected: another process of this machine that finds the port first gets nothing.
- * The accepted side is the one that is injected; injecting the connecting side lets some connections hang.
+ * Each inner connection has its own listener. An accepted connection is used only if its peer is, by address and port,
+ * the socket that this process has just connected: another process of this machine that finds the port first gets
+ * nothing. The accepted side is injected; injecting the connecting side makes some connections hang.
  */
 export function listenLegacy(path: string, server: Server, clock: Clock, log: Logger): LegacyListener {
   const listener = Deno.listen({ transport: "unix", path });
@@ -75,7 +77,9 @@ export function listenLegacy(path: string, server: Server, clock: Clock, log: Lo
   };
 }
 
-/** Accepts until the listener is closed; what else may fail (no descriptors left) is tried again a little later. */
+/**
+ * Accepts until the listener is closed. After any other failure (no descriptors left) it tries again a little later.
+ */
 async function acceptAll(
   listener: Deno.Listener,
   clock: Clock,
@@ -93,13 +97,15 @@ async function acceptAll(
   }
 }
 
-/** Two ends of one fresh loopback connection. */
+/** The two ends of a new loopback connection. */
 interface InnerPair {
   readonly inner: Deno.TcpConn;
   readonly accepted: Socket;
 }
 
-/** Copies between the outer connection and the inner one until either side ends: HTTP/2 knows no half-closed rest. */
+/**
+ * Copies between the outer connection and the inner one until either side ends: HTTP/2 has no half-closed connections.
+ */
 async function carry(outer: Deno.Conn, { inner, accepted }: InnerPair, inject: () => void): Promise<void> {
   inner.setNoDelay(true);
   accepted.setNoDelay(true);
@@ -155,8 +161,8 @@ function listen(listener: NetServer): Promise<number> {
 }
 
 /**
- * What an inner listener accepts. The accept event may come before the connect resolves, so that arrivals wait, unread,
- * until it is known whose is wanted; every other one is closed.
+ * The connections that an inner listener has accepted. The accept event may come before the connect resolves, so
+ * arrivals wait, unread, until the wanted peer is known; every other one is closed.
  */
 export class Arrivals {
   #waiting: Socket[] = [];
@@ -164,7 +170,7 @@ export class Arrivals {
   #over = false;
   readonly #found = Promise.withResolvers<Socket | undefined>();
 
-  /** Takes what the listener has accepted. */
+  /** Adds a connection that the listener has accepted. */
   add(socket: Socket): void {
     socket.on("error", () => socket.destroy());
     this.#waiting.push(socket);
@@ -180,7 +186,7 @@ export class Arrivals {
     return found;
   }
 
-  /** Closes whatever still waits, and whatever comes later. */
+  /** Closes all waiting connections, and all later ones. */
   giveUp(): void {
     this.#over = true;
     this.#found.resolve(undefined);

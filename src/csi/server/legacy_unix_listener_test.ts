@@ -19,7 +19,7 @@ Deno.test("needsLegacyListener() is true below 2.7.14", () => {
   for (const [version, expected] of table) assert.equal(needsLegacyListener(version), expected, version);
 });
 
-/** A listener on a loopback address, and a way to dial it from an address of choice. */
+/** A listener on a loopback address, and a function to dial it from a chosen address. */
 async function withListener(
   test: (arrivals: Arrivals, dial: () => Promise<Deno.TcpConn>, seen: () => number) => Promise<void>,
 ): Promise<void> {
@@ -73,7 +73,7 @@ serverTest("Arrivals.from() closes a connection that comes later", async () => {
   });
 });
 
-serverTest("Arrivals.from() does not take a peer with the right port and another address", async () => {
+serverTest("Arrivals.from() does not accept a peer with the right port and another address", async () => {
   await withListener(async (arrivals, dial) => {
     const intruder = await dial();
     const { port } = intruder.localAddr as Deno.NetAddr;

@@ -2,7 +2,8 @@ import { Buffer } from "node:buffer";
 import { fileURLToPath } from "node:url";
 import { existsSync } from "node:fs";
 import type { MethodDefinition, Options } from "@grpc/proto-loader";
-// The package's own loading step: its public half also describes every message for reflection, which takes as long again.
+// The package's internal loading step: its public function also describes every message for reflection, which takes as
+// long again.
 import { addCommonProtos, loadProtosWithOptionsSync } from "@grpc/proto-loader/build/src/util.js";
 import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../generated/csi.ts";
 import type { RegistrationRpcs } from "../generated/pluginregistration.ts";
@@ -30,10 +31,12 @@ export type Definition<Service extends Messages<Service>> = {
   >;
 };
 
-/** What a call needs: all but what describes a method to others. */
+/** The part of a method that a call needs, without its description for reflection. */
 type Callable<Method> = Omit<Method, "originalName" | "requestType" | "responseType" | "options">;
 
-/** A message as it may be sent: what is left out has the default of its type. The generated ones are as received. */
+/**
+ * A message to send: a missing field has the default of its type. The generated types are those of received messages.
+ */
 export type Sent<T> = T extends readonly (infer Item)[] ? readonly Sent<Item>[]
   : T extends object ? { readonly [Field in keyof T]?: Sent<T[Field]> }
   : T;
@@ -51,15 +54,15 @@ export interface RegistrationPackage {
 }
 
 /**
- * Where `proto/` lies as seen from this module: from `src/csi/server/` in the sources, from `dist/bundle/` in the
- * executable, which embeds both, and beside a bundle that is brought into a guest.
+ * Where `proto/` is relative to this module: from `src/csi/server/` in the sources, from `dist/bundle/` in the
+ * executable, which embeds both, and beside a bundle in a guest.
  */
 const CANDIDATES = ["../../../proto", "../../proto", "./proto"];
 
 /**
  * A proto file of this project, by default csi.proto.
  *
- * @throws {VolumeError} internal when it is in none of the places where a build puts it
+ * @throws {VolumeError} internal when it is not where a build puts it
  */
 export function defaultProtoPath(base: string = import.meta.url, file = "csi.proto"): string {
   const paths = CANDIDATES.map((folder) => fileURLToPath(new URL(`${folder}/${file}`, base)));
@@ -68,7 +71,10 @@ export function defaultProtoPath(base: string = import.meta.url, file = "csi.pro
   throw new VolumeError("internal", `Cannot find ${file}: looked for ${paths.join(", ")}`);
 }
 
-/** Loads the CSI services as {@linkcode LOADER_OPTIONS} says. Takes some tens of milliseconds: once a process. */
+/**
+ * Loads the CSI services with {@linkcode LOADER_OPTIONS}. Takes some tens of milliseconds, so each process does it
+ * once.
+ */
 export function loadCsi(protoPath: string = defaultProtoPath()): CsiPackage {
   const root = loadDefinitions(protoPath);
   return {
@@ -78,7 +84,7 @@ export function loadCsi(protoPath: string = defaultProtoPath()): CsiPackage {
   };
 }
 
-/** Loads the kubelet's registration service, as {@linkcode loadCsi} does the others. */
+/** Loads the kubelet's registration service, like {@linkcode loadCsi} the others. */
 export function loadRegistration(): RegistrationPackage {
   const root = loadDefinitions(defaultProtoPath(import.meta.url, "pluginregistration.proto"));
   return { Registration: serviceOf(root, "pluginregistration.Registration") };
@@ -125,9 +131,9 @@ function decoder(message: Message): (bytes: Uint8Array) => object {
 }
 
 /**
- * How proto/csi.proto is loaded: camelCase fields, 64 bit integers and enum values as strings, every field
- * present, and the set member of a oneof named by a field. The server loads with these options and the
- * types in generated/ are made with them, so that both always describe the same objects.
+ * The options for loading proto/csi.proto: camelCase fields, 64 bit integers and enum values as strings, every field
+ * present, and the set member of a oneof named by a field. The server and the generator of the types in generated/ both
+ * use them, so that both describe the same objects.
  */
 export const LOADER_OPTIONS = Object.freeze(
   {

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { VolumeError } from "../../volume/errors.ts";
 import { defaultProtoPath, loadCsi, LOADER_OPTIONS } from "./proto.ts";
 
-Deno.test("loadCsi() gives every service of the specification", () => {
+Deno.test("loadCsi() returns every service of the specification", () => {
   const csi = loadCsi();
   for (const service of ["Identity", "Controller", "Node"] as const) {
     assert.ok(Object.keys(csi[service].service).length > 0, service);
@@ -40,7 +40,7 @@ Deno.test("loadCsi() defines every method as the package's public loader does, w
 
 type PublicMethod = MethodDefinition<object, object>;
 
-/** Fields of several messages, of every kind; a message takes those that it has. */
+/** Fields of several messages, of every kind; each message uses those that it has. */
 const filled = {
   name: "pvc-1",
   volumeId: "pvc-1",
@@ -55,7 +55,7 @@ const filled = {
 
 Deno.test("defaultProtoPath() finds the file from the sources, from a bundle and beside it", async () => {
   const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  // Deep enough that none of the places it looks in lies outside.
+  // Deep enough that all searched folders are inside.
   const folder = `${scratch}/some/where/deep`;
   try {
     await Deno.mkdir(`${folder}/proto`, { recursive: true });
@@ -72,7 +72,7 @@ Deno.test("defaultProtoPath() finds the file from the sources, from a bundle and
   }
 });
 
-Deno.test("defaultProtoPath() throws internal naming where it looked", () => {
+Deno.test("defaultProtoPath() throws internal naming where it searched", () => {
   assert.throws(() => defaultProtoPath("file:///nowhere/src/csi/server/proto.ts"), (error) => {
     assert.ok(VolumeError.is(error, "internal"));
     assert.match(error.message, /\/nowhere\/proto\/csi\.proto/);

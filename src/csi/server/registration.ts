@@ -10,7 +10,7 @@ import { implementation } from "./grpc_service.ts";
 import type { RegistrationPackage } from "./proto.ts";
 import { listen, makeServer, type Transport, type TransportAdapters } from "./transport.ts";
 
-/** What the kubelet is told of a driver. */
+/** What the kubelet learns about a driver. */
 export interface RegisteredDriver {
   readonly driverName: string;
   /** The driver's CSI socket, as the kubelet sees it. */
@@ -19,43 +19,46 @@ export interface RegisteredDriver {
 
 /** Options of {@linkcode serveRegistration}. */
 export interface RegistrationOptions extends TransportAdapters {
-  /** Where the kubelet looks for plugins, see {@linkcode registrationSocket}. */
+  /** The socket in the kubelet's folder for plugins, see {@linkcode registrationSocket}. */
   readonly path: string;
   readonly driver: RegisteredDriver;
   /** From `loadRegistration()`. */
   readonly registration: RegistrationPackage;
   readonly log: Logger;
-  /** Hears of every answered call, for metrics. It must not throw. */
+  /** Receives every answered call, for metrics. It must not throw. */
   readonly observe?: (record: CallRecord) => void;
-  /** Hears what became of it each time the kubelet says so: the reason of a failure, or undefined. It must not throw. */
+  /**
+   * Called each time the kubelet reports the result of the registration: the reason of a failure, or undefined. It must
+   * not throw.
+   */
   notified(failure: string | undefined): void;
 }
 
-/** A registration service that lies where the kubelet looks. */
+/** A registration service in the kubelet's folder. */
 export interface ServedRegistration {
-  /** Whether the kubelet finds this one there: neither removed nor replaced. */
+  /** Whether the kubelet finds this socket there: neither removed nor replaced. */
   isInPlace(): Promise<boolean>;
-  /** Removes the socket if it is still its own, by which the kubelet takes the driver for gone. */
+  /** Removes the socket if it is still its own; the kubelet then unregisters the driver. */
   close(): Promise<void>;
 }
 
-/** The kind of plugin that the kubelet knows a CSI driver as. */
+/** The kubelet's type of plugin for CSI drivers. */
 const PLUGIN_TYPE = "CSIPlugin";
 
-/** Of the kubelet's interface to CSI drivers: what node-driver-registrar says of every driver. */
+/** Versions of the kubelet's interface to CSI drivers: node-driver-registrar reports the same for every driver. */
 const SUPPORTED_VERSIONS = ["1.0.0"];
 
 /** How long a call of the kubelet may take to end when the service is closed. */
 const CLOSE_MS = 500;
 
-/** The socket by which a driver is registered: the name that node-driver-registrar gives it too, so that one replaces the other. */
+/** The socket for registering a driver. node-driver-registrar uses the same name, so that one replaces the other. */
 export function registrationSocket(kubeletPath: string, driverName: string): string {
   return `${kubeletPath}/plugins_registry/${driverName}-reg.sock`;
 }
 
 /**
- * Serves the kubelet's plugin registration service (k8s.io/kubelet, pluginregistration/v1) on a unix socket. It takes its
- * name in one step, and a name with a dot before, which the kubelet does not look at.
+ * Serves the kubelet's plugin registration service (k8s.io/kubelet, pluginregistration/v1) on a unix socket. The socket
+ * gets its name in one step; before that its name begins with a dot, which the kubelet ignores.
  *
  * @throws {VolumeError} invalid when the path is too long for a socket
  * @throws {VolumeError} precondition when another process serves there, such as node-driver-registrar

@@ -5,9 +5,9 @@ import type { ServedRegistration } from "./registration.ts";
 
 /** Observes a driver's registration, for metrics. No method throws or waits. */
 export interface RegistrationEvents {
-  /** The kubelet has said that the driver is registered, or that it could not be. */
+  /** Called when the kubelet has reported that the driver is registered, or that it could not be. */
   notified(outcome: "ok" | "failed"): void;
-  /** The kubelet cannot know of the driver any more: the socket is gone. */
+  /** Called when the socket is gone, so that the kubelet cannot know of the driver any more. */
   lost(): void;
 }
 
@@ -16,26 +16,28 @@ export interface RegistrationKeeperOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: RegistrationEvents;
-  /** Why the driver could do nothing for the kubelet's pods right now, for people; undefined when it could. */
+  /** Why the driver could not serve the kubelet's pods right now, for people; undefined when it could. */
   obstacle?(): Promise<string | undefined>;
-  /** Puts the registration service where the kubelet looks. */
+  /** Puts the registration service into the kubelet's folder. */
   serve(notified: (failure: string | undefined) => void): Promise<ServedRegistration>;
 }
 
-/** How often it is looked whether the socket is still there, in milliseconds: how long a node may lack the driver. */
+/** How often the socket is checked, in milliseconds: a node may be without the driver for that long. */
 export const checkEveryMs = 5_000;
 
-/** How long to wait before a registration that failed is tried again, in milliseconds; doubled each time up to the most. */
+/**
+ * How long to wait before a failed registration is tried again, in milliseconds; doubled each time up to the maximum.
+ */
 export const retryMs = 10_000;
 const maxRetryMs = 300_000;
 
 /**
  * Keeps a driver registered with the kubelet.
  *
- * The kubelet looks at what appears in its folder, and at what lies there when it starts; not every one tries a socket
- * again that it could not register. So a socket that was removed is made again, with its folder or without, and after a
- * failure a new one takes its place.
- * Somebody else who serves there, such as node-driver-registrar, is left alone for as long as it answers.
+ * The kubelet reads new files in its folder, and existing ones when it starts; not every kubelet retries a socket that
+ * it could not register. So a socket that was removed is made again, with its folder or without, and after a failure a
+ * new one replaces it. Another process that serves there, such as node-driver-registrar, is left alone for as long as
+ * it answers.
  */
 export class RegistrationKeeper {
   readonly #options: RegistrationKeeperOptions;
@@ -51,12 +53,12 @@ export class RegistrationKeeper {
     this.#options = options;
   }
 
-  /** Begins to keep the driver registered; nothing waits for it. */
+  /** Starts keeping the driver registered, and returns at once. */
   start(): void {
     this.#running = this.#keep();
   }
 
-  /** Takes the driver out of the kubelet's sight, and resolves when that is done. */
+  /** Removes the driver from the kubelet, and resolves when that is done. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -72,7 +74,7 @@ export class RegistrationKeeper {
       } catch (error) {
         this.#complain(error);
       }
-      await this.#options.clock.sleep(checkEveryMs, signal).catch(() => {}); // Aborted: the condition sees it.
+      await this.#options.clock.sleep(checkEveryMs, signal).catch(() => {}); // Aborted: the loop's condition ends it.
     }
   }
 
@@ -85,7 +87,7 @@ export class RegistrationKeeper {
     }
     if (this.#retryAtMs !== undefined && clock.monotonicMs() >= this.#retryAtMs) await this.#withdraw();
     if (this.#served !== undefined || this.#stopping.signal.aborted) return;
-    // Pods would come to a node that can only let them hang.
+    // Pods would be scheduled to a node on which they can only hang.
     const obstacle = await this.#options.obstacle?.();
     if (obstacle !== undefined) throw new VolumeError("precondition", obstacle);
     this.#served = await this.#options.serve((failure) => this.#notified(failure));
@@ -102,7 +104,7 @@ export class RegistrationKeeper {
       events.notified("ok");
       return;
     }
-    // Some kubelets try the same socket every second, others never again.
+    // Some kubelets retry the same socket every second, others never do.
     this.#retryAtMs ??= clock.monotonicMs() + Math.min(retryMs * 2 ** this.#failures++, maxRetryMs);
     const level = failure === this.#failure ? "debug" : "error";
     this.#failure = failure;
@@ -117,7 +119,7 @@ export class RegistrationKeeper {
     await served?.close();
   }
 
-  /** Once until it has worked again: it is tried every few seconds. */
+  /** Logged once until it succeeds again, because it is tried every few seconds. */
   #complain(error: unknown): void {
     if (this.#complained) return;
     this.#complained = true;

@@ -4,17 +4,17 @@ import { createLogger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { checkEveryMs, RegistrationKeeper, retryMs } from "./registration_keeper.ts";
 
-/** A kubelet's folder with at most one socket in it, and all that happens there. */
+/** A kubelet's folder with at most one socket in it, and the events there. */
 class Scene {
   readonly clock = new FakeClock();
   readonly events: string[] = [];
   readonly lines: Record<string, unknown>[] = [];
   readonly keeper: RegistrationKeeper;
-  /** Number of the socket that lies there; undefined for none. */
+  /** Number of the socket in the folder; undefined for none. */
   there: number | undefined;
-  /** Why none can be placed. */
+  /** Why no socket can be placed. */
   obstacle: string | undefined;
-  /** Why the driver could do nothing. */
+  /** Why the driver could serve no pods. */
   useless: string | undefined;
   report: (failure: string | undefined) => void = () => {};
   #served = 0;
@@ -50,7 +50,7 @@ class Scene {
     });
   }
 
-  /** What has happened since the last time. */
+  /** The events since the last call. */
   async after(ms: number): Promise<readonly string[]> {
     await this.clock.advance(ms);
     return this.events.splice(0);
@@ -61,7 +61,7 @@ class Scene {
   }
 }
 
-Deno.test("RegistrationKeeper offers the driver once, and takes it back when it is stopped", async () => {
+Deno.test("RegistrationKeeper offers the driver once, and withdraws it when it is stopped", async () => {
   const scene = new Scene();
   scene.keeper.start();
   assert.deepEqual(await scene.after(0), ["served 1"]);
@@ -85,7 +85,7 @@ Deno.test("RegistrationKeeper makes the socket again when it is gone, as soon as
   await scene.keeper.stop();
 });
 
-Deno.test("RegistrationKeeper waits for whoever serves there, and takes over when it is gone", async () => {
+Deno.test("RegistrationKeeper waits for another process that serves there, and takes over when it is gone", async () => {
   const scene = new Scene();
   scene.obstacle = "another process answers there";
   scene.keeper.start();
@@ -96,7 +96,7 @@ Deno.test("RegistrationKeeper waits for whoever serves there, and takes over whe
   await scene.keeper.stop();
 });
 
-Deno.test("RegistrationKeeper tries a registration that failed again, after longer and longer waits", async () => {
+Deno.test("RegistrationKeeper retries a failed registration, after longer and longer waits", async () => {
   const scene = new Scene();
   scene.keeper.start();
   await scene.after(0);
@@ -124,7 +124,7 @@ Deno.test("RegistrationKeeper tries a registration that failed again, after long
   await scene.keeper.stop();
 });
 
-Deno.test("RegistrationKeeper reports a failure once of a kubelet that tries every second, and offers a new socket all the same", async () => {
+Deno.test("RegistrationKeeper reports a failure of a kubelet that retries every second once, and still offers a new socket", async () => {
   const scene = new Scene();
   scene.keeper.start();
   await scene.after(0);
@@ -153,7 +153,7 @@ Deno.test("RegistrationKeeper stops although the socket could never be placed", 
   assert.equal(scene.clock.waiting, 0);
 });
 
-Deno.test("RegistrationKeeper offers no driver that can do nothing, says why once, and offers it when it can", async () => {
+Deno.test("RegistrationKeeper offers no driver that can serve no pods, says why once, and offers it when it can", async () => {
   const scene = new Scene();
   scene.useless = "the module nvme_tcp is not loaded";
   scene.keeper.start();
@@ -161,7 +161,7 @@ Deno.test("RegistrationKeeper offers no driver that can do nothing, says why onc
   assert.deepEqual(scene.complaints(), ["the module nvme_tcp is not loaded"]);
   scene.useless = undefined;
   assert.deepEqual(await scene.after(checkEveryMs), ["served 1"]);
-  // Volumes are in use by then: what is offered stays so.
+  // Volumes are in use by then, so the driver stays offered.
   scene.useless = "gone again";
   assert.deepEqual(await scene.after(20 * checkEveryMs), []);
   await scene.keeper.stop();

@@ -9,18 +9,18 @@ import { loadRegistration } from "./proto.ts";
 import { registrationSocket, serveRegistration } from "./registration.ts";
 import { serverTest } from "../../../tests/support/csi_server.ts";
 
-/** Both ways of serving a unix socket; the same one twice where this Deno needs the fallback. */
+/** Both ways of serving a unix socket; both are the same where this Deno needs the fallback. */
 const WAYS = [["", Deno.version.deno], [" of an old Deno", "2.7.11"]] as const;
 
 const csiSocket = "/var/lib/kubelet/plugins/rds.test/csi.sock";
 
-/** A kubelet with its folder, and what it said to the driver. */
+/** A kubelet with its folder, and its calls to the driver. */
 class Bench implements AsyncDisposable {
   readonly path: string;
   readonly kubelet: FakeKubelet;
   readonly notes: (string | undefined)[] = [];
   readonly calls: string[] = [];
-  // One for all: a listener that closes late takes its temporary name away, which must not be the next one's.
+  // One for all listeners: a listener that closes late removes its temporary name, which must not be the next one's.
   readonly #random = new SeededRandom();
   readonly #folder: string;
   readonly #closers: (() => Promise<void>)[] = [];
@@ -55,7 +55,7 @@ class Bench implements AsyncDisposable {
 }
 
 for (const [way, version] of WAYS) {
-  serverTest(`serveRegistration() on a unix socket${way} reports the kubelet who the driver is`, async () => {
+  serverTest(`serveRegistration() on a unix socket${way} describes the driver to the kubelet`, async () => {
     await using bench = new Bench();
     await bench.serve(version);
     assert.deepEqual(await bench.kubelet.check(), [
@@ -68,7 +68,7 @@ for (const [way, version] of WAYS) {
     ]);
   });
 
-  serverTest(`serveRegistration() on a unix socket${way} hears why the kubelet refused`, async () => {
+  serverTest(`serveRegistration() on a unix socket${way} receives why the kubelet refused`, async () => {
     await using bench = new Bench();
     await bench.serve(version);
     bench.kubelet.refusal = "NodeGetInfo failed";
@@ -91,7 +91,7 @@ for (const [way, version] of WAYS) {
   });
 }
 
-serverTest("serveRegistration() leaves alone whoever registers the driver already", async () => {
+serverTest("serveRegistration() leaves another process alone that registers the driver already", async () => {
   await using bench = new Bench();
   const registrar = await bench.serve(Deno.version.deno);
   await assert.rejects(bench.serve(Deno.version.deno), (error) => VolumeError.is(error, "precondition"));
@@ -99,9 +99,12 @@ serverTest("serveRegistration() leaves alone whoever registers the driver alread
   assert.equal((await bench.kubelet.check()).length, 1);
 });
 
-serverTest("serveRegistration() throws when the kubelet's folder is missing, and makes none", async () => {
-  await using bench = new Bench();
-  await Deno.remove(bench.kubelet.folder);
-  await assert.rejects(bench.serve(Deno.version.deno));
-  assert.throws(() => Deno.statSync(bench.kubelet.folder), Deno.errors.NotFound);
-});
+serverTest(
+  "serveRegistration() throws when the kubelet's folder is missing, and does not create it",
+  async () => {
+    await using bench = new Bench();
+    await Deno.remove(bench.kubelet.folder);
+    await assert.rejects(bench.serve(Deno.version.deno));
+    assert.throws(() => Deno.statSync(bench.kubelet.folder), Deno.errors.NotFound);
+  },
+);

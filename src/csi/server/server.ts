@@ -11,14 +11,14 @@ import { implementation, withEncodingLog } from "./grpc_service.ts";
 import type { CsiPackage } from "./proto.ts";
 import { listen, makeServer, type Transport } from "./transport.ts";
 
-/** What is served; a service that is left out answers UNIMPLEMENTED, as does a method that is left out. */
+/** The services to serve. A service or a method that is left out answers UNIMPLEMENTED. */
 export interface CsiServices {
   readonly identity: MethodsOf<IdentityRpcs>;
   readonly controller?: MethodsOf<ControllerRpcs>;
   readonly node?: MethodsOf<NodeRpcs>;
-  /** The locks of the controller's calls, shared with loops that change volumes too; private by default. */
+  /** The locks of the controller's calls, shared with loops that change volumes; private by default. */
   readonly controllerLocks?: VolumeLocks;
-  /** The locks of the node's calls, shared with loops that change volumes too; private by default. */
+  /** The locks of the node's calls, shared with loops that change volumes; private by default. */
   readonly nodeLocks?: VolumeLocks;
 }
 
@@ -32,34 +32,36 @@ export interface ServerOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Hears of every answered call, for metrics. It must not throw. */
+  /** Receives every answered call, for metrics. It must not throw. */
   readonly observe?: (record: CallRecord) => void;
-  /** Version that decides how a unix socket is served. @default {Deno.version.deno} */
+  /** The Deno version, which decides how a unix socket is served. @default {Deno.version.deno} */
   readonly denoVersion?: string;
 }
 
 /** A server that accepts calls. */
 export interface RunningServer {
-  /** The endpoint as a client dials it, with the real port. */
+  /** The endpoint for clients, with the real port. */
   readonly address: string;
-  /** Handlers that have not settled. */
+  /** The number of handlers that have not settled. */
   readonly running: number;
-  /** Whether the endpoint still belongs to this server; after a removal of the socket no restart of a client helps. */
+  /**
+   * Whether the endpoint still belongs to this server. After the socket was removed, restarting a client does not help.
+   */
   isInPlace(): Promise<boolean>;
   /**
-   * Takes no new calls, removes the socket if it is still its own, and lets running calls finish; after `graceMs`
-   * their signals are aborted and it resolves all the same. A second call waits for the first.
+   * Takes no new calls, removes the socket if it is still its own, and lets running calls finish; after `graceMs` it
+   * aborts their signals and resolves. A second call waits for the first.
    */
   stop(options: { readonly graceMs: number }): Promise<void>;
 }
 
-/** How long the last answers get to leave, once every handler has settled. */
+/** How long the last answers may take to be sent, once every handler has settled. */
 const FLUSH_MS = 500;
 
 /**
  * Serves the CSI services.
  *
- * @throws {VolumeError} invalid when the endpoint is not one that is allowed
+ * @throws {VolumeError} invalid when the endpoint is not allowed
  * @throws {VolumeError} precondition when another process serves there, or when something other than a socket is there
  * @throws {VolumeError} unavailable when it cannot be bound
  */

@@ -99,7 +99,7 @@ for (const [transport, options] of TRANSPORTS) {
     },
   );
 
-  serverTest(`startServer() on ${transport} hands the client's deadline down as a signal`, async () => {
+  serverTest(`startServer() on ${transport} passes the client's deadline on as a signal`, async () => {
     await using bench = await TestBench.make();
     const seen = Promise.withResolvers<unknown>();
     const server = await bench.start({
@@ -227,7 +227,7 @@ for (const [transport, options] of TRANSPORTS) {
     }
   });
 
-  serverTest(`startServer() on ${transport} takes and gives large messages`, async () => {
+  serverTest(`startServer() on ${transport} receives and sends large messages`, async () => {
     await using bench = await TestBench.make();
     const sizes: number[] = [];
     const server = await bench.start({
@@ -297,7 +297,7 @@ for (const [transport, options] of TRANSPORTS) {
     },
   );
 
-  serverTest(`RunningServer.stop() on ${transport} aborts what is left after its grace`, async () => {
+  serverTest(`RunningServer.stop() on ${transport} aborts running calls after its grace`, async () => {
     await using bench = await TestBench.make();
     const started = Promise.withResolvers<void>();
     const seen = Promise.withResolvers<unknown>();
@@ -381,7 +381,7 @@ serverTest("startServer() answers UNIMPLEMENTED for what is not registered", asy
   }
 });
 
-serverTest("startServer() locks a volume for each service by itself", async () => {
+serverTest("startServer() locks a volume separately for each service", async () => {
   await using bench = await TestBench.make();
   const started = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();

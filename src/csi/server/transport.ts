@@ -9,7 +9,7 @@ import { placeSocket } from "./unix_socket.ts";
 
 /**
  * Requests are small; responses go up to a page of ListVolumes, which the controller keeps under the 4 MiB that clients
- * accept. Channelz would record every connection without a reader.
+ * accept. Channelz would record every connection, and nothing reads its records.
  */
 const SERVER_OPTIONS = {
   "grpc.max_receive_message_length": 8 * 1024 * 1024,
@@ -17,30 +17,34 @@ const SERVER_OPTIONS = {
   "grpc.enable_channelz": 0,
 };
 
-/** What binding an endpoint takes. */
+/** The adapters for binding an endpoint. */
 export interface TransportAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Version that decides how a unix socket is served. @default {Deno.version.deno} */
+  /** The Deno version, which decides how a unix socket is served. @default {Deno.version.deno} */
   readonly denoVersion?: string;
 }
 
 /** A bound endpoint. */
 export interface Transport {
-  /** As a client dials it, with the real port. */
+  /** The endpoint for clients, with the real port. */
   readonly address: string;
-  /** Whether a client that dials the address now comes here: whether a unix socket is still the one that was placed. */
+  /**
+   * Whether a client that dials the address now reaches this server: whether a unix socket is still the one that it
+   * placed.
+   */
   isInPlace(): Promise<boolean>;
   /** Refuses new connections and asks the open ones to close when their calls are done; resolves when all have. */
   drain(graceMs: number): Promise<void>;
-  /** Closes what is left. */
+  /** Closes the remaining connections. */
   destroy(): void;
 }
 
-/** A gRPC server without services, which listens nowhere yet. */
+/** A gRPC server without services, which does not listen yet. */
 export function makeServer(): Server {
-  // grpc-js prints plain text to standard error, where each line is JSON; what matters comes back as an error.
+  // grpc-js prints plain text to standard error, where every line must be JSON; relevant failures are also thrown as
+  // errors.
   setLogVerbosity(logVerbosity.NONE);
   return new Server(SERVER_OPTIONS);
 }
@@ -109,7 +113,7 @@ async function listenUnixLegacy(
     isInPlace: () => socket.isInPlace(),
     async drain(graceMs) {
       await socket.remove();
-      // Shutting the server down at once would cut the injected connections.
+      // Shutting down the server at once would cut the injected connections.
       await listener?.drain(graceMs);
     },
     destroy() {
@@ -127,7 +131,7 @@ async function bind(server: Server, target: string): Promise<number> {
     (error, port) => error === null ? resolve(port) : reject(error),
   );
   const port = await promise.catch((error: Error) => {
-    // Without the library's count of the addresses that a name stands for.
+    // The library's message with the number of resolved addresses is left out.
     const reason = /\[listen (.*)\]$/s.exec(error.message)?.[1] ?? error.message;
     throw new VolumeError("unavailable", `Cannot listen because binding failed: ${reason}`, { cause: error });
   });

@@ -6,19 +6,20 @@ import { TEMPORARY_NAME_BYTES } from "./endpoint.ts";
 /** Owner and group may connect: the kubelet and the sidecars. */
 const SOCKET_MODE = 0o660;
 
-/** A socket that lies at its path. */
+/** A socket at its path. */
 export interface PlacedSocket {
-  /** Whether it still lies there: neither removed nor replaced. */
+  /** Whether it is still there: neither removed nor replaced. */
   isInPlace(): Promise<boolean>;
-  /** Removes the socket unless another has taken its place. */
+  /** Removes the socket unless another has replaced it. */
   remove(): Promise<void>;
 }
 
 /**
- * Has `listen` bind a temporary name beside `path`, sets the mode, and only then gives it its name: whoever sees the
- * socket sees it with mode 0660. A stale socket is replaced in the same step.
+ * Lets `listen` bind a temporary name beside `path`, sets the mode, and only then renames it: the socket is never
+ * visible with another mode than 0660. A stale socket is replaced in the same step.
  *
- * @throws {VolumeError} precondition when another process answers at `path`, or when something other than a socket is there
+ * @throws {VolumeError} precondition when another process answers at `path`, or when something other than a socket is
+ *   there
  */
 export async function placeSocket(
   path: string,

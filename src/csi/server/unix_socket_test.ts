@@ -3,7 +3,7 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { connect, openSockets, serverTest, TestBench, until } from "../../../tests/support/csi_server.ts";
 
-/** Both ways of serving a unix socket; the same one twice where this Deno needs the fallback. */
+/** Both ways of serving a unix socket; both are the same where this Deno needs the fallback. */
 const WAYS = [["", Deno.version.deno], [" of an old Deno", "2.7.11"]] as const;
 
 function isPrecondition(error: unknown): true {
@@ -11,17 +11,17 @@ function isPrecondition(error: unknown): true {
   return true;
 }
 
-/** A socket on which nobody listens, as a killed process leaves it. */
+/** A socket without a listener, as a killed process leaves it. */
 async function staleSocket(path: string): Promise<void> {
-  // A listener may remove the name that it was bound to when it is closed: it has another one by then.
+  // A listener may remove the name to which it was bound when it is closed; the socket has another name by then.
   const listener = Deno.listen({ transport: "unix", path: `${path}.bound` });
   await Deno.rename(`${path}.bound`, path);
   listener.close();
 }
 
 /**
- * Looks at `path` again and again from a thread of its own, from before it exists until 20 ms after it was first seen;
- * resolves with the modes that it saw.
+ * Reads `path` repeatedly on another thread, from before it exists until 20 ms after it was first seen; resolves with
+ * the modes that it saw.
  */
 async function watchModes(
   path: string,
@@ -48,7 +48,7 @@ async function watchModes(
 }
 
 for (const [way, denoVersion] of WAYS) {
-  serverTest(`startServer() shows a unix socket${way} with mode 0660 from the first look on`, async () => {
+  serverTest(`startServer() shows a unix socket${way} with mode 0660 from the beginning`, async () => {
     await using bench = await TestBench.make();
     const umask = Deno.umask(0);
     const watch = await watchModes(bench.socketPath);
@@ -104,7 +104,7 @@ for (const [way, denoVersion] of WAYS) {
     }
   });
 
-  serverTest(`RunningServer.stop() leaves a unix socket${way} that has taken its place`, async () => {
+  serverTest(`RunningServer.stop() leaves a unix socket${way} that has replaced its own`, async () => {
     await using bench = await TestBench.make();
     const server = await bench.start({ denoVersion });
     await Deno.remove(bench.socketPath);
@@ -117,7 +117,7 @@ for (const [way, denoVersion] of WAYS) {
     }
   });
 
-  serverTest(`RunningServer.stop() on a unix socket${way} is fine with the socket being gone`, async () => {
+  serverTest(`RunningServer.stop() on a unix socket${way} accepts that the socket is gone`, async () => {
     await using bench = await TestBench.make();
     const server = await bench.start({ denoVersion });
     await Deno.remove(bench.socketPath);
@@ -132,7 +132,7 @@ for (const [way, denoVersion] of WAYS) {
     `startServer() leaves nothing behind when its unix socket${way} cannot be put in its place`,
     async () => {
       await using bench = await TestBench.make();
-      // Asked for a temporary name after the look at the path: the moment to put something in the way.
+      // Called for a temporary name after the check of the path: the moment to put something in its place.
       const random = new SeededRandom();
       const bytes = (count: number) => {
         Deno.mkdirSync(`${bench.socketPath}/full`, { recursive: true });

@@ -33,7 +33,7 @@ import {
   sizeRange,
 } from "./requests.ts";
 
-/** What ControllerGetCapabilities advertises: exactly what is there. */
+/** The capabilities of ControllerGetCapabilities: exactly the implemented ones. */
 export const controllerCapabilities = [
   "CREATE_DELETE_VOLUME",
   "PUBLISH_UNPUBLISH_VOLUME",
@@ -55,7 +55,10 @@ export const controllerCapabilities = [
 type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
 type Handler<Name extends keyof ControllerRpcs, Subject = Located> = HandlerOf<ControllerRpcs, Name, Subject>;
 
-/** The Controller service (CSI specification, "Controller Service RPC"): each call goes to the router that it is about. */
+/**
+ * The Controller service (CSI specification, "Controller Service RPC"): each call is served by the router that it
+ * concerns.
+ */
 export function controllerMethods(routers: Routers): MethodsOf<ControllerRpcs> {
   const lockVolume = ({ volumeId }: { readonly volumeId: string }) => routers.lockKey(volumeId);
   return {
@@ -103,7 +106,7 @@ export function controllerMethods(routers: Routers): MethodsOf<ControllerRpcs> {
   };
 }
 
-/** Where a new volume goes to, see {@linkcode chooseRouter}. */
+/** The router for a new volume, see {@linkcode chooseRouter}. */
 function routerFor(routers: Routers, request: Request<"CreateVolume">): Router {
   const { requisite = [], preferred = [] } = request.accessibilityRequirements ?? {};
   const { volume, snapshot } = request.volumeContentSource ?? {};
@@ -200,7 +203,7 @@ const handleExpand: Handler<"ControllerExpandVolume"> = async (
 ) => {
   requiredVolumeId(id);
   const sizeBytes = await expandVolume(deps, id, sizeRange(request.capacityRange), context);
-  // Block volumes too: the node has to make its kernel notice the new size.
+  // Block volumes too: the node has to make its kernel see the new size.
   return { capacityBytes: String(sizeBytes), nodeExpansionRequired: true };
 };
 
@@ -225,7 +228,7 @@ async function handleList(
   context: CallContext,
 ): Promise<RouterPage<VolumeEntry>> {
   const page = { token: startingToken, maxEntries };
-  cutPage([], page, () => 0); // A token or a number that is wrong needs no router to say so.
+  cutPage([], page, () => 0); // A wrong token or number is refused without a router.
   const volumes = await listVolumes(deps, context);
   const items = volumes.map((volume) => ({ id: volume.stored.id, ...describeVolume(ids, volume) }));
   const { items: entries, nextToken } = cutPage(
@@ -244,7 +247,10 @@ const handleGet: Handler<"ControllerGetVolume"> = async (
   return describeVolume(ids, await getVolume(deps, requiredVolumeId(id), context));
 };
 
-/** Of where CreateVolume would go with the same parameters; nothing where it would go nowhere for the place. */
+/**
+ * The capacity of the router that CreateVolume would choose for the same parameters; none if the topology leaves no
+ * router.
+ */
 const handleCapacity: Handler<"GetCapacity", Routers> = async (routers, request, context) => {
   const location = request.accessibleTopology?.segments;
   const locations = location === undefined || Object.keys(location).length === 0 ? [] : [location];

@@ -9,7 +9,7 @@ import { requiredVolumeId } from "./requests.ts";
 import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
 import type { Router, Routers } from "./routers/routers.ts";
 
-/** The part of the Controller service that is about health. */
+/** The health methods of the Controller service. */
 export function healthMethods(
   routers: Routers,
 ): Pick<MethodsOf<ControllerRpcs>, "ControllerGetVolumeHealth" | "ControllerListVolumeHealth"> {
@@ -34,7 +34,7 @@ async function handleList(
   context: CallContext,
 ): Promise<RouterPage<ReturnType<typeof describeHealth>>> {
   const page = { token: startingToken, maxEntries };
-  cutPage([], page, () => 0); // A token or a number that is wrong needs no router to say so.
+  cutPage([], page, () => 0); // A wrong token or number is refused without a router.
   const volumes = await listVolumeHealth(deps, context);
   const { items, nextToken } = cutPage(volumes, page, (one) => 64 + one.problems.length * 256);
   return { entries: items.map((item) => describeHealth(ids, item)), nextToken };

@@ -11,30 +11,30 @@ export interface IdentityOptions {
   readonly vendorVersion: string;
   /** Whether this process serves the Controller service. */
   readonly controllerServed: boolean;
-  /** Whether it matters from where a volume is reached. @default {false} */
+  /** Whether volumes are reachable only from some nodes. @default {false} */
   readonly hasTopology?: boolean;
-  /** Whether a volume can grow while nodes have it: only where every router is known to do that. @default {false} */
+  /** Whether a volume can grow while nodes hold it: only if every router is known to support that. @default {false} */
   readonly growsOnline?: boolean;
   /**
-   * Asks whether what the driver needs can be reached and is fit for it; left out where nothing is needed.
+   * Resolves when what the driver needs can be reached and is fit for it; left out if it needs nothing.
    *
    * @throws {VolumeError} precondition or unsupported when a person has to change something
-   * @throws {VolumeError} unavailable when it may come
+   * @throws {VolumeError} unavailable when a retry may succeed
    */
   readonly ready?: (context: CallContext) => Promise<void>;
 }
 
-/** What a person has to mend is told; waiting would not help. */
+/** Kinds that a person has to fix, so Probe reports them: waiting would not help. */
 const UNFIT: readonly VolumeErrorKind[] = ["precondition", "unsupported"];
 
-/** What may pass by itself. */
+/** Kinds that may pass by themselves. */
 const NOT_YET: readonly VolumeErrorKind[] = ["unavailable", "busy", "deadline", "cancelled"];
 
 /**
  * The Identity service.
  *
- * Probe says "not ready" only until `ready` has succeeded once, and asks no more after that: a failing Probe makes the
- * liveness probe restart the container, and restarting neither mends a router nor helps the volumes that are in use.
+ * Probe says "not ready" only until `ready` has succeeded once, and does not ask again after that. A failing Probe
+ * makes the liveness probe restart the container, and a restart neither repairs a router nor helps the volumes in use.
  */
 export function identityMethods(options: IdentityOptions): MethodsOf<IdentityRpcs> {
   const readiness = new Readiness(options.ready);

@@ -20,7 +20,7 @@ async function probe(methods: ReturnType<typeof identity>): Promise<boolean | un
   return response?.ready?.value;
 }
 
-Deno.test("GetPluginInfo gives the driver's name and version", async () => {
+Deno.test("GetPluginInfo returns the driver's name and version", async () => {
   const response = await identity().GetPluginInfo?.handler({}, CONTEXT);
   assert.deepEqual(response, { name: "rds.test", vendorVersion: "1.2.3" });
 });
@@ -45,11 +45,11 @@ Deno.test("GetPluginCapabilities promises to grow volumes in use only where that
   }
 });
 
-Deno.test("Probe is ready at once where nothing is needed", async () => {
+Deno.test("Probe is ready at once if the driver needs nothing", async () => {
   assert.equal(await probe(identity()), true);
 });
 
-Deno.test("Probe says not ready until what is needed has answered once, and ready for ever after", async () => {
+Deno.test("Probe says not ready until the first answer, and is ready forever after", async () => {
   let outcome: VolumeErrorKind | undefined = "unavailable";
   let asked = 0;
   const methods = identity({
@@ -70,7 +70,7 @@ Deno.test("Probe says not ready until what is needed has answered once, and read
   assert.equal(asked, 3);
 });
 
-Deno.test("Probe throws precondition with the message of what a person has to mend", async () => {
+Deno.test("Probe throws precondition with the message of what a person has to fix", async () => {
   for (const kind of ["precondition", "unsupported"] as const) {
     const methods = identity({
       ready: () => Promise.reject(new VolumeError(kind, "RouterOS 7.1 is too old")),
@@ -89,7 +89,7 @@ Deno.test("Probe does not hide a fault", async () => {
   await assert.rejects(probe(internal), (error) => VolumeError.is(error, "internal"));
 });
 
-Deno.test("two Identity services are ready each for itself", async () => {
+Deno.test("two Identity services become ready independently", async () => {
   let up = true;
   const ready = () => up ? Promise.resolve() : Promise.reject(new VolumeError("unavailable", "router"));
   assert.equal(await probe(identity({ ready })), true);

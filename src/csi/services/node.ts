@@ -9,7 +9,7 @@ import { requiredCapability, requiredField, requiredHandle, requiredPath, sizeRa
 type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
 type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, NodeService>;
 
-/** What NodeGetCapabilities advertises: exactly what is there. */
+/** The capabilities of NodeGetCapabilities: exactly the implemented ones. */
 export const nodeCapabilities = [
   "STAGE_UNSTAGE_VOLUME",
   "GET_VOLUME_STATS",
@@ -125,7 +125,7 @@ function fsTypeOf(
   return filesystemNamed(request.publishContext, request.volumeContext);
 }
 
-/** The one required field whose absence has a code of its own (CSI specification, "NodePublishVolume Errors"). */
+/** The one required field whose absence has its own code (CSI specification, "NodePublishVolume Errors"). */
 function stagingPathOf(request: Request<"NodePublishVolume">): string {
   if (request.stagingTargetPath !== "") return requiredPath("staging_target_path", request.stagingTargetPath);
   throw new VolumeError("precondition", "Cannot publish the volume because no staging_target_path is given");
@@ -138,7 +138,7 @@ const handleUnpublish: Handler<"NodeUnpublishVolume"> = async (service, request,
   return {};
 };
 
-/** A path of whatever form at which the volume is not is one at which it is not found, here and for its statistics. */
+/** A path of any form where the volume is not is answered as not found, here and for statistics. */
 const handleExpand: Handler<"NodeExpandVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const volumePath = requiredField("volume_path", request.volumePath);
@@ -178,7 +178,7 @@ function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
   return capability?.mount?.mountFlags ?? [];
 }
 
-/** The part of the Node service that is about health. */
+/** The health methods of the Node service. */
 function nodeHealthMethods(
   service: NodeService,
 ): Pick<MethodsOf<NodeRpcs>, "NodeGetVolumeHealth" | "NodeGetStorageHealth"> {
@@ -197,7 +197,9 @@ function nodeHealthMethods(
   };
 }
 
-/** The paths are checked for their form only: which ones the volume is at, this node knows better than a caller. */
+/**
+ * Only the form of the paths is checked: this node's own record of a volume's paths is more reliable than a caller's.
+ */
 const handleVolumeHealth: Handler<"NodeGetVolumeHealth"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   if (request.volumePublishPath !== "") requiredPath("volume_publish_path", request.volumePublishPath);

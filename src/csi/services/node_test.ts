@@ -19,7 +19,7 @@ import { nodeMethods } from "./node.ts";
 
 type MethodName = keyof ReturnType<typeof nodeMethods>;
 
-/** A capability as the server hands it over. */
+/** A capability as the server passes it on. */
 function capability(
   access: "block" | "mount" | undefined,
   mode = "SINGLE_NODE_WRITER",
@@ -75,7 +75,7 @@ Deno.test("the Node methods take a file system volume through its whole life on 
 });
 
 for (const name of ["NodeUnpublishVolume", "NodeUnstageVolume"] as const) {
-  Deno.test(`${name} cuts off a fenced volume of which another call holds the lock`, async () => {
+  Deno.test(`${name} disconnects a fenced volume whose lock another call holds`, async () => {
     const node = new FakeNode();
     await invoke(node, "NodeStageVolume");
     if (name === "NodeUnpublishVolume") await invoke(node, "NodePublishVolume");
@@ -93,7 +93,7 @@ for (const name of ["NodeUnpublishVolume", "NodeUnstageVolume"] as const) {
   });
 }
 
-Deno.test("NodeGetCapabilities advertises what is there", async () => {
+Deno.test("NodeGetCapabilities advertises the implemented capabilities", async () => {
   const answer = await invoke(new FakeNode(), "NodeGetCapabilities") as {
     capabilities: { rpc: { type: string } }[];
   };
@@ -123,7 +123,7 @@ Deno.test("NodeGetVolumeStats counts bytes and inodes of a file system", async (
   });
 });
 
-Deno.test("NodeGetVolumeStats and NodeExpandVolume give the size of a block volume", async () => {
+Deno.test("NodeGetVolumeStats and NodeExpandVolume return the size of a block volume", async () => {
   const node = new FakeNode();
   const block = { volumeCapability: capability("block") };
   await invoke(node, "NodeStageVolume", block);
@@ -137,7 +137,7 @@ Deno.test("NodeGetVolumeStats and NodeExpandVolume give the size of a block volu
   });
 });
 
-Deno.test("NodeGetVolumeHealth names the volume and what is wrong with it", async () => {
+Deno.test("NodeGetVolumeHealth names the volume and its problems", async () => {
   const node = new FakeNode();
   await invoke(node, "NodeStageVolume");
   const ask = () => invoke(node, "NodeGetVolumeHealth", { volumePublishPath: "", stagingTargetPath: "" });
@@ -152,7 +152,7 @@ Deno.test("NodeGetVolumeHealth names the volume and what is wrong with it", asyn
   });
 });
 
-Deno.test("NodeGetStorageHealth reports what stands in the way of all volumes", async () => {
+Deno.test("NodeGetStorageHealth reports what prevents the use of all volumes", async () => {
   const node = new FakeNode();
   node.obstacle = "no transport";
   const message = "this node cannot connect: no transport";
@@ -162,7 +162,7 @@ Deno.test("NodeGetStorageHealth reports what stands in the way of all volumes", 
   assert.deepEqual(await invoke(new FakeNode(), "NodeGetStorageHealth"), { backendHealth: [] });
 });
 
-Deno.test("NodeGetInfo is refused while this node can reach no volume, so that nobody registers it", async () => {
+Deno.test("NodeGetInfo is refused while this node can reach no volume, so that it is not registered", async () => {
   const node = new FakeNode();
   node.obstacle = "no transport";
   await assert.rejects(invoke(node, "NodeGetInfo"), refusal("precondition", /no volume: no transport$/));
@@ -170,7 +170,7 @@ Deno.test("NodeGetInfo is refused while this node can reach no volume, so that n
   assert.equal((await invoke(node, "NodeGetInfo") as { nodeId: string }).nodeId, "node-1");
 });
 
-Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
+Deno.test("NodeStageVolume passes mount flags on, and parses them", async () => {
   const node = new FakeNode();
   await invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["noatime"]) });
   assert.deepEqual(node.stagingState?.mountFlags, ["noatime"]);
@@ -180,7 +180,7 @@ Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
   );
 });
 
-Deno.test("NodeGetInfo says where the node is, where that was told", async () => {
+Deno.test("NodeGetInfo returns the configured topology", async () => {
   const { deps } = new FakeNode();
   const placed = new NodeService({ ...deps, settings: { ...deps.settings, topology: { rack: "a" } } });
   const info = await nodeMethods(placed).NodeGetInfo!.handler({}, call());

@@ -27,7 +27,7 @@ export function requiredField(name: string, value: string): string {
 }
 
 /**
- * The volume id of a request, checked for its form.
+ * The volume id of a request, with a check of its form.
  *
  * @throws {VolumeError} invalid when it is missing or of another form
  */
@@ -37,7 +37,7 @@ export function requiredVolumeId(value: string): string {
 }
 
 /**
- * As {@linkcode requiredVolumeId}, of a request to a node: the id may be that of one of several routers, with its prefix.
+ * Like {@linkcode requiredVolumeId}, for a request to a node: with several routers the id may have a prefix.
  *
  * @throws {VolumeError} invalid when it is missing or of another form
  */
@@ -47,8 +47,7 @@ export function requiredHandle(value: string): string {
 }
 
 /**
- * The id of the volume that a snapshot is to be made of. One that this driver never made is that of a volume that is not
- * there.
+ * The id of a snapshot's source volume. An id that this driver never makes is the id of a missing volume.
  *
  * @throws {VolumeError} invalid when it is missing, not-found when it is of another form
  */
@@ -61,11 +60,11 @@ export function requiredSourceVolumeId(value: string): string {
 }
 
 /**
- * What a volume is to be made from; undefined when the request leaves it open.
+ * The source of a volume; undefined when the request names none.
  *
- * @param ids those of the router that the volume is to be on
+ * @param ids those of the volume's router
  * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's,
- * precondition when it is that of a snapshot of the legacy driver
+ *   precondition when it is that of a snapshot of the legacy driver
  */
 export function contentSource(
   source: VolumeContentSource | null,
@@ -86,9 +85,9 @@ export function contentSource(
 }
 
 /**
- * A capability as the request names it.
+ * A capability of a request.
  *
- * @param fsType the file system where the capability names none; "" leaves it to the driver
+ * @param fsType the file system where the capability names none; "" for the driver's default
  */
 export function requestedCapability(
   capability: VolumeCapability,
@@ -139,12 +138,12 @@ export function sizeRange(range: CapacityRange | null): SizeRange {
   return { requiredBytes: BigInt(range?.requiredBytes ?? 0), limitBytes: BigInt(range?.limitBytes ?? 0) };
 }
 
-/** Of the operating system, one byte of which ends the path (Linux, `PATH_MAX` and `NAME_MAX`). */
+/** The limits of Linux, where one byte ends the path (`PATH_MAX` and `NAME_MAX`). */
 const maxPathBytes = 4095;
 const maxNameBytes = 255;
 
 /**
- * A required path: absolute, without `..`, within the system's limits; doubled and trailing slashes are taken out.
+ * A required path: absolute, without `..`, within the system's limits; repeated and trailing slashes are removed.
  *
  * @throws {VolumeError} invalid when it is missing or anything else
  */

@@ -17,7 +17,7 @@ import type { Located, Router, Routers } from "./routers/routers.ts";
 type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
 type Handler<Name extends keyof ControllerRpcs> = HandlerOf<ControllerRpcs, Name, Located>;
 
-/** The part of the Controller service that is about snapshots. */
+/** The snapshot methods of the Controller service. */
 export function snapshotMethods(
   routers: Routers,
 ): Pick<
@@ -57,7 +57,7 @@ export function snapshotMethods(
   };
 }
 
-/** The routers that a list of snapshots is about; undefined when its two filters are about different ones. */
+/** The routers for a list of snapshots; undefined when its two filters belong to different ones. */
 function narrowed(routers: Routers, request: Request<"ListSnapshots">): Routers | undefined {
   const handles = [request.snapshotId, request.sourceVolumeId].filter((handle) => handle !== "");
   const [first, second] = handles.map((handle) => routers.locate(handle).router);
@@ -86,8 +86,8 @@ function assertNoParameters(parameters: Readonly<Record<string, string>>): void 
 }
 
 /**
- * A snapshot id that this driver never made is that of a snapshot that is not there (CSI specification, DeleteSnapshot).
- * One of the legacy driver's may be there all the same: OK is said of it only when a person has removed it.
+ * A snapshot id that this driver never makes is the id of a missing snapshot (CSI specification, DeleteSnapshot). A
+ * snapshot of the legacy driver may still exist: the answer is OK only after a person has removed it.
  */
 const handleDelete: Handler<"DeleteSnapshot"> = async (
   { router: { deps }, id: given },
@@ -106,7 +106,7 @@ async function handleList(
   context: CallContext,
 ): Promise<RouterPage<{ snapshot: Sent<Snapshot> }>> {
   const page = { token: request.startingToken, maxEntries: request.maxEntries };
-  cutPage([], page, () => 0, isSnapshotId); // A token or a number that is wrong needs no router to say so.
+  cutPage([], page, () => 0, isSnapshotId); // A wrong token or number is refused without a router.
   const [id, source] = [request.snapshotId, request.sourceVolumeId].map((one) =>
     one && (ids.strip(one) ?? "")
   );
@@ -126,7 +126,7 @@ function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Sent<S
     snapshotId: ids.add(snapshot.id),
     sourceVolumeId: ids.add(snapshot.source),
     creationTime: { seconds: String(snapshot.createdAtSeconds), nanos: 0 },
-    // What is still being copied has no size that could be relied on.
+    // A snapshot that is still being copied has no reliable size.
     sizeBytes: String(snapshot.ready ? snapshot.sizeBytes : 0n),
     readyToUse: snapshot.ready,
   };

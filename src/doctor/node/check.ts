@@ -7,7 +7,7 @@ import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Paths, TargetAddress } from "../../volume/ports/node_ports.ts";
 
-/** What a check-up of a node is told. */
+/** The options of a check-up of a node. */
 export interface NodeCheckOptions {
   readonly config: {
     readonly nodeId: string;
@@ -20,24 +20,24 @@ export interface NodeCheckOptions {
   readonly nodeIdGuessed: boolean;
   /** The kubelet's folder. */
   readonly kubeletPath: string;
-  /** Where the router's exports are reached; "" leaves it to what volumes of this node say. */
+  /** The addresses of the router's exports; "" for those of this node's volumes. */
   readonly nvmeAddress: string;
   readonly nvmePort: number;
 }
 
-/** What a check-up of a node needs of the machine. */
+/** The adapters of a check-up of a node. */
 export interface NodeCheckAdapters {
   readonly files: KernelFiles;
   readonly processes: Processes;
   readonly network: Network;
   readonly paths: Paths;
-  /** The node as its service sees it, or why it cannot reach volumes. */
+  /** The node service's dependencies, or why it cannot reach volumes. */
   readonly deps: NodeDeps | string;
-  /** NQNs that a target offers to a host, by its discovery log. */
+  /** Returns the NQNs that a target offers to a host, from its discovery log. */
   discover(at: TargetAddress, host: HostIdentity, context: CallContext): Promise<readonly string[]>;
 }
 
-/** Everything that the checks of a node work on. */
+/** The input of a node's checks. */
 export interface NodeReading extends NodeCheckAdapters {
   readonly options: NodeCheckOptions;
   readonly context: CallContext;

@@ -7,10 +7,10 @@ import { isLoadable, isPresent, type ModuleFiles } from "./modules.ts";
 const layerName = "device-layer";
 
 /**
- * Whether the kernel has what a device layer is made of. It loads nothing, so that it goes by what is loaded and by what
- * lies in the folder of modules.
+ * Checks whether the kernel has what a device layer needs. It loads nothing, so it reads which modules are loaded, and
+ * the folder of modules.
  *
- * @param wanted what the node's `--device-layer` says; StorageClasses may say otherwise
+ * @param wanted the node's `--device-layer`; StorageClasses may choose otherwise
  */
 export async function checkDeviceLayer(
   files: KernelFiles,

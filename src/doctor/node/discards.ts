@@ -8,9 +8,9 @@ import type { NodeVolume } from "./volumes.ts";
 const check = "discards";
 
 /**
- * Whether the devices of this node's volumes take discards, as the kernel says (Linux,
- * Documentation/ABI/stable/sysfs-block: `queue/discard_max_bytes`, 0 where a device takes none). What the router does
- * with them it does not say.
+ * Checks whether the devices of this node's volumes take discards, according to the kernel (Linux,
+ * Documentation/ABI/stable/sysfs-block: `queue/discard_max_bytes`, 0 where a device takes none). It does not show what
+ * the router does with them.
  *
  * @throws {VolumeError} unavailable when the connections cannot be read
  */

@@ -3,7 +3,7 @@ import { call, FakeNode } from "../../../tests/fakes/node_deps.ts";
 import { checkDiscards } from "./discards.ts";
 import { volumesOfNode } from "./volumes.ts";
 
-/** What the check says where the kernel has that in `discard_max_bytes` of the volume's device. */
+/** The check's findings if the kernel has that in `discard_max_bytes` of the volume's device. */
 async function said(node: FakeNode, bytes: string | undefined): Promise<readonly string[]> {
   const readText = (path: string) =>
     path === "/sys/dev/block/7:3/queue/discard_max_bytes" ? bytes : undefined;
@@ -16,7 +16,7 @@ async function said(node: FakeNode, bytes: string | undefined): Promise<readonly
   return [state, found];
 }
 
-Deno.test("checkDiscards() says whether the devices of the volumes take discards", async () => {
+Deno.test("checkDiscards() reports whether the devices of the volumes take discards", async () => {
   const node = new FakeNode();
   assert.deepEqual(await said(node, "2147483648"), ["skipped", "no volume is connected here"]);
   await node.stage();

@@ -1,9 +1,9 @@
 import { advice, type Fix } from "../../volume/model/finding.ts";
 
 /**
- * What puts right what is found on a node. NODES and `…` stand for what only a person knows.
+ * The fixes for findings on a node. NODES and `…` stand for what only a person knows.
  *
- * A test runs every entry that has commands: it mends what it is printed for, and changes nothing else.
+ * A test runs every entry that has commands: it resolves its finding, and changes nothing else.
  */
 export const nodeFixes = {
   deviceFolder: () => advice("mount the host's /dev into the container, writable"),

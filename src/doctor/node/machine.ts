@@ -10,7 +10,7 @@ import { VolumeError } from "../../volume/errors.ts";
 /** File systems that are empty again after a boot. */
 const inMemory: ReadonlySet<string> = new Set(["tmpfs", "ramfs", "devtmpfs"]);
 
-/** The visible mount that a path lies on: the deepest that covers it, and of several there the last one. */
+/** The visible mount of a path: the deepest that covers it, and the last one of several there. */
 export function coveringMount(table: readonly MountEntry[], path: string): MountEntry | undefined {
   const around = table.filter(({ mountPoint }) =>
     path === mountPoint || path.startsWith(mountPoint === "/" ? "/" : `${mountPoint}/`)
@@ -18,7 +18,7 @@ export function coveringMount(table: readonly MountEntry[], path: string): Mount
   return around.toReversed().toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0];
 }
 
-/** Whether /dev is the host's, in which the nodes of new devices appear, and takes new ones. */
+/** Judges whether /dev is the host's, in which the nodes of new devices appear, and accepts new ones. */
 export function judgeDev(table: readonly MountEntry[]): Finding {
   const check = "dev";
   const mount = coveringMount(table, "/dev");
@@ -39,13 +39,13 @@ export function judgeDev(table: readonly MountEntry[]): Finding {
   return fine(check, "/dev is the host's devtmpfs, and writable");
 }
 
-/** Whether the kubelet sees what is mounted in its folder from here. */
+/** Judges whether the kubelet sees mounts that are made in its folder here. */
 export function judgeKubelet(
   { path, exists, table, propagation }: {
     readonly path: string;
     readonly exists: boolean;
     readonly table: readonly MountEntry[];
-    /** As {@linkcode parsePropagation} gives it. */
+    /** The result of {@linkcode parsePropagation}. */
     readonly propagation: ReturnType<typeof parsePropagation>;
   },
 ): Finding {
@@ -68,7 +68,7 @@ export function judgeKubelet(
   );
 }
 
-/** Whether what the node remembers survives a boot. */
+/** Judges whether the node's state survives a boot. */
 export function judgeStateFolder(
   { path, state, table }: {
     readonly path: string;
@@ -107,24 +107,27 @@ export function judgeStateFolder(
 const check = "tools";
 const versionMs = 10_000;
 
-/** How a tool, or all of a package's, is asked for its version where `-V` is not the way. */
+/** The arguments that print the version of a tool, or of all tools of a package, if not `-V`. */
 const versionArguments: Readonly<Record<string, readonly string[]>> = {
   nvme: ["version"],
   coreutils: ["--version"],
   dmsetup: ["--version"],
   btrfs: ["--version"],
-  // It has no such flag; without arguments it says its version and how it is used.
+  // It has no such flag; without arguments it prints its version and its usage.
   resize2fs: [],
 };
 
-/** Tools that only one connector has a use for. */
+/** Tools that only one connector uses. */
 const onlyFor: Readonly<Record<string, string>> = {
   losetup: "loop",
   nvme: "nvme-tcp",
   dmsetup: "nvme-tcp",
 };
 
-/** Whether every tool that the connector's node runs is there, and of which version: one finding a package. */
+/**
+ * Checks whether every tool that the connector's node runs is installed, and which version: one finding for each
+ * package.
+ */
 export async function checkTools(
   processes: Processes,
   connector: string,
@@ -140,7 +143,7 @@ export async function checkTools(
 interface Look {
   readonly tool: ToolName;
   readonly state: "there" | "missing" | "unclear";
-  /** The version, or why it cannot be told. */
+  /** The version, or why it is unknown. */
   readonly said: string;
 }
 

@@ -10,7 +10,7 @@ import { VolumeError } from "../../volume/errors.ts";
 const root = "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw";
 const kubelet = "/var/lib/kubelet";
 
-Deno.test("coveringMount() takes the deepest, and of several in one place the last", () => {
+Deno.test("coveringMount() returns the deepest mount, and the last one of several at one path", () => {
   const table = parseMountinfo([
     root,
     "28 27 0:5 / /var/lib rw - xfs a rw",
@@ -64,7 +64,7 @@ for (const [what, line, exists, state, found] of kubelets) {
   });
 }
 
-Deno.test("judgeStateFolder() wants a folder that can be written and survives a boot", () => {
+Deno.test("judgeStateFolder() requires a folder that can be written and survives a boot", () => {
   const path = `${kubelet}/state`;
   const disk = parseMountinfo(root);
   const memory = parseMountinfo(`${root}\n28 27 0:6 / ${kubelet} rw - tmpfs a rw`);
@@ -96,7 +96,7 @@ Deno.test("checkTools() names package, version and tools, and runs nothing that 
   );
 });
 
-Deno.test("checkTools() names the package of what is missing, and leaves out what the connector does not use", async () => {
+Deno.test("checkTools() names the packages of missing tools, and leaves out what the connector does not use", async () => {
   const processes = new FakeProcesses();
   processes.script = ({ tool }) => {
     if (tool !== "mkfs.xfs") return { stderr: `${tool} 1.47.0 (5-Feb-2023)\n`, code: 1 };
@@ -112,7 +112,7 @@ Deno.test("checkTools() names the package of what is missing, and leaves out wha
   assert.deepEqual(allTools.filter((tool) => !run.includes(tool)), ["losetup"]);
 });
 
-Deno.test("checkTools() does not take silence for a version, nor a hanging tool for a missing one", async () => {
+Deno.test("checkTools() mistakes neither silence for a version, nor a hanging tool for a missing one", async () => {
   const processes = new FakeProcesses();
   processes.script = ({ tool }) => {
     if (tool === "e2fsck") throw new VolumeError("deadline", "Cannot wait for e2fsck any longer");

@@ -1,8 +1,8 @@
 import type { KernelFiles } from "../../host/kernel_files.ts";
 
-/** What of the kernel's modules is not under /proc and /sys. */
+/** The kernel's module files that are not under /proc and /sys. */
 export interface ModuleFiles {
-  /** The text of `modules.dep` or `modules.builtin` of the running kernel; undefined when it cannot be seen from here. */
+  /** The text of `modules.dep` or `modules.builtin` of the running kernel; undefined when it is not visible here. */
   read(name: "modules.dep" | "modules.builtin"): Promise<string | undefined>;
 }
 
@@ -12,7 +12,7 @@ export function isPresent(files: KernelFiles, name: string): boolean {
   return new RegExp(`^${name} `, "m").test(files.readText("/proc/modules") ?? "");
 }
 
-/** Whether the running kernel has a module whose file is called so; undefined when that cannot be seen from here. */
+/** Whether the running kernel has a module with that file name; undefined when that is not visible here. */
 export async function isLoadable(modules: ModuleFiles, file: RegExp): Promise<boolean | undefined> {
   const listed = [await modules.read("modules.dep"), await modules.read("modules.builtin")];
   if (listed.some((text) => file.test(text ?? ""))) return true;

@@ -12,8 +12,8 @@ import type { NodeReading } from "./check.ts";
 import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.ts";
 
 /**
- * Looks at everything that a node needs to reach volumes and to mount them. What cannot be looked at is a finding, and
- * keeps nothing else from being looked at.
+ * Checks everything that a node needs to connect and mount volumes. A check that cannot be made is a finding, and does
+ * not prevent the others.
  *
  * @throws the reason of the call's end
  */
@@ -67,7 +67,7 @@ async function deviceLayer(reading: NodeReading): Promise<Finding> {
 
 function modulesOf({ files, paths }: NodeReading): ModuleFiles {
   const release = files.readText("/proc/sys/kernel/osrelease") ?? "";
-  // What may not be read is as if it were not there: in a container it seldom is.
+  // A file that may not be read counts as missing, as it mostly is in a container.
   return { read: (name) => paths.readFile(`/lib/modules/${release}/${name}`).catch(() => undefined) };
 }
 
@@ -83,7 +83,7 @@ async function mounts(reading: NodeReading): Promise<readonly Finding[]> {
   ];
 }
 
-/** A file that is written and taken away again is the only proof. */
+/** Only writing a file and removing it again proves that. */
 async function stateFolder({ files, paths, options: { config }, context }: NodeReading) {
   const folder = config.stateDirectory;
   try {
@@ -129,7 +129,7 @@ async function discards(
   { deps, files, context }: NodeReading,
   volumes: readonly NodeVolume[] | string,
 ): Promise<readonly Finding[]> {
-  // Why there are none to look at is told by another check.
+  // Another check reports why there are none.
   if (typeof deps === "string" || typeof volumes === "string") return [];
   return [await checkDiscards(deps, files, volumes, context)];
 }

@@ -11,10 +11,10 @@ import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 const transportName = "nvme-transport";
 
-/** Where connections are asked for. */
+/** The file through which connections are made. */
 const controlPath = "/dev/nvme-fabrics";
 
-/** Whether the kernel can reach a target over NVMe/TCP: loaded, or at least loadable. */
+/** Checks whether the kernel can reach a target over NVMe/TCP: the module is loaded, or can be loaded. */
 export async function checkTransport(files: KernelFiles, modules: ModuleFiles): Promise<Finding> {
   const transport = isPresent(files, "nvme_tcp");
   const fabrics = isPresent(files, "nvme_fabrics") || files.info("/sys/class/nvme-fabrics") !== undefined;
@@ -58,7 +58,7 @@ export async function checkTransport(files: KernelFiles, modules: ModuleFiles): 
 
 const multipathName = "nvme-multipath";
 
-/** Whether the kernel makes one device of several paths. The driver works either way. */
+/** Checks whether the kernel makes one device of several paths. The driver works either way. */
 export function checkMultipath(files: KernelFiles): Finding {
   const value = files.readText("/sys/module/nvme_core/parameters/multipath");
   if (value === "Y") return fine(multipathName, "native multipath is on: several addresses make one device");
@@ -73,10 +73,10 @@ export function checkMultipath(files: KernelFiles): Finding {
 
 const timeoutsName = "nvme-timeouts";
 
-/** Seconds that the driver gives a lost connection unless a StorageClass says otherwise. */
+/** Seconds before the driver gives up a lost connection, unless a StorageClass says otherwise. */
 const defaultCtrlLossTmo = 1800;
 
-/** What the kernel does when one of the driver's connections is lost, one finding for all of them. */
+/** Checks what the kernel does when one of the driver's connections is lost, one finding for all of them. */
 export function checkTimeouts(files: KernelFiles, nqnPrefix: string): Finding {
   const controllers = readControllers(files, nqnPrefix);
   if (controllers.length === 0) return fine(timeoutsName, "no connection of this driver");
@@ -99,7 +99,10 @@ interface ControllerTimeouts {
   readonly fastIoFailTmo: string;
 }
 
-/** `off` is never: whoever writes then waits for ever for a router that does not come back. */
+/**
+ * Whether the timeout is shorter than the default, or `off`, which means never: writers then wait forever for a router
+ * that does not come back.
+ */
 function isShort(ctrlLossTmo: string): boolean {
   return !/^[0-9]+$/.test(ctrlLossTmo) || Number(ctrlLossTmo) < defaultCtrlLossTmo;
 }
@@ -122,7 +125,7 @@ function readControllers(files: KernelFiles, nqnPrefix: string): readonly Contro
 const targetName = "nvme-target";
 const connectMs = 5_000;
 
-/** Where targets are to be looked for: what was given, separated by commas, or else what the volumes of this node name. */
+/** The targets to check: the given addresses, separated by commas, or else those of this node's volumes. */
 export function targetsOf(
   given: { readonly nvmeAddress: string; readonly nvmePort: number },
   volumes: readonly NodeVolume[],
@@ -135,14 +138,14 @@ export function targetsOf(
   return [...new Map(all.map((at) => [`${at.address} ${at.port}`, at])).values()];
 }
 
-/** Whether each target answers, and offers what this node has staged. */
+/** Checks whether each target answers, and offers what this node has staged. */
 export async function checkTargets(
   targets: readonly TargetAddress[],
   volumes: readonly NodeVolume[],
   nqnPrefix: string,
   { network, discover }: {
     readonly network: Network;
-    /** NQNs offered to this host; undefined where there is nobody to ask. */
+    /** Returns the NQNs offered to this host; undefined where no target can be asked. */
     readonly discover: (at: TargetAddress) => Promise<readonly string[]>;
   },
 ): Promise<readonly Finding[]> {

@@ -90,7 +90,7 @@ for (const [what, nodes, texts, modules, state, found] of transports) {
   });
 }
 
-Deno.test("checkMultipath() reports on from off, and from a kernel without", () => {
+Deno.test("checkMultipath() distinguishes on from off, and from a kernel without it", () => {
   const files = new FakeKernelFiles();
   assert.equal(checkMultipath(files).state, "skipped");
   for (const [value, wording] of [["Y", /is on/], ["N", /is off/]] as const) {
@@ -99,7 +99,7 @@ Deno.test("checkMultipath() reports on from off, and from a kernel without", () 
   }
 });
 
-Deno.test("checkTimeouts() warns of a connection that gives up early or never, and of no other driver's", () => {
+Deno.test("checkTimeouts() warns of a connection that gives up early or never, and ignores other drivers'", () => {
   const files = new FakeKernelFiles();
   const nqn = "nqn.2000-02.com.mikrotik";
   const controller = (name: string, subsystem: string, ctrlLossTmo: string) => {

@@ -9,12 +9,12 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 
-/** What this node remembers of a volume, and to what it is connected. */
+/** This node's record of a volume, and its connections. */
 export interface NodeVolume {
   readonly id: string;
   /** The state file; `damaged` says how it is. */
   readonly stagingState: StagingState | { readonly damaged: string } | undefined;
-  /** Its subsystems that are connected, of any epoch, each with its paths. */
+  /** Its connected subsystems, of any epoch, each with its paths. */
   readonly connected: readonly { readonly nqn: string; readonly connections: readonly Connection[] }[];
 }
 
@@ -24,7 +24,7 @@ export function stagingStateOf({ stagingState }: NodeVolume): StagingState | und
 }
 
 /**
- * Every volume that this node has a state file of or is connected to, by id.
+ * Every volume that has a state file or a connection on this node, by id.
  *
  * @throws {VolumeError} unavailable when the connections cannot be read
  */
@@ -46,7 +46,7 @@ export async function volumesOfNode(deps: NodeDeps, context: CallContext): Promi
   );
 }
 
-/** An NQN of the driver's prefix that names no volume stands for itself. */
+/** An NQN of the driver's prefix that names no volume represents itself. */
 function idOf(nqn: string, prefix: string): string {
   return parseExportNqn(nqn, prefix)?.volumeId ?? nqn;
 }
@@ -62,7 +62,7 @@ async function findStagingState(deps: NodeDeps, id: string): Promise<NodeVolume[
 
 const check = "volumes";
 
-/** Whether what this node remembers and what it is connected to agree. */
+/** Judges whether this node's records and its connections agree. */
 export function judgeVolumes(volumes: readonly NodeVolume[], statePath: string): readonly Finding[] {
   const findings = volumes.flatMap((volume) => judgeVolume(volume, statePath));
   if (findings.length > 0) return findings;
@@ -101,7 +101,7 @@ function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] 
   return [warning(check, found, nodeFixes.notConnected(id))];
 }
 
-/** Who this node is to a target. */
+/** Judges the identity under which targets see this node. */
 export function judgeIdentity(nodeId: string, guessed: boolean, { hostNqn, hostId }: HostIdentity): Finding {
   const check = "host-nqn";
   const facts = `node=${nodeId} hostnqn=${hostNqn} hostid=${hostId}; /etc/nvme is not used`;
@@ -114,7 +114,7 @@ export function judgeIdentity(nodeId: string, guessed: boolean, { hostNqn, hostI
     : fine(check, facts);
 }
 
-/** The connections of this driver's: all as this node, and all alive. */
+/** Judges the driver's connections: all have to be made as this node, and to be live. */
 export function judgeConnections(
   volumes: readonly NodeVolume[],
   { hostNqn }: HostIdentity,

@@ -11,7 +11,7 @@ async function judged(node: FakeNode): Promise<readonly string[]> {
   return findings.map(({ state, found }) => `${state} ${found}`);
 }
 
-Deno.test("judgeVolumes() is content where state files and connections agree", async () => {
+Deno.test("judgeVolumes() finds no problem where state files and connections agree", async () => {
   const node = new FakeNode();
   assert.deepEqual(await judged(node), ["ok 0 staged here, each with its state file and its connection"]);
   await node.stage();
@@ -36,7 +36,7 @@ Deno.test("judgeVolumes() finds what was left behind on either side, damaged, or
   assert.match((await judged(node))[0]!, /^problem pvc-1 is connected under another NQN/);
 });
 
-Deno.test("judgeConnections() reports other hosts' names and what is not alive", async () => {
+Deno.test("judgeConnections() reports other hosts' identities and connections that are not live", async () => {
   const node = new FakeNode();
   const identity = hostIdentityOf("node-1");
   const judge = async (guessed = false) => {
@@ -91,7 +91,7 @@ const targets: readonly (readonly [
   ["a refusing target of nothing", false, refused, [], "warning", /listens only while it exports a volume$/],
 ];
 
-Deno.test("targetsOf() reads every address that is given", () => {
+Deno.test("targetsOf() reads every given address", () => {
   const at = targetsOf({ nvmeAddress: "10.0.0.1,fd00::2", nvmePort: 4420 }, []);
   assert.deepEqual(at, [{ address: "10.0.0.1", port: 4420 }, { address: "fd00::2", port: 4420 }]);
 });
@@ -118,7 +118,7 @@ for (const [what, staged, reach, offered, state, found] of targets) {
   });
 }
 
-Deno.test("checkTargets() searches nowhere when no address is known", async () => {
+Deno.test("checkTargets() asks no target when no address is known", async () => {
   const nobody = { resolve: () => Promise.resolve([]), reach: () => Promise.reject(new Error("asked")) };
   const findings = await checkTargets([], [], prefix, { network: nobody, discover: () => Promise.reject() });
   assert.deepEqual(findings.map(({ state }) => state), ["skipped"]);

@@ -18,11 +18,11 @@ import { VolumeError } from "../../volume/errors.ts";
 
 const reachName = "reach";
 
-/** What is known about the way to the router's SSH service. */
+/** Facts about reaching the router's SSH service. */
 export interface ReachFacts {
   readonly address: string;
   readonly port: number;
-  /** The addresses of its name; in words, why there are none. */
+  /** The addresses of its name; as a text, why there are none. */
   readonly addresses: readonly string[] | string;
   /** Undefined when there was no address to try. */
   readonly reach: Reach | undefined;
@@ -65,19 +65,19 @@ export function judgeReach({ address, port, addresses, reach }: ReachFacts): Fin
 
 const hostKeyName = "host-key";
 
-/** What is known about the router's host key. */
+/** Facts about the router's host key. */
 interface HostKeyFacts {
   readonly address: string;
   readonly port: number;
-  /** In wire form; undefined when the router never presented one. */
+  /** In wire form; undefined when the router presented none. */
   readonly presented: Uint8Array | undefined;
-  /** The keys that it should have; in words, why they cannot be read. */
+  /** The keys that it should have; as a text, why they cannot be read. */
   readonly pins: readonly HostKey[] | string;
-  /** Whether the driver is told not to look. */
+  /** Whether the driver is told not to check. */
   readonly insecure: boolean;
 }
 
-/** Judges whether the router is the one that was meant. */
+/** Judges whether the router is the intended one. */
 export function judgeHostKey(facts: HostKeyFacts): Finding {
   const { presented, pins, insecure, address, port } = facts;
   if (presented === undefined) {
@@ -98,35 +98,35 @@ export function judgeHostKey(facts: HostKeyFacts): Finding {
   return problem(hostKeyName, describeMismatch(pins, presented), line);
 }
 
-/** As OpenSSH writes a public key. */
+/** A public key in OpenSSH's form. */
 function publicLine(blob: Uint8Array): string {
   return `${keyTypeOf(blob)} ${Buffer.from(blob).toString("base64")}`;
 }
 
 const loginName = "login";
 
-/** What is known about logging in. */
+/** Facts about logging in. */
 export interface LoginFacts {
   readonly user: string;
-  /** What the server offers; undefined when it never said. */
+  /** The server's login methods; undefined when it did not say. */
   readonly methods: readonly string[] | undefined;
-  /** Whether the server lets the user in without any proof. */
+  /** Whether the server lets the user in without authentication. */
   readonly open: boolean;
-  /** What the driver has to show. */
+  /** The driver's credentials. */
   readonly credentials: "key" | "password" | "none";
-  /** Why it did not log in; undefined when it did. */
+  /** Why the login failed; undefined when it succeeded. */
   readonly failure: string | undefined;
-  /** What the file with the key or the password is like. @default {"usable"} */
+  /** The state of the file with the key or the password. @default {"usable"} */
   readonly secret?: SecretState;
 }
 
 /**
- * What a file of credentials is like: `public` is the wrong half of a key, `unusable` is a key with a passphrase, of a type
- * that no router takes, or none at all.
+ * The state of a file of credentials: `public` is the wrong half of a key, `unusable` is a key with a passphrase, of a
+ * type that no router accepts, or no key at all.
  */
 export type SecretState = "usable" | "missing" | "public" | "unusable";
 
-/** Judges whether the driver gets in. */
+/** Judges whether the driver can log in. */
 export function judgeLogin(facts: LoginFacts): Finding {
   const { user, methods, open, credentials, failure } = facts;
   if (open) {
@@ -153,7 +153,7 @@ export function judgeLogin(facts: LoginFacts): Finding {
   );
 }
 
-/** What the router refused can be mended there; a file that cannot be used was never shown to it. */
+/** A refused login is fixed on the router; a file that cannot be used never reached it. */
 function fixFor({ user, credentials, secret }: LoginFacts): Fix {
   const isKey = credentials === "key";
   switch (secret) {
@@ -170,10 +170,10 @@ function fixFor({ user, credentials, secret }: LoginFacts): Fix {
 
 const policyName = "policy";
 
-/** A slot that no disk has: the driver makes none of this form. */
+/** A slot that no disk has: the driver never makes this form. */
 const nobody = "rds-csi-doctor-tries-nothing";
 
-/** Whether the user may read and write. */
+/** Checks whether the user may read and write. */
 export const policyCheck: RouterCheck = {
   name: policyName,
   essential: true,
@@ -185,7 +185,7 @@ export const policyCheck: RouterCheck = {
   },
 };
 
-/** The words in which a router refuses to be read for lack of a policy; undefined when it does not. */
+/** The router's message when it refuses a read for lack of a policy; undefined when it does not. */
 async function refusalOf(read: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await read();
@@ -196,16 +196,16 @@ async function refusalOf(read: () => Promise<unknown>): Promise<string | undefin
   }
 }
 
-/** A person reads the finding: nothing is decided by these words. */
+/** A person reads the finding: no decision depends on its words. */
 function judgeUnreadable(refusal: string, user: string): Finding {
   return problem(policyName, `${user} may not read: ${refusal}`, routerFixes.policy(user));
 }
 
 /**
- * What the answer to a change of nothing says about the user's policies.
+ * Judges the user's policies by the answer to a change that changes nothing.
  *
- * Some routers refuse to change nothing, so their words are looked at: a person reads the finding, and nothing is
- * decided by it.
+ * Some routers refuse an empty change, so their message is examined. A person reads the finding, and no decision
+ * depends on it.
  */
 export function judgePolicy(refusal: string | undefined, user: string): Finding {
   if (refusal === undefined) return fine(policyName, `${user} may read and write`);
@@ -229,7 +229,7 @@ const sessionsName = "ssh-sessions";
 /** Two controllers (one leads), a command such as this one, and a person. */
 const minSessions = 4n;
 
-/** Whether the SSH service has room for everybody who needs it. */
+/** Checks whether the SSH service allows enough sessions. */
 export const sessionsCheck: RouterCheck = {
   name: sessionsName,
   essential: false,
@@ -239,7 +239,7 @@ export const sessionsCheck: RouterCheck = {
   },
 };
 
-/** What the SSH service's row says. */
+/** Judges the row of the SSH service. */
 export function judgeSessions(rows: readonly Row[]): Finding {
   const service = rows.find((row) => row.text("name", "") === "ssh");
   if (service === undefined || !service.hasInteger("max-sessions")) {

@@ -114,7 +114,7 @@ Deno.test("judgeHostKey() shows both fingerprints of a key that changed", () => 
   for (const blob of [presented, another!.pins[0]!.blob]) assert.ok(found.includes(fingerprint(blob)));
 });
 
-Deno.test("judgeHostKey() gives the line for a key that is not pinned yet", () => {
+Deno.test("judgeHostKey() prints the line for a key that is not pinned yet", () => {
   const { state, found, fix } = hostKey({ pins: [] });
   assert.equal(state, "problem");
   assert.match(found, /--rds-host-key is not given/);

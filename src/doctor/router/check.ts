@@ -8,16 +8,16 @@ import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 
-/** What a {@linkcode RouterClient} needs. */
+/** The options of a {@linkcode RouterClient}. */
 interface RouterClientOptions {
   readonly session: Session;
   readonly clock: Clock;
   readonly random: Random;
-  /** Ends every question. */
+  /** The context of every command. */
   readonly context: CallContext;
 }
 
-/** Asks a router that let it in, over one session. */
+/** Sends commands to a router over one session. */
 export class RouterClient {
   readonly #exchange: Exchange;
   readonly #store: RouterVolumeStore;
@@ -30,7 +30,7 @@ export class RouterClient {
   }
 
   /**
-   * Reads something.
+   * Reads the result of a query.
    *
    * @param what names it in errors and logs
    * @throws {VolumeError} unavailable when the router refuses or cannot be asked
@@ -43,7 +43,7 @@ export class RouterClient {
   /**
    * Tries a change that changes nothing.
    *
-   * @returns the words of the router's refusal; undefined when it took it
+   * @returns the router's refusal; undefined when it accepted the change
    * @throws {VolumeError} unavailable when the router cannot be asked
    */
   async attempt(what: string, statement: Fragment): Promise<string | undefined> {
@@ -62,7 +62,7 @@ export class RouterClient {
   }
 }
 
-/** What the driver is going to be told about the router, and what time it is here. */
+/** The driver's settings for the router, and this machine's clock. */
 export interface CheckSettings {
   readonly user: string;
   /** With one leading slash. */
@@ -73,15 +73,17 @@ export interface CheckSettings {
   readonly allowUnfenced: boolean;
   /** How much of a pool may be promised; 1 is exactly its size. */
   readonly overcommit: number;
-  /** Whether a volume takes its whole size at once, as the router's profile says; undefined when it does not. */
+  /**
+   * Whether a volume takes its whole size at once, according to the router's profile; undefined when it does not say.
+   */
   readonly allocation: RouterBehaviours["allocation"] | undefined;
   readonly clock: Clock;
 }
 
-/** One thing to look at on the router itself. It asks, and leaves the judgement to a function without side effects. */
+/** One check on the router itself. It reads, and leaves the judgement to a function without side effects. */
 export interface RouterCheck {
   readonly name: string;
-  /** Whether it is a problem when it cannot be asked: nothing else would show what it looks for. */
+  /** Whether a failed read is a problem: nothing else would find what it checks. */
   readonly essential: boolean;
   /** @throws {VolumeError} unavailable when the router refuses or cannot be asked */
   run(router: RouterClient, settings: CheckSettings): Promise<readonly Finding[]>;

@@ -1,17 +1,17 @@
 import { advice, type Fix } from "../../volume/model/finding.ts";
 
-/** A value as the router's console takes it. */
+/** A value in the form of the router's console. */
 function quoted(value: string): string {
   return `"${value.replace(/[\\"$]/g, (character) => `\\${character}`)}"`;
 }
 
-/** The name of a group that this driver's users are in, as the quick start makes it. */
+/** The group of this driver's users, as in the quick start. */
 const group = "rds-csi";
 
 /**
- * What puts right what is found at a router. `…`, FILE and NODES stand for what only a person knows.
+ * The fixes for findings on a router. `…`, FILE and NODES stand for what only a person knows.
  *
- * A test runs every entry that has commands: it mends what it is printed for, and changes nothing else.
+ * A test runs every entry that has commands: it resolves its finding, and changes nothing else.
  */
 export const routerFixes = {
   address: () => advice("set --rds-address ADDRESS"),

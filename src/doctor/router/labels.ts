@@ -3,25 +3,25 @@ import { parseRows } from "../../routeros/console/json.ts";
 import { type Finding, problem } from "../../volume/model/finding.ts";
 import { routerFixes } from "./fixes.ts";
 
-/** A Btrfs file system as the router sees it on a disk. */
+/** A Btrfs file system that the router finds on a disk. */
 export interface LabelledDisk {
   readonly slot: string;
-  /** As "raid", "file" or "partition". */
+  /** Such as "raid", "file" or "partition". */
   readonly kind: string;
-  /** Slot of the disk that it is a part of; "" when it is none. */
+  /** Slot of the disk of which it is a part; "" for none. */
   readonly parent: string;
   readonly label: string;
   readonly mounted: boolean;
 }
 
-/** Every disk in which the router sees a Btrfs file system, volumes included. */
+/** Every disk with a Btrfs file system, including volumes. */
 export const labelsQuery: Fragment =
   ros`/disk print detail as-value proplist=slot,type,parent,fs-label,mounted where fs=${"btrfs"}`;
 
 /**
- * Reads the frame of {@linkcode labelsQuery}.
+ * Parses the frame of {@linkcode labelsQuery}.
  *
- * @throws {VolumeError} unavailable when a disk cannot be read
+ * @throws {VolumeError} unavailable when a disk cannot be parsed
  */
 export function parseLabels(frame: string): LabelledDisk[] {
   return parseRows(frame, "list of labels").map((row) => ({
@@ -34,8 +34,8 @@ export function parseLabels(frame: string): LabelledDisk[] {
 }
 
 /**
- * One finding for each volume that has the label of a mounted pool, in itself or in a partition. RouterOS names a file
- * system by its label, and whoever writes to a volume chooses what is in it. A member of a pool on several disks has the
+ * One finding for each volume that has the label of a mounted pool, in itself or in a partition. RouterOS finds a file
+ * system by its label, and a workload chooses the label in its volume. A member of a pool on several disks has the
  * pool's label too, and is no volume.
  */
 export function judgeLabels(disks: readonly LabelledDisk[], volumes: ReadonlySet<string>): Finding[] {

@@ -16,7 +16,7 @@ Deno.test("judgeLabels() finds a volume that has the label of a pool, in itself 
   assert.equal(found[0]!.fix, '/disk/print detail where fs-label="pool"');
 });
 
-Deno.test("judgeLabels() quotes a label that whoever writes to the volume has chosen", () => {
+Deno.test("judgeLabels() quotes a label that the volume's workload has chosen", () => {
   const label = 'x"] $y';
   const found = judgeLabels([{ ...pool, label }, { ...inVolume, label }], volumes);
   assert.equal(found[0]!.fix, '/disk/print detail where fs-label="x\\"] \\$y"');
@@ -28,7 +28,7 @@ Deno.test("judgeLabels() finds nothing in a pool of several disks, another label
   assert.deepEqual(judgeLabels([{ ...member, kind: "partition", parent: "nvme9" }, pool], volumes), []);
 });
 
-Deno.test("parseLabels() reads what the router says of them", () => {
+Deno.test("parseLabels() reads the router's output", () => {
   const row = { slot: "pvc-2-part1", type: "partition", parent: "pvc-2", "fs-label": "pool" };
   assert.deepEqual(parseLabels(JSON.stringify([row])), [inPartition]);
 });

@@ -11,33 +11,33 @@ import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 
 const poolName = "pool";
-/** Share of a pool below which its free space is worth a word. */
+/** Share of a pool below which its free space is reported. */
 const scarceShare = 20n;
 
-/** A disk that is not file-backed, as far as a pool on it goes. */
+/** The fields of a disk that is not file-backed which matter for a pool on it. */
 export interface PoolDisk {
   readonly slot: string;
-  /** "" when there is none that the router knows. */
+  /** "" when the router recognises none. */
   readonly filesystem: string;
   readonly label: string;
   readonly mounted: boolean;
   /** Without slashes; "" when it is not mounted. */
   readonly mountPoint: string;
-  /** "" when the router does not say. */
+  /** "" when the router does not show it. */
   readonly state: string;
   readonly sizeBytes: bigint;
   readonly freeBytes: bigint;
-  /** UUID of the file system, which all its drives share; "" when the router does not say. */
+  /** UUID of the file system, which all its drives share; "" when the router does not show it. */
   readonly filesystemUuid: string;
-  /** The slot of the array that it is a member of; "" when it is in none. */
+  /** The slot of its array; "" for none. */
   readonly master: string;
-  /** Whether its array has given it up. */
+  /** Whether its array has dropped it. */
   readonly failed: boolean;
-  /** Whether it is exported as a whole: its file system is another machine's. */
+  /** Whether it is exported as a whole: then its file system belongs to another machine. */
   readonly exported: boolean;
 }
 
-/** Whether the pools are mounted and well. */
+/** Checks whether the pools are mounted and healthy. */
 export const poolsCheck: RouterCheck = {
   name: poolName,
   essential: true,
@@ -49,15 +49,15 @@ export const poolsCheck: RouterCheck = {
   },
 };
 
-/** The disks on which pools can be. */
+/** The disks that can have pools. */
 export const poolDisksQuery: Fragment =
   ros`/disk print detail as-value proplist=slot,fs,fs-label,mounted,mount-point,state,size,free where type!=${"file"}`;
 
-/** The same, with what they are made of. */
+/** The same disks, with their parts. */
 const poolPartsQuery: Fragment =
   ros`/disk print detail as-value proplist=slot,fs,fs-label,fs-uuid,mounted,mount-point,state,size,free,raid-master,raid-member-failed,nvme-tcp-export,iscsi-export where type!=${"file"}`;
 
-/** A RouterOS that does not know a key may refuse the whole question. */
+/** A RouterOS that does not know a key may refuse the whole query. */
 async function readPoolDisks(router: RouterClient): Promise<PoolDisk[]> {
   try {
     return parsePoolDisks(await router.read(poolName, poolPartsQuery));
@@ -68,9 +68,9 @@ async function readPoolDisks(router: RouterClient): Promise<PoolDisk[]> {
 }
 
 /**
- * Reads the frame of {@linkcode poolDisksQuery}, or of one with more keys.
+ * Parses the frame of {@linkcode poolDisksQuery}, or of one with more keys.
  *
- * @throws {VolumeError} unavailable when a disk cannot be read
+ * @throws {VolumeError} unavailable when a disk cannot be parsed
  */
 export function parsePoolDisks(frame: string): PoolDisk[] {
   return parseRows(frame, "list of pools").map((row) => ({
@@ -89,10 +89,10 @@ export function parsePoolDisks(frame: string): PoolDisk[] {
   }));
 }
 
-/** What the judgement of pools depends on beside the pools. */
+/** The settings for judging pools. */
 export type PoolSettings = Pick<CheckSettings, "basePaths" | "overcommit" | "allocation">;
 
-/** One finding a pool: mounted ones, and disks with a file system that is not mounted. */
+/** One finding for each pool: mounted ones, and disks with a file system that is not mounted. */
 export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): Finding[] {
   const mounted = disks.filter((disk) => disk.mounted && disk.mountPoint !== "");
   const unmounted = disks.filter((disk) =>
@@ -111,7 +111,7 @@ export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): 
   ];
 }
 
-/** Btrfs over several drives is mounted by one of them; the others only show that they belong to it. */
+/** The mount of a Btrfs over several drives shows on one of them; the others only show that they belong to it. */
 function isDriveOf({ filesystem, filesystemUuid }: PoolDisk, pool: PoolDisk): boolean {
   return filesystem === "btrfs" && pool.filesystem === "btrfs" && filesystemUuid !== "" &&
     filesystemUuid === pool.filesystemUuid;
@@ -143,7 +143,7 @@ function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {
   return fine(poolName, found);
 }
 
-/** What is wrong with the members of an array, and with theirs: a stripe over mirrors is clean while a mirror is not. */
+/** Faults of the members of an array, and of theirs: a stripe over mirrors is clean while a mirror is not. */
 function faultsBelow({ slot }: PoolDisk, disks: readonly PoolDisk[], seen: Set<string>): string[] {
   if (seen.has(slot)) return [];
   seen.add(slot);
@@ -154,7 +154,7 @@ function faultsBelow({ slot }: PoolDisk, disks: readonly PoolDisk[], seen: Set<s
   ]);
 }
 
-/** Promising more than there is works only where a volume takes no space that it does not use. */
+/** Promising more than the pool's size works only if a volume takes no unused space. */
 function judgePromises(pool: PoolDisk, { basePaths, overcommit, allocation }: PoolSettings): Finding[] {
   const { mountPoint, filesystem } = pool;
   const isUsed = basePaths.some((path) => poolOf(path) === mountPoint);
@@ -165,7 +165,7 @@ function judgePromises(pool: PoolDisk, { basePaths, overcommit, allocation }: Po
   return [warning(poolName, found, routerFixes.overcommit())];
 }
 
-/** A file system that a router could mount, but does not; it may be meant so. */
+/** A file system that the router could mount, but does not; it may be intended. */
 function judgeUnmounted({ slot, filesystem, label }: PoolDisk): Finding {
   const name = label === "" ? filesystem : `${filesystem}, label ${label}`;
   return warning(

@@ -114,7 +114,7 @@ for (const [what, finding, state, found, fix = /^$/] of cases) {
   });
 }
 
-Deno.test("judgePools() warns of a file system that is not mounted, unless it is a mounted one's drive", () => {
+Deno.test("judgePools() warns of a file system that is not mounted, unless it is a drive of a mounted one", () => {
   for (const other of [{ filesystemUuid: "another" }, { filesystemUuid: "" }, { filesystem: "xfs" }]) {
     const [, finding] = judgePools([pool, { ...member, ...other }], plain);
     assert.equal(finding!.state, "warning");
@@ -122,7 +122,7 @@ Deno.test("judgePools() warns of a file system that is not mounted, unless it is
   }
 });
 
-Deno.test("judgePools() warns of overcommit where a volume takes its whole size at once", () => {
+Deno.test("judgePools() warns of overcommit if a volume takes its whole size at once", () => {
   const warned = (own: Partial<PoolDisk>, settings: Partial<PoolSettings>) =>
     judgePools([{ ...pool, ...own }], { ...plain, overcommit: 2, ...settings })
       .filter(({ state }) => state === "warning").map((
@@ -137,13 +137,13 @@ Deno.test("judgePools() warns of overcommit where a volume takes its whole size 
   assert.deepEqual(warned({ filesystem: "xfs" }, { basePaths: ["/other/csi"] }), []);
 });
 
-Deno.test("judgePools() misses the pools when none is mounted, and names a file system that could be", () => {
+Deno.test("judgePools() reports missing pools when none is mounted, and names a file system that could be", () => {
   const findings = judgePools([{ ...pool, mounted: false, mountPoint: "" }, bare], plain);
   assert.deepEqual(findings.map(({ state }) => state), ["warning", "problem"]);
   assert.match(findings[0]!.fix!, /slot="raid1"/);
 });
 
-Deno.test("parsePoolDisks() reads what a router says of hardware and of pools", () => {
+Deno.test("parsePoolDisks() reads a router's output for hardware and pools", () => {
   const rows = [
     { slot: "nvme1", fs: "-", size: 5, "raid-master": "raid1", "raid-member-failed": "yes" },
     {

@@ -6,7 +6,7 @@ import { clockCheck, packageCheck, versionCheck } from "./software.ts";
 import { poolsCheck } from "./pools.ts";
 import { basePathsCheck, disksCheck } from "./storage.ts";
 
-/** Everything that is looked at on a router that let the driver in, in the order in which it is reported. */
+/** All checks on a router after the login, in the order in which they are reported. */
 export const routerChecks: readonly RouterCheck[] = [
   versionCheck,
   packageCheck,
@@ -19,7 +19,7 @@ export const routerChecks: readonly RouterCheck[] = [
 ];
 
 /**
- * Runs every check; one that cannot be answered is a finding itself, and stops none behind it.
+ * Runs every check; one that fails is a finding itself, and does not stop the others.
  *
  * @throws {VolumeError} cancelled when the call is
  */

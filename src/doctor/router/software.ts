@@ -13,7 +13,7 @@ import { ros } from "../../routeros/console/command.ts";
 
 const versionName = "version";
 
-/** Whether the RouterOS is new enough, and for what it is not. */
+/** Checks whether RouterOS is new enough, and what it does not support. */
 export const versionCheck: RouterCheck = {
   name: versionName,
   essential: true,
@@ -24,9 +24,9 @@ export const versionCheck: RouterCheck = {
 };
 
 /**
- * What a version can and cannot do for this driver.
+ * Judges what a version supports for this driver.
  *
- * @param allowUnfenced whether the operator lives with nodes that cannot be fenced
+ * @param allowUnfenced whether the operator accepts nodes that cannot be fenced
  */
 export function judgeVersion(
   { version, board, supported, supportsNqn }: RouterInfo,
@@ -57,7 +57,7 @@ export function judgeVersion(
 
 const packageName = "package";
 
-/** Whether the storage package is there. */
+/** Checks whether the storage package is installed. */
 export const packageCheck: RouterCheck = {
   name: packageName,
   essential: true,
@@ -66,7 +66,7 @@ export const packageCheck: RouterCheck = {
   ) => [judgePackages(parseRows(await router.read(packageName, packagesQuery), "list of packages"))],
 };
 
-/** What a list of packages says about the one that matters. */
+/** Judges the storage package in a list of packages. */
 export function judgePackages(rows: readonly Row[]): Finding {
   const storage = rows.find((row) => row.text("name") === storagePackage);
   if (storage === undefined) {
@@ -93,7 +93,7 @@ function appliesChanges(rows: readonly Row[]): boolean {
 const clockName = "clock";
 const maxDifferenceMs = 30_000;
 
-/** Whether the router's clock agrees with this machine's. */
+/** Checks whether the router's clock agrees with this machine's. */
 export const clockCheck: RouterCheck = {
   name: clockName,
   essential: false,
@@ -124,14 +124,14 @@ export function judgeClock(thereMs: number | undefined, hereMs: number): Finding
   );
 }
 
-/** Reads `/system clock`: milliseconds since the Unix epoch; undefined when a part of it has an unknown form. */
+/** Parses `/system clock`: milliseconds since the Unix epoch; undefined when a part of it has an unknown form. */
 export function parseClock(row: Row): number | undefined {
   const ms = Date.parse(`${row.text("date", "")}T${row.text("time", "").padStart(8, "0")}Z`);
   const offsetMs = parseOffset(row);
   return Number.isNaN(ms) || offsetMs === undefined ? undefined : ms - offsetMs;
 }
 
-/** `+02:00`, or seconds; negative seconds come as 32 bits without a sign. */
+/** `+02:00`, or seconds; the router prints negative seconds as unsigned 32 bits. */
 function parseOffset(row: Row): number | undefined {
   if (row.hasInteger("gmt-offset")) {
     const seconds = Number(row.integer("gmt-offset"));

@@ -13,7 +13,7 @@ import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "./pools.ts";
 
 const basePathName = "base-path";
 
-/** Whether volumes have a place in each folder that they may lie in. */
+/** Checks whether volumes can be made in each allowed folder. */
 export const basePathsCheck: RouterCheck = {
   name: basePathName,
   essential: true,
@@ -32,7 +32,7 @@ export const basePathsCheck: RouterCheck = {
   },
 };
 
-/** @param files what the router has at that path and at the folder above it */
+/** @param files the router's files at that path and at its parent folder */
 export function judgeBasePath(
   path: string,
   files: readonly StoredFile[],
@@ -53,7 +53,7 @@ export function judgeBasePath(
   return problem(basePathName, `${path} is a file, not a folder`, routerFixes.basePath(`${path}.d`));
 }
 
-/** The driver makes the last folder of a base path with the first volume; the one above it has to be there. */
+/** The driver makes the last folder of a base path with the first volume; its parent has to exist. */
 function judgeMissing(path: string, files: readonly StoredFile[]): Finding {
   const parent = parentFolder(path);
   // The mount point of a pool is listed as a disk, on some routers not at all.
@@ -70,17 +70,17 @@ function judgeMissing(path: string, files: readonly StoredFile[]): Finding {
 
 const disksName = "disks";
 const maxNamed = 5;
-/** Ids of this driver are no longer; those of the earlier one have 40 characters. */
+/** The longest id of this driver; those of the legacy one have 40 characters. */
 const longestOwnId = 32;
 
-/** Whose the disks are. */
+/** Checks who owns the disks. */
 export const disksCheck: RouterCheck = {
   name: disksName,
   essential: true,
   run: async (router, settings) => judgeDisks((await router.inventory()).volumes, settings),
 };
 
-/** The file-backed disks of a router, by what their comments say. */
+/** Judges the file-backed disks of a router by their comments. */
 export function judgeDisks(
   volumes: readonly StoredVolume[],
   { basePaths, cluster }: Pick<CheckSettings, "basePaths" | "cluster">,
@@ -125,7 +125,7 @@ function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: str
   return basePaths.some((path) => volume.imagePath.startsWith(`${path}/`)) ? "foreign" : "elsewhere";
 }
 
-/** What a probe makes lies in the folder that it was told, or below. */
+/** A probe makes its files in the given folder, or below. */
 function judgeScratch(scratch: readonly StoredVolume[]): Finding {
   const { imagePath } = scratch[0]!;
   return warning(
@@ -159,7 +159,7 @@ function judgeDamaged(damaged: readonly StoredVolume[]): Finding {
 
 const portName = "nvme-port";
 
-/** What there is to say about the port that volumes are exported on, as this machine sees it. */
+/** Facts about the port of the exports, as seen from this machine. */
 interface PortFacts {
   readonly address: string;
   readonly port: number;

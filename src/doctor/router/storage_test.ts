@@ -118,7 +118,7 @@ const volumes = [
 ];
 const settings = { basePaths: ["/pool/csi"], cluster: own.cluster };
 
-Deno.test("judgeDisks() counts the disks by whose they are", () => {
+Deno.test("judgeDisks() counts the disks by owner", () => {
   assert.deepEqual(judgeDisks(volumes, settings).map(({ state, found }) => [state, found]), [[
     "ok",
     "2 of this cluster, 1 of other clusters, 1 of the legacy Go driver, 1 without a known owner in the base paths",
@@ -133,13 +133,13 @@ Deno.test("judgeDisks() names damaged records, the first few of many", () => {
   assert.match(finding!.fix!, /slot="pvc-x0"/);
 });
 
-Deno.test("judgeDisks() does not take a cluster's disks for this one's when there is no --cluster-id", () => {
+Deno.test("judgeDisks() does not count a cluster's disks as this one's when there is no --cluster-id", () => {
   const [finding] = judgeDisks(volumes, { ...settings, cluster: undefined });
   assert.equal(finding!.state, "warning");
   assert.match(finding!.found, /^3 of some cluster/);
 });
 
-Deno.test("judgeDisks() says what a killed probe has left, and what removes it", () => {
+Deno.test("judgeDisks() reports what a killed probe has left, and what removes it", () => {
   const left = disk("rds-csi-probe-0123abcd-0", "", { imagePath: "/pool/csi/rds-csi-probe-0123abcd-x.img" });
   const [, finding, ...more] = judgeDisks([...volumes, left], settings);
   assert.deepEqual([finding!.state, more], ["warning", []]);

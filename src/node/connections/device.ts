@@ -8,7 +8,7 @@ import { findDevice, findMap } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
- * Proves a device that was found, with a fresh look at what lies at its path.
+ * Reads what lies at the path of a found device right now, and proves the device against it.
  *
  * @throws {VolumeError} identity-mismatch when it is not what was expected
  */
@@ -22,10 +22,10 @@ export async function prove(
 }
 
 /**
- * Proves that a device that was found is the one that the state of its volume tells of.
+ * Proves that a found device is the one in the volume's staging state.
  *
- * @throws {VolumeError} identity-mismatch when it is not; unavailable while a volume with a map has another unique id than
- * its state tells of: the look at maps proves that, or reports it
+ * @throws {VolumeError} identity-mismatch when it is not; unavailable while a volume with a map has another unique id
+ *   than its staging state, until the watch of the maps has proven or reported that
  */
 export async function proveStaged(
   deps: NodeDeps,
@@ -38,10 +38,10 @@ export async function proveStaged(
 }
 
 /**
- * Finds and proves a proven device anew, right before something is done to it.
+ * Finds a proven device again and proves it again, right before an operation on it.
  *
- * @throws {VolumeError} identity-mismatch when it is another one by now; unavailable when it is gone, or was put below its
- * map anew, for which it was proven
+ * @throws {VolumeError} identity-mismatch when the device has changed; unavailable when it is gone, or when the device
+ *   below its map has changed since the map was proven
  */
 export async function proveAgain(
   deps: NodeDeps,
@@ -68,7 +68,9 @@ export async function proveAgain(
   return await prove(deps, found, device, context);
 }
 
-/** What has a map and came back under another unique id is nobody's fault: a call that met that is made again. */
+/**
+ * Throws unavailable, so that the call is retried: below a map, a device under another unique id is no mismatch yet.
+ */
 function assertNotRenewed(
   { path, nqn, uniqueId }: FoundDevice,
   before: { readonly uniqueId: string },
@@ -82,10 +84,11 @@ function assertNotRenewed(
 }
 
 /**
- * Keeps a proven device open to the end of the call, and proves it once more: from then on nobody else gets its name or
- * its number, by which tools and the kernel's answers go. Whoever cuts it off makes them fail.
+ * Keeps a proven device open to the end of the call, and proves it once more. While it is open, the kernel gives its
+ * name and its number to no other device; tools and the kernel's answers go by these. When the device is disconnected
+ * meanwhile, operations on it fail.
  *
- * @throws {VolumeError} identity-mismatch when it is another one by now, unavailable when it is gone
+ * @throws {VolumeError} identity-mismatch when the device has changed, unavailable when it is gone
  */
 export async function holdProven(
   deps: NodeDeps,
@@ -99,7 +102,7 @@ export async function holdProven(
 }
 
 /**
- * Waits until the device is there. The kernel shows a device before it makes the node of it.
+ * Waits until the device and its node exist. The kernel shows a device before it creates the device node.
  *
  * @throws {VolumeError} the reason of the context's end; unavailable when it takes too long
  */
@@ -128,22 +131,22 @@ async function whatIsLacking(
   return node === undefined ? `there is no ${found.path}` : undefined;
 }
 
-/** What a device has to be. */
+/** The properties that a device must have. */
 export interface ExpectedIdentity {
   readonly nqn: string;
-  /** The size it has at least: volumes grow and never shrink. */
+  /** The least size that it has: volumes grow and never shrink. */
   readonly sizeBytes: bigint;
   /** NGUID or UUID seen before; undefined or "" when none was. */
   readonly uniqueId?: string;
 }
 
-/** A subsystem of this driver has one namespace, and that is its id. */
+/** A subsystem of this driver has one namespace, with this id. */
 const onlyNsid = 1;
 
 /**
  * Compares a device that was found with what was asked for; the only maker of a {@linkcode ProvenDevice}.
  *
- * `node` is what lies at the device's path right now: names of devices are given out anew.
+ * `node` is what lies at the device's path right now: the kernel reuses device names.
  *
  * @throws {VolumeError} identity-mismatch when anything differs
  */

@@ -89,7 +89,7 @@ for (const [name, change, at] of mismatches) {
 }
 
 const injected = new VolumeError("internal", "injected");
-/** What goes by the path or the number of the device, and is not kept from another one by a mount. */
+/** Operations that go by the device's path or number, and that no mount protects from another device of that name. */
 const byPath = ["setReadOnly", "probe", "erase", "format", "check", "mountDevice", "bind"];
 
 for (const capability of [ext4, block]) {

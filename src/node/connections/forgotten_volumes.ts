@@ -7,18 +7,18 @@ import { unstageVolume } from "../stage/unstage.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
- * How long a kubelet that has registered this driver may take to ask for what it uses, in milliseconds: it tries a mount
- * again after two minutes at most.
+ * How long a kubelet that has registered this driver may take to ask for the volumes it uses, in milliseconds. It
+ * retries a mount after two minutes at most.
  */
 const settleMs = 10 * 60_000;
 
 /**
- * Releases what a kubelet has forgotten over a restart. One that is killed between NodeUnpublish and NodeUnstage finds no pod
- * of the volume when it starts again, and never asks for NodeUnstage (kubernetes issues 101791, 121937): its connection would
- * stay.
+ * Releases volumes that a kubelet has forgotten over a restart. A kubelet that is killed between NodeUnpublish and
+ * NodeUnstage finds no pod of the volume when it starts again, and never calls NodeUnstage (kubernetes issues 101791,
+ * 121937): the connection would stay.
  *
- * A volume is forgotten when no call has named it since the kubelet registered this driver, which every start of a kubelet
- * does, and none of its targets is mounted.
+ * A volume is forgotten when no call has named it since the kubelet registered this driver, and none of its targets is
+ * mounted. Every start of a kubelet registers the driver.
  */
 export class ForgottenVolumes {
   readonly #deps: NodeDeps;
@@ -32,18 +32,18 @@ export class ForgottenVolumes {
     this.#fencing = fencing;
   }
 
-  /** A kubelet has asked who this node is, as it does when it registers the driver. */
+  /** Notes that a kubelet registers the driver: it has asked for the node's info. */
   registered(): void {
     this.#registeredMs = this.#deps.clock.monotonicMs();
     this.#known.clear();
   }
 
-  /** A call names the volume. */
+  /** Notes that a call names the volume. */
   named(volumeId: string): void {
     this.#known.add(volumeId);
   }
 
-  /** Whether the kubelet has had its time, and does not know of the volume. */
+  /** Whether the kubelet has had time to ask for the volume, and has not. */
   mayBe({ volumeId }: StagingState): boolean {
     const { clock } = this.#deps;
     return this.#registeredMs !== undefined && clock.monotonicMs() - this.#registeredMs >= settleMs &&
@@ -51,8 +51,8 @@ export class ForgottenVolumes {
   }
 
   /**
-   * Releases the volume, whose lock is held, if it is forgotten and nobody uses it. It stays connected otherwise, and can be
-   * staged again: what a mount that cannot be seen from here keeps is found out only once its own is gone.
+   * Releases the volume, whose lock is held, if it is forgotten and not in use. If it is in use, it stays connected and
+   * can be staged again. A mount in another namespace is found only after the driver's own mount is gone.
    */
   async release(stagingState: StagingState, context: CallContext): Promise<void> {
     const { volumeId, stagingPath, published } = stagingState;
@@ -64,7 +64,7 @@ export class ForgottenVolumes {
     try {
       await unstageVolume(this.#deps, this.#fencing, { volumeId, stagingPath }, context);
     } catch (error) {
-      // Somebody has it open, or its target is away: it may be otherwise at the next look.
+      // A process has it open, or its target is away. The next check tries again.
       if (!VolumeError.is(error, "in-use") && !VolumeError.is(error, "unavailable")) throw error;
       return;
     }

@@ -7,11 +7,12 @@ import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 
 /**
- * Connections under this driver's prefix that no state file knows of: a state folder was lost, or somebody else made
- * them. Those that were there when the driver started are dropped if they are certainly this node's and certainly
- * nobody's; any other is only told of.
+ * Connections under this driver's prefix that have no state file: a state folder was lost, or another program made
+ * them. A connection that existed when the driver started is dropped if this node certainly made it and it is certainly
+ * unused. Any other is only reported.
  *
- * A state file is written before a connection is made, so what appears later is a person's, who may be saving data.
+ * The driver writes a state file before it connects. So a later connection without a state file was made by a person,
+ * who may be saving data.
  */
 export class OrphanedConnections {
   readonly #deps: NodeDeps;
@@ -26,7 +27,7 @@ export class OrphanedConnections {
     this.#stagingStore = new StagingStore(deps);
   }
 
-  /** Looks at all connections, and drops what may be dropped; answers what it found connected. */
+  /** Checks all connections, and drops those that may be dropped. Returns the NQNs that were connected. */
   async check(context: CallContext): Promise<readonly string[]> {
     const known = new Set(await this.#stagingStore.ids());
     const connected = await this.#deps.connector.connected(context);
@@ -45,7 +46,7 @@ export class OrphanedConnections {
     return connected;
   }
 
-  /** Drops it, or says why not. */
+  /** Drops the connection, or returns why it stays. */
   async #drop(nqn: string, context: CallContext): Promise<string | undefined> {
     const { volumeId, hasEpoch } = this.#split(nqn);
     if (!hasEpoch) return "it has no epoch: the legacy driver may have made it";
@@ -64,7 +65,7 @@ export class OrphanedConnections {
     }
   }
 
-  /** Why it has to stay; undefined when it is this node's, and nobody has its device. */
+  /** Returns why the connection has to stay; undefined when this node made it and its device is unused. */
   async #use(nqn: string, context: CallContext): Promise<string | undefined> {
     const { connector, devices, mounts } = this.#deps;
     const connections = await connector.connections(nqn, context);
@@ -84,7 +85,7 @@ export class OrphanedConnections {
   #split(nqn: string): { readonly volumeId: string; readonly hasEpoch: boolean } {
     const { nqnPrefix } = this.#deps.settings;
     const name = parseExportNqn(nqn, nqnPrefix);
-    // What cannot be read is told of, never dropped.
+    // A connection with an unreadable name is reported, never dropped.
     if (name === undefined) return { volumeId: nqn.slice(nqnPrefix.length + 1), hasEpoch: false };
     return { volumeId: name.volumeId, hasEpoch: parseEpoch(name.epoch) !== undefined };
   }

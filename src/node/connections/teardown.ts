@@ -8,21 +8,24 @@ import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** What is to be taken down of a volume. */
+/** The parts of a volume to take down. */
 export interface Teardown {
   readonly volumeId: string;
   readonly nqns: readonly string[];
   readonly stagingPaths: readonly string[];
-  /** What this node remembers of it; undefined when nothing is known. */
+  /** This node's record of the volume; undefined when there is none. */
   readonly stagingState: StagingState | undefined;
 }
 
-/** The numbers that a volume's device is on record as. */
+/** Returns the device numbers that are recorded for a volume. */
 export function recordedNumbers(stagingState: StagingState): readonly string[] {
   return [stagingState.device?.deviceNumber, stagingState.mountedAs].filter((number) => number !== undefined);
 }
 
-/** What the file says that names the device; undefined when there is none. Reading a link or a device may never end. */
+/**
+ * Returns the content of the file that names the device; undefined when there is none. Reading a link or a device may
+ * never end.
+ */
 export async function readDeviceFile(
   deps: NodeDeps,
   path: string,
@@ -36,17 +39,17 @@ export async function readDeviceFile(
 export const deviceFileName = "device";
 
 /**
- * Takes a volume off this node: refuses while anybody uses it, then unmounts, flushes and disconnects, and answers
- * only when neither the mount table nor the connector shows anything of it.
+ * Takes a volume off this node: refuses while it is in use, then unmounts, flushes and disconnects. It returns only
+ * when neither the mount table nor the connector shows the volume.
  *
- * It goes by what the kernel shows, so it can be begun anew after any failure.
+ * It goes by what the kernel shows, so it can be repeated after any failure.
  *
  * @throws {VolumeError} in-use when the volume is published, bound, mounted elsewhere or open; precondition when
- * something else is mounted at the staging path
+ *   something else is mounted at the staging path
  */
 export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<void> {
   const found = await findAll(deps, volume.nqns, context);
-  // A tool may resolve the paths, and /proc is read through for who has the device open: neither waits for the other.
+  // One runs a tool to resolve the paths, the other reads /proc for open devices, so they run at the same time.
   const [points, use] = await Promise.all([
     mountPoints(deps, volume.stagingPaths),
     findOpenUse(deps, found, context),
@@ -54,9 +57,9 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
   await refuseWhilePublished(deps, volume, points, found, context);
   if (use !== undefined) throw inUse(volume, use);
   const { stagingState } = volume;
-  // Nothing may be published any more, however far this gets.
+  // From here on the volume must not be published, even if this call fails later.
   if (stagingState !== undefined) await new StagingStore(deps).write({ ...stagingState, staged: false });
-  // In a volume's own files, the device file is never looked for.
+  // The staging path of a mounted volume holds the volume's own files, so the device file is not looked for there.
   if (stagingState === undefined || stagingState.kind === "block") {
     await removeDeviceFiles(deps, volume.stagingPaths, points, context);
   }
@@ -73,7 +76,8 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
 }
 
 /**
- * The NQNs of this volume that are connected or that a map is left of, of whatever epoch: what is left to go by when there is no state file.
+ * The volume's NQNs, of any epoch, that are connected or still have a map. Without a state file they are all that is
+ * known.
  */
 export async function connectedNqns(
   deps: NodeDeps,
@@ -84,14 +88,14 @@ export async function connectedNqns(
   const mapped = await mappedNqn(deps, volumeId);
   const connected = new Set(await deps.connector.connected(context));
   if (mapped !== undefined) connected.add(mapped);
-  // What has more parts is another router's, which may be called as this volume is.
+  // A name with more parts belongs to another router, whose name may equal this volume's.
   const isEpoch = (nqn: string) => nqn.startsWith(`${own}:`) && !nqn.slice(own.length + 1).includes(":");
   return [...connected].filter((nqn) => nqn === own || isEpoch(nqn));
 }
 
 /**
- * Undoes a connect. What could not be unmounted before, or is mounted where this process does not see it, stays
- * connected: its writes would be lost without a word to whoever has it.
+ * Undoes a connect. A device stays connected if it could not be unmounted before, or is mounted where this process
+ * cannot see it: its unwritten data would be lost silently.
  *
  * @throws {VolumeError} in-use while the device is mounted or claimed
  */
@@ -112,7 +116,7 @@ export async function disconnectUnused(deps: NodeDeps, nqn: string, context: Cal
   await disconnect(deps, nqn, context);
 }
 
-/** Removes the map of a subsystem that nobody uses, and then disconnects it. */
+/** Removes the map of an unused subsystem, and then disconnects it. */
 async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
   await removeMap(deps, nqn, context);
   await deps.connector.disconnect(nqn, context);
@@ -122,7 +126,7 @@ async function mountPoints(deps: NodeDeps, paths: readonly string[]): Promise<re
   return await Promise.all(paths.map((path) => mountPointOf(deps, path)));
 }
 
-/** What the subsystems are used by, of those that have a device or a map. */
+/** Finds the devices or maps of the subsystems, of those that have one. */
 export async function findAll(
   deps: NodeDeps,
   nqns: readonly string[],
@@ -167,7 +171,7 @@ async function refuseWhilePublished(
   }
 }
 
-/** Who has one of the devices open, in words; undefined when nobody does. */
+/** Describes the process that has one of the devices open; undefined when none has. */
 async function findOpenUse(
   deps: NodeDeps,
   found: readonly DeviceNode[],
@@ -183,13 +187,16 @@ async function findOpenUse(
   return undefined;
 }
 
-/** A node that looks into raw devices finds what a workload has written there: LVM, md, multipath. */
+/** A node that scans raw devices finds what a workload has written there: LVM, md, multipath. */
 function usedByHost({ path }: DeviceNode, layer: string): string {
   return `this node itself uses ${path}, by ${layer}, which it made by what is written in the volume; ` +
     "remove it on the node (vgchange -an, mdadm --stop, multipath -f): see the guide on raw block volumes";
 }
 
-/** Once nothing of it is mounted here, a claim is somebody else's: a mount in another namespace, a mapped device. */
+/**
+ * After this driver's mounts are gone, a claim belongs to another user: a mount in another namespace, or a mapped
+ * device.
+ */
 async function refuseWhileClaimed(
   deps: NodeDeps,
   volume: Teardown,
@@ -216,7 +223,7 @@ async function removeDeviceFiles(
     const info = await deps.paths.info(path, context);
     if (info !== undefined && info.kind !== "file") continue;
     const text = await deps.paths.readFile(path);
-    // Without it, a write of it may still have been interrupted.
+    // A staging that was killed may have left an unfinished temporary file of it.
     if (text === undefined || text.startsWith("/dev/")) await deps.paths.removeFile(path);
   }
 }

@@ -11,9 +11,9 @@ import { tearDown } from "../connections/teardown.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 
-/** How long one volume may take in one look. */
+/** How long the check of one volume may take. */
 const volumeMs = 60_000;
-/** How many volumes are looked at at once. */
+/** How many volumes are checked at once. */
 const atOnce = 4;
 /** By how much an interval may be shorter or longer, so that nodes do not all ask at the same time. */
 const jitter = 0.1;
@@ -22,21 +22,22 @@ const jitter = 0.1;
 export interface FenceWatchOptions {
   readonly deps: NodeDeps;
   readonly fencing: Fencing;
-  /** What the kubelet may have forgotten. @default {nothing} */
+  /** Volumes that the kubelet may have forgotten. @default {none} */
   readonly forgotten?: ForgottenVolumes;
   /** The locks of the calls that change volumes. */
   readonly lock: VolumeLock;
   readonly random: Random;
-  /** From the end of a look to the beginning of the next. */
+  /** From the end of one check to the beginning of the next. */
   readonly intervalMs: number;
 }
 
 /**
- * Looks again and again, from the start on, at every volume that is staged here, and takes down what is fenced: cuts it
- * off, and unmounts it where it is staged once nothing is published.
+ * Checks every staged volume regularly, from the start on, and takes down fenced ones: it disconnects the volume, and
+ * unmounts its staging path once the volume is not published.
  *
- * What is published stays mounted until the kubelet unpublishes it. The workload has its own copy of that mount, so
- * that unmounting would not help it; but whoever looked at the folder later would find, and write to, the node's disk.
+ * A published volume stays mounted until the kubelet unpublishes it. The workload has its own copy of that mount, so
+ * unmounting would not help it. It would even harm: whoever opens the folder afterwards would find, and write to, the
+ * node's own disk.
  */
 export class FenceWatch {
   readonly #options: FenceWatchOptions;
@@ -53,18 +54,18 @@ export class FenceWatch {
     this.#orphans = new OrphanedConnections(options.deps, options.lock);
   }
 
-  /** Begins to look, and returns at once. */
+  /** Starts checking, and returns at once. */
   start(): void {
     this.#running = this.#run();
   }
 
-  /** Resolves when no look runs any more. */
+  /** Resolves when no check is running. */
   async stop(): Promise<void> {
     this.#stop.abort(new VolumeError("cancelled", "The driver stops"));
     await this.#running;
   }
 
-  /** One look at everything. It never fails: what it cannot find out is noted and looked at again. */
+  /** Checks everything once. It never fails: a failure is logged, and the next check tries again. */
   async check(): Promise<void> {
     const { fencing } = this.#options;
     await this.#noting("the node's state", async () => {
@@ -89,7 +90,7 @@ export class FenceWatch {
       await this.check();
       const pauseMs = intervalMs * (1 - jitter + 2 * jitter * random.fraction());
       await deps.clock.sleep(pauseMs, signal).catch(() => {
-        // It was told to stop.
+        // `stop()` was called.
       });
     }
   }
@@ -107,7 +108,7 @@ export class FenceWatch {
     });
   }
 
-  /** What still hangs in the kernel since an earlier look is left out: nothing is piled up on it. */
+  /** Skips work that still hangs in the kernel since an earlier check, so that hung work does not pile up. */
   async #bounded<T>(of: string, work: (context: CallContext) => Promise<T>): Promise<T | undefined> {
     if (this.#working.has(of)) return undefined;
     const whole = { requestId: `fence-${of}`, signal: this.#stop.signal, deadlineMs: Infinity };
@@ -132,7 +133,7 @@ export class FenceWatch {
         stagingState,
         (current) => this.#takeDown(current, result.why, context),
       );
-      // A tool of the call that has the lock may hang until the connection ends. An unstage takes down what is left.
+      // A tool of the call that holds the lock may hang until the connection ends. An unstage takes down the rest.
       if (!isDone) await this.#options.fencing.forceDisconnect(subject, result.why, context);
     } else if (!isSameMemory(memoryOf(result), stagingState.missed)) {
       await this.#locked(
@@ -142,7 +143,7 @@ export class FenceWatch {
     }
   }
 
-  /** Skipped while a call changes the volume, and then false; what that call makes of it is seen at the next look. */
+  /** Returns false, and does nothing, while a call changes the volume. The next check sees the result of that call. */
   async #locked(
     stagingState: StagingState,
     change: (current: StagingState) => Promise<unknown>,
@@ -177,11 +178,11 @@ export class FenceWatch {
     }
   }
 
-  /** One line a change, not one a look. */
+  /** Logs one line for each change, not for each check. */
   #report({ volumeId, nqn }: StagingState, result: FenceResult): void {
     const { notes } = this.#options.deps;
     const healthy = result.state === "live" || result.state === "gone";
-    // Whether it is missed is told once, not for how long.
+    // Logs once that the volume is missing, not for how long.
     const now = healthy ? undefined : `${result.state} ${result.state === "undecided" ? result.why : ""}`;
     const before = this.#reported.get(volumeId);
     if (now === before) return;

@@ -38,7 +38,7 @@ function watched(node: FakeNode): Watched {
   return { node, locks, watch };
 }
 
-/** A staged volume whose connection has gone down since. */
+/** A staged volume whose connection has gone down. */
 async function down(offered: FakeNode["offered"], capability: Capability = ext4): Promise<Watched> {
   const node = new FakeNode();
   await node.stage({ capability });
@@ -60,7 +60,7 @@ async function reads({ node, watch }: Watched, count: number): Promise<void> {
 }
 
 for (const capability of [ext4, block]) {
-  Deno.test(`look() disconnects a fenced ${capability.access} volume, then unmounts it, and keeps its state`, async () => {
+  Deno.test(`check() disconnects a fenced ${capability.access} volume, then unmounts it, and keeps its state`, async () => {
     const { node, watch, locks } = await down(() => [later], capability);
     await watch.check();
     assert.ok(node.operations.indexOf("forceDisconnect") < node.operations.indexOf("unmount"));
@@ -76,7 +76,7 @@ for (const capability of [ext4, block]) {
   });
 }
 
-Deno.test("look() reports how the connections of staged volumes are, and of no others", async () => {
+Deno.test("check() reports the connections of staged volumes only", async () => {
   const loaded = await down(unreachable);
   const { node, watch } = loaded;
   const states = () => node.events.connections.get(volumeId)?.map(({ state }) => state);
@@ -91,7 +91,7 @@ Deno.test("look() reports how the connections of staged volumes are, and of no o
   assert.equal(states(), undefined);
 });
 
-Deno.test("look() cuts off a fenced volume that is published, and leaves its mounts to whoever published it", async () => {
+Deno.test("check() disconnects a fenced volume that is published, and leaves its mounts to the kubelet", async () => {
   const node = new FakeNode();
   await node.stage();
   await node.publish();
@@ -117,7 +117,7 @@ const timeouts: readonly [string, FakeNode["offered"]][] = [
 ];
 
 for (const [what, offered] of timeouts) {
-  Deno.test(`look() leaves a volume whose target is ${what} as it is, for hours`, async () => {
+  Deno.test(`check() leaves a volume whose target is ${what} as it is, for hours`, async () => {
     const all = await down(offered);
     await reads(all, 240);
     assert.deepEqual(all.node.operations, []);
@@ -125,7 +125,7 @@ for (const [what, offered] of timeouts) {
   });
 }
 
-Deno.test("a volume in use whose pool is locked for an hour is as it was when the pool is back", async () => {
+Deno.test("a volume in use whose pool is locked for an hour is unchanged when the pool is back", async () => {
   const node = new FakeNode();
   await node.stage();
   await node.publish();
@@ -147,7 +147,7 @@ Deno.test("a volume in use whose pool is locked for an hour is as it was when th
   assert.deepEqual([node.table, node.device.connected, node.stagingState], [[], false, undefined]);
 });
 
-Deno.test("look() leaves a live volume as it is, asks nobody, writes nothing and says nothing", async () => {
+Deno.test("check() of a live volume asks no target, and changes, writes and logs nothing", async () => {
   const node = new FakeNode();
   await node.stage();
   node.operations.length = 0;
@@ -156,19 +156,19 @@ Deno.test("look() leaves a live volume as it is, asks nobody, writes nothing and
   assert.deepEqual([node.operations, node.reported], [[], []]);
 });
 
-Deno.test("look() lets the clock of an unstage run on, over restarts of the driver, and cuts nothing off", async () => {
+Deno.test("check() lets the settle time of an unstage run on, over restarts of the driver, and disconnects nothing", async () => {
   const all = await down(() => []);
   const { node } = all;
   await assert.rejects(node.unstage(), refusal("unavailable"));
   await node.clock.advance(intervalMs);
-  for (let at = 0; at < 8; at++) await reads(watched(node), 1); // Each with a memory of its own.
+  for (let at = 0; at < 8; at++) await reads(watched(node), 1); // Each driver process begins with an empty memory.
   assert.equal(node.stagingState?.missed?.missedForMs, 8 * intervalMs);
   await reads(all, 60);
   assert.equal(node.stagingState?.missed, undefined, "nobody asks any more");
   assert.equal(node.device.connected, true);
 });
 
-Deno.test("look() begins anew when the target was unreachable, offered it, or the connection was live", async () => {
+Deno.test("check() starts the settle time again when the target was unreachable, offered the volume, or the connection was live", async () => {
   const breaks: readonly ((node: FakeNode) => void)[] = [
     (node) => void (node.offered = unreachable),
     (node) => void (node.offered = () => [nqn]),
@@ -186,7 +186,7 @@ Deno.test("look() begins anew when the target was unreachable, offered it, or th
   }
 });
 
-Deno.test("look() changes nothing while a call holds the volume's lock, and forgets nothing", async () => {
+Deno.test("check() changes and forgets nothing while a call holds the volume's lock", async () => {
   const all = await down(() => []);
   const release = all.locks.take([volumeId], "NodeStageVolume");
   for (let at = 0; at < 21; at++) {
@@ -199,11 +199,11 @@ Deno.test("look() changes nothing while a call holds the volume's lock, and forg
   release();
 });
 
-Deno.test("look() cuts off a fenced volume whose resize hangs in a call that has the lock", async () => {
+Deno.test("check() disconnects a fenced volume whose resize hangs in a call that holds the lock", async () => {
   const { node, watch, locks } = await down(() => [later]);
   const hang = Promise.withResolvers<void>();
   node.deps.filesystems.grow = () => hang.promise;
-  // The kernel ends what waits for a connection when that is gone.
+  // The kernel ends requests that wait for a connection when the connection is gone.
   node.after = (operation) => {
     if (operation === "forceDisconnect") hang.reject(new VolumeError("unavailable", "Input/output error"));
   };
@@ -221,7 +221,7 @@ Deno.test("look() cuts off a fenced volume whose resize hangs in a call that has
   assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
 
-Deno.test("look() does not take another epoch's connection for the one that it read", async () => {
+Deno.test("check() does not mistake another epoch's connection for the one that it read", async () => {
   const { node, watch } = await down(() => {
     node.setStagingState({ nqn: later, epoch: "2-22222222" });
     return [later];
@@ -230,7 +230,7 @@ Deno.test("look() does not take another epoch's connection for the one that it r
   assert.deepEqual(node.operations, []);
 });
 
-Deno.test("look() does not begin again with what still hangs since an earlier look", async () => {
+Deno.test("check() does not repeat work that still hangs since an earlier check", async () => {
   const { node, watch } = await down(() => []);
   let begun = 0;
   node.deps.connector.connections = () => {
@@ -245,7 +245,7 @@ Deno.test("look() does not begin again with what still hangs since an earlier lo
   assert.equal(begun, 1);
 });
 
-Deno.test("look() asks a target once for all its volumes, and not again while it hangs", async () => {
+Deno.test("check() asks a target once for all its volumes, and not again while it hangs", async () => {
   const node = new FakeNode();
   await node.stage();
   const text = node.paths.nodes.get(`/state/volumes/${volumeId}.json`)!.text!;
@@ -270,7 +270,7 @@ Deno.test("look() asks a target once for all its volumes, and not again while it
   assert.equal(node.clock.waiting, 0);
 });
 
-Deno.test("look() lets one volume that hangs hold up no other, and comes back to it when it is free", async () => {
+Deno.test("check() lets a volume that hangs delay no other, and checks it again when it is free", async () => {
   const node = new FakeNode();
   await node.stage();
   node.connections.set(nqn, { state: "connecting" });
@@ -292,14 +292,14 @@ Deno.test("look() lets one volume that hangs hold up no other, and comes back to
   assert.equal(node.reported.filter((message) => message === "cannot check for fenced volumes").length, 1);
 });
 
-Deno.test("look() passes over a damaged state file", async () => {
+Deno.test("check() skips a damaged state file", async () => {
   const { node, watch } = await down(() => [later]);
   node.paths.nodes.set("/state/volumes/pvc-0.json", { kind: "file", text: "{" });
   await watch.check();
   assert.equal(node.device.connected, false);
 });
 
-Deno.test("look() does not fail when nothing can be read, and says so once", async () => {
+Deno.test("check() does not fail when nothing can be read, and logs that once", async () => {
   const node = new FakeNode();
   node.deps.paths.list = () => Promise.reject(new Error("no disk"));
   await reads(watched(node), 3);

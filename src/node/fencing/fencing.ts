@@ -14,28 +14,29 @@ import type { NodeDeps } from "../deps.ts";
 export interface FenceSubject {
   readonly volumeId: string;
   readonly nqn: string;
-  /** What this node remembers of the volume, if it is of this connection. */
+  /** This node's record of the volume, if it is of this connection. */
   readonly stagingState: StagingState | undefined;
   /** The NQN under which a call says that the volume is published now. */
   readonly publishedNqn?: string;
   /** Whether a call asks to unstage the volume. */
   readonly unstaging?: boolean;
-  /** The target that a call asks to unpublish: published nowhere else, the volume is to be unstaged next. */
+  /** The target that a call asks to unpublish. If it is the only one, the volume is to be unstaged next. */
   readonly unpublishedTarget?: string;
 }
 
 /**
- * Finds out which volumes the router has taken away from this node, and cuts them off, so that nothing waits for a
+ * Finds volumes that the router has withdrawn from this node, and disconnects them, so that nothing waits for a
  * connection that never comes back.
  *
- * Cutting off loses what was not written yet; that is what the fence is for. So whatever is not certain stays connected.
+ * Disconnecting loses unwritten data, which is the purpose of a fence. So a volume that is not certainly fenced stays
+ * connected.
  */
 export class Fencing {
   readonly #deps: NodeDeps;
   readonly #reader: TargetReader;
   /**
-   * What was seen last, by NQN; undefined says that the volume was not missed. The state file may only be written under
-   * the volume's lock, and a call that hangs can hold that for long.
+   * The last result by NQN; undefined means that the target offered the volume. It is kept here because the state file
+   * may be written only under the volume's lock, and a call that hangs can hold that for long.
    */
   readonly #seen = new Map<string, FenceMemory | undefined>();
 
@@ -44,19 +45,19 @@ export class Fencing {
     this.#reader = new TargetReader(deps);
   }
 
-  /** Answers of targets that several judgements share. */
+  /** Returns reads of targets that several judgements share. */
   newReads(): OfferedReads {
     return new OfferedReads(this.#reader);
   }
 
-  /** Judges a connection and changes nothing; a target is asked only about what is connected and not live. */
+  /** Judges a connection and changes nothing. It asks a target only about a volume that is connected and not live. */
   async judge(subject: FenceSubject, reads: OfferedReads, context: CallContext): Promise<FenceResult> {
     const { nqn, stagingState } = subject;
     const before = await this.#deps.connector.connections(nqn, context);
     const queued = before.length === 0 && await isQueueing(this.#deps, nqn, context);
     const rest = (before.length === 0 && !queued) || before.some(isLive);
     const answers = rest ? [] : await reads.readAll(placesOf(before, stagingState));
-    // Asking took its time, and a controller may have come back meanwhile.
+    // The read took time, and a controller may have come back meanwhile.
     const connections = rest ? before : await this.#deps.connector.connections(nqn, context);
     if (stagingState?.staged === true) {
       this.#deps.events.occurred({ kind: "connections", volumeId: stagingState.volumeId, connections });
@@ -79,13 +80,13 @@ export class Fencing {
     return result;
   }
 
-  /** Cuts off a connection that is fenced; false when it has come back to life, and was spared. */
+  /** Disconnects a fenced volume; returns false, and disconnects nothing, when the connection is live again. */
   async forceDisconnect(subject: FenceSubject, why: string, context: CallContext): Promise<boolean> {
     const { connector, notes, events } = this.#deps;
     const { volumeId, nqn } = subject;
     if ((await connector.connections(nqn, context)).some(isLive)) return false;
     notes?.warn("cutting off a fenced volume", { volumeId, nqn, why, requestId: context.requestId });
-    // Before the connection: what fails below a map that queues would wait there.
+    // Queueing ends before the connection does: otherwise I/O that fails below the map would wait there.
     await endQueueing(this.#deps, nqn, context);
     await connector.forceDisconnect(nqn, context);
     events.occurred({ kind: "fenced-torn-down" });
@@ -93,11 +94,13 @@ export class Fencing {
   }
 
   /**
-   * Prepares a teardown by a call that holds the volume's lock, so that it cannot hang: cuts off what is fenced.
+   * Prepares a teardown by a call that holds the volume's lock, so that the teardown cannot hang: disconnects what is
+   * fenced.
    *
-   * @param call what the call says: the NQN under which the volume is published now, or that it is to be unstaged
-   * @throws {VolumeError} unavailable while a file system is mounted whose target is away and may yet come back: what
-   * was not written to it would be lost, and unmounting it would hang
+   * @param call what the call says: the NQN under which the volume is published now, or that the volume is to be
+   *   unstaged
+   * @throws {VolumeError} unavailable while a file system is mounted whose target is away and may come back: its
+   *   unwritten data would be lost, and unmounting it would hang
    */
   async release(
     volume: Teardown,
@@ -129,11 +132,11 @@ export class Fencing {
   }
 
   /**
-   * Cuts off what is fenced of a volume that is to be unpublished or unstaged, and that something hangs on: another
-   * call's mkfs, check, resize or mount, which holds the volume's lock, or a workload's write, which keeps its target
-   * busy. Neither ends before the connection does. Needs no lock, as it goes by NQN and writes nothing.
+   * Disconnects a fenced volume that is to be unpublished or unstaged and that is blocked: by another call's mkfs,
+   * check, resize or mount, which holds the volume's lock, or by a workload's write, which keeps its target busy.
+   * Neither ends before the connection does. It needs no lock, because it goes by NQN and writes nothing.
    *
-   * @param unpublishedTarget the target that is to be unpublished; undefined when the volume is to be unstaged
+   * @param unpublishedTarget the target to be unpublished; undefined when the volume is to be unstaged
    */
   async forceDisconnectPastLock(
     volumeId: string,
@@ -157,12 +160,12 @@ export class Fencing {
     }
   }
 
-  /** Forgets what was seen of any other connection. */
+  /** Forgets the results of all other connections. */
   keepOnly(nqns: ReadonlySet<string>): void {
     for (const nqn of this.#seen.keys()) if (!nqns.has(nqn)) this.#seen.delete(nqn);
   }
 
-  /** What is published is refused to be unstaged: somebody still writes to it, and the target may be back by then. */
+  /** A published volume is not unstaged: a workload still writes to it, and the target may be back by then. */
   async #isPublished(stagingState: StagingState | undefined, butAt: string | undefined): Promise<boolean> {
     const targets = stagingState?.published.map(({ targetPath }) => targetPath) ?? [];
     return await isAnyMounted(this.#deps, targets.filter((target) => target !== butAt));
@@ -175,12 +178,12 @@ export class Fencing {
   }
 }
 
-/** What is to be remembered of a volume after a look. */
+/** What a result leaves to remember of the volume. */
 export function memoryOf(result: FenceResult): FenceMemory | undefined {
   return result.state === "undecided" ? result.memory : undefined;
 }
 
-/** Whether both say the same. */
+/** Whether both are equal. */
 export function isSameMemory(one: FenceMemory | undefined, other: FenceMemory | undefined): boolean {
   return one?.lastMissedMs === other?.lastMissedMs && one?.missedForMs === other?.missedForMs &&
     one?.askedMs === other?.askedMs;
@@ -190,7 +193,10 @@ function isLive(connection: Connection): boolean {
   return connection.state === "live";
 }
 
-/** Where it is connected, and where else it is known to be reached: one address that offers it is enough to spare it. */
+/**
+ * The addresses where the volume is connected or known to be reachable. One address that offers it is enough to keep
+ * it.
+ */
 function placesOf(
   connections: readonly Connection[],
   stagingState: StagingState | undefined,

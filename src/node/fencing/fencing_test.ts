@@ -19,7 +19,7 @@ import { VolumeError } from "../../volume/errors.ts";
 const laterEpoch = "2-22222222";
 const later = nqn.replace(epoch, laterEpoch);
 
-/** A volume that is staged, and whose connection has gone down since. */
+/** A staged volume whose connection has gone down. */
 async function down(capability: Capability = ext4, offered?: () => readonly string[]): Promise<FakeNode> {
   const node = new FakeNode();
   await node.stage({ capability });
@@ -49,7 +49,7 @@ for (const capability of [ext4, block]) {
     assert.deepEqual([node.table, node.device.connected, node.stagingState], [[], false, undefined]);
   });
 
-  Deno.test(`unstage() of a fenced ${kind} volume goes through after a failure at any step`, async () => {
+  Deno.test(`unstage() of a fenced ${kind} volume succeeds after a failure at any step`, async () => {
     await breakEachStep(() => down(capability, () => [later]), (node) => node.unstage(), async (node) => {
       await node.unstage();
       assert.deepEqual([node.table, node.device.connected, node.stagingState], [[], false, undefined]);
@@ -57,7 +57,7 @@ for (const capability of [ext4, block]) {
   });
 }
 
-Deno.test("unstage() asks nobody about a live connection, and nobody about none", async () => {
+Deno.test("unstage() asks no target about a live connection, or when there is no connection", async () => {
   for (const connected of [true, false]) {
     const node = await down();
     node.offered = () => assert.fail("it was asked");
@@ -92,7 +92,7 @@ for (const [what, doubt] of doubts) {
   });
 }
 
-Deno.test("unstage() ends when its target never answers, and goes through when nothing is left", async () => {
+Deno.test("unstage() ends when its target never answers, and succeeds when nothing is left", async () => {
   const node = await down();
   node.offered = () => new Promise(() => {});
   const refused = assert.rejects(node.unstage(), refusal("unavailable", /does not answer/));
@@ -104,14 +104,14 @@ Deno.test("unstage() ends when its target never answers, and goes through when n
   assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
 
-Deno.test("unstage() of an unmounted volume goes through while its target is away: nothing of it is unwritten", async () => {
+Deno.test("unstage() of an unmounted volume succeeds while its target is away: no data is unwritten", async () => {
   const node = await down(block, unreachable);
   await node.unstage();
   assert.deepEqual(steps(node), ["unmount", "disconnect"]);
   assert.equal(node.stagingState, undefined);
 });
 
-Deno.test("unstage() remembers for how long the volume is missed, over restarts, and cuts it off after ten settle times", async () => {
+Deno.test("unstage() remembers over restarts for how long the volume is missing, and disconnects it after ten settle times", async () => {
   let node = await down(ext4, () => []);
   for (let tries = 0; tries <= 40; tries++) {
     await assert.rejects(node.unstage(), refusal("unavailable", /does not offer/));
@@ -123,7 +123,7 @@ Deno.test("unstage() remembers for how long the volume is missed, over restarts,
   assert.deepEqual(steps(node), ["forceDisconnect", "unmount", "disconnect"]);
 });
 
-Deno.test("unstage() of a published volume that its target does not offer cuts nothing off, however long", async () => {
+Deno.test("unstage() of a published volume that its target does not offer never disconnects it", async () => {
   const node = await down(ext4, () => []);
   node.connections.clear();
   await node.publish();
@@ -136,14 +136,14 @@ Deno.test("unstage() of a published volume that its target does not offer cuts n
   assert.deepEqual([steps(node), node.table.length], [[], 2]);
 });
 
-Deno.test("unstage() of an unmounted volume goes through at once while its target does not offer it", async () => {
+Deno.test("unstage() of an unmounted volume succeeds at once while its target does not offer it", async () => {
   const node = await down(block, () => []);
   await node.unstage();
   assert.deepEqual(steps(node), ["unmount", "disconnect"]);
   assert.equal(node.stagingState, undefined);
 });
 
-/** The same machine with a new process of the driver on it. */
+/** The same machine with a new process of the driver. */
 async function restarted(node: FakeNode): Promise<FakeNode> {
   const next = new FakeNode();
   await next.clock.advance(node.clock.now() - next.clock.now());
@@ -155,7 +155,7 @@ async function restarted(node: FakeNode): Promise<FakeNode> {
   return next;
 }
 
-Deno.test("unstage() spares a controller that comes back to life while its target is asked", async () => {
+Deno.test("unstage() keeps a connection that becomes live while its target is asked", async () => {
   const node = await down();
   node.offered = () => {
     node.connections.clear();
@@ -165,7 +165,7 @@ Deno.test("unstage() spares a controller that comes back to life while its targe
   assert.deepEqual(steps(node), ["unmount", "disconnect"]);
 });
 
-Deno.test("unstage() spares a controller that comes back to life in the last moment", async () => {
+Deno.test("unstage() keeps a connection that becomes live at the last moment", async () => {
   const node = await down(ext4, () => [later]);
   const { connections } = node.deps.connector;
   let reads = 0;
@@ -189,7 +189,7 @@ Deno.test("unstage() of a fenced volume that is published fails its I/O, and lea
   assert.equal(node.table.length, 2);
 });
 
-Deno.test("unstage() never disconnects what the legacy driver connected for a VM that runs", async () => {
+Deno.test("unstage() never disconnects what the legacy driver connected for a running VM", async () => {
   const node = new FakeNode();
   const legacy = nqn.slice(0, -epoch.length - 1);
   node.devices.set(legacy, node.newDevice({ connected: true, path: "/dev/nvme0n1", deviceNumber: "259:0" }));
@@ -201,7 +201,7 @@ Deno.test("unstage() never disconnects what the legacy driver connected for a VM
   assert.equal(node.devices.get(legacy)?.connected, true);
 });
 
-Deno.test("stage() of a later epoch cuts off the one before, without asking a target that is away", async () => {
+Deno.test("stage() of a later epoch disconnects the earlier one, without asking a target that is away", async () => {
   const node = await down(ext4, unreachable);
   node.device.exported = false;
   node.devices.set(later, node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4", content: "ext4" }));
@@ -212,7 +212,7 @@ Deno.test("stage() of a later epoch cuts off the one before, without asking a ta
   assert.deepEqual(node.table.map((entry) => [entry.mountPoint, entry.deviceNumber]), [[stagingPath, "7:4"]]);
 });
 
-Deno.test("stage() of an earlier epoch cuts nothing off while the target is away", async () => {
+Deno.test("stage() of an earlier epoch disconnects nothing while the target is away", async () => {
   const node = await down(ext4, unreachable);
   const contents = { nqn: nqn.replace(epoch, "0-22222222"), epoch: "0-22222222" };
   await assert.rejects(node.stage({}, contents), refusal("unavailable", /not known to be fenced/));
@@ -227,7 +227,7 @@ Deno.test("releaseWhileBusy() disconnects what is fenced and writes nothing", as
   assert.deepEqual(node.stagingState, before);
 });
 
-Deno.test("releaseWhileBusy() spares what is not known to be fenced, and a live controller", async () => {
+Deno.test("releaseWhileBusy() keeps what is not known to be fenced, and a live connection", async () => {
   for (const [, doubt] of doubts) {
     const node = await down();
     doubt(node);
@@ -240,7 +240,7 @@ Deno.test("releaseWhileBusy() spares what is not known to be fenced, and a live 
   assert.deepEqual(node.operations, []);
 });
 
-/** A volume that is published, and whose writer hangs until the connection ends, which keeps the target busy. */
+/** A published volume whose writer hangs until the connection ends, which keeps the target busy. */
 async function hanging(offered: () => readonly string[], capability: Capability = ext4): Promise<FakeNode> {
   const node = new FakeNode();
   await node.stage({ capability });
@@ -255,7 +255,7 @@ async function hanging(offered: () => readonly string[], capability: Capability 
 }
 
 for (const capability of [ext4, block]) {
-  Deno.test(`unpublish() of a fenced ${capability.access} volume whose writer hangs cuts it off, and then goes through`, async () => {
+  Deno.test(`unpublish() of a fenced ${capability.access} volume whose writer hangs disconnects it, and then succeeds`, async () => {
     const node = await hanging(() => [later], capability);
     await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
     assert.deepEqual(steps(node), ["unmount", "forceDisconnect"]);
@@ -265,7 +265,7 @@ for (const capability of [ext4, block]) {
   });
 }
 
-Deno.test("unpublish() of a volume whose writer hangs, and that is not offered, cuts it off after ten settle times", async () => {
+Deno.test("unpublish() of a volume whose writer hangs, and that is not offered, disconnects it after ten settle times", async () => {
   const node = await hanging(() => []);
   for (let tries = 0; tries <= 40; tries++) {
     await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
@@ -277,7 +277,7 @@ Deno.test("unpublish() of a volume whose writer hangs, and that is not offered, 
   await node.unpublish();
 });
 
-Deno.test("unpublish() of one of two targets never cuts off for a lack: the other is in use", async () => {
+Deno.test("unpublish() of one of two targets never disconnects a missing volume: the other is in use", async () => {
   const node = await hanging(() => []);
   const other = `${targetPath}-2`;
   node.addMount(node.device.deviceNumber, other);
@@ -293,20 +293,20 @@ Deno.test("unpublish() of one of two targets never cuts off for a lack: the othe
   assert.equal(node.device.connected, true);
 });
 
-Deno.test("unpublish() of a busy target of a live volume asks nobody and cuts nothing off", async () => {
+Deno.test("unpublish() of a busy target of a live volume asks no target and disconnects nothing", async () => {
   const node = await hanging(() => assert.fail("it was asked"));
   node.connections.clear();
   await assert.rejects(node.unpublish(), refusal("in-use", /busy/));
   assert.deepEqual(steps(node), ["unmount"]);
 });
 
-Deno.test("releaseWhileBusy() for an unpublish cuts off what is fenced while it is published there", async () => {
+Deno.test("releaseWhileBusy() for an unpublish disconnects what is fenced while it is published there", async () => {
   const node = await hanging(() => [later]);
   await node.service.releaseWhileBusy(volumeId, call(), targetPath);
   assert.deepEqual(node.operations, ["forceDisconnect"]);
 });
 
-Deno.test("releaseWhileBusy() does not fail when it cannot look", async () => {
+Deno.test("releaseWhileBusy() does not fail when it cannot read the state", async () => {
   const node = await down(ext4, () => [later]);
   node.deps.connector.connections = () => Promise.reject(new VolumeError("unavailable", "no sysfs"));
   await node.service.releaseWhileBusy(volumeId, call());

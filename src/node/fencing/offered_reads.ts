@@ -6,15 +6,15 @@ import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** How long a target may take to say what it offers. */
+/** How long a target may take to answer what it offers. */
 const readMs = 10_000;
 
-/** A read, and when it began in milliseconds since the Unix epoch. */
+/** A read, with its begin in milliseconds since the Unix epoch. */
 export interface TimedRead extends OfferedRead {
   readonly beganMs: number;
 }
 
-/** Asks targets what they offer: each is asked once at a time, and never again while an earlier question hangs. */
+/** Asks targets what they offer. Each target gets one question at a time, and no further one while that hangs. */
 export class TargetReader {
   readonly #deps: NodeDeps;
   readonly #reads = new SingleFlight<TimedRead>();
@@ -24,7 +24,7 @@ export class TargetReader {
     this.#deps = deps;
   }
 
-  /** What is offered there; who asks while it is being asked shares the answer. Rejects only for a fault. */
+  /** Reads what a target offers. Calls during a read share its answer. Rejects only for a fault. */
   read(at: TargetAddress): Promise<TimedRead> {
     const key = keyOf(at);
     return this.#reads.run(() => this.#read(at, key), key);
@@ -44,7 +44,7 @@ export class TargetReader {
       }
     };
     try {
-      // Whoever asks shares it, so that nobody's end is its end.
+      // The read has its own signal, because several callers share it and none may end it for the others.
       const { signal } = new AbortController();
       const context = { requestId: `offered-${key}`, signal, deadlineMs: Infinity };
       const offered = await withDeadline(clock, context, readMs, "read the discovery log", ask);
@@ -56,7 +56,7 @@ export class TargetReader {
   }
 }
 
-/** The answers of one look, so that a hundred volumes of one target ask it once. */
+/** The answers of one check, so that a hundred volumes of one target ask it once. */
 export class OfferedReads {
   readonly #reader: TargetReader;
   readonly #known = new Map<string, Promise<TimedRead>>();
@@ -65,7 +65,7 @@ export class OfferedReads {
     this.#reader = reader;
   }
 
-  /** What is offered at each of these, each asked once. */
+  /** Reads what each target offers, each once. */
   async readAll(locations: readonly TargetAddress[]): Promise<readonly TimedRead[]> {
     return await Promise.all(new Map(locations.map((at) => [keyOf(at), this.#read(at)])).values());
   }

@@ -37,10 +37,10 @@ Deno.test("a refused stage of another volume's context counts as one identity mi
   assert.deepEqual(node.events.reported, ["identity mismatch"]);
 });
 
-Deno.test("stage() and unstage() tell of connections, and of what is staged", async () => {
+Deno.test("stage() and unstage() report connections, and which volumes are staged", async () => {
   const node = new FakeNode();
   await node.stage();
-  await node.stage(); // Nothing new is connected.
+  await node.stage(); // The connection exists already.
   assert.deepEqual(node.events.reported, ["connected: ok"]);
   assert.deepEqual([...node.events.staged], [volumeId]);
   await node.unstage();

@@ -8,20 +8,22 @@ import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** What NodeGetVolumeStats answers: of a block volume, only its size is known. */
+/** The answer of NodeGetVolumeStats. A block volume has only a size. */
 export type VolumeStats =
   | { readonly kind: "filesystem"; readonly stats: FilesystemStats }
   | { readonly kind: "block"; readonly totalBytes: bigint };
 
-/** More than all looks together may take, so that nobody waits for what is dead. */
+/**
+ * How long all reads together may take: longer than they need, and short enough that no caller waits for a dead device.
+ */
 const limitMs = 15_000;
 
 /**
- * Size and use of a volume at a path where it is staged or published. A file system that was turned read-only answers
+ * Size and use of a volume at a path where it is staged or published. A file system that was turned read-only is read
  * like any other.
  *
  * @throws {VolumeError} not-found when it is not there; unavailable when its device is gone or another one, or its file
- * system does not answer; deadline when it takes too long
+ *   system does not answer; deadline when it takes too long
  */
 export async function volumeStats(
   deps: NodeDeps,
@@ -46,7 +48,10 @@ export async function volumeStats(
   });
 }
 
-/** The device's size. Of one that is gone the kernel still counts the file system, from memory. */
+/**
+ * Reads the device's size. The kernel goes on to answer for the file system of a missing device, from memory, so the
+ * device has to be found first.
+ */
 async function liveSize(deps: NodeDeps, stagingState: StagingState, context: CallContext): Promise<bigint> {
   const found = await findDevice(deps, stagingState.nqn, context);
   const isSame = found?.deviceNumber === stagingState.device?.deviceNumber;
@@ -67,8 +72,8 @@ async function liveSize(deps: NodeDeps, stagingState: StagingState, context: Cal
 }
 
 /**
- * Asks a file system for its size and use. A file system that is shut down may go on to count itself, from memory: its
- * root has to answer as well.
+ * Reads a file system's size and use. A file system that is shut down may still answer these from memory, so its root
+ * has to answer as well.
  *
  * @throws {VolumeError} unavailable when it does not answer, or deadline
  */
@@ -82,7 +87,7 @@ export async function filesystemStats(
 }
 
 /**
- * What is known of a volume that is at that path right now.
+ * Returns the staging state of a volume that is at that path right now.
  *
  * @throws {VolumeError} not-found when it is not
  */

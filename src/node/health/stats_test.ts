@@ -15,7 +15,7 @@ function stats(node: FakeNode, path = targetPath) {
   return node.service.stats(volumeId, path, call());
 }
 
-/** Statistics of a file system as the test says. */
+/** Lets the file system answer its statistics as the test says. */
 function answering(node: FakeNode, answer: Filesystems["stats"]): void {
   Object.assign(node.deps.filesystems, { stats: answer });
 }

@@ -8,16 +8,16 @@ import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** How long an answer is good: whoever asks, the router is asked six times a minute at most. */
+/** How long an answer is reused, so that a router is asked at most six times a minute. */
 const keptMs = 10_000;
-/** How long a router, or the state folder, may take to answer; all are asked at once. */
+/** How long a router, or the state folder, may take to answer. All are asked at once. */
 const answerMs = 4_000;
-/** More than all looks together may take. */
+/** How long all reads together may take; more than they need. */
 const limitMs = 10_000;
-/** Of how many volumes at a silent address the connections are looked at: a few say as much as hundreds. */
+/** How many volumes' connections are read at a silent address: a few show as much as hundreds. */
 const maxAsked = 8;
 
-/** What is wrong with what all volumes of this node stand on, looked at no more often than every few seconds. */
+/** Problems of what all volumes of this node depend on, read no more often than every few seconds. */
 export class StorageHealth {
   readonly #deps: NodeDeps;
   readonly #reads = new SingleFlight<readonly StorageProblem[]>();
@@ -28,10 +28,10 @@ export class StorageHealth {
   }
 
   /**
-   * Nothing when all is well. Asks the addresses that the node's volumes are reached at what they offer; a node that
-   * has none asks nobody. Callers share one read, which none of them ends. A failed read is not kept.
+   * Returns an empty list when all is well. Asks the addresses of the node's volumes what they offer; a node without
+   * volumes asks none. Callers share one read, which goes on when a caller leaves. A failed read is not kept.
    *
-   * @throws {VolumeError} deadline when the looks take too long; the reason of the call's end
+   * @throws {VolumeError} deadline when the reads take too long; the reason of the call's end
    */
   async problems(context: CallContext): Promise<readonly StorageProblem[]> {
     const { clock } = this.#deps;
@@ -76,7 +76,7 @@ async function tryState({ paths, settings }: NodeDeps): Promise<void> {
   await paths.removeFile(path);
 }
 
-/** Every address in use, with how it is written. */
+/** Every address in use, with its text for people. */
 function targetsOf(stagingStore: readonly StagingState[]): readonly (readonly [string, TargetAddress])[] {
   const targets = stagingStore.flatMap(({ addresses, port }) =>
     addresses.map((address) => ({ address, port }))
@@ -114,7 +114,7 @@ async function isLiveAt(
   return false;
 }
 
-/** Why it failed, for people; undefined when it did not. */
+/** Why the read failed, for people; undefined when it did not. */
 async function failureOf(
   deps: NodeDeps,
   context: CallContext,

@@ -18,7 +18,7 @@ async function staged(addresses = "10.0.0.1"): Promise<FakeNode> {
   return node;
 }
 
-/** Notes who is asked. */
+/** Records which targets are asked. */
 function noteAsked(node: FakeNode): TargetAddress[] {
   const asked: TargetAddress[] = [];
   const { offered } = node.deps.connector;
@@ -29,7 +29,7 @@ function noteAsked(node: FakeNode): TargetAddress[] {
   return asked;
 }
 
-Deno.test("storageHealth() asks nobody while the node has no volumes, and leaves no file", async () => {
+Deno.test("storageHealth() asks no target while the node has no volumes, and leaves no file", async () => {
   const node = new FakeNode();
   const asked = noteAsked(node);
   assert.deepEqual(await reasons(node), []);
@@ -113,7 +113,7 @@ Deno.test("storageHealth() goes on when a state file is damaged", async () => {
   assert.deepEqual(await reasons(node), []);
 });
 
-Deno.test("storageHealth() reads once for all who ask, and lets one leave without the others", async () => {
+Deno.test("storageHealth() reads once for all callers, and lets one leave without the others", async () => {
   const node = await staged();
   const asked = noteAsked(node);
   const release = new AbortController();
@@ -125,7 +125,7 @@ Deno.test("storageHealth() reads once for all who ask, and lets one leave withou
   assert.deepEqual([await stayed, asked.length], [[], 1]);
 });
 
-Deno.test("storageHealth() throws deadline for a read that never ends, and begins another one", async () => {
+Deno.test("storageHealth() throws deadline for a read that never ends, and begins a new one", async () => {
   const node = await staged();
   const { obstacle } = node.deps.connector;
   node.deps.connector.obstacle = () => new Promise(() => {});

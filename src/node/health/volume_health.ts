@@ -12,17 +12,17 @@ import { filesystemStats } from "./stats.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** More than all looks together may take. */
+/** How long all reads together may take; more than they need. */
 const limitMs = 15_000;
-/** How long a single path may take to answer before it counts as silent; well below the whole. */
+/** How long a single path may take to answer before it counts as silent; well below the total. */
 const silenceMs = 5_000;
 
 /**
- * What is wrong with a volume as this node sees it; nothing when it is healthy. It reads what the kernel shows and
- * changes nothing; the device itself is not read.
+ * The problems of a volume as this node sees them; none when it is healthy. It reads what the kernel shows and changes
+ * nothing; it does not read the device.
  *
- * @throws {VolumeError} not-found when this node knows nothing of it; unavailable or deadline when the kernel does not
- * show its connections or mounts
+ * @throws {VolumeError} not-found when this node has no record of it; unavailable or deadline when the kernel does not
+ *   show its connections or mounts
  */
 export async function nodeVolumeHealth(
   deps: NodeDeps,
@@ -46,7 +46,7 @@ export async function nodeVolumeHealth(
   });
 }
 
-/** What this node remembers of the volume, or what is wrong with that. */
+/** This node's record of the volume, or what is wrong with that record. */
 async function findStagingState(deps: NodeDeps, volumeId: string): Promise<StagingState | string> {
   try {
     const stagingState = await new StagingStore(deps).find(volumeId);
@@ -112,7 +112,7 @@ async function mismatchOf(
   }
 }
 
-/** A file system whose device is dead can be mounted, and look well in the table. */
+/** A file system whose device is dead can be mounted, and look healthy in the mount table. */
 async function silenceOf(
   deps: NodeDeps,
   mount: MountEntry,
@@ -147,7 +147,7 @@ async function readTarget(
   return { targetPath, shown: { state: "device", deviceNumber: value?.deviceNumber } };
 }
 
-/** What a path answers, or why it does not; the end of the call itself is thrown. */
+/** The answer of a path, or why there is none. The end of the call itself is thrown. */
 async function answerOf<T>(
   deps: NodeDeps,
   context: CallContext,

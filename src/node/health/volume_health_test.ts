@@ -33,7 +33,7 @@ for (const capability of [undefined, block]) {
     const statusEvents: readonly [(node: FakeNode) => void, readonly string[]][] = [
       [(node) => node.device.connected = false, ["NotConnected"]],
       [(node) => node.connections.set(nqn, { state: "connecting" }), ["ConnectionLost"]],
-      [(node) => node.device.uniqueId = "another", []], // None was seen when it was staged.
+      [(node) => node.device.uniqueId = "another", []], // The unique id was unknown when the volume was staged.
       [(node) => node.device.nsid = 2, ["DeviceMismatch"]],
       [(node) => node.layers = ["/dev/dm-0"], ["UsedByNode"]],
       [(node) => node.device.sizeBytes -= 1n, ["DeviceTooSmall"]],
@@ -88,7 +88,7 @@ Deno.test("volumeHealth() reports a damaged state file", async () => {
   assert.deepEqual(await reasons(node), ["StateDamaged"]);
 });
 
-Deno.test("volumeHealth() counts a mismatch as no refused action", async () => {
+Deno.test("volumeHealth() does not count a mismatch as a refused action", async () => {
   const node = await published();
   node.device.nsid = 2;
   await reasons(node);

@@ -8,13 +8,13 @@ import type { NodeDeps } from "../deps.ts";
 import { isOn, mapIdentity, onMap } from "./maps.ts";
 
 /**
- * Puts a volume's map onto its proven namespace: makes it, or reloads one that is on another device. Answers the map,
- * proven. What waits in the map goes on there.
+ * Puts a volume's map onto its proven namespace: creates the map, or reloads one that is on another device. I/O that
+ * waits in the map goes on there. Returns the map, proven.
  *
- * @param options `hasFailed` says that I/O on it has failed before, so that the map has to be told to try again; others see
- * {@linkcode ReloadOptions}
+ * @param options `hasFailed` says that I/O on the map has failed before, so that it has to be told to try again; others
+ *   see {@linkcode ReloadOptions}
  * @throws {VolumeError} identity-mismatch when the namespace does not hold the volume's file system, or is smaller than
- * the map; the map is left as it is then
+ *   the map; the map stays as it is then
  */
 export async function attachPath(
   deps: NodeDeps,
@@ -47,7 +47,7 @@ async function moveOrMake(
 }
 
 /**
- * Grows a volume's map to its proven namespace. Answers the map, proven; the namespace itself where there is no map.
+ * Grows a volume's map to its proven namespace. Returns the map, proven; the namespace itself where there is no map.
  */
 export async function growMap(
   deps: NodeDeps,
@@ -81,8 +81,8 @@ async function proveOnMap(
 }
 
 /**
- * What a map waits with may only go to the volume itself: NQN, epoch and number are proven, and here its size and what
- * lies on it. An unfinished file system has nothing to go by.
+ * I/O that waits in a map may only go to the volume itself. NQN, epoch and device number are proven already; this
+ * compares the size and the file system. An unfinished file system cannot be compared.
  */
 async function assertSameContent(
   deps: NodeDeps,
@@ -106,7 +106,7 @@ async function assertSameContent(
     );
   }
   if (kind === "block" || !everMounted) return;
-  // The map has kept the device open since before there was a file system on it.
+  // The map has kept the device open since before the file system was made, so earlier reads may be stale.
   await deps.devices.forgetReads(below, context);
   const { signature } = await deps.filesystems.probe(below, context);
   const isSame = signature.state === "found" && signature.type === kind &&

@@ -7,7 +7,7 @@ import type { NodeDeps } from "../deps.ts";
 /** How long the kernel may take to load a module, in milliseconds. */
 const obstacleMs = 10_000;
 
-/** Says at the start of a node service that its volumes are staged without the layer that its setting asks for. */
+/** Reports at the start of a node service that its volumes are staged without the layer that its setting asks for. */
 export async function reportMissingLayer({ maps, clock, notes, settings }: NodeDeps): Promise<void> {
   const setting = settings.deviceLayer ?? "none";
   if (maps === undefined || setting === "none") return;
@@ -24,10 +24,10 @@ export async function reportMissingLayer({ maps, clock, notes, settings }: NodeD
 }
 
 /**
- * Whether a volume that is staged anew gets a map between its device and its user.
+ * Whether a newly staged volume gets a map between its device and its users.
  *
- * @param wanted what its StorageClass says; undefined leaves it to the node's setting
- * @throws {VolumeError} precondition when it has to have one and this node can make none
+ * @param wanted the choice of its StorageClass; undefined leaves it to the node's setting
+ * @throws {VolumeError} precondition when the volume must have a map and this node cannot make one
  */
 export async function choosesLayer(
   deps: NodeDeps,

@@ -5,7 +5,7 @@ import { LayerWatch } from "./layer_watch.ts";
 
 const later = nqn.replace(epoch, "2-22222222");
 
-Deno.test("a connection that is made anew while the volume is unstaged does not stay", async () => {
+Deno.test("a connection that the watch makes again while the volume is unstaged does not stay", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   node.offered = () => [nqn];
@@ -19,7 +19,7 @@ Deno.test("a connection that is made anew while the volume is unstaged does not 
   assert.equal(node.device.connected, false);
 });
 
-Deno.test("a connection that is made anew while an unstage has the volume does not outlast it", async () => {
+Deno.test("a connection that the watch makes again while an unstage has the lock does not outlast it", async () => {
   const { node, locks, watch } = await inUse();
   givenUp(node);
   node.offered = () => [nqn];
@@ -42,7 +42,7 @@ Deno.test("a connection that is made anew while an unstage has the volume does n
   assert.equal(node.operations.length, before, "it is told once");
 });
 
-Deno.test("a connection that is made too late for its look, and for an unstage, does not stay", async () => {
+Deno.test("a connection that is made too late for its check, and for an unstage, does not stay", async () => {
   const { node } = await inUse();
   givenUp(node);
   node.offered = () => [nqn];
@@ -67,7 +67,7 @@ Deno.test("a connection that is made too late for its look, and for an unstage, 
   assert.equal(node.device.connected, false);
 });
 
-Deno.test("a connection of an earlier epoch that is made anew during unstage and stage does not stay", async () => {
+Deno.test("a connection of an earlier epoch that the watch makes again during unstage and stage does not stay", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   node.offered = () => [nqn];
@@ -81,7 +81,7 @@ Deno.test("a connection of an earlier epoch that is made anew during unstage and
   assert.equal(node.device.connected, false);
 });
 
-Deno.test("a connection that was made anew is kept when the volume is staged again meanwhile", async () => {
+Deno.test("a connection that the watch made again is kept when the volume is staged again meanwhile", async () => {
   const { node, locks, watch } = await inUse();
   givenUp(node);
   node.offered = () => [nqn];
@@ -97,7 +97,7 @@ Deno.test("a connection that was made anew is kept when the volume is staged aga
   assert.equal(node.device.connected, true);
 });
 
-Deno.test("a connection that somebody uses after it was made anew is left to them", async () => {
+Deno.test("a connection that is in use after the watch made it again is left alone", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   node.offered = () => [nqn];

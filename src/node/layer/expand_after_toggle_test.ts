@@ -10,7 +10,7 @@ const toggles = {
   "and the kernel has given the connection up": givenUp,
 } as const;
 
-/** What NodeExpandVolume does, with all the time that it waits for. */
+/** Calls NodeExpandVolume and lets all its waiting time pass. */
 async function expand(node: FakeNode): Promise<bigint> {
   let isOver = false;
   const done = node.service.expand({ volumeId, volumePath: targetPath, range }, call())
@@ -20,9 +20,9 @@ async function expand(node: FakeNode): Promise<bigint> {
   return await done;
 }
 
-Deno.test("expand() is to be tried again while the device still has its size of before the toggle", async () => {
+Deno.test("expand() throws unavailable, to be retried, while the device still has its size from before the toggle", async () => {
   const { node } = await inUse();
-  // The kubelet never tries again what was answered FAILED_PRECONDITION while a pod has the volume.
+  // The kubelet never retries a call that got FAILED_PRECONDITION while a pod uses the volume.
   await assert.rejects(expand(node), (error) => VolumeError.is(error, "unavailable"));
   node.device.sizeBytes = range.requiredBytes;
   node.showDevices();
@@ -31,7 +31,7 @@ Deno.test("expand() is to be tried again while the device still has its size of 
 
 for (const [how, toggle] of Object.entries(toggles)) {
   for (const kind of ["ext4", "block"] as const) {
-    Deno.test(`expand() of ${kind} gets there when its export came back larger ${how}`, async () => {
+    Deno.test(`expand() of ${kind} succeeds when its export came back larger ${how}`, async () => {
       const { node, watch } = await inUse(kind);
       node.offered = () => [nqn];
       toggle(node);

@@ -1,4 +1,4 @@
-// A fence holds no lock against the watch: it may come between any two steps of a repair.
+// A fence takes no lock that the layer watch respects: it may come between any two steps of a repair.
 import assert from "node:assert/strict";
 import { call, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import {
@@ -19,13 +19,13 @@ const absences: Readonly<Record<string, (watched: Watched) => void>> = {
   },
 };
 
-/** Begins a fence at one step of a look; answers it, or undefined when the look had fewer steps. */
+/** Begins a fence at one step of a check. Returns the fence; undefined when the check had fewer steps. */
 async function fenceAt({ node, watch }: Watched, at: number): Promise<Promise<boolean> | undefined> {
   let fence: Promise<boolean> | undefined;
   let step = 0;
   const take = () => {
     if (step++ !== at) return;
-    // The connection is down when a fence is judged, whatever it becomes while the fence ends it.
+    // A fence judges the connection while it is down, whatever becomes of it before the fence ends it.
     node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
     fence = node.service.fencing.forceDisconnect(
       { volumeId, nqn, stagingState: node.stagingState },
@@ -42,7 +42,7 @@ async function fenceAt({ node, watch }: Watched, at: number): Promise<Promise<bo
 }
 
 for (const [what, makeAbsent] of Object.entries(absences)) {
-  Deno.test(`a fence at any step of a repair ${what} is the last word: nothing waits, and nothing is written`, async () => {
+  Deno.test(`a fence at any step of a repair ${what} wins: nothing waits, and nothing is written`, async () => {
     let at = 0;
     for (;; at++) {
       const watched = await inUse();

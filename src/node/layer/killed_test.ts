@@ -1,5 +1,5 @@
-// kill -9 of the node service at every boundary between two steps of volumes with a map, and in the middle of a reboot of
-// the router: the next process gets there, what waits is neither lost nor sent elsewhere.
+// Kills the node service (kill -9) between any two steps on volumes with a map, and in the middle of a reboot of the
+// router. The next process succeeds, and waiting I/O is neither lost nor sent to another device.
 import assert from "node:assert/strict";
 import {
   block,
@@ -22,8 +22,8 @@ const capabilities = { ext4, block };
 const later = nqn.replace("1-0a0b0c0d", "2-0a0b0c0d");
 
 /**
- * Does something on a fresh node as often as it has steps, and kills the process before another one each time: that step
- * and all after it do not happen. `check` sees what is left, with the process gone.
+ * Runs an action on a fresh node once for each of its steps, and kills the process before that step: it and all later
+ * steps do not happen. `check` sees what is left after the process is gone.
  */
 async function killAtEachStep(
   prepare: () => Promise<FakeNode>,
@@ -39,16 +39,16 @@ async function killAtEachStep(
     node.before = (_, count) => {
       if (count >= at) throw injected;
     };
-    // A look at maps fails for nobody.
+    // A check of the maps never fails.
     await act(node).catch((error) => assert.ok(error instanceof Error));
     node.before = () => {};
-    node.held.clear(); // What it held open is closed.
+    node.held.clear(); // The kernel closes what the killed process held open.
     node.showDevices();
     await check(node, `before ${whole.operations[at - 1]}`);
   }
 }
 
-/** The first looks of a node service that has just started: that nothing goes on takes two to be seen. */
+/** The first checks of a node service that has just started. It takes two to see that I/O makes no progress. */
 async function firstLooks(node: FakeNode): Promise<void> {
   const { deps } = node;
   const { fencing } = new NodeService(deps);
@@ -82,7 +82,7 @@ const absences: Readonly<Record<string, (node: FakeNode) => void>> = {
   "a path that has failed": (node) => void (node.mapper.maps.get(name)!.table!.failed = true),
 };
 
-/** What waits is neither lost nor left over once a process has looked that was not killed. */
+/** Waiting I/O is neither lost nor left over after a check by a process that was not killed. */
 async function goesOnAndEnds(node: FakeNode, step: string): Promise<void> {
   assert.equal(node.mapper.write(name), "done", step);
   assert.equal(node.mapper.maps.get(name)!.inactive, undefined, step);
@@ -144,7 +144,7 @@ for (const [kind, capability] of Object.entries(capabilities)) {
     });
   });
 
-  Deno.test(`what is fenced while it waits, by a process that is killed, goes no further: ${kind}`, async () => {
+  Deno.test(`what is fenced while it waits, by a process that is killed, stays fenced: ${kind}`, async () => {
     const fenced = async () => {
       const node = await inUse(capability);
       node.device.connected = false;
@@ -161,7 +161,7 @@ for (const [kind, capability] of Object.entries(capabilities)) {
     });
   });
 
-  Deno.test(`a publish that is killed is made whole by the next one: ${kind}`, async () => {
+  Deno.test(`a publish that is killed is completed by the next one: ${kind}`, async () => {
     const staged = async () => {
       const node = new FakeNode();
       await node.stage({ volumeContext, capability });
@@ -176,7 +176,7 @@ for (const [kind, capability] of Object.entries(capabilities)) {
   });
 }
 
-Deno.test("a process that is killed while it looks at what is not the volume leaves all of it waiting", async () => {
+Deno.test("a process that is killed while it checks a device that is not the volume leaves all I/O waiting", async () => {
   for (const change of [{ filesystemUuid: "u-2" }, { content: "blank" }, { nsid: 2 }] as const) {
     const swapped = async () => {
       const node = await inUse(ext4);

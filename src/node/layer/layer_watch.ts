@@ -14,17 +14,17 @@ import type { OfferedReads } from "../fencing/offered_reads.ts";
 import { findMap } from "./maps.ts";
 import { type Restored, restorePath, type WaitingMap } from "./restore_path.ts";
 
-/** From the end of a look to the beginning of the next: what waits for a router goes on within seconds. */
+/** From one check to the next: I/O that waits for a router goes on within seconds. */
 const intervalMs = 1_000;
-/** Longest from one attempt to bring a device back to the next, in milliseconds. */
+/** The longest pause between two attempts to bring a device back, in milliseconds. */
 const maxPauseMs = 3_000;
-/** How long one volume may take in one look. */
+/** How long the check of one volume may take. */
 const volumeMs = 60_000;
-/** How long it may take to give one up that could not be attended to, in milliseconds. */
+/** How long it may take to give up a volume whose check did not finish, in milliseconds. */
 const giveUpMs = 30_000;
-/** How many volumes are attended to at once. */
+/** How many volumes are worked on at once. */
 const maxAtOnce = 8;
-/** As the initiator's default. */
+/** The default of the kernel's initiator. */
 const defaultCtrlLossTmo = 1800;
 
 /** Options of {@linkcode LayerWatch}. */
@@ -35,21 +35,21 @@ export interface LayerWatchOptions {
   readonly lock: VolumeLock;
 }
 
-/** What is known of a map in trouble, from one look to the next. */
+/** What is known of a map in trouble, from one check to the next. */
 interface Trouble {
-  /** When it was seen first, by the clock that nobody sets. */
+  /** When the trouble was seen first, by the monotonic clock. */
   readonly sinceMs: number;
-  /** When it was attended to last, by the same clock; undefined when it was not yet. */
+  /** When the map was worked on last, by the same clock; undefined before the first time. */
   attendedMs?: number;
-  /** What was said of it last. */
+  /** The last text that was logged about it. */
   said?: string;
 }
 
 /**
- * Looks every second at the maps of this driver, and puts each whose device is gone onto the one that came back. While all
- * is well it reads /sys only. What waits too long is given up: see `ctrlLossTmo`.
+ * Checks this driver's maps every second, and puts each map whose device is gone onto the device that came back. While
+ * all is well it reads only /sys. It gives up a volume that waits too long: see `ctrlLossTmo`.
  *
- * A volume's lock keeps nobody from that: the call that holds it may wait for the very device.
+ * It does not wait for a volume's lock: the call that holds the lock may wait for the very device.
  */
 export class LayerWatch {
   readonly #options: LayerWatchOptions;
@@ -57,17 +57,17 @@ export class LayerWatch {
   readonly #stop = new AbortController();
   readonly #working = new Set<string>();
   readonly #troubles = new Map<string, Trouble>();
-  /** What the maps had done at the last look, by UUID. */
+  /** The progress of each map at the last check, by UUID. */
   readonly #progress = new Map<string, string>();
   /** UUIDs of maps whose state file names the device that they are on. */
   readonly #settled = new Set<string>();
   /** UUIDs of maps whose path was made to fail when its connection was not live: it has to be loaded again. */
   readonly #wasAway = new Set<string>();
-  /** UUIDs of maps that no state file knew of at the last look, of which it was told. */
+  /** UUIDs of maps that had no state file at the last check, which has been reported. */
   readonly #unknown = new Set<string>();
-  /** UUIDs of maps that do not queue any more. */
+  /** UUIDs of maps that no longer queue. */
   readonly #ended = new Set<string>();
-  /** What may have been connected anew while a call had the lock and took the map away, by NQN. */
+  /** Connections by NQN that may have been made again while a call held the lock and removed the map. */
   readonly #inDoubt = new Map<string, StagingState>();
   readonly #atOnce = new Semaphore(maxAtOnce);
   #running: Promise<void> = Promise.resolve();
@@ -77,18 +77,18 @@ export class LayerWatch {
     this.#store = new StagingStore(options.deps);
   }
 
-  /** Begins to look, and returns at once. */
+  /** Starts checking, and returns at once. */
   start(): void {
     if (this.#options.deps.maps !== undefined) this.#running = this.#run();
   }
 
-  /** Resolves when no look runs any more. */
+  /** Resolves when no check is running. */
   async stop(): Promise<void> {
     this.#stop.abort(new VolumeError("cancelled", "The driver stops"));
     await this.#running;
   }
 
-  /** One look at all maps. It never fails: what it cannot do is noted and tried at the next look. */
+  /** Checks all maps once. It never fails: a failure is logged, and the next check tries again. */
   async check(): Promise<void> {
     await Promise.all([...this.#inDoubt.values()].map((each) => this.#checkInDoubt(each)));
     const all = await this.#options.deps.maps!.list();
@@ -100,7 +100,7 @@ export class LayerWatch {
     await Promise.all(all.map((map) => this.#checkOne(map, live, reads)));
   }
 
-  /** A volume that hangs delays no other: the next look begins without it. */
+  /** Starts each check without waiting for the one before, so that a volume that hangs delays no other. */
   async #run(): Promise<void> {
     const { deps } = this.#options;
     const { signal } = this.#stop;
@@ -111,7 +111,7 @@ export class LayerWatch {
         .finally(() => looks.delete(look));
       looks.add(look);
       await deps.clock.sleep(intervalMs, signal).catch(() => {
-        // It was told to stop.
+        // `stop()` was called.
       });
     }
     await Promise.all(looks);
@@ -129,7 +129,7 @@ export class LayerWatch {
       this.#recovered(map);
       return;
     }
-    // A stage may have made one anew of the same UUID, which queues: only its table tells.
+    // A stage may have made a new map of the same UUID, which queues: only its table shows that.
     const isOver = this.#ended.has(uuid) && !isLive;
     if (!isWell && (isOver || this.#isTooSoon(uuid))) return;
     this.#working.add(uuid);
@@ -152,7 +152,7 @@ export class LayerWatch {
     }
   }
 
-  /** Whether I/O waits in it and none has ended since the last look: its path may have failed. */
+  /** Whether I/O waits in the map and none has completed since the last check: its path may have failed. */
   #isStalled({ uuid, pending, completed }: DeviceMap): boolean {
     const before = this.#progress.get(uuid);
     const now = pending === 0 ? "" : String(completed);
@@ -175,14 +175,14 @@ export class LayerWatch {
       return;
     }
     this.#unknown.delete(map.uuid);
-    // The kernel would send what is written after a reconnect before it has looked which namespace is there.
+    // After a reconnect the kernel would send writes before it has checked which namespace is there.
     if (!isLive && !this.#troubles.has(map.uuid)) await deps.maps!.failPath(map, context);
     const restored = await this.#tryRestore({ map, isStalled, stagingState, reads }, context);
     if (restored.state === "ready") {
       if (await this.#adopt(stagingState, restored.uniqueId)) this.#settled.add(map.uuid);
       this.#wasAway.delete(map.uuid);
       if (!restored.isRestored) return this.#recovered(map);
-      // Only the next look shows whether anything goes on there.
+      // Only the next check shows whether I/O goes on there.
       this.#say(map, "its device is back; retrying the interrupted step");
     } else this.#say(map, restored.why);
     if (restored.state === "ended") this.#waitsNoMore(map.uuid);
@@ -197,7 +197,7 @@ export class LayerWatch {
     this.#waitsNoMore(map.uuid);
   }
 
-  /** What hangs each time it is attended to is over in time all the same. */
+  /** Gives up a map that is overdue even if every attempt to work on it hangs. */
   async #endIfOverdue(map: DeviceMap, whole: CallContext): Promise<void> {
     const { clock } = this.#options.deps;
     try {
@@ -210,13 +210,13 @@ export class LayerWatch {
     }
   }
 
-  /** What is written to it fails from now on. */
+  /** Notes that the map no longer queues: writes to it fail from now on. */
   #waitsNoMore(uuid: string): void {
     this.#ended.add(uuid);
     this.#reportWaiting(uuid, false);
   }
 
-  /** What is refused waits as what is away does: for a person, until `ctrlLossTmo` is over. */
+  /** A device that is refused is treated like one that is away: I/O waits for a person until `ctrlLossTmo` is over. */
   async #tryRestore(waiting: WaitingMap, context: CallContext): Promise<Restored> {
     try {
       return await this.#restore(waiting, context);
@@ -230,7 +230,7 @@ export class LayerWatch {
     }
   }
 
-  /** An unstage may have come in between: then the connection that was made anew is nobody's. */
+  /** An unstage may have run in between: then the connection that was made again belongs to no volume. */
   async #restore(waiting: WaitingMap, context: CallContext): Promise<Restored> {
     try {
       return await restorePath(this.#options.deps, waiting, context);
@@ -239,7 +239,10 @@ export class LayerWatch {
     }
   }
 
-  /** While there is a map, its unstage ends the connection. What cannot be done now, as a call has the lock, the next look does. */
+  /**
+   * Drops a connection whose volume was unstaged meanwhile. While there is a map, its unstage ends the connection. When
+   * a call holds the lock, the next check tries again.
+   */
   async #dropIfUnstaged(stagingState: StagingState, context: CallContext): Promise<void> {
     const { deps, lock } = this.#options;
     const { volumeId, stagingPath, nqn } = stagingState;
@@ -277,7 +280,7 @@ export class LayerWatch {
     return state?.nqn === nqn && state.layer !== undefined ? state : undefined;
   }
 
-  /** Notes the device that took another one's place; false while a call has the lock. */
+  /** Records the device that replaced the earlier one; returns false while a call holds the lock. */
   async #adopt({ volumeId, stagingPath, nqn }: StagingState, uniqueId: string): Promise<boolean> {
     const release = this.#options.lock.tryTake([volumeId, stagingPath]);
     if (release === undefined) return false;
@@ -300,7 +303,7 @@ export class LayerWatch {
     }
   }
 
-  /** A router that is away for long is asked less often than one that has just gone. */
+  /** Retries less often the longer a router has been away. */
   #isTooSoon(uuid: string): boolean {
     const trouble = this.#troubles.get(uuid);
     if (trouble === undefined) return false;
@@ -318,7 +321,7 @@ export class LayerWatch {
     return ctrlLossTmo >= 0 && this.#options.deps.clock.monotonicMs() - sinceMs >= ctrlLossTmo * 1000;
   }
 
-  /** One line a change, not one a look; answers whether it is one. */
+  /** Logs one line for each change, not for each check. Returns whether it logged one. */
   #say(map: DeviceMap, why: string): boolean {
     const { notes, clock } = this.#options.deps;
     const known = this.#troubles.get(map.uuid);

@@ -22,7 +22,7 @@ import { LayerWatch } from "./layer_watch.ts";
 const later = nqn.replace(epoch, "2-22222222");
 
 for (const kind of ["ext4", "block"] as const) {
-  Deno.test(`what a pod writes to ${kind} goes on at the next look when its device came back under another identity`, async () => {
+  Deno.test(`what a pod writes to ${kind} goes on at the next check when its device came back under another identity`, async () => {
     const { node, watch } = await inUse(kind);
     dropped(node);
     assert.equal(node.mapper.write(name), "waits");
@@ -54,7 +54,7 @@ for (const kind of ["ext4", "block"] as const) {
   });
 }
 
-Deno.test("while all is well a look starts no process and changes nothing", async () => {
+Deno.test("while all is well a check starts no process and changes nothing", async () => {
   const { node, watch } = await inUse();
   const spawned = node.mapperRuns;
   for (let look = 0; look < 5; look++) {
@@ -65,7 +65,7 @@ Deno.test("while all is well a look starts no process and changes nothing", asyn
   assert.equal(node.mapperRuns, spawned);
 });
 
-Deno.test("a path that has failed and is live again is loaded again", async () => {
+Deno.test("a path that has failed and is live again is reloaded", async () => {
   const { node, watch } = await inUse();
   node.mapper.maps.get(name)!.table!.failed = true;
   assert.equal(node.mapper.write(name), "waits");
@@ -117,7 +117,7 @@ Deno.test("what waits to be written goes on waiting while what came back takes n
   assert.equal(node.mapper.write(name), "done");
 });
 
-Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up again", async () => {
+Deno.test("what waits for longer than ctrlLossTmo fails, and is not tried again", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   node.offered = () => {
@@ -140,7 +140,7 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not taken up aga
   assert.equal(node.mapper.maps.size, 0);
 });
 
-Deno.test("a volume that was given up and is staged anew right after is brought back as any other", async () => {
+Deno.test("a volume that was given up and is staged again right after is brought back like any other", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   node.offered = () => [];
@@ -199,7 +199,7 @@ Deno.test("a live device that fails every write is tried again until ctrlLossTmo
   ]);
 });
 
-Deno.test("a map that does not queue any more is not connected again by a restart of the node service", async () => {
+Deno.test("a restart of the node service does not reconnect a map that no longer queues", async () => {
   const { node } = await inUse();
   await node.deps.maps!.endQueueing((await node.deps.maps!.find(name))!, call());
   givenUp(node);
@@ -209,7 +209,7 @@ Deno.test("a map that does not queue any more is not connected again by a restar
   assert.equal(node.mapper.write(name), "fails");
 });
 
-Deno.test("a restart of the node service takes up its own maps, counts anew, and leaves ended ones alone", async () => {
+Deno.test("a restart of the node service continues with its own maps, starts ctrlLossTmo again, and leaves ended ones alone", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   node.offered = () => [];
@@ -230,7 +230,7 @@ Deno.test("a restart of the node service takes up its own maps, counts anew, and
   assert.equal(node.mapper.write(name), "fails");
 });
 
-Deno.test("a map of no state file, and one of another prefix, are left alone", async () => {
+Deno.test("a map without a state file, and one of another prefix, are left alone", async () => {
   const { node, watch } = await inUse();
   node.mapper.maps.set("rds-csi-pvc-9", {
     ...structuredClone(node.mapper.maps.get(name)!),
@@ -279,7 +279,7 @@ Deno.test("a repair that is killed between load and resume is finished at the ne
   }
 });
 
-Deno.test("a call that waits for the device keeps nobody from bringing it back; the state file is written after it", async () => {
+Deno.test("a call that waits for the device does not stop the watch from bringing it back; the state file is written after it", async () => {
   const { node, locks, watch } = await inUse();
   const release = locks.tryTake([volumeId], "a call")!;
   dropped(node);
@@ -306,7 +306,7 @@ Deno.test("a map that a call grows while its path is brought back keeps its new 
   assert.equal(node.mapper.write(name), "done");
 });
 
-Deno.test("a device that the kernel has dropped is looked for, and waited for while it is scanned", async () => {
+Deno.test("a device that the kernel has dropped is scanned for, and waited for", async () => {
   const { node } = await inUse();
   let isShown = false;
   const { connector } = node.deps;
@@ -347,7 +347,7 @@ Deno.test("a router that is away for long is asked every few seconds", async () 
   assert.equal(node.mapper.write(name), "done");
 });
 
-Deno.test("a volume that is in a later epoch by now is not connected again", async () => {
+Deno.test("a volume that is in a later epoch is not connected again", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   node.offered = () => [later];
@@ -356,7 +356,7 @@ Deno.test("a volume that is in a later epoch by now is not connected again", asy
   assert.equal(node.mapper.write(name), "waits");
 });
 
-Deno.test("a volume that hangs keeps no other from being looked at, and the watch ends when it is stopped", async () => {
+Deno.test("a volume that hangs delays no other check, and the watch ends when it is stopped", async () => {
   const { node, watch } = await inUse();
   givenUp(node);
   let asked = 0;
@@ -373,7 +373,7 @@ Deno.test("a volume that hangs keeps no other from being looked at, and the watc
   assert.equal(node.table.some(({ mountPoint }) => mountPoint === targetPath), true);
 });
 
-Deno.test("a volume that waits and is taken down waits no more", async () => {
+Deno.test("a volume that waits and is taken down no longer waits", async () => {
   const { node, watch } = await inUse("block");
   givenUp(node);
   node.offered = () => [];
@@ -385,9 +385,9 @@ Deno.test("a volume that waits and is taken down waits no more", async () => {
   assert.equal(node.events.waiting.size, 0);
 });
 
-Deno.test("what cannot be attended to in time waits no longer than ctrlLossTmo either", async () => {
+Deno.test("a volume whose checks never finish is given up after ctrlLossTmo too", async () => {
   const { node } = await inUse();
-  // The device is live, and never answers what is read from it.
+  // The device is live, and a read from it never ends.
   const probe = (_device: unknown, { signal }: { readonly signal: AbortSignal }) =>
     new Promise<never>((_resolve, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });

@@ -6,7 +6,7 @@ import type { DeviceNode, FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** What the map of an export is called; undefined for an NQN that is none of this driver's. */
+/** The name and UUID of the map of an export; undefined for an NQN that does not belong to this driver. */
 export function mapIdentity(deps: NodeDeps, nqn: string): MapIdentity | undefined {
   const { nqnPrefix } = deps.settings;
   const name = parseExportNqn(nqn, nqnPrefix);
@@ -14,7 +14,7 @@ export function mapIdentity(deps: NodeDeps, nqn: string): MapIdentity | undefine
   return { name: mapName(name.volumeId), uuid: mapUuid(nqn, nqnPrefix) };
 }
 
-/** The map of an export; undefined when there is none. Another epoch's map of the volume is not this one's. */
+/** Finds the map of an export; undefined when there is none. A map of another epoch of the volume does not count. */
 export async function findMap(deps: NodeDeps, nqn: string): Promise<DeviceMap | undefined> {
   const identity = deps.maps && mapIdentity(deps, nqn);
   if (identity === undefined) return undefined;
@@ -22,7 +22,7 @@ export async function findMap(deps: NodeDeps, nqn: string): Promise<DeviceMap | 
   return map?.uuid === identity.uuid ? map : undefined;
 }
 
-/** The NQN that the volume's map is of, whatever its epoch; undefined when the volume has none. */
+/** The NQN of the volume's map, of any epoch; undefined when the volume has none. */
 export async function mappedNqn(deps: NodeDeps, volumeId: string): Promise<string | undefined> {
   const map = await deps.maps?.find(mapName(volumeId));
   if (map === undefined || !isOwnMapUuid(map.uuid)) return undefined;
@@ -30,8 +30,8 @@ export async function mappedNqn(deps: NodeDeps, volumeId: string): Promise<strin
 }
 
 /**
- * Finds the device that a volume is used by: its map where it has one, else the namespace itself. Undefined while there
- * is no namespace, and while the map is not on the one that the NQN leads to.
+ * Finds the device through which a volume is used: its map where it has one, else the namespace itself. Returns
+ * undefined while there is no namespace, and while the map is on another device than the namespace of the NQN.
  */
 export async function findDevice(
   deps: NodeDeps,
@@ -44,17 +44,17 @@ export async function findDevice(
   return isOn(map, found) ? onMap(map, found) : undefined;
 }
 
-/** Whether the map is in use, and on that device alone. */
+/** Whether the map is active, and on that device alone. */
 export function isOn(map: DeviceMap, { deviceNumber }: DeviceNode): boolean {
   return !map.suspended && map.below.length === 1 && map.below[0] === deviceNumber;
 }
 
-/** The map as the device of what the one below it was found as. */
+/** Returns the map as the found device, with the NQN and the identity of the device below it. */
 export function onMap({ path, deviceNumber, sizeBytes }: DeviceMap, below: FoundDevice): FoundDevice {
   return { ...below, path, deviceNumber, sizeBytes };
 }
 
-/** The node that a volume is used by, proven or not: its map where it has one, also without a path. */
+/** The device node through which a volume is used, proven or not: its map where it has one, even without a path. */
 export async function usedNode(
   deps: NodeDeps,
   nqn: string,
@@ -63,24 +63,24 @@ export async function usedNode(
   return await findMap(deps, nqn) ?? await deps.connector.find(nqn, context);
 }
 
-/** Whether what is written to the volume would wait for a device that is gone. */
+/** Whether writes to the volume would wait for a missing device. */
 export async function isQueueing(deps: NodeDeps, nqn: string, context: CallContext): Promise<boolean> {
   const map = await findMap(deps, nqn);
   if (map === undefined || await findDevice(deps, nqn, context) !== undefined) return false;
   return map.sizeBytes > 0n && (await deps.maps!.table(map, context)).queues;
 }
 
-/** What waits for a device that is gone fails from now on. OK when there is no map. */
+/** Lets I/O that waits for a missing device fail from now on. OK when there is no map. */
 export async function endQueueing(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
   const map = await findMap(deps, nqn);
   if (map !== undefined) await deps.maps!.endQueueing(map, context);
 }
 
 /**
- * Removes the map of an export that nobody uses, and with it all that waits. OK when there is none. Queueing is not ended
- * before: the kernel removes no map that is open, and whoever has it open would lose what waits.
+ * Removes the map of an unused export, and all I/O that waits in it. OK when there is none. It does not end queueing
+ * before: the kernel removes no open map, and the process that has it open would lose the waiting I/O.
  *
- * @throws {VolumeError} in-use, with who has it open, while it is in use
+ * @throws {VolumeError} in-use, naming the holder, while it is in use
  */
 export async function removeMap(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
   const map = await findMap(deps, nqn);

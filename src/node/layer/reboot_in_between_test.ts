@@ -1,5 +1,5 @@
-// The router reboots between any two steps of a call on a volume with a map: the call or the next one gets there, and no
-// step is done on anything but the volume.
+// The router reboots between any two steps of a call on a volume with a map. This call or the next one succeeds, and no
+// step works on another device than the volume.
 import assert from "node:assert/strict";
 import {
   block,
@@ -20,7 +20,7 @@ const name = "rds-csi-pvc-1";
 const volumeContext = { deviceLayer: "multipath" };
 const range = { requiredBytes: sizeBytes * 2n, limitBytes: 0n };
 
-/** The volume's device is another one after a reboot, and what is on it is the same. */
+/** A reboot replaces the volume's device by another one with the same content. */
 function renew(node: FakeNode, change: Partial<FakeDevice> = {}): void {
   const path = change.path ?? "/dev/loop9";
   const deviceNumber = change.deviceNumber ?? "7:9";
@@ -41,7 +41,7 @@ const reboots: Readonly<Record<string, (node: FakeNode) => void>> = {
   "and the kernel gives the connection up": (node) => renew(node, { connected: false }),
 };
 
-/** A call, from what is there before it. */
+/** A call, and the node that it starts from. */
 interface Act {
   readonly prepare: (capability: Capability) => Promise<FakeNode>;
   readonly act: (node: FakeNode, capability: Capability) => Promise<unknown>;
@@ -49,7 +49,7 @@ interface Act {
   readonly ends?: boolean;
 }
 
-/** A node where nothing was staged yet. */
+/** A node on which no volume was staged yet. */
 function newNode(): FakeNode {
   const node = new FakeNode();
   Object.assign(node.device, { uniqueId: "a".repeat(32), filesystemUuid: "u-1" });
@@ -88,7 +88,7 @@ const acts: Readonly<Record<string, Act>> = {
   "an unstage": { prepare: staged, act: (node) => node.unstage(), ends: true },
 };
 
-/** A call in whose middle the router reboots; what it waits for does not come before its time is over. */
+/** A call during which the router reboots. The device that it waits for does not come before its deadline. */
 async function interrupted(node: FakeNode, act: () => Promise<unknown>, step: string): Promise<void> {
   let isOver = false;
   const done = act().catch((error) => assert.ok(VolumeError.is(error), `${step}: ${error}`))
@@ -99,7 +99,7 @@ async function interrupted(node: FakeNode, act: () => Promise<unknown>, step: st
   node.held.clear();
 }
 
-/** Calls until it goes through, as the kubelet does, while the node service looks after its maps. */
+/** Repeats the call until it succeeds, as the kubelet does, while the node service checks its maps. */
 async function untilDone(node: FakeNode, act: () => Promise<unknown>): Promise<void> {
   const watch = new LayerWatch({
     deps: node.deps,
@@ -152,7 +152,7 @@ for (const [kind, capability] of Object.entries({ ext4, block })) {
   }
 }
 
-Deno.test("no step of any call is done on another image that a reboot put in the volume's place", async () => {
+Deno.test("no step of any call works on another image that a reboot put in the volume's place", async () => {
   for (const [what, { prepare, act }] of Object.entries(acts).slice(1)) {
     const whole = await prepare(ext4);
     const first = whole.operations.length;

@@ -9,12 +9,12 @@ import type { NodeDeps } from "../deps.ts";
 import { attachPath } from "./attach_path.ts";
 import { isOn } from "./maps.ts";
 
-/** How long the kernel may take to show a device that it was told to look for, in milliseconds. */
+/** How long the kernel may take to show a device after a rescan, in milliseconds. */
 const scanMs = 2_000;
 
-/** What became of a map that waits. */
+/** The result for a map that waits. */
 export type Restored =
-  /** It is on the volume's device, of that unique id; `isRestored` says that it was put there just now. */
+  /** The map is on the volume's device, which has that unique id; `isRestored` says that it was put there just now. */
   | { readonly state: "ready"; readonly uniqueId: string; readonly isRestored: boolean }
   /** Its device is away. */
   | { readonly state: "waiting"; readonly why: string }
@@ -23,10 +23,10 @@ export type Restored =
 
 const ended: Restored = { state: "ended", why: "its queueing was ended" };
 
-/** A map that waits, or may. */
+/** A map in which I/O waits, or may wait. */
 export interface WaitingMap {
   readonly map: DeviceMap;
-  /** Whether what was begun has not ended for long, so that its path may have failed. */
+  /** Whether I/O has made no progress, so that the path may have failed. */
   readonly isStalled: boolean;
   readonly stagingState: StagingState;
   /** What targets offer, read once for all volumes. */
@@ -34,11 +34,12 @@ export interface WaitingMap {
 }
 
 /**
- * Puts a waiting map onto the volume's device if that is back; makes the connection anew where the kernel has given it up
- * and the router offers the volume under the same NQN, and has the kernel look for a device that it has dropped. A map
- * that does not queue is left as it is.
+ * Puts a waiting map onto the volume's device if that is back. It connects again where the kernel has given up the
+ * connection and the router offers the volume under the same NQN. It rescans where the kernel has dropped the device. A
+ * map that does not queue stays as it is.
  *
- * @throws {VolumeError} identity-mismatch when what came back is not the volume: the map goes on waiting
+ * @throws {VolumeError} identity-mismatch when the device that came back is not the volume: I/O goes on waiting in the
+ *   map
  */
 export async function restorePath(
   deps: NodeDeps,
@@ -57,13 +58,13 @@ export async function restorePath(
   const { queues, failed } = await maps.table(map, context);
   if (!queues) return ended;
   const isRestored = failed || !isOn(map, below);
-  // A fence may end the queueing right now: it holds no lock against this.
+  // A fence may end the queueing at the same time: it takes no lock against this.
   const again = { hasFailed: true, unlessEnded: true };
   if (isRestored) await attachPath(deps, stagingState, below, context, again);
   return { state: "ready", uniqueId, isRestored };
 }
 
-/** The device of a live connection, or what becomes of the map without one. */
+/** Returns the device of a live connection, or the map's result without one. */
 async function bringBack(
   deps: NodeDeps,
   { map, stagingState, reads }: WaitingMap,
@@ -77,7 +78,7 @@ async function bringBack(
     if (!answers.some(({ offered }) => offered?.includes(nqn))) {
       return stillAway("its router does not offer it");
     }
-    // It was fenced, or given up.
+    // The volume was fenced, or given up.
     if (!(await deps.maps!.table(map, context)).queues) return ended;
     await connector.connect({ nqn, addresses, port, sizeBytes, digests, ...layer }, context);
     deps.events.occurred({ kind: "connected", outcome: "ok" });

@@ -1,4 +1,4 @@
-// Volumes whose device has a map: staged, published, grown and taken down by way of it, and proven down to the NQN.
+// Volumes whose device has a map: staged, published, grown and taken down through it, and proven down to the NQN.
 import assert from "node:assert/strict";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import {
@@ -19,7 +19,7 @@ import { StagingStore } from "../stage/staging_store.ts";
 const name = "rds-csi-pvc-1";
 const layered = { volumeContext: { deviceLayer: "multipath" } };
 
-/** What the router's reboot makes of the volume: another device of the same export. */
+/** A reboot of the router makes the volume another device of the same export. */
 function renew(node: FakeNode, change: Partial<FakeNode["device"]> = {}): void {
   Object.assign(node.device, {
     path: "/dev/loop9",
@@ -77,7 +77,7 @@ Deno.test("a volume with a map is published, unpublished and unstaged, and nothi
   }
 });
 
-Deno.test("stage() goes on without a map for auto where the kernel has none, and refuses for multipath", async () => {
+Deno.test("stage() continues without a map for auto where the kernel has none, and refuses for multipath", async () => {
   const node = new FakeNode();
   node.mapper.hasMultipath = false;
   await rejectsWith(node.stage(layered), "precondition", /no dm-multipath/);
@@ -87,14 +87,14 @@ Deno.test("stage() goes on without a map for auto where the kernel has none, and
   assert.equal(node.table[0]!.deviceNumber, "7:3");
 });
 
-/** What a controller gives to a node that is to have the map. */
+/** The publish context for a node that must have the map. */
 function needing(
   { publishContext: { nqn, nvme_nqn: _legacy, ...rest } }: { publishContext: Record<string, string> },
 ) {
   return { publishContext: { ...rest, layerNqn: nqn! } };
 }
 
-Deno.test("stage() makes a map where the publish context counts on one, whatever the StorageClass says", async () => {
+Deno.test("stage() makes a map where the publish context needs one, whatever the StorageClass says", async () => {
   const contexts: Record<string, string>[] = [{}, { deviceLayer: "none" }, { deviceLayer: "auto" }];
   for (const volumeContext of contexts) {
     const node = new FakeNode();
@@ -109,7 +109,7 @@ Deno.test("stage() makes a map where the publish context counts on one, whatever
   }
 });
 
-Deno.test("stage() refuses a volume that is staged without a map where the publish context counts on one", async () => {
+Deno.test("stage() refuses a volume that is staged without a map where the publish context needs one", async () => {
   const node = new FakeNode();
   await node.stage();
   const before = node.stagingState;
@@ -120,7 +120,7 @@ Deno.test("stage() refuses a volume that is staged without a map where the publi
   assert.equal(node.table[0]!.deviceNumber, "253:0");
 });
 
-Deno.test("a volume that was staged without a map stays so until it was unstaged", async () => {
+Deno.test("a volume that was staged without a map stays so until it is unstaged", async () => {
   const node = new FakeNode();
   await node.stage();
   await node.stage(layered);
@@ -133,7 +133,7 @@ Deno.test("a volume that was staged without a map stays so until it was unstaged
   assert.equal(node.table[0]!.deviceNumber, "253:0");
 });
 
-Deno.test("a volume that is staged without a map stays usable on a node that has to make maps by now and cannot", async () => {
+Deno.test("a volume staged without a map stays usable on a node whose setting has come to need maps that it cannot make", async () => {
   const node = new FakeNode();
   await node.stage();
   node.mapper.hasMultipath = false;
@@ -152,7 +152,7 @@ Deno.test("a volume that was staged with a map keeps it when its StorageClass sa
   nothingLeft(node);
 });
 
-Deno.test("after a reboot of the node the map is made anew", async () => {
+Deno.test("after a reboot of the node the map is made again", async () => {
   const node = await stagedNode();
   node.table = [];
   node.device.connected = false;
@@ -162,7 +162,7 @@ Deno.test("after a reboot of the node the map is made anew", async () => {
   assert.equal(node.table[0]!.deviceNumber, "253:1");
 });
 
-Deno.test("publish() is unavailable while the map waits for its device, and refuses another one below it", async () => {
+Deno.test("publish() is unavailable while the map waits for its device, and refuses another device below it", async () => {
   const node = await stagedNode();
   renew(node);
   await rejectsWith(node.publish(), "unavailable", /away, and writes wait/);
@@ -225,7 +225,7 @@ Deno.test("unstage() removes no map that a process holds open, and names the pro
   nothingLeft(node);
 });
 
-Deno.test("unstage() is unavailable while a mounted volume waits for its device, and goes through afterwards", async () => {
+Deno.test("unstage() is unavailable while a mounted volume waits for its device, and succeeds afterwards", async () => {
   const node = await stagedNode();
   renew(node);
   await rejectsWith(node.unstage(), "unavailable", /wait for its device/);
@@ -235,7 +235,7 @@ Deno.test("unstage() is unavailable while a mounted volume waits for its device,
   nothingLeft(node);
 });
 
-Deno.test("unstage() of a block volume that nobody has ends the waiting and goes through", async () => {
+Deno.test("unstage() of an unused block volume ends the waiting and succeeds", async () => {
   const node = new FakeNode();
   await node.stage({ ...layered, capability: block });
   node.device.connected = false;
@@ -244,7 +244,7 @@ Deno.test("unstage() of a block volume that nobody has ends the waiting and goes
   nothingLeft(node);
 });
 
-Deno.test("a stage that fails leaves a map that waits, also when it connected anew for that", async () => {
+Deno.test("a stage that fails leaves a map that waits, even when it reconnected for it", async () => {
   const node = new FakeNode();
   await node.stage({ ...layered, capability: block });
   await node.publish({ capability: block });
@@ -260,7 +260,7 @@ Deno.test("a stage that fails leaves a map that waits, also when it connected an
   assert.equal(node.device.connected, true);
 });
 
-Deno.test("a stage that fails removes the map that it made on a connection of before", async () => {
+Deno.test("a stage that fails removes the map that it made on an existing connection", async () => {
   const node = new FakeNode();
   node.device.connected = true;
   node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: node.device.deviceNumber });
@@ -273,7 +273,7 @@ Deno.test("a stage that fails removes the map that it made on a connection of be
   assert.equal(node.device.connected, true);
 });
 
-Deno.test("a fence ends the waiting before it cuts the volume off, also where the kernel has done that already", async () => {
+Deno.test("a fence ends the waiting before it disconnects the volume, even where the kernel has disconnected already", async () => {
   for (const connected of [true, false]) {
     const node = await stagedNode();
     node.device.connected = connected;
@@ -313,7 +313,7 @@ Deno.test("a map of the volume's name with another UUID is left alone", async ()
   assert.equal(node.device.connected, false);
 });
 
-Deno.test("a map is taken down whose state file and connection are gone, by an unstage or a stage of a later epoch", async () => {
+Deno.test("an unstage, or a stage of a later epoch, removes a map whose state file and connection are gone", async () => {
   for (const next of ["unstage", "stage"] as const) {
     const node = new FakeNode();
     await node.stage({ ...layered, capability: block });
@@ -332,7 +332,7 @@ Deno.test("a map is taken down whose state file and connection are gone, by an u
   }
 });
 
-Deno.test("a volume keeps its map when its StorageClass says none by now and the kernel has given the connection up", async () => {
+Deno.test("a volume keeps its map after its StorageClass changed to none and the kernel has given up the connection", async () => {
   const node = new FakeNode();
   await node.stage({ ...layered, capability: block });
   await node.publish({ capability: block });
@@ -362,7 +362,7 @@ Deno.test("a stage that is killed at any step is finished by the next one, or ta
       () => Promise.resolve(new FakeNode()),
       (node) => node.stage(layered),
       async (node, step) => {
-        node.held.clear(); // The process that held it is gone.
+        node.held.clear(); // The process that held it open is gone.
         if (next === "unstage") {
           await node.unstage();
           nothingLeft(node);
@@ -384,7 +384,7 @@ Deno.test("an unstage that is killed at any step is finished by the next one", a
   }, "crashes");
 });
 
-Deno.test("health tells of a volume under a new identity that nobody has proven yet", async () => {
+Deno.test("volumeHealth() reports a volume under a new identity that is not proven yet", async () => {
   const node = await stagedNode();
   renew(node);
   node.mapper.maps.get(name)!.table = { ...node.mapper.maps.get(name)!.table!, path: "7:9" };
@@ -394,7 +394,7 @@ Deno.test("health tells of a volume under a new identity that nobody has proven 
   assert.match(problems[0]!.message, /gave it a new identity/);
 });
 
-Deno.test("health says of a volume whose map waits that its device is missing, and nothing once it is back", async () => {
+Deno.test("volumeHealth() reports a missing device of a volume whose map waits, and nothing once it is back", async () => {
   const node = await stagedNode();
   await node.publish();
   assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
@@ -404,7 +404,7 @@ Deno.test("health says of a volume whose map waits that its device is missing, a
   assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*writes wait.*nqn=${nqn}`));
 });
 
-Deno.test("stage() has an unfinished map queue again that was given up, and leaves one that is mounted as it is", async () => {
+Deno.test("stage() lets an unfinished map queue again that was given up, and leaves a mounted one as it is", async () => {
   for (const isMounted of [false, true]) {
     const node = await stagedNode();
     const { table } = node.mapper.maps.get(name)!;

@@ -1,4 +1,4 @@
-// Who asks for no device layer gets none: every step is the one that a node without a device mapper takes.
+// A node that asks for no device layer gets none: every step is the same as on a node without a device mapper.
 import assert from "node:assert/strict";
 import {
   block,
@@ -16,7 +16,7 @@ import type { Capability } from "../../volume/model/capabilities.ts";
 import { NodeService } from "../node_service.ts";
 import { LayerWatch } from "./layer_watch.ts";
 
-/** What of a node's life is to be the same with and without a device mapper. */
+/** What must be the same with and without a device mapper. */
 interface Trace {
   readonly steps: readonly string[];
   readonly outcomes: readonly string[];
@@ -25,7 +25,7 @@ interface Trace {
   readonly events: readonly string[];
 }
 
-/** What happens to a volume before its calls come again; undefined when nothing does. */
+/** What happens to a volume before its calls are repeated; undefined when nothing does. */
 type Trouble = (node: FakeNode) => void;
 
 const later = nqn.replace("1-0a0b0c0d", "2-0a0b0c0d");
@@ -42,7 +42,10 @@ const troubles: Readonly<Record<string, Trouble>> = {
   },
 };
 
-/** Lets a volume live through everything, broken at one step of it or at none; calls come again as a kubelet's do. */
+/**
+ * Takes a volume through its whole life, with a failure at one step or at none. Failed calls are repeated, as a kubelet
+ * does.
+ */
 async function live(
   hasMapper: boolean,
   capability: Capability,
@@ -106,7 +109,7 @@ async function live(
 
 for (const [name, capability] of Object.entries({ ext4, block })) {
   for (const [what, trouble] of Object.entries(troubles)) {
-    Deno.test(`none takes every step as without a device mapper: ${name}, ${what}`, async () => {
+    Deno.test(`deviceLayer none takes every step as without a device mapper: ${name}, ${what}`, async () => {
       const whole = await live(false, capability, trouble);
       assert.ok(whole.steps.length > 10 && whole.outcomes[0] === "OK", whole.outcomes.join("\n"));
       assert.deepEqual(await live(true, capability, trouble), whole);
@@ -122,7 +125,7 @@ for (const [name, capability] of Object.entries({ ext4, block })) {
   }
 }
 
-Deno.test("where no volume has a map, a look at maps asks nobody about anything", async () => {
+Deno.test("where no volume has a map, a check of the maps reads nothing else", async () => {
   const node = new FakeNode();
   await node.stage();
   node.mapper.maps.set("vg-x", { minor: 10, uuid: "LVM-x" });

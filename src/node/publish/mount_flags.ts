@@ -1,14 +1,14 @@
 import { VolumeError } from "../../volume/errors.ts";
 
-/** What the mount flags of a volume capability ask for. */
+/** The mount flags of a volume capability. */
 export interface MountFlags {
   readonly readOnly: boolean;
-  /** Without `ro` and `rw`. */
+  /** The flags without `ro` and `rw`. */
   readonly flags: readonly string[];
 }
 
 /**
- * Options that would make mount do something else than mount this device here, or that the driver sets itself where
+ * Options that would make mount do something other than mount this device here, or that the driver sets itself where
  * they are safe.
  */
 const refused: ReadonlySet<string> = new Set([
@@ -22,10 +22,10 @@ const seLinuxLabel = /^(?:context|fscontext|defcontext|rootcontext)="[A-Za-z0-9_
 const plainFlag = /^[A-Za-z0-9_][A-Za-z0-9_.:=/@%+-]*$/;
 
 /**
- * Reads mount flags.
+ * Parses mount flags.
  *
- * @throws {VolumeError} invalid when one is not allowed, or both `ro` and `rw` are there; the flag itself is named only
- * when it is of the plain form, as it may be sensitive
+ * @throws {VolumeError} invalid when a flag is not allowed, or both `ro` and `rw` are there. The message contains the
+ *   flag only if it has the plain form, because it may be sensitive
  */
 export function parseMountFlags(flags: readonly string[]): MountFlags {
   for (const word of flags) {
@@ -37,7 +37,7 @@ export function parseMountFlags(flags: readonly string[]): MountFlags {
       );
     }
     const name = word.replace(/=.*$/, "");
-    const wouldPanic = word === "errors=panic"; // One lost volume would take the whole node.
+    const wouldPanic = word === "errors=panic"; // One lost volume would bring down the whole node.
     const halfReadOnly = /^r[ow]=/.test(word); // `ro=vfs` would leave the file system writable.
     if (refused.has(name) || wouldPanic || halfReadOnly || /^x-mount/i.test(name)) {
       throw new VolumeError("invalid", `Cannot use the mount flags because one is not allowed: flag=${name}`);

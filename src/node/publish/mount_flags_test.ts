@@ -2,7 +2,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { parseMountFlags } from "./mount_flags.ts";
 
-Deno.test("parseMountFlags() passes options through, once each, and takes ro and rw out", () => {
+Deno.test("parseMountFlags() returns each option once, and takes ro and rw out", () => {
   assert.deepEqual(parseMountFlags(["noatime", "ro", "data=ordered", "noatime", "_netdev"]), {
     readOnly: true,
     flags: ["noatime", "data=ordered", "_netdev"],

@@ -19,7 +19,7 @@ import { StagingStore } from "../stage/staging_store.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** What NodePublishVolume asks for. */
+/** The fields of NodePublishVolume. */
 export interface PublishRequest {
   readonly volumeId: string;
   readonly stagingPath: string;
@@ -31,11 +31,11 @@ export interface PublishRequest {
 }
 
 /**
- * Puts a staged volume in place for a workload: proves the device again, and binds it, or the folder that it is mounted
- * on, to the target.
+ * Makes a staged volume available to a workload: proves the device again, and binds it, or the folder that it is
+ * mounted on, to the target.
  *
  * @throws {VolumeError} precondition when the volume is not staged, or not as a publish needs it; exists-incompatible
- * when the target is taken otherwise
+ *   when the target is in use in another way
  */
 export async function publishVolume(
   deps: NodeDeps,
@@ -112,7 +112,7 @@ function isReadOnlyPublish(stagingState: StagingState, request: PublishRequest):
     parseMountFlags(request.mountFlags).readOnly;
 }
 
-/** The device that the volume was staged with, proven right now. */
+/** Proves that the device is still the one that the volume was staged with. */
 async function proveUnchanged(
   deps: NodeDeps,
   stagingState: StagingState,
@@ -138,7 +138,10 @@ async function proveUnchanged(
   return await proveStaged(deps, found, stagingState, context);
 }
 
-/** A staging whose file system is not mounted, or was given up by the kernel, must not look healthy to a pod. */
+/**
+ * Throws when the file system is not mounted, or the kernel has shut it down: such a volume must not look healthy to a
+ * pod.
+ */
 async function assertMounted(
   deps: NodeDeps,
   table: readonly MountEntry[],
@@ -166,7 +169,7 @@ async function assertMounted(
   );
 }
 
-/** The targets on record that are there; after a reboot, for one, none is. */
+/** The recorded targets that are still mounted; after a reboot, for example, none is. */
 async function livePublished(
   deps: NodeDeps,
   table: readonly MountEntry[],
@@ -180,7 +183,7 @@ async function livePublished(
   return live;
 }
 
-/** What is mounted at the target already has to be this volume, and as it is asked for. */
+/** Throws unless what is mounted at the target is this volume, in the requested way. */
 async function assertTargetFits(
   deps: NodeDeps,
   mounted: readonly MountEntry[],
@@ -199,7 +202,8 @@ async function assertTargetFits(
         `path=${target.targetPath} device=${top.deviceNumber} type=${top.filesystem}`,
     );
   }
-  // On record read-only and mounted writable: a publish that was cut short between the two mounts, to be finished.
+  // Recorded as read-only and mounted writable: a publish was interrupted between the two mounts, and is to be
+  // finished.
   const isReadOnly = live.find((other) => other.targetPath === target.targetPath)?.readOnly ??
     isReadOnlyMount(top);
   if (isReadOnly === target.readOnly && (target.readOnly || !isReadOnlyMount(top))) return;
@@ -263,14 +267,14 @@ async function bind(
 }
 
 /**
- * Whether a staged volume may be published at one more target, or at the same one again (CSI specification,
- * "NodePublishVolume", second table). `published` are the targets where it is right now.
+ * Throws unless a staged volume may be published at one more target, or at the same one again (CSI specification,
+ * "NodePublishVolume", second table). `published` are its current targets.
  *
- * SINGLE_NODE_WRITER goes by the rules of SINGLE_NODE_MULTI_WRITER: it is what older kubelets say for ReadWriteOnce,
- * which lets several pods of one node use the volume.
+ * SINGLE_NODE_WRITER follows the rules of SINGLE_NODE_MULTI_WRITER: older kubelets send it for ReadWriteOnce, which
+ * lets several pods of one node use the volume.
  *
- * @throws {VolumeError} exists-incompatible when the same target is asked for with another kind of access; precondition
- * when the access mode or the other uses forbid it
+ * @throws {VolumeError} exists-incompatible when the same target is requested with another kind of access; precondition
+ *   when the access mode or the other uses forbid it
  */
 function assertPublishable(
   stagingState: StagingState,

@@ -51,7 +51,7 @@ for (const capability of [ext4, block]) {
     });
   });
 
-  Deno.test(`publish() of a ${kind} volume whose bind fails after it was made takes it away`, async () => {
+  Deno.test(`publish() of a ${kind} volume whose bind fails after it was made removes the bind`, async () => {
     const node = await staged(capability);
     node.after = (operation) => {
       if (operation === "bind") throw injected;
@@ -61,7 +61,7 @@ for (const capability of [ext4, block]) {
     assert.equal(node.paths.nodes.has(targetPath), false);
   });
 
-  Deno.test(`publish() of a ${kind} volume goes through after a crash at any step of it`, async () => {
+  Deno.test(`publish() of a ${kind} volume succeeds after a crash at any step of it`, async () => {
     for (const readOnly of [false, true]) {
       const publish = (node: FakeNode) => node.publish({ capability, readOnly });
       const check = async (node: FakeNode) => {
@@ -84,7 +84,7 @@ for (const capability of [ext4, block]) {
     await assert.rejects(node.publish({ capability }), refusal("exists-incompatible"));
   });
 
-  Deno.test(`unpublish() of a ${kind} volume goes through after a failure at any step`, async () => {
+  Deno.test(`unpublish() of a ${kind} volume succeeds after a failure at any step`, async () => {
     await breakEachStep(() => published(capability), (node) => node.unpublish(), async (node) => {
       await node.unpublish();
       assert.deepEqual(at(node, targetPath), []);
@@ -121,7 +121,7 @@ for (const option of ["emergency_ro", "shutdown"]) {
   });
 }
 
-Deno.test("publish() throws precondition when the staged file system's root never answers, and a stage mounts anew", async () => {
+Deno.test("publish() throws precondition when the staged file system's root never answers, and a stage mounts it again", async () => {
   const node = await staged();
   const { before } = node.paths;
   node.paths.before = (operation, path) => {
@@ -175,7 +175,7 @@ for (const mode of ["single-node-writer", "single-node-multi-writer", "multi-nod
   });
 }
 
-Deno.test("publish() for a single writer does not count a target that is not mounted any more", async () => {
+Deno.test("publish() for a single writer does not count a target that is no longer mounted", async () => {
   const capability: Capability = { ...ext4, mode: "single-node-single-writer" };
   const node = await published(capability);
   node.table = node.table.filter((entry) => entry.mountPoint !== targetPath);
@@ -183,7 +183,7 @@ Deno.test("publish() for a single writer does not count a target that is not mou
   assert.deepEqual(node.stagingState?.published.map((target) => target.targetPath), [secondTarget]);
 });
 
-Deno.test("publish() of a block volume makes the device read-only while all its uses are, and no longer", async () => {
+Deno.test("publish() of a block volume keeps the device read-only as long as all its uses are", async () => {
   const node = await staged(block);
   await node.publish({ capability: block, readOnly: true });
   assert.equal(node.device.readOnly, true);
@@ -200,7 +200,7 @@ Deno.test("publish() of a block volume makes the device read-only while all its 
   );
 });
 
-Deno.test("unpublish() takes the target off the record, and no other", async () => {
+Deno.test("unpublish() removes only its target from the record", async () => {
   const node = await published();
   await node.publish({ targetPath: secondTarget });
   await node.unpublish();

@@ -8,10 +8,9 @@ import { connectedNqns, findAll, recordedNumbers } from "../connections/teardown
 import type { NodeDeps } from "../deps.ts";
 
 /**
- * Refuses a staging path at which another volume is staged, or that lies in or round a place of another one: what is
- * there is that one's.
+ * Refuses a staging path at which another volume is staged, or that overlaps a path of another volume.
  *
- * @throws {VolumeError} precondition when it is
+ * @throws {VolumeError} precondition when it does
  */
 export async function assertStagingFree(
   stagingStore: StagingStore,
@@ -30,7 +29,7 @@ export async function assertStagingFree(
 
 /**
  * Refuses a target path that covers a staging path, or lies in one or in another target: the volume would be published
- * over itself or another, or its folder made among somebody's files.
+ * over itself or another, or its folder created among a workload's files.
  *
  * @throws {VolumeError} invalid when it does
  */
@@ -41,7 +40,7 @@ export async function assertTargetApart(
 ): Promise<void> {
   const all = [stagingState, ...await stagingStore.others(stagingState.volumeId)];
   const locations = all.flatMap((each) => placesOf(each));
-  // What is at the target itself is looked at in the mount table: it may be this volume, or long gone.
+  // The target itself is checked in the mount table: this volume may be there, or nothing any more.
   const stagings = all.map(({ stagingPath }) => stagingPath);
   const near = stagings.find((staging) => staging === targetPath) ??
     locations.find((location) => location !== targetPath && overlaps(targetPath, location));
@@ -53,7 +52,7 @@ export async function assertTargetApart(
   );
 }
 
-/** Where a volume is staged and on record as published. */
+/** Where a volume is staged and recorded as published. */
 function placesOf({ stagingPath, published }: StagingState): readonly string[] {
   return [stagingPath, ...published.map(({ targetPath }) => targetPath)];
 }
@@ -67,8 +66,8 @@ function isWithin(path: string, folder: string): boolean {
 }
 
 /**
- * Refuses to unmount at a target what is not this volume's. Where nothing is known of the volume, all but what is
- * certainly somebody else's goes: a pod has to be able to end.
+ * Refuses to unmount anything at a target that is not this volume. Without a record of the volume it refuses only what
+ * certainly belongs to another: a pod has to be able to end.
  *
  * @throws {VolumeError} precondition when it is a staging path, another volume's target or some other mount
  */
@@ -109,7 +108,7 @@ function isPublishedAt(stagingState: StagingState, targetPath: string): boolean 
   return stagingState.published.some((target) => target.targetPath === targetPath);
 }
 
-/** Of a file system, only a part of it can be a device node. */
+/** Whether the entry binds a device node: a node is only a part of the file system that it lies in. */
 function isNodeBind(entry: MountEntry): boolean {
   return ["devtmpfs", "tmpfs"].includes(entry.filesystem) && entry.root !== "/";
 }

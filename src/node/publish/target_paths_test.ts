@@ -19,7 +19,7 @@ const other = {
 };
 const otherContext = publishContext({ nqn: nqn.replace("pvc-1", "pvc-2") });
 
-/** A node on which both volumes are staged, and the other one is published. */
+/** A node on which two volumes are staged, and the other one is published. */
 async function twoVolumes(capability = ext4): Promise<FakeNode> {
   const node = new FakeNode();
   const device = node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4" });
@@ -52,7 +52,7 @@ for (const [name, deviceNumber, change] of foreign) {
   });
 }
 
-Deno.test("unpublish() takes a target of the volume's device that is not on record", async () => {
+Deno.test("unpublish() unmounts a target of the volume's device that is not recorded", async () => {
   const node = await twoVolumes();
   await node.publish();
   node.setStagingState({ published: [] });
@@ -60,7 +60,7 @@ Deno.test("unpublish() takes a target of the volume's device that is not on reco
   assert.ok(!node.table.some((entry) => entry.mountPoint === targetPath));
 });
 
-Deno.test("unpublish() goes through when state files are lost or damaged, also other volumes'", async () => {
+Deno.test("unpublish() succeeds when state files are lost or damaged, also other volumes'", async () => {
   for (const text of [undefined, "{"]) {
     const node = await twoVolumes();
     await node.publish();
@@ -75,7 +75,7 @@ Deno.test("unpublish() goes through when state files are lost or damaged, also o
 });
 
 for (const capability of [ext4, block]) {
-  Deno.test(`stage() of a ${capability.access} volume refuses the staging path of another one, and undoes itself`, async () => {
+  Deno.test(`stage() of a ${capability.access} volume refuses the staging path of another one, and undoes its own steps`, async () => {
     const node = await twoVolumes(capability);
     await node.unstage();
     const before = structuredClone([node.table, [...node.paths.nodes]]);
@@ -147,7 +147,7 @@ for (const capability of [ext4, block]) {
         false,
         undefined,
       ]);
-      // Another device's; or files of others that were replaced since, as the kubelet's secrets are.
+      // Another device's; or files that were replaced since, as the kubelet's secrets are.
       const others = [{ kind: "block", deviceNumber: "7:9" }, { kind: "file" }, {
         kind: "directory",
       }] as const;
@@ -170,10 +170,10 @@ Deno.test("stage() of a block volume refuses a device on which a file system is 
   assert.ok(!node.operations.includes("setReadOnly"));
 });
 
-/** Where the kubelet binds the device of a pod's raw block volume for itself. */
+/** Where the kubelet itself binds the device of a pod's raw block volume. */
 const kubeletsOwn = "/kubelet/plugins/kubernetes.io/csi/volumeDevices/pv/dev/pod";
 
-Deno.test("stage() of a published block volume again passes over the kubelet's own bind, unless it is stale", async () => {
+Deno.test("stage() of a published block volume again ignores the kubelet's own bind, unless it is stale", async () => {
   const node = new FakeNode();
   await node.stage({ capability: block });
   await node.publish({ capability: block });
@@ -187,7 +187,7 @@ Deno.test("stage() of a published block volume again passes over the kubelet's o
   await assert.rejects(node.stage({ capability: block }), refusal("in-use", /bound elsewhere/));
 });
 
-Deno.test("unpublish() of a block volume goes through when its state was lost and a stage refused meanwhile", async () => {
+Deno.test("unpublish() of a block volume succeeds when its state was lost and a stage refused meanwhile", async () => {
   const node = new FakeNode();
   await node.stage({ capability: block });
   await node.publish({ capability: block });

@@ -7,19 +7,19 @@ import { assertMayUnmount } from "./target_paths.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** What NodeUnpublishVolume asks for. */
+/** The fields of NodeUnpublishVolume. */
 export interface UnpublishRequest {
   readonly volumeId: string;
   readonly targetPath: string;
 }
 
 /**
- * Takes a volume away from a workload: unmounts, verifies, and removes the target if it is an empty file or an empty
- * folder; nothing else is ever removed. It needs neither the device nor the state file. What is fenced and busy is cut
- * off, so that who hangs on it ends, and the next call goes through.
+ * Removes a volume from a workload: unmounts, verifies, and removes the target if it is an empty file or an empty
+ * folder; it never removes anything else. It needs neither the device nor the state file. It disconnects a volume that
+ * is fenced and busy, so that processes waiting on it end and the next call succeeds.
  *
- * @throws {VolumeError} in-use when the target is busy, precondition when there is something at it or in it that is not
- * the volume
+ * @throws {VolumeError} in-use when the target is busy, precondition when something other than the volume is at it or
+ *   in it
  */
 export async function unpublishVolume(
   deps: NodeDeps,
@@ -52,7 +52,7 @@ export async function unpublishVolume(
   await forgetTarget(stagingStore, request);
 }
 
-/** A damaged state file must not keep a pod from ending; whoever needs it will complain. */
+/** A damaged state file must not keep a pod from ending; other calls will report it. */
 async function forgetTarget(stagingStore: StagingStore, request: UnpublishRequest): Promise<void> {
   const stagingState = await stagingStore.findUndamaged(request.volumeId);
   if (stagingState?.published.some((target) => target.targetPath === request.targetPath)) {

@@ -8,28 +8,31 @@ import type { ClaimName } from "../../volume/ports/cluster_ports.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import { formatEpoch, legacyEpoch } from "../../volume/model/epoch.ts";
 
-/** What ControllerPublish tells the node. */
+/** What ControllerPublishVolume passes to the node. */
 export interface PublishContext {
   readonly nqn: string;
   readonly epoch: string;
-  /** Addresses of the router that the volume is reached at; never empty. */
+  /** Addresses of the router where the volume can be reached; never empty. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** The size that it has at least; 0 where the legacy driver published it, which does not say. */
+  /** The volume's least size; 0 where the legacy driver published it, which passes no size. */
   readonly sizeBytes: bigint;
   readonly readOnly: boolean;
   readonly mayFormat: boolean;
-  /** The claim whose owner may allow a format in the next epoch; undefined when it is not known, or nobody may. */
+  /**
+   * The claim whose owner may allow a format in the next epoch; undefined when it is unknown, or formatting cannot be
+   * allowed.
+   */
   readonly claim?: ClaimName;
-  /** Whether a log may be replayed although the volume is only read here. */
+  /** Whether the log may be replayed although the volume is only read here. */
   readonly mayReplay: boolean;
-  /** The machine that it was published to, see `machineHash()`; undefined where that is not known. */
+  /** The machine that the volume was published to, see `machineHash()`; undefined where that is not known. */
   readonly machine: string | undefined;
-  /** The controller may turn the export off and on, because it counts on a device layer below the volume. */
+  /** The controller may turn the export off and on, because it relies on a device layer below the volume. */
   readonly needsLayer: boolean;
 }
 
-/** What the StorageClass tells the node. */
+/** What the StorageClass passes to the node. */
 export interface NodeParameters {
   readonly connection: Pick<
     Target,
@@ -39,7 +42,7 @@ export interface NodeParameters {
   readonly deviceLayer: DeviceLayer | undefined;
   readonly fsLabel: string | undefined;
   readonly fsck: "preen" | "off";
-  /** Words of mkfs's command line. */
+  /** Arguments for mkfs. */
   readonly mkfsOptions: readonly string[];
 }
 
@@ -49,11 +52,11 @@ type Values = Readonly<Record<string, string>>;
 const maxNqnLength = 223;
 
 /**
- * Reads the publish context of a volume, also one of the legacy Go driver's.
+ * Parses the publish context of a volume, also one of the legacy Go driver's.
  *
- * @param volumeContext what stands there, for the legacy driver
+ * @param volumeContext the volume context, for the legacy driver
  * @throws {VolumeError} invalid when a key is missing or its value is wrong; identity-mismatch when the NQN is another
- * volume's
+ *   volume's
  */
 export function parsePublishContext(
   given: Values,
@@ -95,13 +98,13 @@ export function parsePublishContext(
   };
 }
 
-/** Only for people to read: what it cannot be is left out. */
+/** The claim is only shown to people, so an invalid one is left out. */
 function parseClaim(text = ""): Pick<PublishContext, "claim"> {
   const [, namespace, name] = /^([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253})$/.exec(text) ?? [];
   return namespace === undefined || name === undefined ? {} : { claim: { namespace, name } };
 }
 
-/** Of one of several routers an NQN always has an epoch: without it the router's name would pass for a volume's. */
+/** With several routers an NQN always has an epoch: without it the router's name could pass for a volume's. */
 function isNqnOf(nqn: string, volumeId: string, epoch: string): boolean {
   const names = encodeHandle(volumeId).split(":");
   const [, ...parts] = nqn.split(":");
@@ -110,8 +113,8 @@ function isNqnOf(nqn: string, volumeId: string, epoch: string): boolean {
 }
 
 /**
- * Reads what concerns the node in a volume context; `filesystem` is undefined for a block volume, of which mkfs
- * options are not looked at.
+ * Parses the node's part of a volume context. `filesystem` is undefined for a block volume, whose mkfs options are
+ * ignored.
  *
  * @throws {VolumeError} invalid when a value is wrong
  */
@@ -131,7 +134,7 @@ export function parseNodeParameters(given: Values, filesystem: FilesystemType | 
     connection: {
       ctrlLossTmo: seconds("ctrlLossTmo", /^(?:-1|0|[1-9][0-9]{0,4})$/),
       reconnectDelay: seconds("reconnectDelay"),
-      // The kernel would take 0 for none at all.
+      // The kernel would take 0 as no keep-alive at all.
       keepAliveTmo: seconds("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
       nrIoQueues: seconds("nrIoQueues", /^[1-9][0-9]{0,2}$/),
       fastIoFailTmo: seconds("fastIoFailTmo"),
@@ -149,7 +152,7 @@ export function parseNodeParameters(given: Values, filesystem: FilesystemType | 
   };
 }
 
-/** Absent is false: a missing word never allows anything, and read-only comes from the access mode too. */
+/** Absent is false: a missing key never allows anything, and read-only comes from the access mode too. */
 function parseFlag(values: Values, key: string): boolean {
   const value = Object.hasOwn(values, key) ? values[key]! : "false";
   if (value === "true") return true;
@@ -171,15 +174,15 @@ function wrong(where: string, key: string, value: string): VolumeError {
   );
 }
 
-/** The keys of this driver's own publish context that the legacy Go driver's has not. */
+/** The keys of this driver's publish context that the legacy Go driver's does not have. */
 const ownKeys = ["epoch", "size", "nqn"];
 
 /**
- * The publish context of the legacy Go driver's controller in the words of this one; any other as it stands. That driver
- * knows neither epochs nor sizes: its export has the name of {@linkcode legacyEpoch}, and a size is not claimed. How it
- * decides what is blank is not known here, so that its volumes are never formatted.
+ * Converts the publish context of the legacy Go driver's controller to this driver's keys; returns any other unchanged.
+ * The legacy driver has neither epochs nor sizes: its export has the name of {@linkcode legacyEpoch}, and no size is
+ * claimed. How it decides that a device is blank is unknown here, so its volumes are never formatted.
  *
- * @param volume the volume context, in which it repeats what it knows of the volume
+ * @param volume the volume context, in which the legacy driver repeats some values
  */
 export function inOwnWords(publish: Values, volume: Values): Values {
   if (ownKeys.some((key) => Object.hasOwn(publish, key))) return publish;
@@ -196,7 +199,10 @@ export function inOwnWords(publish: Values, volume: Values): Values {
   };
 }
 
-/** The file system of a capability that names none: of this driver by the volume, of the earlier one by the publish context. */
+/**
+ * The file system of a capability that names none. This driver puts it into the volume context, the legacy driver into
+ * the publish context.
+ */
 export function filesystemNamed(publish: Values, volume: Values): string {
   return volume["fsType"] || publish["fs_type"] || "";
 }

@@ -24,7 +24,7 @@ const context = {
   nvme_address: "10.0.0.1",
 };
 
-Deno.test("parsePublishContext() reads every key and passes over others", () => {
+Deno.test("parsePublishContext() reads every key and ignores others", () => {
   assert.deepEqual(parsePublishContext(context, "pvc-1"), {
     nqn: context.nqn,
     epoch: context.epoch,
@@ -53,14 +53,14 @@ Deno.test("parsePublishContext() reads the name of an export that needs the devi
   );
 });
 
-Deno.test("parsePublishContext() reads the machine, and refuses what is none", () => {
+Deno.test("parsePublishContext() reads the machine, and refuses an invalid one", () => {
   assert.equal(parsePublishContext({ ...context, machine: "0a0b0c0d" }, "pvc-1").machine, "0a0b0c0d");
   for (const machine of ["", "0A0B0C0D", "0a0b0c0", "none"]) {
     assert.throws(() => parsePublishContext({ ...context, machine }, "pvc-1"), refusal("invalid", /machine/));
   }
 });
 
-Deno.test("parsePublishContext() reads the name of a claim, and leaves out what can be none", () => {
+Deno.test("parsePublishContext() reads the name of a claim, and leaves out an invalid one", () => {
   const claimOf = (claim: string) => parsePublishContext({ ...context, claim }, "pvc-1").claim;
   assert.deepEqual(claimOf("apps/data-0.web"), { namespace: "apps", name: "data-0.web" });
   for (const wrong of ["", "data", "apps/", "apps/a b", "apps/$(id)", "a/b/c"]) {
@@ -74,7 +74,7 @@ Deno.test("parsePublishContext() takes absent flags as false", () => {
   assert.deepEqual([parsed.readOnly, parsed.mayFormat], [false, false]);
 });
 
-Deno.test("parsePublishContext() accepts the NQN without epoch that an adopted volume keeps", () => {
+Deno.test("parsePublishContext() accepts the NQN without epoch that a migrated volume keeps", () => {
   const nqn = "nqn.2000-02.com.mikrotik:pvc-1";
   assert.equal(parsePublishContext({ ...context, nqn }, "pvc-1").nqn, nqn);
 });
@@ -129,7 +129,7 @@ Deno.test("parsePublishContext() does not take an epoch in another volume's NQN 
   );
 });
 
-Deno.test("parseNodeParameters() leaves everything to defaults when nothing is said", () => {
+Deno.test("parseNodeParameters() leaves everything to defaults when the context is empty", () => {
   assert.deepEqual(parseNodeParameters({ backend: "default", volumePath: "/p" }, "ext4"), {
     connection: {
       ctrlLossTmo: undefined,
@@ -214,7 +214,7 @@ for (const [key, value] of wrongParameters) {
 }
 
 const nqn = `nqn.2000-02.com.mikrotik:${volumeId}`;
-/** As the legacy driver's controller publishes. */
+/** What the legacy driver's controller publishes. */
 const earlier = { nvme_address: "10.0.0.1", nvme_port: "4420", nvme_nqn: nqn, fs_type: "ext4" };
 /** The volume context of its volumes. */
 const volume = {
@@ -223,13 +223,13 @@ const volume = {
   nvmePort: "4421",
   nqn,
   volumePath: "/pool/csi/pvc-1.img",
-  // What it writes where its StorageClass says nothing; 0 stands for what the kernel does by itself.
+  // The legacy driver's values where its StorageClass has none; 0 stands for the kernel's default.
   ctrlLossTmo: "-1",
   reconnectDelay: "5",
   keepAliveTmo: "0",
   migrationTimeoutSeconds: "300",
 };
-/** As this driver's controller publishes what it has taken over. */
+/** What this driver's controller publishes for a migrated volume. */
 const takenOver = publishContext({ nqn, epoch: "0-00000000", mayFormat: "false" });
 
 /** A node that can reach the volume under the legacy driver's NQN. */
@@ -250,13 +250,13 @@ const stage = (
     { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity },
   );
 
-Deno.test("inOwnWords() leaves a context of this driver's as it stands, whatever else is in it", () => {
+Deno.test("inOwnWords() returns a context of this driver unchanged, whatever else is in it", () => {
   for (const own of [publishContext(), { ...earlier, epoch: "1-0a0b0c0d" }, { ...earlier, size: "1" }, {}]) {
     assert.equal(inOwnWords(own, {}), own);
   }
 });
 
-Deno.test("parsePublishContext() reads the legacy driver's, by the publish context before the volume's", () => {
+Deno.test("parsePublishContext() reads the legacy driver's, the publish context before the volume context", () => {
   const parsed = {
     nqn,
     epoch: "0-00000000",
@@ -278,7 +278,7 @@ Deno.test("parsePublishContext() reads the legacy driver's, by the publish conte
   });
 });
 
-Deno.test("parsePublishContext() refuses a context of the legacy driver's that is not whole, or another volume's", () => {
+Deno.test("parsePublishContext() refuses a legacy context that is incomplete, or another volume's", () => {
   const refused = (context: Record<string, string>, kind: "invalid" | "identity-mismatch") =>
     assert.throws(() => parsePublishContext(context, volumeId), (error) => VolumeError.is(error, kind));
   refused({ ...earlier, nvme_nqn: `${nqn}1` }, "identity-mismatch");
@@ -286,7 +286,7 @@ Deno.test("parsePublishContext() refuses a context of the legacy driver's that i
   refused({ ...earlier, nvme_nqn: "" }, "invalid");
   refused({ ...earlier, nvme_address: "" }, "invalid");
   refused({ ...earlier, nvme_port: "0" }, "invalid");
-  // What says a size must say one.
+  // A context of this driver must have a size.
   refused({ ...takenOver, size: "0" }, "invalid");
 });
 
@@ -296,7 +296,7 @@ Deno.test("filesystemNamed() goes by the volume, then by what the legacy driver 
   assert.equal(filesystemNamed({}, {}), "");
 });
 
-Deno.test("a node stages and publishes what the legacy controller publishes, and its life goes on under this one", async () => {
+Deno.test("a node stages and publishes what the legacy controller publishes, and continues under this driver's controller", async () => {
   const node = earlierNode();
   await stage(node, earlier);
   assert.equal(node.stagingState?.sizeBytes, sizeBytes);
@@ -304,7 +304,7 @@ Deno.test("a node stages and publishes what the legacy controller publishes, and
   const before = [...node.operations];
   const locations = () => node.table.map(({ mountPoint, deviceNumber }) => `${deviceNumber} ${mountPoint}`);
   const table = locations();
-  // The controller was replaced, and the kubelet asks again.
+  // The controller was replaced, and the kubelet calls again.
   await stage(node, takenOver);
   await node.publish({ publishContext: takenOver });
   await node.publish({ publishContext: takenOver, targetPath: "/kubelet/pods/1/other" });
@@ -329,7 +329,7 @@ Deno.test("a block volume of the legacy controller's is staged and published", a
   assert.equal(node.table.filter(({ mountPoint }) => mountPoint === targetPath).length, 1);
 });
 
-Deno.test("what the earlier node has staged is taken as it is: mounted, with no state file", async () => {
+Deno.test("what the legacy node has staged is used as it is: mounted, with no state file", async () => {
   for (const context of [earlier, takenOver]) {
     const node = earlierNode({ connected: true });
     node.paths.nodes.set(stagingPath, { kind: "directory" });

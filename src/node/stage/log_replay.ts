@@ -9,7 +9,7 @@ import type { NodeDeps } from "../deps.ts";
 import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
 
-/** What replaying a log works with: a stage whose device is proven and mounted nowhere. */
+/** The input of a log replay: a stage whose device is proven and not mounted. */
 interface LogStaging {
   readonly deps: NodeDeps;
   readonly stagingStore: StagingStore;
@@ -17,13 +17,13 @@ interface LogStaging {
   readonly context: CallContext;
   readonly device: ProvenDevice;
   readonly mountPoint: string;
-  /** Whether this node may write for that. */
+  /** Whether this node may write for the replay. */
   readonly mayReplay: boolean;
 }
 
 /**
- * Makes sure that a file system which is going to be mounted without its log shows all that was synced to it. A log that
- * is not empty is replayed by a mount of its own where that is allowed; afterwards the device takes no writes again.
+ * Makes sure that a file system which is about to be mounted without its log shows all synced data. Where it is
+ * allowed, a mount of its own replays a log that is not empty; afterwards the device takes no writes again.
  *
  * @throws {VolumeError} unavailable while the log is not known to be empty
  */
@@ -55,7 +55,7 @@ export async function settleLog(
   );
 }
 
-/** Mounts it once so that the kernel replays the log, with the device writable for as long as that takes. */
+/** Mounts the file system once so that the kernel replays the log. The device is writable only for that time. */
 async function replay(
   { deps, stagingStore, undo, context, device, mountPoint }: LogStaging,
   stagingState: StagingState,

@@ -5,7 +5,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 const reading = { readonly: "true", mayFormat: "false" };
 const replaying = { ...reading, mayReplay: "true" };
 
-/** A node to which a volume with a file system comes whose log is not empty. */
+/** A node that gets a volume whose file system's log is not empty. */
 function dirtyNode(): FakeNode {
   const node = new FakeNode();
   Object.assign(node.device, { content: "ext4", dirty: true });
@@ -14,7 +14,7 @@ function dirtyNode(): FakeNode {
 
 const mounts = (node: FakeNode) => node.operations.filter((name) => /^(replay|mountDevice)$/.test(name));
 
-Deno.test("stage() waits for a clean log where it only reads", async () => {
+Deno.test("stage() throws unavailable until the log is clean where it only reads", async () => {
   const node = dirtyNode();
   await assert.rejects(
     node.stage({}, reading),
@@ -35,7 +35,7 @@ Deno.test("stage() replays a log where it may, once, and leaves the device read-
   assert.deepEqual(mounts(node), ["replay", "mountDevice"]);
 });
 
-Deno.test("stage() replays no clean log, and asks for none where it writes", async () => {
+Deno.test("stage() replays no clean log, and does not read the log's state where it writes", async () => {
   const node = dirtyNode();
   node.device.dirty = false;
   await node.stage({}, replaying);
@@ -45,7 +45,7 @@ Deno.test("stage() replays no clean log, and asks for none where it writes", asy
   assert.deepEqual([mounts(writer), writer.operations.includes("logState")], [["mountDevice"], false]);
 });
 
-Deno.test("stage() replays for the only writer whose mount is to be read-only", async () => {
+Deno.test("stage() replays for the only writer even when its mount is to be read-only", async () => {
   const node = dirtyNode();
   await node.stage({ mountFlags: ["ro"] }, { mayFormat: "false" });
   assert.deepEqual(mounts(node), ["replay", "mountDevice"]);
@@ -82,7 +82,7 @@ for (const how of ["fails", "crashes"] as const) {
   });
 }
 
-Deno.test("unstage() takes down what a crash during a replay left", async () => {
+Deno.test("unstage() cleans up after a crash during a replay", async () => {
   const node = dirtyNode();
   node.before = (operation) => {
     if (node.device.dirty === false && operation !== "replay") throw new Error("killed");

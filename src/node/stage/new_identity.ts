@@ -9,7 +9,7 @@ import type { NodeDeps } from "../deps.ts";
 
 /**
  * Finds the device of a connected subsystem. A kernel that met a new identity has dropped the device and keeps the
- * connection: it looks again only when it is asked to.
+ * connection; it looks for the device again only after a rescan.
  *
  * @throws {VolumeError} unavailable when no device appears
  */
@@ -25,8 +25,8 @@ export async function findStaged(
 }
 
 /**
- * Whether a device has come back under another unique id than the same epoch saw, as after the reboot of a router that
- * gives its exports new ones.
+ * Whether a device has come back with another unique id than recorded in the same epoch, for example after the reboot
+ * of a router that gives its exports new ones.
  */
 export function isRenewed({ device }: StagingState, found: FoundDevice): boolean {
   const known = device?.uniqueId ?? "";
@@ -34,11 +34,11 @@ export function isRenewed({ device }: StagingState, found: FoundDevice): boolean
 }
 
 /**
- * Takes such a device for the volume, as its NQN names one epoch of one volume. The NQN and the namespace's number are
- * compared when it is proven.
+ * Throws unless such a device can be taken for the volume. Its NQN names one epoch of one volume; NQN and namespace id
+ * are compared when the device is proven.
  *
- * @throws {VolumeError} identity-mismatch when it has another size; in-use while pods have the device of before, or
- * something has this one open
+ * @throws {VolumeError} identity-mismatch when it has another size; in-use while pods use the earlier device, or
+ *   something has this one open
  */
 export async function assertRenewable(
   deps: NodeDeps,
@@ -54,7 +54,7 @@ export async function assertRenewable(
         `size=${device?.sizeBytes} found id=${found.uniqueId} size=${found.sizeBytes}`,
     );
   }
-  // Who uses a map has the device that comes back, and not the one of before.
+  // Users of a map have the device that came back, not the earlier one.
   if (await findMap(deps, found.nqn) !== undefined) return;
   const table = await deps.mounts.table();
   for (const { targetPath } of published) {
@@ -76,9 +76,9 @@ export async function assertRenewable(
 }
 
 /**
- * Compares the file system on a device that came back under another unique id with the one that was there.
+ * Compares the file system on a device that came back with another unique id with the recorded one.
  *
- * @param uuid as blkid tells it; undefined when there is none
+ * @param uuid the file system's UUID from blkid; undefined when there is none
  * @throws {VolumeError} identity-mismatch when it is another one
  */
 export function assertSameFilesystem(

@@ -15,7 +15,9 @@ import type { Capability } from "../../volume/model/capabilities.ts";
 const before = { uniqueId: "aa00", deviceNumber: "7:3", filesystemUuid: "f5-1" };
 const after = { uniqueId: "bb11", deviceNumber: "7:4" };
 
-/** A node on which a volume is staged that was mounted in an earlier stage of the same epoch, and its router reboots. */
+/**
+ * A node with a volume that is staged now and was mounted in an earlier stage of the same epoch; its router reboots.
+ */
 async function rebooted(capability?: Capability, pods = false): Promise<FakeNode> {
   const node = new FakeNode();
   Object.assign(node.device, { ...before, content: "ext4" });
@@ -26,7 +28,7 @@ async function rebooted(capability?: Capability, pods = false): Promise<FakeNode
   return node;
 }
 
-Deno.test("stage() takes the same volume under a new UUID once nothing uses it, and formats nothing", async () => {
+Deno.test("stage() accepts the same volume under a new UUID once nothing uses it, and formats nothing", async () => {
   const node = await rebooted();
   await node.stage();
   assert.deepEqual(node.stagingState?.device, { uniqueId: "bb11", deviceNumber: "7:4", sizeBytes });
@@ -35,7 +37,7 @@ Deno.test("stage() takes the same volume under a new UUID once nothing uses it, 
   assert.equal(node.stagingState?.filesystemUuid, "f5-1");
 });
 
-Deno.test("stage() takes a raw block volume under a new UUID", async () => {
+Deno.test("stage() accepts a raw block volume under a new UUID", async () => {
   const node = await rebooted(block);
   await node.stage({ capability: block });
   assert.equal(node.stagingState?.device?.uniqueId, "bb11");
@@ -83,7 +85,7 @@ Deno.test("stage() under a new UUID refuses a device that something has open", a
   await assert.rejects(node.stage(), refusal("in-use", /is open: .*process 7/));
 });
 
-Deno.test("stage() in another epoch takes no new UUID for the old volume: it starts over", async () => {
+Deno.test("stage() in another epoch does not mistake a new UUID for the old volume: it starts over", async () => {
   const node = await rebooted();
   const state = node.stagingState!;
   node.setStagingState({ epoch: "2-0a0b0c0d", nqn: nqn.replace(":1-", ":2-") });
@@ -109,7 +111,7 @@ Deno.test("stage() finishes an interrupted mkfs on the same size under a new UUI
   }
 });
 
-Deno.test("stage() has a connection without a device scanned again", async () => {
+Deno.test("stage() rescans a connection without a device", async () => {
   const node = await rebooted();
   const { connector } = node.deps;
   const { find, rescan } = connector;

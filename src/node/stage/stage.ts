@@ -30,7 +30,7 @@ import { connectedNqns, disconnectUnused, tearDown } from "../connections/teardo
 import { withUndo } from "./undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** What NodeStageVolume asks for. */
+/** The fields of NodeStageVolume. */
 export interface StageRequest {
   readonly volumeId: string;
   readonly stagingPath: string;
@@ -41,11 +41,11 @@ export interface StageRequest {
 }
 
 /**
- * Brings a volume onto this node: state file, connect, find, prove, and then the file system or the device file.
- * Whatever is done already is verified and not done again; a failure undoes what this call did.
+ * Brings a volume onto this node: state file, connect, find, prove, and then the file system or the device file. Steps
+ * that are done already are verified and not repeated; a failure undoes what this call did.
  *
  * @throws {VolumeError} exists-incompatible when it is staged in another way; in-use when an older epoch of it is still
- * published; precondition when its device may not be used as it is, or it was published to another machine
+ *   published; precondition when its device may not be used as it is, or it was published to another machine
  */
 export async function stageVolume(
   deps: NodeDeps,
@@ -65,7 +65,7 @@ export async function stageVolume(
   const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
   assertLayered(publish, known ?? wanted);
   await withUndo(deps.clock, context, async (undo) => {
-    // Who may write here may replay a log, though the mount is to be a read-only one.
+    // A node that may write may replay the log, even if the mount is to be read-only.
     const mayReplay = publish.mayReplay || !(publish.readOnly || isReadOnlyMode(capability.mode));
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
     const stagingState = known ?? await remember(staging, wanted);
@@ -76,7 +76,7 @@ export async function stageVolume(
       known !== undefined,
     );
     await refuseWhileBound(staging, stagingState, device);
-    // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
+    // This state is written with the next step. Until then the recorded NQN must lead to whatever has to be taken down.
     const located = locate(stagingState, device);
     const ready = await stageDevice(
       { ...staging, device, sameDevice, renewed, mountPoint },
@@ -89,15 +89,15 @@ export async function stageVolume(
   });
 }
 
-/** How often the kernel tries to connect again, in seconds: what waits for that cannot go on sooner. */
+/** How often the kernel reconnects, in seconds. Waiting I/O cannot go on sooner. */
 const layerReconnectDelay = 2;
 /**
- * When the kernel's initiator hands back what it could not send, in seconds: before it connects again. It would send that
- * to whatever the target shows then, before it has looked which namespace that is.
+ * After how long the kernel's initiator fails requests that it could not send, in seconds: before it reconnects.
+ * Otherwise it would send them to whatever namespace the target shows then, before it has checked which one that is.
  */
 const layerFastIoFailTmo = 1;
 
-/** What the connection is made with is kept where the node service makes it again by itself. */
+/** Records the connection's parameters where the node service has to make the connection again by itself. */
 async function withLayer(
   deps: NodeDeps,
   stagingState: StagingState,
@@ -106,7 +106,7 @@ async function withLayer(
 ): Promise<StagingState> {
   const { volumeId, nqn } = stagingState;
   if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;
-  // What is connected is used as it is, with a map or without.
+  // A volume that is connected is used as it is, with a map or without.
   const isKnown = (await new StagingStore(deps).find(volumeId))?.nqn === nqn;
   if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return stagingState;
   if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return stagingState;
@@ -116,10 +116,11 @@ async function withLayer(
 }
 
 /**
- * Two machines may have one node name: a clone, or one that was set up again beside its predecessor. Host NQNs follow the
- * name, so that the router cannot tell them apart.
+ * Throws if this is not the machine that the volume was published to. Two machines may have one node name: a clone, or
+ * a new machine beside the one that it replaces. Host NQNs follow the name, so the router cannot distinguish the
+ * machines.
  *
- * @throws {VolumeError} precondition when the volume was published to another one
+ * @throws {VolumeError} precondition when the volume was published to another machine
  */
 function assertThisMachine(
   { machine, settings: { nodeId } }: NodeDeps,
@@ -136,9 +137,10 @@ function assertThisMachine(
 }
 
 /**
- * What was connected without the layer stays so, and the controller counts on it.
+ * Throws if the volume lacks a layer that the controller relies on: a volume that was connected without a layer stays
+ * so.
  *
- * @throws {VolumeError} precondition when it is to have a layer and has none
+ * @throws {VolumeError} precondition when the volume needs a layer and has none
  */
 function assertLayered({ needsLayer }: PublishContext, { volumeId, layer }: StagingState): void {
   if (!needsLayer || layer !== undefined) return;
@@ -178,8 +180,8 @@ function newStagingState(
 }
 
 /**
- * The state of this same epoch, if there is one. What is left of any other epoch is taken down first: its device is
- * fenced, and what was bound from it is not this volume any more.
+ * Returns the state of the same epoch, if there is one. It first takes down any other epoch: that device is fenced, and
+ * binds of it no longer show this volume.
  */
 async function dropOlder(
   deps: NodeDeps,
@@ -209,7 +211,7 @@ async function dropOlder(
     const { layer: _layer, ...rest } = same;
     return await stagingStore.write(wanted.layer === undefined ? rest : { ...rest, layer: wanted.layer });
   }
-  // Only the memory of an unfinished file system is here.
+  // Only the record of an unfinished file system is left.
   const isHere = stagingState.staged || connected.includes(stagingState.nqn) ||
     await isAnyMounted(deps, [stagingState.stagingPath]);
   if (!isHere) return beginAnew(stagingState, wanted);
@@ -224,8 +226,8 @@ function isSameLayer({ layer: one }: StagingState, { layer: other }: StagingStat
 }
 
 /**
- * Kept after a failure while the volume is connected, because unstaging goes by it, and once mkfs was started, because
- * nobody else knows that what is on the device is an unfinished one.
+ * Writes the state file. After a failure it stays while the volume is connected, because unstaging goes by it. It stays
+ * also once mkfs was started, because nothing else shows that the file system on the device is unfinished.
  */
 async function remember({ deps, stagingStore, undo }: Staging, wanted: StagingState): Promise<StagingState> {
   undo.add("forget the volume", async (undoing) => {
@@ -238,7 +240,7 @@ async function remember({ deps, stagingStore, undo }: Staging, wanted: StagingSt
   return await stagingStore.write(wanted);
 }
 
-/** Answers what the kernel calls it when something is mounted there. */
+/** Returns the staging path as the kernel writes it for a mount point. */
 async function ensureStagingFolder(staging: Staging, stagingState: StagingState): Promise<string> {
   const { deps, stagingStore, undo, context } = staging;
   const { volumeId, stagingPath: path } = stagingState;
@@ -247,7 +249,7 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
     assertStagingFree(stagingStore, volumeId, path),
   ]);
   const mounted = mountsAt(await deps.mounts.table(), mountPoint);
-  if (mounted.length > 0) return mountPoint; // It is a folder, and looking at it would ask what is mounted there.
+  if (mounted.length > 0) return mountPoint; // It is a folder. A stat would have to ask the file system that is mounted there.
   const info = await deps.paths.ownInfo(path, context);
   if (info?.kind === "directory") return mountPoint;
   if (info !== undefined) {
@@ -262,12 +264,12 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
 }
 
 /**
- * Connects, proves and holds. A connection that is there and that no state file knows of may have no checksums; where
- * they are asked for, it is made anew.
+ * Connects, proves and holds the device. An existing connection without a state file may have no checksums; where
+ * checksums are requested, it is made again.
  *
- * @param isKnown whether a state file told of the connection before this call
- * @returns `sameDevice` says whether it is the device that an earlier attempt saw, and `renewed` whether it is that under
- * another unique id
+ * @param isKnown whether a state file recorded the connection before this call
+ * @returns `sameDevice` says whether it is the device that an earlier attempt saw, and `renewed` whether it is that
+ *   device with another unique id
  */
 async function connect(
   { deps, publish, parameters, undo, context }: Staging,
@@ -281,7 +283,7 @@ async function connect(
     await disconnectUnused(deps, nqn, context);
     wasConnected = false;
   }
-  // Who waits in a map waits for this very connection.
+  // I/O that waits in a map waits for this very connection, so it is not undone then.
   if (!wasConnected && await findMap(deps, nqn) === undefined) {
     undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
   }
@@ -314,7 +316,7 @@ async function connect(
   return { device, release, sameDevice, renewed };
 }
 
-/** A map that was there before this call stays when the call fails: somebody may wait in it. */
+/** Puts the map in place. A map that existed before this call stays when the call fails: I/O may wait in it. */
 async function putMap(
   { deps, undo, context }: Pick<Staging, "deps" | "undo" | "context">,
   stagingState: StagingState,
@@ -325,11 +327,11 @@ async function putMap(
   if (there === undefined) undo.add("remove the map", (on) => removeMap(deps, nqn, on));
   const hasFailed = there !== undefined && await wasGivenUp(deps, stagingState, there, context);
   await attachPath(deps, stagingState, below, context, { hasFailed });
-  // It may have grown while it was not staged.
+  // The volume may have grown while it was not staged.
   return await growMap(deps, await findMap(deps, nqn), below, context);
 }
 
-/** Whether nobody has used the map of an interrupted stage yet, and its I/O fails or waits: it would do so for ever. */
+/** Whether the map of an interrupted stage is unused and its I/O fails or waits, which would go on forever. */
 async function wasGivenUp(
   deps: NodeDeps,
   { staged, published, stagingPath }: StagingState,
@@ -343,8 +345,9 @@ async function wasGivenUp(
 }
 
 /**
- * A bind outlives its device and then shows the next one of the same number: whoever has it would write to this volume.
- * So would whoever has mounted what is to be handed out as a raw device.
+ * Throws while the device is bound elsewhere. A bind outlives its device and then shows the next device of the same
+ * number, so its user would write to this volume. So would a process that has mounted a volume which is to be handed
+ * out as a raw device.
  */
 async function refuseWhileBound(
   { deps, context }: Staging,
@@ -354,7 +357,8 @@ async function refuseWhileBound(
   const own = await Promise.all(
     stagingState.published.map((target) => deps.paths.mountPoint(target.targetPath)),
   );
-  // Since it was staged as this device, the kubelet has bound its node once more for each pod, and tells nobody where.
+  // The kubelet binds the device node once more for each pod, at paths that it passes to no call. Such binds are its
+  // own if the volume is staged on this very device.
   const isSame = stagingState.staged && stagingState.device?.deviceNumber === device.deviceNumber;
   const isOwn = (entry: MountEntry) => own.includes(entry.mountPoint) || (isSame && !isDeleted(entry));
   const table = await deps.mounts.table();
@@ -371,7 +375,7 @@ async function refuseWhileBound(
   );
 }
 
-/** Notes what the device is now. The size that an unfinished mkfs was started on stays on record. */
+/** Records the current device. The size on which an unfinished mkfs was started stays. */
 function locate(stagingState: StagingState, device: ProvenDevice): StagingState {
   const { deviceNumber, uniqueId, sizeBytes } = device;
   if (stagingState.mkfs === "started" && stagingState.device !== undefined) {

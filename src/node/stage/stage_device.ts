@@ -14,10 +14,10 @@ import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
 
-/** Everyone may write to the root of a file system that is new; from then on its owner decides. */
+/** Everyone may write to the root of a new file system; after that its owner decides. */
 const newRootMode = 0o777;
 
-/** A stage under way: what each of its steps works with. */
+/** A stage under way, with the input of its steps. */
 export interface Staging {
   readonly deps: NodeDeps;
   readonly stagingStore: StagingStore;
@@ -32,18 +32,18 @@ export interface Staging {
 /** A stage whose device is connected, proven and held. */
 interface DeviceStaging extends Staging {
   readonly device: ProvenDevice;
-  /** Whether the device is the one that an earlier attempt saw. */
+  /** Whether it is the device that an earlier attempt saw. */
   readonly sameDevice: boolean;
-  /** Whether it has another unique id than that attempt saw. */
+  /** Whether its unique id differs from the one that the earlier attempt saw. */
   readonly renewed: boolean;
   /** The staging path as the kernel writes it. */
   readonly mountPoint: string;
 }
 
 /**
- * Makes a proven device usable at the staging path: a file system is made where there never was one, checked, mounted
- * and grown; without a file system, the staging folder gets a file that names the device. The caller writes what the
- * answer says beyond what was written before the mount.
+ * Makes a proven device usable at the staging path. It makes a file system where there never was one, then checks,
+ * mounts and grows it. For a raw block volume it writes a file that names the device into the staging folder. The
+ * caller writes the returned state.
  *
  * @throws {VolumeError} precondition, in-use or identity-mismatch when what is there is not what should be
  */
@@ -59,7 +59,7 @@ export async function stageDevice(
   return stagingState;
 }
 
-/** Names the device of a raw block volume in its staging folder. Nothing on the device is looked at. */
+/** Writes the file that names the device of a raw block volume. It reads nothing of the device. */
 async function writeDeviceFile(
   { deps, undo, context, device, mountPoint }: DeviceStaging,
   stagingState: StagingState,
@@ -91,10 +91,11 @@ async function stageFilesystem(
   }
   if (current.mkfs === "done" && !current.rootOpened) {
     await deps.paths.setMode(current.stagingPath, newRootMode);
-    // Written with the end of staging: whoever is killed before that has handed it to nobody, and may do it again.
+    // This is written at the end of staging. A driver that is killed before has handed the volume to no pod, and may
+    // repeat the step.
     current = { ...current, rootOpened: true };
   }
-  const isNew = stagingState.mkfs === "none" && current.mkfs === "done"; // It fills the device that it was made on.
+  const isNew = stagingState.mkfs === "none" && current.mkfs === "done"; // A new file system fills its device already.
   if (!current.readOnly && !isNew) {
     await deps.filesystems.grow(await proveAgain(deps, device, context), filesystem, mountPoint, context);
   }
@@ -102,8 +103,8 @@ async function stageFilesystem(
 }
 
 /**
- * Whether the file system is mounted as it should be. What an earlier device or a failed file system left there is
- * unmounted if nobody uses it.
+ * Whether the file system is mounted as it should be. It unmounts what an earlier device or a failed file system left
+ * there, if that is unused.
  */
 async function isMountedRight(
   { deps, context, device, mountPoint }: DeviceStaging,
@@ -140,7 +141,7 @@ function isRight(entry: MountEntry, stagingState: StagingState, device: ProvenDe
     isReadOnlyMount(entry) === stagingState.readOnly;
 }
 
-/** Of this device, or left by the device that the volume was before it came back under another number. */
+/** Whether the mount is of this device, or left by the volume's earlier device of another number. */
 function isOurs(entry: MountEntry, stagingState: StagingState, device: ProvenDevice): boolean {
   return entry.filesystem === stagingState.kind &&
     (entry.deviceNumber === device.deviceNumber || stagingState.mountedAs === entry.deviceNumber);
@@ -169,7 +170,10 @@ async function mount(
   context.signal.throwIfAborted();
 }
 
-/** What the StorageClass had mkfs write about errors, for the mount: whoever can write to the device can change it there. */
+/**
+ * Returns the mount option that repeats mkfs's choice for errors: a workload that can write to the device can change it
+ * there.
+ */
 function errorFlags(mountFlags: readonly string[], mkfsOptions: readonly string[]): readonly string[] {
   if (mountFlags.some((flag) => flag.startsWith("errors="))) return [];
   const at = mkfsOptions.indexOf("-e");
@@ -177,11 +181,11 @@ function errorFlags(mountFlags: readonly string[], mkfsOptions: readonly string[
 }
 
 /**
- * Makes sure that there is a whole file system on the device, made now if that is safe, or checked; and writes down that
- * it is going to be mounted.
+ * Makes sure that there is a complete file system on the device: makes one if that is safe, or checks the existing one.
+ * It records that the file system is about to be mounted.
  *
- * @throws {VolumeError} precondition when the device is neither blank nor holds it, unavailable when that cannot be
- * told, busy when an earlier mkfs may still run
+ * @throws {VolumeError} precondition when the device is neither blank nor holds it, unavailable when that is unknown,
+ *   busy when an earlier mkfs may still run
  */
 async function prepareFilesystem(
   staging: DeviceStaging,
@@ -189,9 +193,10 @@ async function prepareFilesystem(
   filesystem: FilesystemType,
 ): Promise<StagingState> {
   const { deps, publish, parameters, context, device, sameDevice } = staging;
-  // What is found while it is still being made says nothing about what it will be.
+  // A probe during a mkfs shows nothing about its result.
   if (stagingState.mkfs === "started") await refuseWhileBusy(staging);
-  // Before anything is read through the kernel's cache, which would not see what another node replays after that.
+  // The log's state is read before anything passes through the kernel's cache: cached blocks would hide what another
+  // node replays afterwards.
   const log = stagingState.readOnly
     ? await deps.filesystems.logState(device, filesystem, context)
     : undefined;
@@ -238,8 +243,9 @@ async function prepareFilesystem(
 }
 
 /**
- * Checks the file system, unless it is mounted in a mount namespace that is not seen from here, such as that of a container
- * which has kept what was unmounted here: the kernel mounts that very one once more, and refuses what is in use otherwise.
+ * Checks the file system. It skips the check when the file system is mounted in a mount namespace that is invisible
+ * here, such as one of a container that kept an unmounted mount: the kernel then mounts that same file system once
+ * more, and refuses any device that is in use in another way.
  */
 async function check(
   { deps, device, context }: DeviceStaging,
@@ -255,7 +261,9 @@ async function check(
   context.signal.throwIfAborted();
 }
 
-/** One state for the end of making it and the beginning of mounting it: nothing is decided otherwise in between. */
+/**
+ * One write records both the end of mkfs and the beginning of the mount, so that no state in between has to be decided.
+ */
 function toBeMounted(
   { replaying: _replaying, filesystemUuid: _filesystemUuid, ...stagingState }: StagingState,
   device: ProvenDevice,
@@ -288,33 +296,33 @@ async function format(
   const started = await staging.stagingStore.write({ ...stagingState, mkfs: "started" });
   if (again) await filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
-  // What comes before can take long, and the tools go by the path.
+  // The steps before can take long, and mkfs goes by the path.
   await filesystems.format(await proveAgain(deps, device, context), filesystem, options, context);
-  // Even if the call was cancelled meanwhile: the file system is there.
+  // This is recorded even if the call was cancelled meanwhile: the file system exists.
   const done = await staging.stagingStore.write(toBeMounted({ ...started, mkfs: "done" }, device, undefined));
   context.signal.throwIfAborted();
   if (stagingState.layer === undefined) return done;
-  // By it a device is known that takes the place of this one below the map.
+  // The UUID identifies a device that replaces this one below the map.
   const { signature } = await filesystems.probe(await proveAgain(deps, device, context), context);
   if (signature.state !== "found" || signature.uuid === undefined) return done;
   return await staging.stagingStore.write({ ...done, filesystemUuid: signature.uuid });
 }
 
-/** What is read of a device beside a probe; its disposal ends the reading of what nobody wants to know any more. */
+/** A read of the device beside the probe. Its disposal ends a read whose result is not needed. */
 interface EarlyRead extends Disposable {
-  /** Whether nobody had the device open. */
+  /** Whether no process had the device open. */
   readonly seenFree: Promise<boolean>;
 }
 
 /**
- * Whether nobody has a device open that is likely to be formatted: looked at while the tool runs that looks for signatures.
- * Where that one is met itself, or anybody else, or it cannot be told, one looks again later.
+ * Checks, while the probe runs, whether a device that is likely to be formatted is open anywhere. If the check meets
+ * the probe itself or any other process, or fails, it is repeated later.
  */
 function readEarly(staging: DeviceStaging, stagingState: StagingState): EarlyRead {
   const over = new AbortController();
   const signal = AbortSignal.any([staging.context.signal, over.signal]);
   const seenFree = isSeenFree(staging, stagingState, signal);
-  // Where a file system is found, nobody waits for it.
+  // Where a file system is found, nothing awaits this promise.
   seenFree.catch(() => {});
   return { seenFree, [Symbol.dispose]: () => over.abort(new Error("nothing is to be formatted")) };
 }
@@ -334,8 +342,8 @@ async function isSeenFree(
 }
 
 /**
- * A mkfs of an earlier process of this driver may have outlived it: it has the device open, and claimed. Having it open was
- * seen already, if it was: whatever outlived that process had begun long before this call.
+ * Throws while a mkfs of an earlier process of this driver may still run: it has the device open, and claimed. The
+ * check for open devices may have been made already: a mkfs that outlived its process had begun long before this call.
  */
 async function refuseWhileBusy(
   { deps, context, device }: DeviceStaging,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
-Deno.test("stage() grows a file system to its device, unless it has just made it there", async () => {
+Deno.test("stage() grows a file system to its device, unless it has just made it", async () => {
   const node = new FakeNode();
   const grows = () => node.operations.filter((operation) => operation === "grow").length;
   await node.stage();
@@ -13,7 +13,7 @@ Deno.test("stage() grows a file system to its device, unless it has just made it
   assert.deepEqual([node.formats.length, grows()], [1, 1]);
 });
 
-Deno.test("stage() grows a file system of which the end of mkfs is not on record: the device may have grown since", async () => {
+Deno.test("stage() grows a file system whose end of mkfs is not recorded: the device may have grown since", async () => {
   const node = new FakeNode();
   await node.stage();
   node.setStagingState({ mkfs: "started", everMounted: false, rootOpened: false });
@@ -44,7 +44,7 @@ for (const at of ["isUnclaimed", "erase"]) {
   });
 }
 
-/** What is left when the driver is killed while mkfs runs. */
+/** The node after the driver was killed while mkfs ran. */
 async function interruptMkfs(node: FakeNode): Promise<void> {
   node.before = (operation) => {
     if (operation === "format") throw new VolumeError("internal", "injected");
@@ -73,7 +73,7 @@ for (
   });
 }
 
-Deno.test("stage() formats nothing when whoever was met is still there, and has it noted nowhere", async () => {
+Deno.test("stage() formats nothing while the process that was seen still has the device open, and leaves no state", async () => {
   const node = new FakeNode();
   node.holder = somebody;
   await assert.rejects(
@@ -83,7 +83,7 @@ Deno.test("stage() formats nothing when whoever was met is still there, and has 
   assert.deepEqual([node.formats.length, node.stagingState], [0, undefined]);
 });
 
-Deno.test("stage() formats nothing when the device is claimed after nobody was met", async () => {
+Deno.test("stage() formats nothing when the device is claimed after no process was seen", async () => {
   const node = new FakeNode();
   node.deps.devices.isUnclaimed = () => Promise.resolve(false);
   await assert.rejects(node.stage(), refusal("busy"));
@@ -99,7 +99,7 @@ Deno.test("stage() reads again when the early read fails", async () => {
   assert.deepEqual([count, node.formats.length], [2, 1]);
 });
 
-Deno.test("stage() does not wait for who has the device open where a file system is there already", async () => {
+Deno.test("stage() does not wait for the search for open devices where a file system exists already", async () => {
   const node = new FakeNode();
   await node.stage();
   await node.unstage();

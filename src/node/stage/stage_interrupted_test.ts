@@ -24,7 +24,7 @@ async function interrupted(change: Partial<FakeDevice> = {}): Promise<FakeNode> 
   return node;
 }
 
-Deno.test("stage() after an interrupted mkfs erases the ends and formats anew, not lazily", async () => {
+Deno.test("stage() after an interrupted mkfs erases the ends and formats again, not lazily", async () => {
   const node = await interrupted();
   await node.stage();
   const steps = node.operations.filter((operation) => ["erase", "format"].includes(operation));
@@ -33,7 +33,7 @@ Deno.test("stage() after an interrupted mkfs erases the ends and formats anew, n
   assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
 });
 
-Deno.test("stage() after an interrupted mkfs formats an incomplete file system anew", async () => {
+Deno.test("stage() after an interrupted mkfs formats an incomplete file system again", async () => {
   const node = await interrupted({ content: "ext4", complete: false });
   await node.stage();
   assert.equal(node.formats.length, 1);
@@ -41,9 +41,9 @@ Deno.test("stage() after an interrupted mkfs formats an incomplete file system a
 
 Deno.test("stage() after an interrupted mkfs throws busy while the old one may run, and changes nothing", async () => {
   for (const busy of ["holder", "claim"]) {
-    // A whole file system is not taken for one while it may still be made.
+    // A complete file system does not count as one while mkfs may still run.
     const node = await interrupted({ content: "ext4", complete: true });
-    // By the process that began it, and was ended.
+    // Held by the mkfs of the process that was killed.
     node.device.connected = true;
     if (busy === "claim") node.claimed = true;
     else node.holder = { certain: true, description: "process 7 (mkfs.ext4)" };
@@ -80,7 +80,7 @@ Deno.test("stage() after an interrupted mkfs that was unstaged finishes it, also
   }
 });
 
-Deno.test("stage() after an interrupted mkfs takes what a raw block use has written since for data", async () => {
+Deno.test("stage() after an interrupted mkfs keeps what a raw block use has written since", async () => {
   const node = await interrupted();
   await node.unstage();
   await node.stage({ capability: block });
@@ -105,7 +105,7 @@ Deno.test("stage() opens the root of a file system whose stage was killed after 
   assert.equal(node.stagingState, undefined);
 });
 
-Deno.test("stage() refuses another way while anything of the first one is there", async () => {
+Deno.test("stage() refuses another kind of staging while anything of the first one is there", async () => {
   const node = await interrupted();
   node.device.connected = true;
   await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("exists-incompatible"));
@@ -122,7 +122,7 @@ Deno.test("stage() after an interrupted mkfs refuses a device of another identit
   await assert.rejects(node.stage(), refusal("identity-mismatch"));
 });
 
-Deno.test("stage() opens the root of a new file system also when it was cut short before, and never later", async () => {
+Deno.test("stage() opens the root of a new file system also after an interruption, and never later", async () => {
   const node = new FakeNode();
   node.before = (operation) => {
     if (operation.startsWith("setMode")) throw injected;

@@ -76,7 +76,7 @@ for (const capability of [ext4, block]) {
   });
 
   for (const next of ["stage", "unstage"] as const) {
-    Deno.test(`${next}() of a ${kind} volume goes through after a crash at any step of staging`, async () => {
+    Deno.test(`${next}() of a ${kind} volume succeeds after a crash at any step of staging`, async () => {
       const check = async (node: FakeNode, step: string) => {
         if (next === "unstage") {
           await node.unstage();
@@ -107,7 +107,7 @@ for (const capability of [ext4, block]) {
     assert.deepEqual(undone, expected);
   });
 
-  Deno.test(`stage() of a ${kind} volume twice verifies and does nothing again`, async () => {
+  Deno.test(`stage() of a ${kind} volume a second time verifies and changes nothing`, async () => {
     const node = new FakeNode();
     await node.stage({ capability });
     const first = node.operations.length;
@@ -120,7 +120,7 @@ for (const capability of [ext4, block]) {
     assert.equal(node.formats.length, kind === "block" ? 0 : 1);
   });
 
-  Deno.test(`stage() of a ${kind} volume that fails when it was staged before undoes nothing of that`, async () => {
+  Deno.test(`stage() of a ${kind} volume that fails when it was staged before undoes nothing of the first stage`, async () => {
     const node = new FakeNode();
     await node.stage({ capability });
     const first = node.operations.length;
@@ -135,7 +135,7 @@ for (const capability of [ext4, block]) {
   });
 }
 
-Deno.test("stage() throws unavailable and keeps its state when it cannot disconnect again", async () => {
+Deno.test("stage() throws unavailable and keeps its state when it cannot disconnect", async () => {
   const node = new FakeNode();
   node.before = (operation) => {
     if (operation === "probe" || operation === "disconnect") throw injected;
@@ -161,7 +161,7 @@ for (const [name, change] of mismatches) {
   });
 }
 
-Deno.test("stage() throws identity-mismatch when the name of the device leads to another one", async () => {
+Deno.test("stage() throws identity-mismatch when the device's name leads to another device", async () => {
   const node = new FakeNode();
   node.after = (operation) => {
     if (operation === "connect") node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:4" });
@@ -223,7 +223,7 @@ Deno.test("stage() throws unavailable when the device does not appear, and disco
   assertNothingLeft(node, "find");
 });
 
-Deno.test("stage() formats a blank device of a volume never written, lazily, with label and options", async () => {
+Deno.test("stage() formats a blank device of a volume that was never written, lazily, with label and options", async () => {
   const node = new FakeNode();
   await node.stage({ volumeContext: { fsLabel: "data", mkfsOptions: "-I 512" } });
   assert.deepEqual(node.formats, [{ filesystem: "ext4", label: "data", extra: ["-I", "512"], lazy: true }]);
@@ -283,7 +283,7 @@ for (const [name, content, context, capability] of refusals) {
   });
 }
 
-Deno.test("stage() checks a file system before it mounts it, unless that is off or it is read-only", async () => {
+Deno.test("stage() checks a file system before it mounts it, unless checks are off or it is read-only", async () => {
   const checks = async (change: Record<string, string>, context: Record<string, string> = {}) => {
     const node = new FakeNode();
     node.device.content = "ext4";
@@ -353,7 +353,7 @@ Deno.test("stage() throws in-use when the device is mounted elsewhere", async ()
 
 const later = { epoch: "2-ffffffff", nqn: "nqn.2000-02.com.mikrotik:pvc-1:2-ffffffff", mayFormat: "false" };
 
-/** A staged volume that was withdrawn and exported anew. */
+/** A staged volume that was withdrawn and exported again. */
 async function reexported(): Promise<FakeNode> {
   const node = new FakeNode();
   await node.stage();
@@ -380,7 +380,7 @@ Deno.test("stage() of another epoch takes down what is connected without state",
 
 const digested = { volumeContext: { dataDigest: "true" } };
 
-Deno.test("stage() connects with the checksums that are asked for, and writes that down first", async () => {
+Deno.test("stage() connects with the requested checksums, and records them first", async () => {
   const node = new FakeNode();
   const { connect } = node.deps.connector;
   const asked: unknown[] = [];
@@ -396,7 +396,7 @@ Deno.test("stage() connects with the checksums that are asked for, and writes th
   assert.deepEqual(asked.at(-1), [[], undefined]);
 });
 
-Deno.test("stage() refuses a volume that is connected with other checksums than are asked for", async () => {
+Deno.test("stage() refuses a volume that is connected with other checksums than requested", async () => {
   for (const [first, second] of [[{}, digested], [digested, {}]]) {
     const node = new FakeNode();
     await node.stage(first);
@@ -406,7 +406,7 @@ Deno.test("stage() refuses a volume that is connected with other checksums than 
   }
 });
 
-Deno.test("stage() makes a connection anew of which nothing is known where checksums are asked for, unless it is used", async () => {
+Deno.test("stage() makes an unrecorded connection again where checksums are requested, unless it is used", async () => {
   const node = new FakeNode();
   node.device.connected = true;
   await node.stage(digested);

@@ -11,7 +11,7 @@ import type { NodeDeps } from "../deps.ts";
 
 const ending = ".json";
 
-/** Name of a volume's state file: no two volumes share one, and the id can be read from it. */
+/** Name of a volume's state file. No two volumes share one, and the id can be read from it. */
 export function stagingStateName(volumeId: string): string {
   return `${encodeHandle(volumeId)}${ending}`;
 }
@@ -34,7 +34,7 @@ export class StagingStore {
   }
 
   /**
-   * What this node remembers of the volume; undefined when it knows nothing of it.
+   * This node's record of the volume; undefined when there is none.
    *
    * @throws {VolumeError} precondition when the state file is damaged
    */
@@ -44,7 +44,7 @@ export class StagingStore {
     return text === undefined ? undefined : parseStagingState(text, volumeId, path);
   }
 
-  /** As {@linkcode StagingStore.find}, but undefined when the state file is damaged. */
+  /** Like {@linkcode StagingStore.find}, but returns undefined when the state file is damaged. */
   async findUndamaged(volumeId: string): Promise<StagingState | undefined> {
     try {
       return await this.find(volumeId);
@@ -54,17 +54,17 @@ export class StagingStore {
     }
   }
 
-  /** What this node remembers of all other volumes. A damaged state file is left out: it must not stop anybody else. */
+  /** This node's records of all other volumes, without damaged ones: they must not stop other volumes. */
   async others(volumeId: string): Promise<readonly StagingState[]> {
     return await this.#read((id) => id !== volumeId);
   }
 
-  /** What this node remembers of all volumes, damaged state files left out. */
+  /** This node's records of all volumes, without damaged ones. */
   async all(): Promise<readonly StagingState[]> {
     return await this.#read(() => true);
   }
 
-  /** Writes and syncs; answers what it wrote. */
+  /** Writes and syncs a record, and returns it. */
   async write(stagingState: StagingState): Promise<StagingState> {
     await this.#paths.makeFolder(this.#folder, 0o700);
     await this.#paths.writeFile(this.#path(stagingState.volumeId), formatStagingState(stagingState), 0o600);
@@ -79,7 +79,7 @@ export class StagingStore {
     return stagingState;
   }
 
-  /** OK when there is none. */
+  /** Removes a volume's record. OK when there is none. */
   async remove(volumeId: string): Promise<void> {
     await this.#paths.removeFile(this.#path(volumeId));
     this.#events.occurred({ kind: "staged", volumeId, staged: false });
@@ -91,7 +91,7 @@ export class StagingStore {
     return (await Promise.all(stagingStore)).filter((stagingState) => stagingState !== undefined);
   }
 
-  /** The volumes of which there is a state file, also a damaged one. */
+  /** The volumes that have a state file, including damaged ones. */
   async ids(): Promise<readonly string[]> {
     return idsOf(await this.#paths.list(this.#folder));
   }

@@ -2,22 +2,22 @@ import { limitSignal } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
-/** How long undoing may take: it goes on when the caller has gone away, but not for ever. */
+/** How long undoing may take. It goes on after the caller has gone away, but not forever. */
 const undoMs = 30_000;
 
-/** One step backwards. */
+/** A step that undoes another. */
 export type UndoStep = (context: CallContext) => Promise<unknown>;
 
 /** The steps that would undo what a call has done so far. */
 export class Undo {
   readonly #steps: { readonly name: string; readonly step: UndoStep }[] = [];
 
-  /** Adds a step, before or after what it undoes is done; it must be harmless when there is nothing to undo. */
+  /** Adds a step, before or after the step that it undoes; it must be harmless when there is nothing to undo. */
   add(name: string, step: UndoStep): void {
     this.#steps.push({ name, step });
   }
 
-  /** Runs every step in reverse, whatever becomes of the others; answers what failed. */
+  /** Runs every step in reverse, even after one fails; returns what failed. */
   async run(context: CallContext): Promise<readonly string[]> {
     const failures: string[] = [];
     for (const { name, step } of this.#steps.toReversed()) {
@@ -32,11 +32,11 @@ export class Undo {
 }
 
 /**
- * Runs `action`; when it throws, undoes its steps in reverse, also when the call was cancelled, and throws the same
+ * Runs `action`. When it throws, undoes its steps in reverse, also when the call was cancelled, and throws the same
  * error.
  *
- * @throws {VolumeError} unavailable, or still busy, when something could not be undone: an orchestrator that takes a
- * failure for final would never come back to clean up
+ * @throws {VolumeError} unavailable, or still busy, when something could not be undone: after a final error an
+ *   orchestrator would never call again to clean up
  */
 export async function withUndo<T>(
   clock: Clock,

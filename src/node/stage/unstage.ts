@@ -6,19 +6,19 @@ import { StagingStore } from "./staging_store.ts";
 import { connectedNqns, tearDown } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 
-/** What NodeUnstageVolume asks for. */
+/** The fields of NodeUnstageVolume. */
 export interface UnstageRequest {
   readonly volumeId: string;
   readonly stagingPath: string;
 }
 
 /**
- * Takes a volume off this node. It works from the state file, and without one from what is connected under the
- * volume's NQNs. What is fenced is cut off first: it never waits for a connection that does not come back. The state file
- * stays where it tells of an unfinished file system, for the next stage.
+ * Takes a volume off this node. It works from the state file; without one, from the connections under the volume's
+ * NQNs. It first disconnects what is fenced, so it never waits for a connection that does not come back. A state file
+ * that records an unfinished file system stays, for the next stage.
  *
- * @throws {VolumeError} in-use while anybody uses it, precondition when the state file is damaged or the staging path is
- * another volume's, unavailable while its target is away and may yet come back
+ * @throws {VolumeError} in-use while the volume is in use, precondition when the state file is damaged or the staging
+ *   path is another volume's, unavailable while its target is away and may come back
  */
 export async function unstageVolume(
   deps: NodeDeps,

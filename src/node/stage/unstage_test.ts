@@ -27,7 +27,7 @@ function assertGone(node: FakeNode): void {
 for (const capability of [ext4, block]) {
   const kind = capability.access;
 
-  Deno.test(`unstage() of a ${kind} volume goes through after a failure at any step, and twice`, async () => {
+  Deno.test(`unstage() of a ${kind} volume succeeds after a failure at any step, and twice`, async () => {
     await breakEachStep(() => staged(capability), (node) => node.unstage(), async (node) => {
       assert.notEqual(node.stagingState, undefined, "its state is kept until the end");
       await node.unstage();
@@ -36,7 +36,7 @@ for (const capability of [ext4, block]) {
     });
   });
 
-  Deno.test(`unstage() of a ${kind} volume takes a process that cannot be looked into for one that has it open`, async () => {
+  Deno.test(`unstage() of a ${kind} volume counts a process that cannot be inspected as one that has it open`, async () => {
     const node = await staged(capability);
     node.holder = { certain: false, description: "perhaps process 1" };
     await assert.rejects(node.unstage(), refusal("in-use", /process 1/));
@@ -45,21 +45,21 @@ for (const capability of [ext4, block]) {
     assertGone(node);
   });
 
-  Deno.test(`unstage() of a ${kind} volume refuses to disconnect while somebody else claims the device`, async () => {
+  Deno.test(`unstage() of a ${kind} volume refuses to disconnect while another process claims the device`, async () => {
     const node = await staged(capability);
     node.claimed = true;
     await assert.rejects(node.unstage(), refusal("in-use", /exclusively/));
     assert.equal(node.device.connected, true);
   });
 
-  Deno.test(`unstage() of a ${kind} volume goes through when its device is gone`, async () => {
+  Deno.test(`unstage() of a ${kind} volume succeeds when its device is gone`, async () => {
     const node = await staged(capability);
     node.deps.connector.find = () => Promise.resolve(undefined);
     await node.unstage();
     assertGone(node);
   });
 
-  Deno.test(`unstage() of a ${kind} volume is not done while the connector still shows it`, async () => {
+  Deno.test(`unstage() of a ${kind} volume does not end while the connector still shows it`, async () => {
     const node = await staged(capability);
     node.deps.connector.disconnect = () => Promise.resolve();
     await assert.rejects(node.unstage(), refusal("unavailable", /still here/));
@@ -67,7 +67,7 @@ for (const capability of [ext4, block]) {
   });
 }
 
-Deno.test("unstage() asks no child where a staging path leads to that is on the file system of the state", async () => {
+Deno.test("unstage() starts no child to resolve a staging path on the file system of the state folder", async () => {
   const node = await staged(ext4);
   node.addMount("8:1", "/");
   const { mountPoint } = node.paths;
@@ -110,7 +110,7 @@ for (const [name, use, text] of users) {
   });
 }
 
-Deno.test("unstage() passes over a bind of an earlier device of the same name", async () => {
+Deno.test("unstage() ignores a bind of an earlier device of the same name", async () => {
   const node = await staged(block);
   node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3//deleted" });
   node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "259:1" });
@@ -134,7 +134,7 @@ Deno.test("unstage() unmounts before it disconnects", async () => {
   assert.ok(node.operations.indexOf("unmount") < node.operations.indexOf("disconnect"));
 });
 
-Deno.test("unstage() takes away a device file that was being written when the stage was killed", async () => {
+Deno.test("unstage() removes a device file that was being written when the stage was killed", async () => {
   const node = await staged(block);
   node.setStagingState({ staged: false });
   node.paths.nodes.delete(deviceFile);
@@ -173,7 +173,7 @@ Deno.test("unstage() refuses while another disk is mounted at the staging path, 
   }
 });
 
-Deno.test("unstage() takes away a mount of the device that the volume was before", async () => {
+Deno.test("unstage() unmounts a mount of the volume's earlier device", async () => {
   const node = await staged(ext4);
   node.setStagingState({ mountedAs: "7:8" });
   node.table = [];

@@ -11,7 +11,7 @@ import { findDevice } from "../layer/maps.ts";
 import { mountsAt } from "../mount_table.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 
-/** How long one volume may take, its health included: more than the trim itself may. */
+/** How long the trim and the health check of one volume may take: longer than a trim alone may. */
 const volumeMs = 630_000;
 /** By how much an interval may be shorter or longer, so that nodes do not trim at the same time. */
 const jitter = 0.1;
@@ -22,13 +22,13 @@ export interface TrimWatchOptions {
   /** The locks of the calls that change volumes. */
   readonly lock: VolumeLock;
   readonly random: Random;
-  /** From the end of a round to the beginning of the next, in milliseconds; 0 for never. */
+  /** From the end of one round to the beginning of the next, in milliseconds; 0 for never. */
   readonly intervalMs: number;
 }
 
 /**
- * Has the file systems of this node's volumes tell the router what they do not use, one volume at a time. Only a healthy,
- * writable volume is trimmed, and only while no call changes it; a call that comes meanwhile ends the trim.
+ * Lets the file systems of this node's volumes report their unused space to the router, one volume at a time. It trims
+ * only a healthy, writable volume, and only while no call changes it; a call that comes meanwhile ends the trim.
  */
 export class TrimWatch {
   readonly #options: TrimWatchOptions;
@@ -41,18 +41,20 @@ export class TrimWatch {
     this.#store = new StagingStore(options.deps);
   }
 
-  /** Begins with the rounds, if there are to be any, and returns at once. */
+  /** Starts the rounds, if an interval is set, and returns at once. */
   start(): void {
     if (this.#options.intervalMs > 0) this.#running = this.#run();
   }
 
-  /** Resolves when no trim runs any more. */
+  /** Resolves when no trim is running. */
   async stop(): Promise<void> {
     this.#stop.abort(new VolumeError("cancelled", "The driver stops"));
     await this.#running;
   }
 
-  /** One round over all volumes. It never fails: what cannot be trimmed is noted, and has its turn in the next round. */
+  /**
+   * Runs one round over all volumes. It never fails: a failure is logged, and the next round tries the volume again.
+   */
   async check(): Promise<void> {
     try {
       for (const stagingState of await this.#store.all()) {
@@ -64,13 +66,13 @@ export class TrimWatch {
     }
   }
 
-  /** Nodes that start together begin at different times. */
+  /** Waits a random part of the interval first, so that nodes that start together trim at different times. */
   async #run(): Promise<void> {
     const { deps, random, intervalMs } = this.#options;
     const { signal } = this.#stop;
     const pause = (ms: number) =>
       deps.clock.sleep(ms, signal).catch(() => {
-        // It was told to stop.
+        // `stop()` was called.
       });
     await pause(intervalMs * random.fraction());
     while (!signal.aborted) {
@@ -118,7 +120,7 @@ export class TrimWatch {
     deps.notes?.info("trimmed the file system of a volume", { volumeId, bytes: String(bytes), ms });
   }
 
-  /** The device of a volume that may be trimmed right now, and where it is mounted; undefined for any other one. */
+  /** The device of a volume that may be trimmed right now, and where it is mounted; undefined for any other volume. */
   async #mountedAs(
     volumeId: string,
     context: CallContext,
@@ -147,7 +149,7 @@ export class TrimWatch {
   }
 }
 
-/** Whether its state lets a volume be trimmed: a raw block volume belongs to its workload. */
+/** Whether its state lets a volume be trimmed. A raw block volume belongs to its workload. */
 function isTrimmable({ kind, readOnly, staged }: StagingState): boolean {
   return kind !== "block" && !readOnly && staged;
 }

@@ -14,7 +14,7 @@ interface Watched {
   readonly watch: TrimWatch;
 }
 
-/** A staged volume whose node trims every hour, and first after so large a part of one. */
+/** A staged volume whose node trims every hour. `fraction` is the part of the interval before the first trim. */
 async function staged(capability?: Capability, fraction = 0.5, intervalMs = hourMs): Promise<Watched> {
   const [node, locks] = [new FakeNode(), new VolumeLocks()];
   await node.stage(capability === undefined ? {} : { capability });
@@ -51,7 +51,7 @@ Deno.test("a volume is trimmed after a part of the interval, and then once an in
   assert.equal(trims(node), 2);
 });
 
-Deno.test("nothing is trimmed where no interval is given", async () => {
+Deno.test("nothing is trimmed without an interval", async () => {
   const { node, watch } = await staged(undefined, 0, 0);
   watch.start();
   await node.clock.advance(100 * hourMs);
@@ -93,7 +93,7 @@ for (const [what, change] of untrimmed) {
   });
 }
 
-Deno.test("a trim that fails, and a device that takes no discards, are counted and keep no other round away", async () => {
+Deno.test("a trim that fails, and a device that takes no discards, are counted and do not prevent the next round", async () => {
   const { node, locks, watch } = await staged();
   node.trim = () => Promise.reject(new VolumeError("deadline", "Cannot wait for fstrim any longer"));
   await watch.check();
@@ -110,7 +110,7 @@ Deno.test("a trim that fails, and a device that takes no discards, are counted a
   assert.equal(locks.size, 0);
 });
 
-Deno.test("a trim has the volume's lock, and ends for a call that wants it", async () => {
+Deno.test("a trim holds the volume's lock, and ends for a call that wants it", async () => {
   const { node, locks, watch } = await staged();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   node.trim = ({ signal }) =>
@@ -127,7 +127,7 @@ Deno.test("a trim has the volume's lock, and ends for a call that wants it", asy
   assert.deepEqual(node.events.reported, []);
 });
 
-Deno.test("a trim that does not end is ended, and the lock let go of", async () => {
+Deno.test("a trim that does not end is ended, and the lock released", async () => {
   const { node, locks, watch } = await staged();
   node.trim = ({ signal }) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));

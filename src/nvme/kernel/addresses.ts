@@ -5,10 +5,10 @@ import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import type { PathAddress } from "./nvme_tool.ts";
 
-/** Looks a host name up: its addresses, the best first. */
+/** Resolves a host name to its addresses, the best first. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
-/** One address of a target, as it was given, and what it stands for. Any one of the paths is as good as another. */
+/** One configured address of a target, and the IP addresses it resolves to, of which one is enough. */
 export interface TargetPath {
   readonly given: string;
   /** Never empty. */
@@ -16,10 +16,10 @@ export interface TargetPath {
 }
 
 /**
- * The paths to a target. Names are looked up here, as the nvme tool does not; one that cannot be is left out while another
- * path is known.
+ * The paths to a target. Names are resolved here, because the kernel does not; an address that cannot be resolved is
+ * left out while another path is known.
  *
- * @throws {VolumeError} unavailable when none can be looked up; deadline or cancelled when the call ends first
+ * @throws {VolumeError} unavailable when none can be resolved; deadline or cancelled when the call ends first
  */
 export async function targetPaths(
   target: Target,
@@ -57,14 +57,14 @@ async function lookUp(
   }
 }
 
-/** Whether the path leads there. */
+/** Whether the path has that address. */
 export function leadsTo(path: TargetPath, there: PathAddress): boolean {
   return path.addresses.some(({ address, port }) =>
     port === there.port && canonical(address) === canonical(there.address)
   );
 }
 
-/** IPv6 addresses can be written in many ways. */
+/** One IPv6 address can be written in many ways. */
 function canonical(address: string): string {
   return isIP(address) === 6 && !address.includes("%")
     ? new URL(`http://[${address}]/`).hostname

@@ -11,7 +11,7 @@ import { connectFailure, isAlreadyConnected } from "./refused_connect.ts";
 import { joinsPaths, type KernelController, readControllers, readDevices } from "./sysfs.ts";
 import { maxWaitOf } from "../../async/poll.ts";
 
-/** What an attempt works with. */
+/** The adapters of an attempt. */
 interface AttemptAdapters extends UseAdapters {
   readonly files: KernelFiles;
   readonly tool: NvmeTool;
@@ -21,21 +21,21 @@ interface AttemptAdapters extends UseAdapters {
   readonly notes: { warn(message: string, fields: Readonly<Record<string, unknown>>): void };
   readonly host: HostIdentity;
   readonly nqnPrefix: string;
-  /** Disconnects the subsystem, which nobody uses. */
+  /** Disconnects the unused subsystem. */
   readonly removeUnused: () => Promise<void>;
 }
 
 const pollMs = 100;
 
 /**
- * One attempt to reach a target: looks at what connections there are, adds what is missing, waits for what is on its way,
- * and looks again. Nothing that a tool says about a connection is believed.
+ * One attempt to connect a target. It reads the existing connections, adds missing ones, waits for those under way, and
+ * reads again. It trusts only the kernel, not what a tool reports about a connection.
  */
 export class ConnectAttempt {
   readonly #adapters: AttemptAdapters;
   readonly #target: Target;
   readonly #context: CallContext;
-  /** By the address as it was given. */
+  /** Failures by configured address. */
   readonly #failures = new Map<string, VolumeError>();
   /** Connections of the legacy driver that are in use, see {@linkcode identityOf}. */
   readonly #kept = new Set<string>();
@@ -54,8 +54,8 @@ export class ConnectAttempt {
   /**
    * Returns when at least one path is live.
    *
-   * @throws {VolumeError} unavailable when no path comes to life; precondition when the kernel has no initiator, or a
-   * connection that is neither ours nor the legacy driver's is in use
+   * @throws {VolumeError} unavailable when no path becomes live; precondition when the kernel has no initiator, or a
+   *   connection is in use that is neither this driver's nor the legacy driver's
    */
   async run(): Promise<void> {
     const { clock, resolve } = this.#adapters;
@@ -72,7 +72,7 @@ export class ConnectAttempt {
     }
   }
 
-  /** Not to that address, or not as this host. What is going away belongs to nobody any more. */
+  /** Whether a connection has another address or another host. One that is being deleted no longer counts. */
   #isMismatched(controller: KernelController, paths: readonly TargetPath[]): boolean {
     const { hostNqn, hostId } = this.#adapters.host;
     if (controller.state === "deleting" || this.#kept.has(identityOf(controller))) return false;
@@ -81,18 +81,21 @@ export class ConnectAttempt {
   }
 
   /**
-   * The legacy driver connects as whatever host the tool makes up, under an NQN without an epoch. Its volumes are taken
-   * over with what is mounted; the device is proven as any other.
+   * Whether the legacy driver made a connection. It connects as a host that the nvme tool makes up, under an NQN
+   * without an epoch. Its volumes are migrated while they are mounted; the device is proven like any other.
    */
   #isLegacyDrivers(controller: KernelController, paths: readonly TargetPath[]): boolean {
     return leadsThere(controller, paths) &&
       parseExportNqn(this.#target.nqn, this.#adapters.nqnPrefix)?.epoch === "";
   }
 
-  /** Paths without a connection that were not tried. Where the kernel does not join them, each would be a device. */
+  /**
+   * Paths without a connection that were not tried. Where the kernel does not join paths, each would become a device of
+   * its own.
+   */
   #missing(controllers: readonly KernelController[], paths: readonly TargetPath[]): readonly TargetPath[] {
     const joined = joinsPaths(this.#adapters.files);
-    // A second path as another host than the first would be a second device, or none.
+    // A second path with another host identity than the first would become a second device, or fail.
     if ((!joined || this.#kept.size > 0) && controllers.length > 0) return [];
     const missing = paths.filter((path) =>
       !this.#failures.has(path.given) && !controllers.some((controller) => leadsTo(path, controller))
@@ -131,7 +134,7 @@ export class ConnectAttempt {
   }
 
   async #add(paths: readonly TargetPath[]): Promise<void> {
-    // Again: somebody was quicker, or what was there went away.
+    // From the second time on, another process connected first, or an existing connection went away.
     if (this.#rounds++ > 0) await this.#pause();
     await Promise.all(paths.map((path) => this.#addPath(path)));
   }
@@ -145,7 +148,7 @@ export class ConnectAttempt {
     this.#failures.set(path.given, failure!);
   }
 
-  /** Undefined when it was added, or is there already: which, and what became of it, is looked at next. */
+  /** Returns undefined when the path was added or existed already. The next round reads whose it is, and its state. */
   async #addAddress(address: PathAddress): Promise<VolumeError | undefined> {
     const { tool, files } = this.#adapters;
     try {
@@ -159,7 +162,10 @@ export class ConnectAttempt {
     }
   }
 
-  /** At least one path is live: the volume can be used, and the other paths are tried again with the next call. */
+  /**
+   * Ends the attempt when at least one path is live: the volume can be used, and the next call tries the other paths
+   * again.
+   */
   #settle(controllers: readonly KernelController[]): void {
     const { nqn } = this.#target;
     for (const [address, failure] of this.#failures) {
@@ -168,7 +174,7 @@ export class ConnectAttempt {
     for (const { name, state } of controllers) if (state === "live") this.#setFastFail(name);
   }
 
-  /** The nvme tool has no option for it. */
+  /** Sets `fast_io_fail_tmo`, for which the nvme tool has no option. */
   #setFastFail(controller: string): void {
     const { files, attributes } = this.#adapters;
     const { fastIoFailTmo: wanted, nqn } = this.#target;
@@ -225,18 +231,18 @@ function leadsThere(controller: KernelController, paths: readonly TargetPath[]):
   return controller.transport === "tcp" && paths.some((path) => leadsTo(path, controller));
 }
 
-/** What tells a connection from the next one that gets its name. */
+/** Identifies a connection, even after another one gets its name. */
 function identityOf({ name, hostNqn, hostId, address, port }: KernelController): string {
   return [name, hostNqn, hostId, address, port].join(" ");
 }
 
-/** What {@linkcode deviceUse} asks. */
+/** The adapters of {@linkcode deviceUse}. */
 interface UseAdapters {
   readonly devices: BlockDevices;
   readonly mounts: Mounts;
 }
 
-/** Who uses a device, or may be using it; undefined when provably nobody. */
+/** Describes the use, or possible use, of a device; undefined when it is provably unused. */
 async function deviceUse(
   { devices, mounts }: UseAdapters,
   device: FoundDevice,
@@ -245,7 +251,7 @@ async function deviceUse(
   const name = device.path.slice(device.path.lastIndexOf("/") + 1);
   for (const entry of await mounts.table()) {
     if (entry.deviceNumber === device.deviceNumber) return `mounted at ${entry.mountPoint}`;
-    // The node of the device, bound somewhere: `/nvme0n1`, or `/nvme0n1//deleted`.
+    // The device's node is bound somewhere: `/nvme0n1`, or `/nvme0n1//deleted`.
     if (entry.root.split("/").includes(name)) return `bound at ${entry.mountPoint}`;
   }
   const holder = await devices.holder(device, context);

@@ -22,25 +22,25 @@ import { NvmeTool } from "./nvme_tool.ts";
 import { missingFabrics, missingTransport, transportAdvice } from "./refused_connect.ts";
 import { isGone, readControllers, readDevice, readDevices, readLiveNqns, readNqns } from "./sysfs.ts";
 
-/** Whom warnings go to. */
+/** Receives warnings. */
 export interface Notes {
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
 }
 
-/** What {@linkcode KernelConnector} works with. */
+/** Options of {@linkcode KernelConnector}. */
 export interface KernelConnectorOptions {
   readonly files: KernelFiles;
   readonly processes: Processes;
   readonly attributes: SysfsWriter;
-  /** Asked before a connection of somebody else's is replaced. */
+  /** Checked before a connection of another program is replaced. */
   readonly devices: BlockDevices;
   readonly mounts: Mounts;
   readonly resolve: Resolve;
   readonly clock: Clock;
   readonly notes: Notes;
-  /** Whom every target takes this node for. */
+  /** The identity under which every target sees this node. */
   readonly host: HostIdentity;
-  /** What the NQNs of this driver's subsystems begin with, without the colon after it: no other is touched. */
+  /** The prefix of the NQNs of this driver's subsystems, without the colon after it: no other subsystem is touched. */
   readonly nqnPrefix: string;
   /** @default {discover} */
   readonly discover?: typeof discover;
@@ -52,7 +52,7 @@ const flushMs = 10_000;
 /** Reaches volumes through the kernel's NVMe/TCP initiator. */
 export class KernelConnector implements Connector {
   readonly name = "nvme-tcp";
-  /** The kernel takes a device away from whoever has it open. */
+  /** The kernel removes a device even while a process has it open. */
   readonly sparesOpenDevices = false;
   readonly host: HostIdentity;
   readonly #options: KernelConnectorOptions;
@@ -126,7 +126,9 @@ export class KernelConnector implements Connector {
     return new Set([...readLiveNqns(this.#options.files)].filter((nqn) => this.#isOwn(nqn)));
   }
 
-  /** Done means gone: what the tool says is for the message. */
+  /**
+   * Removes the subsystem, and returns only when it is gone from the kernel. The tool's output is only for the message.
+   */
   async #remove(nqn: string, context: CallContext): Promise<void> {
     const { files, clock } = this.#options;
     if (isGone(files, nqn)) return;
@@ -138,7 +140,7 @@ export class KernelConnector implements Connector {
     );
   }
 
-  /** An earlier attempt that still hangs in the kernel is as good as another one: it is waited for. */
+  /** An earlier attempt that still hangs in the kernel serves as well: the caller waits for it. */
   async #reportRemoval(nqn: string, context: CallContext): Promise<string> {
     try {
       return complaint(await this.#tool.disconnect(nqn, context));
@@ -149,8 +151,8 @@ export class KernelConnector implements Connector {
   }
 
   /**
-   * What a device refuses to take is lost with it: the caller has seen that nothing uses it. What a live one is still
-   * taking is not.
+   * Flushes the subsystem's devices. Data that a device refuses is lost: the caller has checked that the device is
+   * unused. A live device that is still writing is not disconnected.
    *
    * @throws {VolumeError} unavailable when a flush has not ended and a controller is live
    */
@@ -164,7 +166,7 @@ export class KernelConnector implements Connector {
       using limited = limitSignal(clock, context.signal, Math.max(1, Math.min(flushMs, leftMs)));
       try {
         if (await files.flush(path, limited.signal)) continue;
-        // Why is lost with the thread.
+        // The thread that flushes returns no reason.
         const reason = "the kernel refuses it: see the node's kernel log";
         notes.warn("cannot flush before a disconnect", { nqn, path, reason, requestId });
       } catch (error) {

@@ -14,7 +14,7 @@ const target: Target = { nqn, addresses: [A], port: 4420, sizeBytes: 1n };
 const two: Target = { ...target, addresses: [A, B] };
 const ours = { nqn, address: A, ...host };
 
-/** A connector on a fake kernel, which connects to the target unless it is told otherwise. */
+/** A connector on a fake kernel; `connect()` uses the default target unless the test passes another. */
 class Deps extends Kernel {
   override connect(to: Target = target): Promise<void> {
     return super.connect(to);
@@ -47,7 +47,7 @@ for (const multipath of [true, false]) {
     });
   });
 
-  Deno.test(`find() gives no other subsystem's device, whatever came and went before, ${layout}`, async () => {
+  Deno.test(`find() returns no other subsystem's device, whatever came and went before, ${layout}`, async () => {
     const deps = new Deps(multipath);
     const nqns = [nqn, other, `${nqn}0`, `${prefix}:pvc-1`, "nqn.2024-01.com.example:pvc-1"];
     let seed = 11;
@@ -67,7 +67,7 @@ for (const multipath of [true, false]) {
     }
   });
 
-  Deno.test(`find() gives nothing of a subsystem that takes over its names at any moment, ${layout}`, async () => {
+  Deno.test(`find() returns no device of a subsystem that takes over the names at any moment, ${layout}`, async () => {
     for (let moment = 1;; moment++) {
       const deps = new Deps(multipath);
       deps.serves = () => [{ uuid: "0A0B0C0D-0000-4000-8000-000000000001" }];
@@ -111,15 +111,15 @@ for (const multipath of [true, false]) {
   });
 }
 
-Deno.test("find() throws identity-mismatch for two connections that are two devices", async () => {
+Deno.test("find() throws identity-mismatch for two connections with a device each", async () => {
   const deps = new Deps(false);
   deps.add(ours);
   deps.add({ ...ours, address: B });
-  // Each controller shows a device of its own; the fake gives both the same number.
+  // Each controller shows its own device; the fake gives both the same number.
   await assert.rejects(deps.connector.find(nqn), refusal("identity-mismatch", /has several/));
 });
 
-Deno.test("find() passes over a head that lost its last path and is only held open", async () => {
+Deno.test("find() ignores a head that lost its last path and stays only because it is open", async () => {
   const deps = new Deps();
   deps.add(ours);
   const folder = deps.files.folders.get("/sys/class/nvme-subsystem/nvme-subsys0")!;
@@ -130,7 +130,7 @@ Deno.test("find() passes over a head that lost its last path and is only held op
   assert.equal((await deps.connector.find(nqn))?.deviceNumber, `259:${deps.namespaces[0]!.minor}`);
 });
 
-Deno.test("find() prefers the NGUID, and takes an id of zeros for none", async () => {
+Deno.test("find() prefers the NGUID, and treats an all-zero id as none", async () => {
   const deps = new Deps();
   const zeros = "00000000-0000-0000-0000-000000000000";
   const uuid = "0a0b0c0d-0000-4000-8000-000000000001";
@@ -142,7 +142,7 @@ Deno.test("find() prefers the NGUID, and takes an id of zeros for none", async (
   assert.equal((await deps.connector.find(other))?.uniqueId, "");
 });
 
-Deno.test("connect() says who this host is, and how long to try", async () => {
+Deno.test("connect() passes the host identity and the time limits", async () => {
   const deps = new Deps();
   await deps.connect({ ...target, ctrlLossTmo: -1, keepAliveTmo: 7, nrIoQueues: 2, fastIoFailTmo: 30 });
   await deps.connect({ ...target, nqn: other });
@@ -157,7 +157,7 @@ Deno.test("connect() says who this host is, and how long to try", async () => {
   assert.deepEqual(deps.written, [`/sys/class/nvme/${deps.controllers[0]!.name}/fast_io_fail_tmo=30`]);
 });
 
-Deno.test("connect() asks for the checksums that are wanted, and for no others", async () => {
+Deno.test("connect() requests the configured checksums, and no others", async () => {
   const asked = async (digests: Target["digests"]) => {
     const deps = new Deps();
     await deps.connect({ ...target, digests });
@@ -168,7 +168,7 @@ Deno.test("connect() asks for the checksums that are wanted, and for no others",
   assert.deepEqual([await asked([]), await asked(undefined)], [[], []]);
 });
 
-Deno.test("connect() runs nothing when it is connected", async () => {
+Deno.test("connect() runs nothing when it is connected already", async () => {
   const deps = new Deps();
   deps.add(ours);
   await deps.connect();
@@ -183,7 +183,7 @@ Deno.test("connect() connects every address where paths are joined, and one wher
   }
 });
 
-Deno.test("connect() runs on one path of two, says so, and tries the other one the next time", async () => {
+Deno.test("connect() continues on one path of two, warns, and tries the other one the next time", async () => {
   const deps = new Deps();
   deps.refuse = (address) => address === A ? "Connection timed out" : undefined;
   await deps.connect(two);
@@ -201,7 +201,7 @@ Deno.test("connect() takes the second address where paths are not joined and the
   assert.deepEqual(deps.addresses, [B]);
 });
 
-Deno.test("connect() looks names up, and knows its connection by any way of writing its address", async () => {
+Deno.test("connect() resolves names, and recognises its connection by any spelling of its address", async () => {
   const deps = new Deps();
   deps.names["router"] = ["fd00::1"];
   await deps.connect({ ...target, addresses: ["router"] });
@@ -222,7 +222,7 @@ const refusals: readonly (readonly [said: string, reason: RegExp])[] = [
   ["Something new", /the kernel fails.*Something new/],
 ];
 for (const [said, reason] of refusals) {
-  Deno.test(`connect() throws unavailable for "${said}", and says what it means`, async () => {
+  Deno.test(`connect() throws unavailable for "${said}", and explains it`, async () => {
     const deps = new Deps();
     deps.refuse = () => said;
     await assert.rejects(deps.connect(), refusal("unavailable", reason));
@@ -260,7 +260,7 @@ for (const state of ["connecting", "resetting", "new", "deleting", "deleting (no
   });
 }
 
-Deno.test("connect() waits until an old connection is deleted, and connects anew", async () => {
+Deno.test("connect() waits until an old connection is deleted, and connects again", async () => {
   const deps = new Deps();
   deps.add({ ...ours, state: "deleting" });
   const connecting = deps.connect();
@@ -271,7 +271,7 @@ Deno.test("connect() waits until an old connection is deleted, and connects anew
   assert.equal(deps.controllers[0]?.state, "live");
 });
 
-Deno.test("connect() reads again when somebody else was quicker", async () => {
+Deno.test("connect() reads again when another process connected first", async () => {
   const deps = new Deps();
   deps.script = () => {
     deps.script = () => undefined;
@@ -282,7 +282,7 @@ Deno.test("connect() reads again when somebody else was quicker", async () => {
   assert.deepEqual(deps.processes.lines.length, 1);
 });
 
-Deno.test("connect() does not believe that it is connected", async () => {
+Deno.test("connect() does not trust a tool that reports a connection", async () => {
   const deps = new Deps(true, 5_000);
   deps.script = () => ({ code: 1, stderr: "already connected\n" });
   await assert.rejects(deps.inTime(deps.connect()), refusal("unavailable", /does not become live/));
@@ -323,7 +323,7 @@ for (const [what, difference] of Object.entries(foreigners)) {
   }
 }
 
-Deno.test("disconnect() flushes, disconnects, and is done when nothing is left", async () => {
+Deno.test("disconnect() flushes, disconnects, and ends when nothing is left", async () => {
   const deps = new Deps();
   const { name } = deps.add(ours);
   const { path } = (await deps.connector.find(nqn))!;
@@ -360,7 +360,7 @@ Deno.test("disconnect() removes every path of the subsystem, and none of another
   assert.deepEqual(deps.controllers.map((controller) => controller.nqn), [other]);
 });
 
-Deno.test("disconnect() leaves a controller alone whose name is another subsystem's by now", async () => {
+Deno.test("disconnect() leaves a controller alone whose name belongs to another subsystem now", async () => {
   const deps = new Deps();
   const { name } = deps.add({ ...ours, state: "connecting" });
   deps.onHold = () => {
@@ -416,7 +416,7 @@ Deno.test("disconnect() gives up a flush after ten seconds, and leaves a control
   assert.deepEqual([deps.controllers, deps.processes.lines], [[controller], []]);
 });
 
-Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool says", async () => {
+Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool reports", async () => {
   const deps = new Deps(true, 5_000);
   const controller = deps.add(ours);
   deps.script = ({ tool }) => tool === "dd" ? 0 : undefined;
@@ -454,7 +454,7 @@ Deno.test("connected() names this driver's subsystems once, in any state, and no
   deps.add({ ...ours, address: B });
   deps.add({ nqn: other, state: "deleting" });
   deps.add({ nqn: "nqn.2024-01.com.example:x" });
-  deps.add({ nqn: "(efault)" }); // As the kernel shows one whose first connect is under way.
+  deps.add({ nqn: "(efault)" }); // The kernel shows this for a controller whose first connect is under way.
   assert.deepEqual(await deps.connector.connected(), [nqn, other]);
   assert.deepEqual(await deps.connector.live(), new Set([nqn]));
 });
@@ -468,7 +468,7 @@ Deno.test("connections() reports every path", async () => {
   }]);
 });
 
-Deno.test("rescan() asks live controllers only, and throws unavailable when there is none", async () => {
+Deno.test("rescan() rescans only live controllers, and throws unavailable when there is none", async () => {
   const deps = new Deps();
   const { name } = deps.add(ours);
   const lost = deps.add({ ...ours, address: B, state: "connecting" });
@@ -478,7 +478,7 @@ Deno.test("rescan() asks live controllers only, and throws unavailable when ther
   await assert.rejects(deps.connector.rescan(nqn, deps.call), refusal("unavailable", RegExp(lost.name)));
 });
 
-Deno.test("obstacle() has the kernel load the transport, and says what to do where it does not", async () => {
+Deno.test("obstacle() makes the kernel load the transport, and says what to do where it cannot", async () => {
   const deps = new Deps();
   const { folders, nodes } = deps.files;
   const obstacle = () => deps.connector.obstacle(deps.call);

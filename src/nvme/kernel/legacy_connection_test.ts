@@ -6,10 +6,10 @@ import { Deps, host, prefix } from "../../../tests/support/kernel_connector.ts";
 
 const nqn = `${prefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
 const [A, B] = ["10.0.0.1", "10.0.0.2"] as const;
-/** As the legacy driver connects: as the host that the tool made up. */
+/** The legacy driver's connection, with the host identity that the tool made up. */
 const theirs = { nqn, address: A, ...hostIdentityOf("made-up") };
 
-/** A connector on a kernel with a connection of the legacy driver, mounted unless it is said otherwise. */
+/** A connector on a kernel with a connection of the legacy driver, mounted unless the test says otherwise. */
 function deps(difference: Partial<FakeController> = {}, use: "mounted" | "unused" = "mounted") {
   const kernel = new Deps(true, 5_000);
   const controller = kernel.add({ ...theirs, ...difference });
@@ -25,7 +25,7 @@ function deps(difference: Partial<FakeController> = {}, use: "mounted" | "unused
   return { kernel, connect };
 }
 
-Deno.test("connect() keeps what the legacy driver has connected and is in use, and says so", async () => {
+Deno.test("connect() keeps a connection of the legacy driver that is in use, and warns", async () => {
   for (const addresses of [[A], [A, B]]) {
     const { kernel, connect } = deps();
     await connect(addresses);
@@ -39,13 +39,13 @@ Deno.test("connect() keeps what the legacy driver has connected and is in use, a
   }
 });
 
-Deno.test("connect() replaces what the legacy driver has connected and nobody uses", async () => {
+Deno.test("connect() replaces an unused connection of the legacy driver", async () => {
   const { kernel, connect } = deps({}, "unused");
   await connect();
   assert.deepEqual(kernel.controllers.map(({ hostNqn }) => hostNqn), [host.hostNqn]);
 });
 
-Deno.test("connect() waits for a connection of the legacy driver's that is lost, and replaces none that is in use", async () => {
+Deno.test("connect() waits for a lost connection of the legacy driver, and replaces none that is in use", async () => {
   const { kernel, connect } = deps({ state: "connecting" });
   await assert.rejects(connect(), refusal("unavailable", /does not become live/));
   assert.deepEqual(kernel.processes.lines, []);

@@ -9,27 +9,27 @@ import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import { readControllers } from "./sysfs.ts";
 
-/** Router upgrades take minutes: a volume that is given up sooner fails its pods for nothing. */
+/** Router upgrades take minutes: giving up a volume sooner would fail its pods needlessly. */
 const defaultCtrlLossTmo = 1800;
 const defaultReconnectDelay = 5;
 
-/** A target that takes the connection and then says nothing is given up by the kernel after about a minute. */
+/** The kernel gives up a target that accepts the connection and then stays silent after about a minute. */
 const connectMs = 75_000;
-/** A live controller whose target is silent says goodbye first, and waits a minute for the answer. */
+/** For a live controller with a silent target the kernel first sends a shutdown, and waits a minute for the answer. */
 const disconnectMs = 100_000;
 const rescanMs = 10_000;
 
-/** A tool takes some memory, of which a node has little to give. */
+/** Each tool takes some of the node's scarce memory. */
 const maxAtOnce = 8;
 
-/** Where one path to a subsystem leads. */
+/** The address of one path to a subsystem. */
 export interface PathAddress {
   /** An IP address: the kernel resolves no names. */
   readonly address: string;
   readonly port: number;
 }
 
-/** What the initiator is told with. */
+/** The adapters of the initiator. */
 export interface InitiatorAdapters {
   readonly processes: Processes;
   readonly files: KernelFiles;
@@ -39,15 +39,18 @@ export interface InitiatorAdapters {
 }
 
 /**
- * Tells the kernel's initiator what to do. Nothing here ever resets a controller.
+ * Controls the kernel's initiator. Nothing here ever resets a controller.
  *
- * Connecting and disconnecting is a write to a file of the kernel's, which nvme(1) does in the end, too; but nvme-cli 2 first
- * asks every namespace of the node who it is, and beside one silent target waits a minute for it. The write waits in the
- * kernel, so a child makes it: nobody could leave a thread behind without this process being there until it ends.
+ * Connecting and disconnecting is a write to a file of the kernel, which nvme(1) also makes in the end. But nvme-cli 2
+ * first identifies every namespace of the node, and waits a minute for one silent target. The write waits in the
+ * kernel, so a child process makes it: a thread could not be left behind, because this process could not exit before
+ * the write ends.
  */
 export class NvmeTool {
   readonly #adapters: InitiatorAdapters;
-  /** Whoever disconnects does not queue behind those who wait for a target that is away. */
+  /**
+   * Disconnects have their own limit, so that they do not queue behind connects that wait for a target that is away.
+   */
   readonly #connecting = new Semaphore(maxAtOnce);
   readonly #disconnecting = new Semaphore(maxAtOnce);
 
@@ -58,15 +61,15 @@ export class NvmeTool {
   /** Adds a path to a subsystem. Throws what {@linkcode Processes.run} throws. */
   async connect(target: Target, path: PathAddress, context: CallContext): Promise<ToolResult> {
     const input = connectOptions(target, path, this.#adapters.host);
-    // A path that hangs keeps neither another one nor a disconnect from the subsystem.
+    // A path that hangs must not block another path or a disconnect of the subsystem.
     const subject = `${target.nqn} at ${path.address}:${path.port}`;
     const options = { args: writingTo("/dev/nvme-fabrics"), subject, input, timeoutMs: connectMs };
     return await this.#run(this.#connecting, "dd", options, context);
   }
 
   /**
-   * Has the kernel load the transport, as a connect does (`nvmf_create_ctrl` in drivers/nvme/host/fabrics.c). It always
-   * refuses what it is asked, which names no address.
+   * Makes the kernel load the transport, as a connect does (`nvmf_create_ctrl` in drivers/nvme/host/fabrics.c). The
+   * kernel always refuses the request, because it names no address.
    */
   async loadTransport(context: CallContext): Promise<void> {
     const options = {
@@ -78,7 +81,7 @@ export class NvmeTool {
     await this.#run(this.#connecting, "dd", options, context);
   }
 
-  /** Removes every controller of a subsystem; waits for that in the kernel. Answers the first failure, if there is one. */
+  /** Removes every controller of a subsystem, which waits in the kernel. Returns the first failure, if there is one. */
   async disconnect(nqn: string, context: CallContext): Promise<ToolResult> {
     const controllers = readControllers(this.#adapters.files, nqn);
     const results = await Promise.all(controllers.map(({ name }) => this.#delete(name, nqn, context)));
@@ -93,7 +96,8 @@ export class NvmeTool {
       return files.readText(`${folder}/subsysnqn`) === nqn ? notHeld(folder) : nothingDone;
     }
     try {
-      // The name may be another subsystem's by now; what is held is whatever had it before this look.
+      // The name may belong to another subsystem now. The held file belongs to the controller that had the name before
+      // this check.
       if (files.readText(`${folder}/subsysnqn`) !== nqn) return nothingDone;
       const subject = `${controller} of ${nqn}`;
       const options = { args: writingTo(held.path), subject, input: "1\n", timeoutMs: disconnectMs };
@@ -103,7 +107,7 @@ export class NvmeTool {
     }
   }
 
-  /** Makes a live controller look at its namespaces again. */
+  /** Makes a live controller rescan its namespaces. */
   async rescan(controller: string, context: CallContext): Promise<ToolResult> {
     const args = ["ns-rescan", `/dev/${controller}`];
     return await this.#run(
@@ -128,19 +132,19 @@ export class NvmeTool {
 
 const nothingDone: ToolResult = { code: 0, stdout: "", stderr: "", bytes: new Uint8Array() };
 
-/** It is there, and does not open: the message is all that anybody learns of it. */
+/** The result for a file that exists and cannot be opened. The message is all that is known. */
 function notHeld(folder: string): ToolResult {
   const stderr =
     `${folder}/delete_controller does not open for writing: /sys is read-only here, or not this process's`;
   return { ...nothingDone, code: 1, stderr };
 }
 
-/** The arguments of dd(1) that make it write its input to a file of the kernel's, in one piece. */
+/** The arguments of dd(1) for writing its input to a file of the kernel, in one piece. */
 function writingTo(path: string): readonly string[] {
   return [`of=${path}`, "bs=4096", "count=1", "iflag=fullblock", "conv=nocreat,notrunc", "status=none"];
 }
 
-/** What the kernel reads from /dev/nvme-fabrics (`opt_tokens` in drivers/nvme/host/fabrics.c). */
+/** The options of /dev/nvme-fabrics (`opt_tokens` in drivers/nvme/host/fabrics.c). */
 function connectOptions(target: Target, path: PathAddress, host: HostIdentity): string {
   const { ctrlLossTmo = defaultCtrlLossTmo, reconnectDelay = defaultReconnectDelay } = target;
   const options = {

@@ -4,14 +4,14 @@ import { complaint } from "../../host/processes.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { PathAddress } from "./nvme_tool.ts";
 
-/** Whether the tool found that path in the kernel already: whose it is, and in what state, it does not say. */
+/** Whether the kernel has that path already; the result does not say whose it is, and in what state. */
 export function isAlreadyConnected(result: ToolResult): boolean {
   return /already connected|operation already in progress/i.test(result.stderr + result.stdout);
 }
 
 /**
- * Says why a connect failed, and what a person can do about it: `precondition` where the kernel has no initiator, or else
- * `unavailable`.
+ * Says why a connect failed, and what a person can do about it: `precondition` where the kernel has no initiator,
+ * otherwise `unavailable`.
  */
 export function connectFailure(
   files: KernelFiles,
@@ -35,17 +35,17 @@ export function connectFailure(
   );
 }
 
-/** What a person does about a kernel without NVMe/TCP. */
+/** Advice for a kernel without NVMe/TCP. */
 export const transportAdvice =
   "the host has to load the module: `modprobe nvme-tcp` and a line `nvme-tcp` in /etc/modules-load.d/, or on Talos " +
   "Linux `nvme_tcp` in machine.kernel.modules";
 
-/** Says that there is nothing to connect through; undefined when there is: the kernel loads the transport when asked. */
+/** Says that the kernel has no NVMe fabrics; undefined when it has, because it then loads the transport on demand. */
 export function missingFabrics(files: KernelFiles): string | undefined {
   return files.info("/dev/nvme-fabrics") === undefined ? "there is no /dev/nvme-fabrics" : undefined;
 }
 
-/** What of the initiator is missing; undefined when all is there. */
+/** Says which part of the initiator is missing; undefined when all are there. */
 export function missingTransport(files: KernelFiles): string | undefined {
   const fabrics = missingFabrics(files);
   if (fabrics !== undefined) return fabrics;
@@ -53,7 +53,7 @@ export function missingTransport(files: KernelFiles): string | undefined {
   return undefined;
 }
 
-/** By the C library's words for the kernel's error. */
+/** By the C library's text for the kernel's error. */
 const reasons: readonly (readonly [form: RegExp, reason: string, advice: string])[] = [
   [
     /connection refused/i,

@@ -1,5 +1,5 @@
-// What the kernel's initiator shows of itself in /sys. Everything is looked for from the subsystem's NQN; numbers in names
-// are the kernel's own affair and say nothing about what belongs together, but for a namespace's path and its head.
+// Reads the state of the kernel's initiator from /sys. Everything is found from the subsystem's NQN. Numbers in names
+// do not show what belongs together, except for a namespace's path and its head.
 
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -9,18 +9,18 @@ const controllersPath = "/sys/class/nvme";
 const subsystemsPath = "/sys/class/nvme-subsystem";
 const sectorBytes = 512n;
 
-/** A controller of the kernel's: one path to a subsystem. */
+/** A controller of the kernel: one path to a subsystem. */
 export interface KernelController extends Connection {
-  /** As `tcp`. */
+  /** Such as `tcp`. */
   readonly transport: string;
 }
 
-/** The NQNs of all controllers there are, in any state, each once. */
+/** The NQNs of all controllers in any state, each once. */
 export function readNqns(files: KernelFiles): readonly string[] {
   return [...new Set(namesAndNqns(files).map(({ nqn }) => nqn))];
 }
 
-/** The NQNs that have a controller which is live. */
+/** The NQNs with a live controller. */
 export function readLiveNqns(files: KernelFiles): ReadonlySet<string> {
   const isLive = (name: string) => files.readText(`${controllersPath}/${name}/state`) === "live";
   return new Set(namesAndNqns(files).filter(({ name }) => isLive(name)).map(({ nqn }) => nqn));
@@ -34,9 +34,9 @@ export function readControllers(files: KernelFiles, nqn: string): readonly Kerne
 }
 
 /**
- * The device of a subsystem; undefined while there is none, or nothing in it.
+ * The device of a subsystem; undefined while there is none, or it is empty.
  *
- * @throws {VolumeError} identity-mismatch when there are several, of which none can be told to be the right one
+ * @throws {VolumeError} identity-mismatch when there are several, so that the right one is unknown
  */
 export function readDevice(files: KernelFiles, nqn: string): FoundDevice | undefined {
   const devices = readDevices(files, nqn);
@@ -51,8 +51,8 @@ export function readDevice(files: KernelFiles, nqn: string): FoundDevice | undef
 }
 
 /**
- * All devices of a subsystem. One whose place in /sys is another's after it was read is none: between two reads a
- * subsystem may go, and the next one get its name.
+ * All devices of a subsystem. A device counts only if its place in /sys still belongs to the subsystem after it was
+ * read: between two reads a subsystem may go, and the next one get its name.
  */
 export function readDevices(files: KernelFiles, nqn: string): readonly FoundDevice[] {
   return foldersOf(files, nqn).flatMap((folder) => {
@@ -63,7 +63,7 @@ export function readDevices(files: KernelFiles, nqn: string): readonly FoundDevi
   });
 }
 
-/** Where the namespaces of a subsystem lie. */
+/** The folders of a subsystem's namespaces. */
 function foldersOf(files: KernelFiles, nqn: string): readonly string[] {
   const folders = namesAndNqns(files)
     .filter((controller) => controller.nqn === nqn)
@@ -88,12 +88,12 @@ export function joinsPaths(files: KernelFiles): boolean {
 }
 
 const controllerForm = /^nvme[0-9]+$/;
-/** Neither the hidden device of one path, `nvme0c1n2`, nor the character device `ng0n1`. */
+/** Matches neither the hidden device of one path, `nvme0c1n2`, nor the character device `ng0n1`. */
 const namespaceForm = /^nvme[0-9]+n[0-9]+$/;
-/** A path: its subsystem, its controller, and the head that it leads to. */
+/** A path: its subsystem, its controller, and the head to which it belongs. */
 const pathForm = /^nvme([0-9]+)c[0-9]+n([0-9]+)$/;
 
-/** A controller whose first connect is under way has no NQN yet, and `(efault)` in its place. */
+/** A controller whose first connect is under way has no NQN yet, and shows `(efault)` in its place. */
 function namesAndNqns(files: KernelFiles): readonly { readonly name: string; readonly nqn: string }[] {
   const names = files.list(controllersPath) ?? [];
   return names.filter((name) => controllerForm.test(name)).flatMap((name) => {
@@ -105,7 +105,7 @@ function namesAndNqns(files: KernelFiles): readonly { readonly name: string; rea
 function readController(files: KernelFiles, name: string, nqn: string): KernelController | undefined {
   const read = (attribute: string) => files.readText(`${controllersPath}/${name}/${attribute}`);
   const stateName = read("state");
-  if (stateName === undefined) return undefined; // It has just gone.
+  if (stateName === undefined) return undefined; // The controller has just gone.
   return {
     nqn,
     name,
@@ -118,7 +118,7 @@ function readController(files: KernelFiles, name: string, nqn: string): KernelCo
   };
 }
 
-/** Reads `traddr=10.0.0.1,trsvcid=4420,src_addr=10.0.0.2`. */
+/** Parses `traddr=10.0.0.1,trsvcid=4420,src_addr=10.0.0.2`. */
 export function parseAddressAttribute(text: string): { readonly address: string; readonly port: number } {
   const fields = new Map(
     text.split(",").map((field) => {
@@ -136,9 +136,9 @@ function stateOf(name: string): Connection["state"] {
 }
 
 /**
- * Where the namespaces of a controller lie: in its own folder, or, where paths are joined, in that of the subsystem. The
- * latter are reached through the path that the controller has to each: a namespace that lost its last path, and stays
- * only for those who have it open, is not found.
+ * The folders of a controller's namespaces: in its own folder, or in the subsystem's where paths are joined. The latter
+ * are found through the controller's path to each. So a namespace that lost its last path, and stays only because it is
+ * open, is not found.
  */
 function namespaceFolders(files: KernelFiles, controller: string, nqn: string): readonly string[] {
   const folder = `${controllersPath}/${controller}`;
@@ -151,7 +151,7 @@ function namespaceFolders(files: KernelFiles, controller: string, nqn: string): 
   });
 }
 
-/** Undefined while it is coming or going, and when it has no size: then there is nothing in it. */
+/** Undefined while the namespace appears or disappears, and when it has no size: then it is empty. */
 function readNamespace(files: KernelFiles, folder: string, nqn: string): FoundDevice | undefined {
   const read = (attribute: string) => files.readText(`${folder}/${attribute}`);
   const [deviceNumber, sectors, nsid] = [read("dev"), read("size"), read("nsid")];
@@ -170,7 +170,10 @@ function isCount(text: string | undefined): text is string {
   return /^[1-9][0-9]*$/.test(text ?? "");
 }
 
-/** The NGUID comes first where a target gives both: it is the older one, and what a target keeps when it learns UUIDs. */
+/**
+ * The NGUID is preferred where a target gives both: it is the older id, and a target keeps it when it begins to support
+ * UUIDs.
+ */
 function idOf(text: string | undefined): string {
   const hex = (text ?? "").replaceAll(/[^0-9A-Fa-f]/g, "").toLowerCase();
   return /^0*$/.test(hex) ? "" : hex;

@@ -1,21 +1,21 @@
 import { minCommand } from "../../router_profile/limits.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
-/** The longest command that is ever sent, in bytes: a small exec buffer is reported for RouterOS. */
+/** The longest command that is ever sent, in bytes: RouterOS is reported to have a small exec buffer. */
 export const maxCommandBytes = minCommand;
-/** The most statements one command may have; what {@linkcode onlyIf} puts together is one. */
+/** The maximum number of statements in one command; a group made by {@linkcode onlyIf} is one. */
 export const maxStatements = 4;
 
-/** What may stand for a value in a command; it is always sent quoted. */
+/** The types of values in a command; every value is sent quoted. */
 export type CommandValue = string | bigint | number | boolean;
 
-// The only ways to the private constructors, kept inside this module.
+// Access to the private constructors, only within this module.
 let makeFragment: (text: string) => Fragment;
 let makeCommand: (text: string, statements: number) => Command;
 
 /**
- * A piece of RouterOS grammar with its values quoted. Only {@linkcode ros}, {@linkcode joined}, {@linkcode onlyIf}
- * and {@linkcode unless} make one, so that no text from outside becomes grammar.
+ * A piece of RouterOS grammar with its values quoted. Only {@linkcode ros}, {@linkcode joined}, {@linkcode onlyIf} and
+ * {@linkcode unless} make one, so that text from outside never becomes grammar.
  */
 export class Fragment {
   readonly #text: string;
@@ -24,7 +24,7 @@ export class Fragment {
     this.#text = text;
   }
 
-  /** The text as it will be sent. */
+  /** The text that is sent. */
   get text(): string {
     return this.#text;
   }
@@ -45,7 +45,7 @@ export class Command {
     this.statements = statements;
   }
 
-  /** The text as it is sent: ASCII, one line. */
+  /** The text that is sent: ASCII, one line. */
   get text(): string {
     return this.#text;
   }
@@ -56,11 +56,12 @@ export class Command {
 }
 
 /**
- * Writes a statement, or a part of one: the literal parts are grammar, each `${value}` is sent as a quoted string, and
- * a `${fragment}` as what it is. Booleans become `"yes"` and `"no"`.
+ * Makes a statement, or a part of one. The literal parts are grammar. Each `${value}` is sent as a quoted string, and a
+ * `${fragment}` unchanged. Booleans become `"yes"` and `"no"`.
  *
  * @throws {VolumeError} invalid when a value cannot be quoted, see {@linkcode quote}
- * @throws {VolumeError} internal when the literal parts are none, or hold a line end, a control character or a `;`
+ * @throws {VolumeError} internal when the literal parts are missing, or contain a line end, a control character or a
+ *   `;`
  */
 export function ros(
   grammar: TemplateStringsArray,
@@ -74,14 +75,14 @@ export function ros(
   return makeFragment(text);
 }
 
-/** Joins fragments by a word of grammar, as in `a or b`. */
+/** Joins fragments with a word of grammar, as in `a or b`. */
 export function joined(fragments: readonly Fragment[], word: " or " | " " | "," | "."): Fragment {
   return makeFragment(fragments.map((fragment) => fragment.text).join(word));
 }
 
 /**
- * Statements that the router runs only if all conditions hold when it gets there: else it does nothing, and goes on.
- * The first that fails stops the whole chain, as outside.
+ * Statements that the router runs only if all conditions hold at that point; otherwise it skips them and goes on. As
+ * outside, the first failing statement stops the whole chain.
  */
 export function onlyIf(conditions: readonly Fragment[], ...statements: readonly Fragment[]): Fragment {
   const texts = conditions.map((condition) => condition.text);
@@ -89,7 +90,10 @@ export function onlyIf(conditions: readonly Fragment[], ...statements: readonly 
   return makeFragment(`:if (${all}) do={${chain(statements)}}`);
 }
 
-/** A statement that the router runs unless the condition holds: then it says the text instead, and stops the whole chain. */
+/**
+ * A statement that the router runs unless the condition holds; otherwise it prints the text as an error, and stops the
+ * whole chain.
+ */
 export function unless(condition: Fragment, text: string, statement: Fragment): Fragment {
   return makeFragment(`:if (${condition.text}) do={${ros`:error ${text}`.text}} else={${statement.text}}`);
 }
@@ -97,7 +101,7 @@ export function unless(condition: Fragment, text: string, statement: Fragment): 
 /**
  * Chains statements into a command; RouterOS stops at the first that fails.
  *
- * @throws {VolumeError} invalid when it would be over {@linkcode maxCommandBytes}
+ * @throws {VolumeError} invalid when it is longer than {@linkcode maxCommandBytes}
  * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
  */
 export function command(...statements: readonly Fragment[]): Command {
@@ -105,8 +109,8 @@ export function command(...statements: readonly Fragment[]): Command {
 }
 
 /**
- * Chains statements into a command of up to `maxBytes` bytes. Only for a probe, which asks a router how long a command
- * may be, and for what it then knows to be taken.
+ * Chains statements into a command of up to `maxBytes` bytes. Only for a probe, which measures how long a command a
+ * router accepts, and for commands of a length that it has measured.
  *
  * @throws {VolumeError} invalid when it would be longer
  * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
@@ -126,20 +130,21 @@ export function limitedCommand(maxBytes: number, statements: readonly Fragment[]
   return makeCommand(text, statements.length);
 }
 
-/** Whether these statements may go into one command. */
+/** Whether these statements fit into one command. */
 export function fits(statements: readonly Fragment[]): boolean {
   return statements.length <= maxStatements && chain(statements).length <= maxCommandBytes;
 }
 
-/** Whether a string can be sent as a value at all: printable ASCII only. */
+/** Whether a string can be sent as a value at all: only printable ASCII can. */
 export function isSendable(value: string): boolean {
   return /^[\x20-\x7e]*$/.test(value);
 }
 
 /**
- * Quotes a value for RouterOS: double quotes, with `\`, `"` and `$` escaped (an unescaped `$` is substituted silently).
+ * Quotes a value for RouterOS: double quotes, with `\`, `"` and `$` escaped (RouterOS substitutes an unescaped `$`
+ * silently).
  *
- * @throws {VolumeError} invalid when it holds anything but printable ASCII
+ * @throws {VolumeError} invalid when it contains anything but printable ASCII
  */
 export function quote(value: string): string {
   if (!isSendable(value)) {
@@ -168,7 +173,7 @@ function chain(statements: readonly Fragment[]): string {
   return statements.map((statement) => statement.text).join("; ");
 }
 
-/** A template literal's parts are frozen and carry `raw`; an array put together at run time is refused. */
+/** Refuses an array that was made at run time: the parts of a template literal are frozen and have `raw`. */
 function assertLiteral(grammar: TemplateStringsArray): void {
   const literal = Array.isArray(grammar) && Object.isFrozen(grammar) && Array.isArray(grammar.raw);
   if (

@@ -42,7 +42,7 @@ Deno.test("ros quotes every kind of value, also numbers and booleans", () => {
   assert.equal(statement.text, `/disk set x="s" a="1" b="1152921504606846976" c="yes" d="no"`);
 });
 
-Deno.test("ros puts a fragment in as what it is", () => {
+Deno.test("ros inserts a fragment unchanged", () => {
   const where = joined([ros`slot=${"a"}`, ros`slot=${"b"}`], " or ");
   assert.equal(ros`/disk print where ${where}`.text, `/disk print where slot="a" or slot="b"`);
 });
@@ -52,14 +52,14 @@ Deno.test("ros throws invalid for a number that is not exact", () => {
   throwsWith(() => ros`/disk set a=${NaN}`, "invalid");
 });
 
-Deno.test("ros throws internal when it is handed text instead of a literal", () => {
+Deno.test("ros throws internal for text instead of a literal", () => {
   const made = Object.assign(["/disk remove [find]"], { raw: ["/disk remove [find]"] });
   throwsWith(() => ros(made as unknown as TemplateStringsArray), "internal");
   throwsWith(() => ros(["/quit"] as unknown as TemplateStringsArray), "internal");
   throwsWith(() => ros("/quit" as unknown as TemplateStringsArray), "internal");
 });
 
-Deno.test("ros throws internal when a literal holds a second statement or a line end", () => {
+Deno.test("ros throws internal when a literal contains a second statement or a line end", () => {
   throwsWith(() => ros`/disk print; /quit`, "internal");
   throwsWith(() => ros`/disk print\n/quit`, "internal");
 });
@@ -96,7 +96,7 @@ Deno.test("unless() runs a statement where the condition does not hold, and else
   );
 });
 
-Deno.test("onlyIf() puts every statement behind all conditions", () => {
+Deno.test("onlyIf() puts every statement after all conditions", () => {
   const [one, two] = [ros`[:len [/disk find where slot=${"a"}]] = 0`, ros`[:len [/file find]] = 1`];
   const [add, set] = [ros`/disk add slot=${"a; }"}`, ros`/disk set ${"b"}`];
   assert.equal(

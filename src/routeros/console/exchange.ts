@@ -7,20 +7,20 @@ import type { Session } from "../ssh/session.ts";
 import { command, fits, type Fragment, onlyIf } from "./command.ts";
 import { explainRefusal, framed, newFrameNonce, parseReply, sampleNonce, sentinelOf } from "./reply.ts";
 
-/** What is to be read in one exec, and how it is sent. */
+/** The queries of one exec, and how they are sent. */
 export interface Question extends Omit<ExecRequest, "command"> {
-  /** What to print, one frame each; nothing prints a frame with nothing in it, as a sign of the end. */
+  /** The queries to print, one frame each; an empty list prints an empty frame that marks the end. */
   readonly queries: readonly Fragment[];
-  /** Lets the router look at these first: unless all hold it does and prints nothing. */
+  /** Conditions that the router checks first: unless all hold it does and prints nothing. */
   readonly conditions?: readonly Fragment[];
 }
 
-/** A reply with every frame whole. */
+/** A reply in which every frame is complete. */
 export interface Answer {
   readonly frames: readonly string[];
-  /** The connection it came on, numbered from 1. */
+  /** The connection on which it came, numbered from 1. */
   readonly connection: number;
-  /** `Clock.monotonicMs()` when it had come. */
+  /** `Clock.monotonicMs()` when it arrived. */
   readonly receivedMs: number;
 }
 
@@ -31,29 +31,29 @@ export class ReadRefused extends VolumeError {
   }
 }
 
-/** How one exec ended, as far as its own output shows. */
+/** The end of one exec, as far as its own output shows. */
 export interface ExecOutcome {
-  /** The frames asked for, if all are whole: then every statement before them ran through. */
+  /** The requested frames, if all are complete: then every statement before them succeeded. */
   readonly answer: Answer | undefined;
-  /** What the router said, for people; undefined when it said nothing or the end is unknown. */
+  /** The router's message, for people; undefined when there is none or the end is unknown. */
   readonly refusal: string | undefined;
-  /** Whether the router ended the channel in order and yet a frame is torn. */
+  /** Whether the router closed the channel properly and yet a frame is torn. */
   readonly cut: boolean;
 }
 
-/** What an {@linkcode Exchange} needs. */
+/** The options of an {@linkcode Exchange}. */
 export interface ExchangeOptions {
   readonly session: Session;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** Milliseconds for settling an unknown outcome when the call itself has no deadline. */
+/** Milliseconds for resolving an unknown outcome when the call itself has no deadline. */
 const settleLimitMs = 60_000;
 const readAttempts = 5;
 const retryBackoff: BackoffOptions = { firstMs: 50, maxMs: 2000 };
 
-/** Whether statements and the frames of these queries go into one exec. */
+/** Whether statements and the frames of these queries fit into one exec. */
 export function fitsOneExec(statements: readonly Fragment[], queries: readonly Fragment[]): boolean {
   return fits([...statements, ...framesOf(sampleNonce, queries)]);
 }
@@ -65,8 +65,8 @@ function framesOf(nonce: string, queries: readonly Fragment[]): Fragment[] {
 }
 
 /**
- * Divides statements into execs, in order, each with room for a sign of its end. Mostly that is one. A statement that
- * does not fit even alone is left to fail when it is sent.
+ * Divides statements into execs, in order, each with room for a mark of its end. Usually that is one. A statement that
+ * does not fit even alone fails when it is sent.
  */
 export function divideIntoExecs(statements: readonly Fragment[]): Fragment[][] {
   const execs: Fragment[][] = [[]];
@@ -78,7 +78,7 @@ export function divideIntoExecs(statements: readonly Fragment[]): Fragment[][] {
   return execs;
 }
 
-/** Sends queries and statements with frames behind them: it returns only whole answers, and sends no statement twice. */
+/** Sends queries, and statements followed by frames. It returns only complete answers, and sends no statement twice. */
 export class Exchange {
   readonly #session: Session;
   readonly #clock: Clock;
@@ -91,11 +91,12 @@ export class Exchange {
   }
 
   /**
-   * Reads; an answer that was lost is asked for again, up to five times. So is one that came cut, though the router ended
-   * the channel in order: unless `whenCut` says to return it as "cut", as its output has a limit.
+   * Reads; it repeats a read whose answer was lost, up to five times. It also repeats one whose answer was cut although
+   * the router closed the channel properly, unless `whenCut` says to return that as "cut", because the router limits
+   * its output.
    *
    * @throws {ReadRefused} when the router refuses
-   * @throws {VolumeError} unavailable when the router cannot be asked, or never answers whole
+   * @throws {VolumeError} unavailable when the router cannot be asked, or never answers completely
    */
   ask(question: Question): Promise<Answer>;
   ask(question: Question, whenCut: "return"): Promise<Answer | "cut">;
@@ -123,7 +124,7 @@ export class Exchange {
    * Sends statements and queries in one exec, once. Whatever its end, it is never sent again.
    *
    * @throws {VolumeError} unavailable when it was certainly not sent
-   * @throws {VolumeError} deadline or cancelled when the call ends first; what it did is then unknown
+   * @throws {VolumeError} deadline or cancelled when the call ends first; its effect is then unknown
    */
   async exec(statements: readonly Fragment[], question: Question): Promise<ExecOutcome> {
     const nonce = newFrameNonce(this.#random);
@@ -145,8 +146,8 @@ export class Exchange {
   }
 
   /**
-   * Reads until it succeeds, as what was done before has to be known: as long as the call lasts, or a minute where it
-   * has no deadline.
+   * Repeats a read until it succeeds, because the effect of an earlier command has to be known: until the call ends, or
+   * for a minute where it has no deadline.
    *
    * @throws {VolumeError} unavailable when the router does not answer in that time
    */

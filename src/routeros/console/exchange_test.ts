@@ -38,7 +38,7 @@ function bench(...replies: FakeRouter[]) {
 const good = answering((_query, index) => `[${index}]`);
 const cut: FakeRouter = (command) => ended(printFrames(command, () => "[]").slice(0, 20));
 
-Deno.test("Exchange.ask() gives every frame of one exec, each with another nonce", async () => {
+Deno.test("Exchange.ask() returns every frame of one exec, and uses another nonce each time", async () => {
   const { exchange, question, ssh } = bench(good);
   assert.deepEqual((await exchange.ask(question())).frames, ["[0]", "[1]"]);
   assert.equal(ssh.commands.length, 1);
@@ -46,7 +46,7 @@ Deno.test("Exchange.ask() gives every frame of one exec, each with another nonce
   assert.notEqual(ssh.commands[0], ssh.commands[1]);
 });
 
-Deno.test("Exchange.ask() believes whole frames of a torn channel", async () => {
+Deno.test("Exchange.ask() accepts complete frames of a torn channel", async () => {
   const { exchange, question, ssh } = bench((command) => torn(printFrames(command, () => "[]")));
   assert.deepEqual((await exchange.ask(question())).frames, ["[]", "[]"]);
   assert.equal(ssh.commands.length, 1);
@@ -78,7 +78,7 @@ Deno.test("Exchange.ask() throws unavailable with the router's message when it r
   assert.equal(ssh.commands.length, 1);
 });
 
-Deno.test("Exchange.ask() stops when its call ends between two tries", async () => {
+Deno.test("Exchange.ask() stops when its call ends between two attempts", async () => {
   const { exchange, question, clock } = bench(() => ended(""));
   const call = fakeCall(clock, 70);
   const failure = rejectsWith(exchange.ask(question(call)), "deadline");
@@ -91,7 +91,7 @@ Deno.test("Exchange.ask() stops when its call ends between two tries", async () 
   await cancelled;
 });
 
-Deno.test("Exchange.ask() tells a router that cuts its answers from one that loses them", async () => {
+Deno.test("Exchange.ask() distinguishes a router that cuts its answers from one that loses them", async () => {
   const first = bench(cut);
   assert.equal(await first.exchange.ask(first.question(), "return"), "cut");
   const second = bench((command) => torn(printFrames(command, () => "[]").slice(0, 20)), good);
@@ -102,7 +102,7 @@ Deno.test("Exchange.ask() tells a router that cuts its answers from one that los
 
 const change = [ros`/disk set x=${"y"}`];
 
-Deno.test("Exchange.exec() gives the frames behind the change", async () => {
+Deno.test("Exchange.exec() returns the frames after the change", async () => {
   const { exchange, question, ssh } = bench(good);
   const reported = await exchange.exec(change, question());
   assert.deepEqual(reported.answer?.frames, ["[0]", "[1]"]);
@@ -128,7 +128,7 @@ for (
   });
 }
 
-Deno.test("Exchange.exec() gives text in front of whole frames as a refusal: a silent verb has nothing to say", async () => {
+Deno.test("Exchange.exec() returns text before complete frames as a refusal: a successful statement prints nothing", async () => {
   const { exchange, question } = bench((command) => ended(`oops\r\n${printFrames(command, () => "[]")}`));
   const reported = await exchange.exec(change, question());
   assert.equal(reported.refusal, `"oops"`);
@@ -157,7 +157,7 @@ Deno.test("Exchange.settle() ends with its call, or after a minute without a dea
   await unbounded;
 });
 
-Deno.test("Exchange.settle() hands on at once what is not a lack of answers", async () => {
+Deno.test("Exchange.settle() throws at once any error other than a missing answer", async () => {
   const { exchange, clock } = bench(good);
   await rejectsWith(
     exchange.settle(() => Promise.reject(new VolumeError("invalid", "x")), fakeCall(clock)),
@@ -165,7 +165,7 @@ Deno.test("Exchange.settle() hands on at once what is not a lack of answers", as
   );
 });
 
-Deno.test("Exchange.exec() without queries takes a sign of the end for the answer", async () => {
+Deno.test("Exchange.exec() without queries accepts the mark of the end as the answer", async () => {
   const { exchange, question, ssh } = bench(good);
   const reported = await exchange.exec([ros`/disk set x=${"y"}`], { ...question(), queries: [] });
   assert.notEqual(reported.answer, undefined);
@@ -183,7 +183,7 @@ Deno.test("Exchange.exec() has no answer where its conditions do not hold", asyn
   );
 });
 
-Deno.test("divideIntoExecs() keeps the order, and puts together what fits", () => {
+Deno.test("divideIntoExecs() keeps the order, and combines what fits", () => {
   const statement = (size: number) => ros`/x ${"a".repeat(size)}`;
   const sizes = (...all: number[]) =>
     divideIntoExecs(all.map(statement)).map((exec) => exec.map(({ text }) => text.length - 5));

@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 
-/** A JSON value with its integers exact: a whole number is a bigint of any size. */
+/** A JSON value with exact integers: a whole number is a bigint of any size. */
 export type JsonValue = string | bigint | number | boolean | null | readonly JsonValue[] | JsonObject;
 
 /** A JSON object. */
@@ -14,10 +14,10 @@ const parseWithSource = JSON.parse as (
   reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
 ) => JsonValue;
 
-/** What may be a number that is too long to be exact as one, or not whole; within a string it means nothing. */
+/** Matches numbers that may be too long to be exact, or not whole. A match within a string does no harm. */
 const unusualNumber = /(?:^|[[:,\s])-?(?:\d{16}|\d+[.eE])/;
 
-/** Makes every number a bigint, in place; all of them have to be whole and exact. */
+/** Converts every number to a bigint, in place; all of them have to be whole and exact. */
 function withBigInts(value: JsonValue): JsonValue {
   if (typeof value === "number") return BigInt(value);
   if (typeof value !== "object" || value === null) return value;
@@ -30,14 +30,14 @@ function withBigInts(value: JsonValue): JsonValue {
 }
 
 /**
- * Parses what the router serialised, keeping integers exact.
+ * Parses JSON of the router with exact integers.
  *
  * @param what names the subject in the error
  * @throws {VolumeError} unavailable when it is not JSON
  */
 export function parseJson(text: string, what: string): JsonValue {
   try {
-    // Looking at the source of every value takes ten times as long, which a list of thousands of disks would feel.
+    // Reading the source text of every value takes ten times as long, which matters for a list of thousands of disks.
     if (!unusualNumber.test(text)) return withBigInts(JSON.parse(text));
     return parseWithSource(text, (_key, value, context) => {
       if (typeof value !== "number") return value;
@@ -49,7 +49,7 @@ export function parseJson(text: string, what: string): JsonValue {
 }
 
 /**
- * Reads a list of objects, as `print as-value` gives it.
+ * Parses a list of objects, as `print as-value` prints it.
  *
  * @throws {VolumeError} unavailable when it is anything else
  */
@@ -57,11 +57,11 @@ export function parseRows(text: string, what: string): Row[] {
   return [...eachRow(text, what)];
 }
 
-/** Characters of a list that are parsed at once, at least: a few hundred disks. */
+/** The minimum number of characters of a list that are parsed at once: a few hundred disks. */
 const pieceLength = 1 << 17;
 
 /**
- * The same, one after the other: of a list of thousands only a part is in memory as rows.
+ * Like `parseRows()`, but one row after the other: of a list of thousands only a part is in memory as rows.
  *
  * @throws {VolumeError} unavailable when it is anything else; rows may have come before
  */
@@ -72,14 +72,14 @@ export function* eachRow(text: string, what: string): Generator<Row> {
   }
 }
 
-/** Parses a long list as several; anything else, and what cannot be divided, at once. */
+/** Parses a long list as several short ones; anything else, and what cannot be divided, at once. */
 function* parsePieces(text: string, what: string): Generator<JsonValue> {
   let begun = 0;
   const between = /\}\s*,\s*\{/g;
   while (text.startsWith("[") && text.length - begun > 2 * pieceLength) {
     between.lastIndex = begun + pieceLength;
     const end = between.exec(text)?.index;
-    // What stands before a place within a text or an item is no JSON.
+    // A piece that ends within a text or an item is invalid JSON.
     const piece = end === undefined
       ? undefined
       : tryParse(`${begun === 0 ? "" : "["}${text.slice(begun, end + 1)}]`);
@@ -99,7 +99,7 @@ function tryParse(text: string): JsonValue | undefined {
 }
 
 /**
- * Reads one object, also when it comes as a list of one.
+ * Parses one object, also in a list of one.
  *
  * @throws {VolumeError} unavailable when it is anything else
  */
@@ -111,8 +111,8 @@ export function parseRow(text: string, what: string): Row {
 }
 
 /**
- * One item that the router printed. Keys that nobody asks for are ignored; a key that is asked for and cannot be read
- * is an error that names it, never a guess.
+ * One item that the router printed. Unused keys are ignored. A requested key that cannot be read is an error that names
+ * it, never a guess.
  */
 export class Row {
   readonly #fields: JsonObject;
@@ -129,7 +129,7 @@ export class Row {
     this.#what = what;
   }
 
-  /** Whether the router gave this key at all. */
+  /** Whether the router printed this key at all. */
   has(key: string): boolean {
     return Object.hasOwn(this.#fields, key);
   }
@@ -137,7 +137,7 @@ export class Row {
   /**
    * A string.
    *
-   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or no string
+   * @throws {VolumeError} unavailable when it is missing (and there is no fallback), or no string
    */
   text(key: string, fallback?: string): string {
     const value = this.#get(key, fallback);
@@ -146,7 +146,7 @@ export class Row {
   }
 
   /**
-   * The parts of a list, which is an array or a string with commas; what is missing has none.
+   * The parts of a list, which is an array or a string with commas; a missing key is an empty list.
    *
    * @throws {VolumeError} unavailable when it is anything else
    */
@@ -163,7 +163,7 @@ export class Row {
   /**
    * A boolean: true, false, "yes", "no", "true" or "false".
    *
-   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or anything else
+   * @throws {VolumeError} unavailable when it is missing (and there is no fallback), or anything else
    */
   flag(key: string, fallback?: boolean): boolean {
     const value = this.#get(key, fallback);
@@ -172,7 +172,7 @@ export class Row {
     throw this.#wrong(key, value);
   }
 
-  /** Whether the router says anything with this key but "no" and "none", in whatever form. */
+  /** Whether the key has any value except "no" and "none", of any type. */
   isSet(key: string): boolean {
     const value = this.#find(key);
     const unset = ["", "no", "none", "false", "0", false, 0n, null, undefined];
@@ -180,9 +180,9 @@ export class Row {
   }
 
   /**
-   * A whole number that is not negative, as a number or in digits. A rounded size such as `50.0GiB` is none.
+   * A whole number that is not negative, as a number or in digits. A rounded size such as `50.0GiB` is no such number.
    *
-   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or anything else
+   * @throws {VolumeError} unavailable when it is missing (and there is no fallback), or anything else
    */
   integer(key: string, fallback?: bigint): bigint {
     const value = this.#get(key, fallback);
@@ -221,7 +221,7 @@ export class Row {
   }
 }
 
-/** The error for an answer that came whole and still cannot be read. */
+/** The error for an answer that arrived completely and still cannot be read. */
 export function unreadable(what: string, reason: string, cause?: unknown): VolumeError {
   return new VolumeError("unavailable", `Cannot read the router's ${what} because ${reason}`, { cause });
 }

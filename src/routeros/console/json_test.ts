@@ -13,7 +13,7 @@ Deno.test("parseJson() keeps integers of any size exact", () => {
   ]);
 });
 
-Deno.test("parseJson() leaves fractions and exponents as numbers, so that nobody takes them for exact", () => {
+Deno.test("parseJson() leaves fractions and exponents as numbers, so that they do not look exact", () => {
   assert.deepEqual(parseJson(`[2048.000000, 1e3]`, "x"), [2048, 1000]);
   unavailable(() => new Row(parseJson(`{"size":2048.000000}`, "x"), "x").integer("size"), /size/);
 });
@@ -30,7 +30,7 @@ for (const text of ["{}", "null", "1", `["a"]`, "[[]]", "[null]"]) {
   });
 }
 
-/** A list that is long enough to be parsed in pieces, whose texts look like where one could be divided. */
+/** A list that is long enough to be parsed in pieces, with texts that look like places to divide it. */
 function longList(separator: string): string {
   const items = Array.from({ length: 6_000 }, (_, index) => {
     const comment = index % 3 === 0 ? `}, {"slot":"x${index}"},{` : 'a note \\" },{ of somebody';
@@ -110,7 +110,7 @@ for (const value of [`"maybe"`, "1", `""`, "[]"]) {
   });
 }
 
-Deno.test("Row throws unavailable for a missing key, and takes the fallback where there is one", () => {
+Deno.test("Row throws unavailable for a missing key, and returns the fallback if there is one", () => {
   unavailable(() => row("{}").text("slot"), /key slot is missing/);
   unavailable(() => row("{}").flag("mounted"), /key mounted is missing/);
   unavailable(() => row("{}").integer("size"), /key size is missing/);
@@ -124,12 +124,12 @@ Deno.test("Row.text() throws unavailable for anything but a string", () => {
   unavailable(() => row(`{"slot":["a"]}`).text("slot"), /slot/);
 });
 
-Deno.test("Row does not take inherited names for keys", () => {
+Deno.test("Row does not mistake inherited names for keys", () => {
   assert.equal(row("{}").has("constructor"), false);
   unavailable(() => row("{}").text("toString"), /missing/);
 });
 
-Deno.test("Row.words() reads a list however it is given, and nothing where there is none", () => {
+Deno.test("Row.texts() reads a list in every form, and returns none for a missing key", () => {
   for (
     const [json, wording] of [
       [`{"hosts":"a,b"}`, ["a", "b"]],

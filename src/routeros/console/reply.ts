@@ -3,21 +3,21 @@ import { type Fragment, ros } from "./command.ts";
 
 /** 48 bits, so that no text on the router contains a nonce by chance. */
 const nonceBytes = 6;
-/** As long as every nonce, for computing how long a command becomes. */
+/** A nonce of the usual length, for computing the length of a command. */
 export const sampleNonce = "0".repeat(2 * nonceBytes);
 
-/** What marks the frames of one exec, in hex digits. */
+/** The mark of the frames of one exec, in hex digits. */
 export function newFrameNonce(random: Random): string {
   return random.bytes(nonceBytes).toHex();
 }
 
-/** What an exec printed, taken apart. */
+/** The parsed output of an exec. */
 export interface Reply {
-  /** The payload of each frame asked for, by index; undefined where the frame is missing, torn or there twice. */
+  /** The payload of each requested frame, by index; undefined where the frame is missing, torn or there twice. */
   readonly frames: readonly (string | undefined)[];
-  /** Whether every frame asked for is whole. Only then everything before them ran through too. */
+  /** Whether every requested frame is complete. Only then everything before them succeeded too. */
   readonly complete: boolean;
-  /** Whether any frame began: then every silent statement before it succeeded. */
+  /** Whether any frame began: then every statement before it succeeded. */
   readonly begun: boolean;
   /** Printable text outside of frames, lines joined by " · ": a refusal, or noise. "" when there is none. */
   readonly text: string;
@@ -26,24 +26,24 @@ export interface Reply {
 /**
  * A statement that prints the result of `query` as JSON between two marks: `<nonce><index> … <nonce>`.
  *
- * A line that has both marks is whole, whatever happened to the channel. It also shows that every statement before it
- * succeeded, as a chain stops at the first failure while a failed command exits with status 0.
+ * A line with both marks is complete, whatever happened to the channel. It also proves that every statement before it
+ * succeeded: a chain stops at the first failure, although a failed command exits with status 0.
  */
 export function framed(nonce: string, index: number, query: Fragment): Fragment {
   return ros`:put (${`${nonce}${index} `}.[:serialize to=json options=json.no-string-conversion value=[${query}]].${` ${nonce}`})`;
 }
 
-/** A statement that prints a frame with nothing in it: a sign that what is before it ran through. */
+/** A statement that prints an empty frame, which proves that the statements before it succeeded. */
 export function sentinelOf(nonce: string): Fragment {
   return ros`:put ${`${nonce}0 - ${nonce}`}`;
 }
 
 /**
- * Takes the output of an exec apart. Pure and total: it never throws, and never takes a torn frame for a whole one.
+ * Parses the output of an exec. Pure and total: it never throws, and never mistakes a torn frame for a complete one.
  *
  * @param output everything the channel printed, stdout and stderr
  * @param nonce the nonce of this exec
- * @param count how many frames were asked for
+ * @param count how many frames were requested
  */
 export function parseReply(output: string, nonce: string, count: number): Reply {
   const found: string[][] = Array.from({ length: count }, () => []);
@@ -71,7 +71,7 @@ export function parseReply(output: string, nonce: string, count: number): Reply 
 
 interface Frame {
   readonly index: number;
-  /** Undefined when the line does not end in the closing mark. */
+  /** Undefined when the line does not end with the closing mark. */
   readonly payload: string | undefined;
   readonly before: string;
 }
@@ -80,35 +80,36 @@ function parseLine(line: string, nonce: string, count: number, isLast: boolean):
   const closing = ` ${nonce}`;
   for (let index = 0; index < count; index++) {
     const mark = `${nonce}${index} `;
-    // Only a line without an end can be torn: any other that is as short says something else.
+    // Only a line without an end can be torn: any other line as short as this is something else.
     if (isLast && line !== "" && mark.startsWith(line)) return { index, payload: undefined, before: "" };
     const start = line.indexOf(mark);
     if (start < 0) continue;
     const rest = line.slice(start + mark.length);
     const payload = rest.slice(0, -closing.length);
     const whole = rest.endsWith(closing) && !payload.includes(nonce);
-    // A mark in mid-line without its end is an echo of the command, say in an error, not a frame that began.
+    // A mark in the middle of a line without a closing mark is an echo of the command, for example in an error, and no
+    // frame.
     if (!whole && start > 0) return undefined;
     return { index, payload: whole ? payload : undefined, before: line.slice(0, start) };
   }
   return undefined;
 }
 
-/** What of a line a person may read: no control characters, a bounded length. */
+/** The part of a line to show to people: no control characters, a bounded length. */
 function printable(line: string): string {
   // deno-lint-ignore no-control-regex
   return line.replace(/[\u0000-\u001f\u007f-\u009f]/g, "").trim().slice(0, 300);
 }
 
-/** What RouterOS says to a user whose group lacks a policy. */
+/** RouterOS's messages to a user whose group lacks a policy. */
 const missingPolicy = /not enough permissions|not allowed \(9\)/i;
 
-/** Whether the words of a refusal say that the user's group lacks a policy. For messages only: nothing decides by words. */
+/** Whether a refusal says that the user's group lacks a policy. For messages only: no decision depends on texts. */
 export function isMissingPolicy(text: string): boolean {
   return missingPolicy.test(text);
 }
 
-/** What a person can do about the error texts that RouterOS is known to print. Only ever added to a message. */
+/** What a person can do about known error texts of RouterOS. Only ever added to a message. */
 const hints: readonly (readonly [RegExp, string])[] = [
   [missingPolicy, "give the user's group the policies ssh, read and write"],
   [/not allowed by device-mode/i, "allow it on the router with /system/device-mode/update"],
@@ -126,9 +127,9 @@ const hints: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * A refusal as one line for people: the router's own words and, where they are known, what to do.
+ * A refusal as one line for people: the router's own text and, if it is known, what to do.
  *
- * Nothing decides by these words: a refusal is noticed by the missing frame.
+ * No decision depends on it: a missing frame shows a refusal.
  */
 export function explainRefusal(text: string): string {
   const wording = text.length > 300 ? `${text.slice(0, 297)}...` : text;

@@ -18,12 +18,12 @@ for (const [name, end] of [["CRLF", "\r\n"], ["LF", "\n"], ["CR", "\r"]] as cons
   });
 }
 
-Deno.test("parseReply() takes a last frame without line end for whole", () => {
+Deno.test("parseReply() accepts a last frame without line end as complete", () => {
   assert.equal(parseReply(`${n}0 [] ${n}`, n, 1).complete, true);
 });
 
 const whole = `${n}0 [{"slot":"a"}] ${n}\r\n${n}1 [] ${n}\r\n`;
-Deno.test("parseReply() never takes a reply cut at any byte for complete", () => {
+Deno.test("parseReply() never accepts a reply cut at any byte as complete", () => {
   for (let length = 0; length < whole.length - 2; length++) {
     const reply = parseReply(whole.slice(0, length), n, 2);
     assert.equal(reply.complete, false, `cut at ${length}`);
@@ -44,14 +44,14 @@ for (
     ["of another exec", `ffffffffffff0 [] ffffffffffff\r\n${n}1 [] ${n}\r\n`],
   ] as const
 ) {
-  Deno.test(`parseReply() has no frame where it is ${name}`, () => {
+  Deno.test(`parseReply() returns no frame where it is ${name}`, () => {
     const reply = parseReply(output, n, 2);
     assert.equal(reply.frames[0], undefined);
     assert.equal(reply.complete, false);
   });
 }
 
-Deno.test("parseReply() gives the text in front of the frames", () => {
+Deno.test("parseReply() returns the text before the frames", () => {
   const reply = parseReply(`failure: already have such item\r\n`, n, 1);
   assert.deepEqual(reply, {
     frames: [undefined],
@@ -61,19 +61,19 @@ Deno.test("parseReply() gives the text in front of the frames", () => {
   });
 });
 
-Deno.test("parseReply() keeps noise apart from whole frames", () => {
+Deno.test("parseReply() separates noise from complete frames", () => {
   const reply = parseReply(`some\u001b[m noise\r\nmore\r\n${n}0 [] ${n}\r\nlast\r\n`, n, 1);
   assert.equal(reply.complete, true);
   assert.equal(reply.text, "some[m noise · more · last");
 });
 
-Deno.test("parseReply() finds a whole frame behind text without line end", () => {
+Deno.test("parseReply() finds a complete frame after text without line end", () => {
   const reply = parseReply(`progress 100%${n}0 [] ${n}\r\n`, n, 1);
   assert.deepEqual(reply.frames, ["[]"]);
   assert.equal(reply.text, "progress 100%");
 });
 
-Deno.test("parseReply() takes an echo of the command for text, not for a frame", () => {
+Deno.test("parseReply() treats an echo of the command as text, not as a frame", () => {
   const echo = `syntax error in ${framed(n, 0, ros`/disk print`).text} (line 1 column 3)`;
   const reply = parseReply(`${echo}\r\n`, n, 1);
   assert.equal(reply.begun, false);
@@ -86,7 +86,7 @@ Deno.test("parseReply() keeps a payload that looks like an error or a frame of a
   assert.equal(parseReply(`${n}0 ${payload} ${n}\r\n`, n, 1).frames[0], payload);
 });
 
-Deno.test("parseReply() takes a line of its own for text, also one with which a mark begins", () => {
+Deno.test("parseReply() treats another line as text, even one that equals the start of a mark", () => {
   const nonce = "0123456789ab";
   assert.deepEqual(parseReply("0\r\nfailure\r\n", nonce, 1), {
     frames: [undefined],

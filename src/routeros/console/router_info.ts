@@ -1,28 +1,28 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { parseRow, parseRows, type Row, unreadable } from "./json.ts";
 
-/** What the driver knows about the router it talks to. */
+/** What the driver knows about its router. */
 export interface RouterInfo {
-  /** As the router spells it, such as `7.24 (stable)`. */
+  /** The router's spelling, such as `7.24 (stable)`. */
   readonly version: string;
-  /** Such as `RDS2216`; "" when the router does not say. */
+  /** Such as `RDS2216`; "" when the router does not print it. */
   readonly board: string;
-  /** Whether an export can have an NQN of its own, which fencing rests on: RouterOS 7.21 and newer. */
+  /** Whether an export can have its own NQN, which fencing needs: RouterOS 7.21 and newer. */
   readonly supportsNqn: boolean;
-  /** Whether it knows Btrfs subvolumes: RouterOS 7.18 and newer. */
+  /** Whether it supports Btrfs subvolumes: RouterOS 7.18 and newer. */
   readonly supportsSubvolumes: boolean;
   /** Whether the driver can work with it at all: RouterOS 7.17 and newer. */
   readonly supported: boolean;
 }
 
-/** What of a router decides how its answers are read. */
+/** The properties of a router that decide how its answers are parsed. */
 export type RouterVocabulary = Pick<RouterInfo, "supportsNqn" | "supportsSubvolumes">;
 
-/** What is assumed of a router that was not asked yet. */
+/** The assumptions about a router that was not asked yet. */
 export const unknownRouter: RouterVocabulary = { supportsNqn: true, supportsSubvolumes: false };
 
 /**
- * Reads what `/system resource print` says about the router itself.
+ * Parses the router's own description from `/system resource print`.
  *
  * @throws {VolumeError} unavailable when it names no version
  */
@@ -37,7 +37,7 @@ export function parseRouterInfo(resource: Row): RouterInfo {
   };
 }
 
-/** Whether a RouterOS version is `major.minor` or newer; one that cannot be read is not. */
+/** Whether a RouterOS version is `major.minor` or newer; false for one that cannot be parsed. */
 export function isAtLeast(version: string, major: number, minor: number): boolean {
   const match = /^(\d+)\.(\d+)/.exec(version);
   if (match === null) return false;
@@ -46,9 +46,9 @@ export function isAtLeast(version: string, major: number, minor: number): boolea
 }
 
 /**
- * Reads a frame of `/system resource print`: what the router is, and how many milliseconds it is up.
+ * Parses a frame of `/system resource print`: the router's description, and its uptime in milliseconds.
  *
- * @throws {VolumeError} unavailable when it names no version, or has no uptime in a form that is known
+ * @throws {VolumeError} unavailable when it names no version, or has no uptime in a known form
  */
 export function parseResource(frame: string): { readonly info: RouterInfo; readonly upMs: number } {
   const row = parseRow(frame, "system resource");
@@ -69,7 +69,7 @@ const daySeconds = 86_400;
 
 /**
  * Milliseconds of a RouterOS duration such as `2w1d03:04:05`, `3d04:05:06`, `00:01:02` or `1w2d3h4m5s`, whole seconds
- * only; undefined when it has another form. A year counts 365 days.
+ * only; undefined when it has another form. A year counts as 365 days.
  */
 export function parseUptime(text: string): number | undefined {
   const match = text === "" ? null : clockForm.exec(text) ?? letterForm.exec(text);
@@ -79,13 +79,13 @@ export function parseUptime(text: string): number | undefined {
   return (wholeDays * daySeconds + hours! * 3600 + minutes! * 60 + seconds!) * 1000;
 }
 
-/** The package that brings file-backed disks and NVMe exports. */
+/** The package that provides file-backed disks and NVMe exports. */
 export const storagePackage = "rose-storage";
 
 /**
  * Checks that a router can do what this driver needs.
  *
- * @param packagesFrame what `/system package print` gave
+ * @param packagesFrame the output of `/system package print`
  * @throws {VolumeError} precondition when RouterOS is too old, or the storage package is missing or disabled
  */
 export function assertFit(router: RouterInfo, packagesFrame: string): void {

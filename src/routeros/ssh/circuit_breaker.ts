@@ -10,8 +10,8 @@ export interface BackoffOptions {
 }
 
 /**
- * The delay before the next try after `failures` in a row: doubling, with the upper half of it random, so that several
- * clients of one router do not knock in step. Zero failures wait for nothing.
+ * The delay before the next attempt after `failures` in a row: doubling, with the upper half random, so that several
+ * clients of one router do not connect in step. There is no delay without a failure.
  */
 export function backoffMs(failures: number, random: Random, options: BackoffOptions): number {
   if (failures <= 0) return 0;
@@ -23,21 +23,21 @@ export function backoffMs(failures: number, random: Random, options: BackoffOpti
 export interface CircuitBreakerOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** Delays between tries. */
+  /** Delays between attempts. */
   readonly backoff: BackoffOptions;
-  /** Failures in a row that open it, at least 1. */
+  /** Failures in a row that open the breaker, at least 1. */
   readonly openAfter: number;
-  /** Told of each change, and of each failure while it is not closed. */
+  /** Called for each change, and for each failure while the breaker is not closed. */
   readonly changed: (event: BreakerEvent) => void;
 }
 
 /**
- * Remembers how often in a row the router could not be reached, and whether it is still worth waiting for.
+ * Counts how often in a row the router could not be reached, and decides whether calls still wait for it.
  *
- * - **closed**: it is.
- * - **open**: too many failures in a row, or one that lasts (a wrong key, another host key). Nobody is to wait.
- * - **trying**: as open, while one request finds out whether that is still so. Its success closes the breaker, its
- *   failure opens it for a longer delay.
+ * - **closed**: calls wait.
+ * - **open**: too many failures in a row, or one that lasts (a wrong key, another host key). No call waits.
+ * - **trying**: like open, while one request tests the router. Its success closes the breaker, its failure opens it for
+ *   a longer delay.
  */
 export class CircuitBreaker {
   readonly #options: CircuitBreakerOptions;
@@ -55,7 +55,10 @@ export class CircuitBreaker {
     return this.#state;
   }
 
-  /** Why a call must not wait, in words that follow "because", with the time of the next try; for a breaker that is not closed. */
+  /**
+   * Why a call must not wait, as words that follow "because", with the time of the next attempt; for a breaker that is
+   * not closed.
+   */
   get reason(): string {
     const times = this.#failures === 1 ? "once" : `${this.#failures} times in a row`;
     const next = this.#state === "trying"
@@ -64,7 +67,7 @@ export class CircuitBreaker {
     return `${this.#cause}; that failed ${times}, and ${next}`;
   }
 
-  /** Notes a failure; returns the milliseconds until the next try. */
+  /** Records a failure; returns the milliseconds until the next attempt. */
   failed(cause: string, lasting: boolean): number {
     const { clock, random, backoff, openAfter } = this.#options;
     this.#failures++;
@@ -75,12 +78,12 @@ export class CircuitBreaker {
     return delayMs;
   }
 
-  /** Notes that a try begins. */
+  /** Records that an attempt begins. */
   tries(): void {
     if (this.#state === "open") this.#enter("trying");
   }
 
-  /** Notes that the router answered. */
+  /** Records that the router answered. */
   succeeded(): void {
     this.#failures = 0;
     this.#cause = undefined;

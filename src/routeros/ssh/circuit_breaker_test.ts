@@ -13,7 +13,7 @@ function bench(openAfter = 3) {
   return { clock, events, breaker };
 }
 
-Deno.test("CircuitBreaker opens with the third failure in a row and says when the next try is", () => {
+Deno.test("CircuitBreaker opens with the third failure in a row and gives the time of the next attempt", () => {
   const { breaker, clock, events } = bench();
   breaker.failed("one", false);
   breaker.failed("two", false);
@@ -43,7 +43,7 @@ Deno.test("CircuitBreaker opens at once with a failure that lasts", () => {
   assert.match(breaker.reason, /^another host key; that failed once, and the next try/);
 });
 
-Deno.test("CircuitBreaker opens again with the first failure of a try, and closes with its success", () => {
+Deno.test("CircuitBreaker opens again when an attempt fails, and closes when it succeeds", () => {
   const { breaker, events } = bench(1);
   breaker.tries();
   assert.equal(breaker.state, "closed");
@@ -64,11 +64,11 @@ Deno.test("CircuitBreaker opens again with the first failure of a try, and close
 
 const options = { firstMs: 100, maxMs: 1000 };
 
-Deno.test("backoffMs() waits for nothing before the first failure", () => {
+Deno.test("backoffMs() is 0 before the first failure", () => {
   assert.equal(backoffMs(0, new SeededRandom(), options), 0);
 });
 
-Deno.test("backoffMs() doubles up to the most, and draws from the upper half", () => {
+Deno.test("backoffMs() doubles up to the maximum, and chooses randomly from the upper half", () => {
   const random = new SeededRandom(7);
   for (const [failures, full] of [[1, 100], [2, 200], [3, 400], [4, 800], [5, 1000], [5000, 1000]] as const) {
     for (let i = 0; i < 50; i++) {

@@ -3,43 +3,46 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Command } from "../console/command.ts";
 
-/** One exec request as a caller hands it in. */
+/** One exec request of a caller. */
 export interface ExecRequest {
-  /** What it is for, in a word, for logs and metrics. */
+  /** Its purpose in a word, for logs and metrics. */
   readonly kind: string;
   /** Requests of one key wait for one another; keys take turns. */
   readonly key: string;
   readonly command: Command;
   readonly context: CallContext;
-  /** Sends it only on this connection: what it rests on was seen there, and the router may have rebooted since. */
+  /**
+   * Sends it only on this connection: its conclusions were read on that connection, and the router may have rebooted
+   * since.
+   */
   readonly onlyOn?: number;
   /**
-   * Milliseconds after which it counts as unanswered, for one that works for long: few of those run at a time, and none
-   * is taken for a sign of how the router is. Without it the session's own limit.
+   * Milliseconds after which a long request counts as unanswered: few of those run at a time, and their silence does
+   * not count as a sign of the router's state. Without it the session's own limit.
    */
   readonly timeoutMs?: number;
   /** Called each time right before it is handed to a connection. */
   readonly onSent?: () => void;
 }
 
-/** What came back of an exec request that may have run. */
+/** The reply to an exec request that may have run. */
 export interface ExecReply {
   readonly output: string;
-  /** Whether the router ended the channel in order. If not, the output may be cut and the command may still run. */
+  /** Whether the router closed the channel properly. If not, the output may be cut and the command may still run. */
   readonly ended: boolean;
-  /** Which connection it ran on: connections are numbered from 1. */
+  /** The connection it ran on: connections are numbered from 1. */
   readonly connection: number;
-  /** `Clock.monotonicMs()` when it had come. */
+  /** `Clock.monotonicMs()` when it arrived. */
   readonly receivedMs: number;
 }
 
-/** A request on its way through a session: settled once, by an answer or by the end of its call. */
+/** A request on its way through a session. It is settled once, by an answer or by the end of its call. */
 export class Pending {
   readonly request: ExecRequest;
   readonly queuedMs: number;
-  /** How often no channel was to be had for it. */
+  /** How often the router refused a channel for it. */
   refusals = 0;
-  /** Set while it runs: gives its channel up. */
+  /** Set while it runs: closes its channel. */
   giveUp: (() => void) | undefined;
   /** `Clock.monotonicMs()` when it was last handed to a connection. */
   sentMs: number | undefined;
@@ -49,7 +52,7 @@ export class Pending {
 
   /**
    * @param onEnd called when the call ends first: the request is rejected already
-   * @param causeOfDelay what it is waiting for when the call's time is up, in words that follow "and"
+   * @param causeOfDelay what it is waiting for when the call's time is up, as words that follow "and"
    */
   constructor(
     request: ExecRequest,
@@ -66,7 +69,7 @@ export class Pending {
     });
   }
 
-  /** What comes of it. */
+  /** Its outcome. */
   get promise(): Promise<ExecReply> {
     return this.#outcome.promise;
   }
@@ -76,13 +79,13 @@ export class Pending {
     return this.#settled;
   }
 
-  /** Answers it, unless it was settled before. */
+  /** Resolves it, unless it was settled before. */
   answer(reply: ExecReply): void {
     this.#settle();
     this.#outcome.resolve(reply);
   }
 
-  /** Fails it, unless it was settled before. */
+  /** Rejects it, unless it was settled before. */
   fail(error: VolumeError): void {
     this.#settle();
     this.#outcome.reject(error);

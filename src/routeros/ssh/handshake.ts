@@ -5,8 +5,8 @@ import type { HostKey } from "./host_key.ts";
 import { ConnectError } from "./transport.ts";
 
 /**
- * What is offered: no chacha20-poly1305 and no group exchange, which the runtime's crypto cannot do, nothing on SHA-1.
- * Of the ciphers those come first that need no separate MAC.
+ * The offered algorithms: no chacha20-poly1305 and no group exchange, which the runtime's crypto lacks, and nothing on
+ * SHA-1. Ciphers that need no separate MAC come first.
  */
 export const algorithms = {
   kex: [
@@ -39,8 +39,8 @@ const hostKeyAlgorithms: readonly ServerHostKeyAlgorithm[] = [
 ];
 
 /**
- * Pinned types first, so that a router with several keys presents the pinned one; the others too, so that a mismatch
- * can be shown with both fingerprints.
+ * Pinned types first, so that a router with several keys presents the pinned one. The others follow, so that a mismatch
+ * can show both fingerprints.
  */
 export function preferPinned(hostKeys: readonly HostKey[] | "insecure"): ServerHostKeyAlgorithm[] {
   if (hostKeys === "insecure") return [...hostKeyAlgorithms];
@@ -49,7 +49,7 @@ export function preferPinned(hostKeys: readonly HostKey[] | "insecure"): ServerH
   return hostKeyAlgorithms.toSorted((a, b) => rank(a) - rank(b));
 }
 
-/** Failures whose cause is known, and what to do about each. */
+/** Failures with a known cause, and what to do about each. */
 const known: readonly { readonly form: RegExp; readonly reason: string; readonly lasting?: boolean }[] = [
   {
     form: /ECONNREFUSED/,
@@ -94,8 +94,7 @@ const known: readonly { readonly form: RegExp; readonly reason: string; readonly
 ];
 
 /**
- * Puts the failure of a connection attempt into words, with what to do where that is known. An unknown one is shown as
- * it is.
+ * Describes why a connection attempt failed, and what to do if that is known. An unknown error is shown unchanged.
  *
  * @param mismatch why the host key was refused, if it was
  */
@@ -112,30 +111,30 @@ function codeOf(error: Error): string {
   return code === "" || error.message.includes(code) ? "" : `${code}: `;
 }
 
-/** What an SSH server tells to whoever comes, before any secret is sent. */
+/** What an SSH server reveals to any client, before any secret is sent. */
 export interface Handshake {
-  /** The host key it presented, in wire form; undefined when it never came so far. */
+  /** The host key it presented, in wire form; undefined when the handshake ended before that. */
   readonly hostKey: Uint8Array | undefined;
-  /** How it lets people in, such as `publickey`; undefined when it never came so far. */
+  /** Its login methods, such as `publickey`; undefined when the handshake ended before that. */
   readonly methods: readonly string[] | undefined;
-  /** Whether it lets this user in without any proof. */
+  /** Whether it lets this user in without authentication. */
   readonly open: boolean;
-  /** Why it went no further; undefined when it went as far as it should. */
+  /** Why the handshake failed; undefined when it did not. */
   readonly failure: string | undefined;
 }
 
-/** Whom to greet. */
+/** The server of a handshake. */
 export interface HandshakeOptions {
   readonly host: string;
   readonly port: number;
   readonly user: string;
-  /** Keys to be presented rather than others, where the server has several. */
+  /** Keys that the server should present rather than others, if it has several. */
   readonly pins: readonly HostKey[];
-  /** Milliseconds for the whole of it. */
+  /** Milliseconds for the whole handshake. */
   readonly timeoutMs: number;
 }
 
-/** Asks an SSH server for its host key and for its ways to log in, with no credentials. Never rejects. */
+/** Reads an SSH server's host key and its login methods, without credentials. Never rejects. */
 export function readHandshake(options: HandshakeOptions, signal: AbortSignal): Promise<Handshake> {
   const { host, port, user, pins, timeoutMs } = options;
   const client = new ssh2.Client();
@@ -161,7 +160,7 @@ export function readHandshake(options: HandshakeOptions, signal: AbortSignal): P
       ...algorithms,
       serverHostKey: preferPinned(pins.length === 0 ? "insecure" : pins),
     },
-    // Nothing secret follows, so any key may be looked at.
+    // No secret follows, so any key is accepted.
     hostVerifier: (presented: Buffer) => {
       hostKey = new Uint8Array(presented);
       return true;

@@ -22,7 +22,7 @@ for (
   });
 }
 
-Deno.test("describeConnectFailure() puts a host key mismatch above all else", () => {
+Deno.test("describeConnectFailure() prefers a host key mismatch to all other causes", () => {
   const error = describeConnectFailure(new Error("Host denied"), "its host key is another");
   assert.equal(error.message, "its host key is another");
   assert.equal(error.lasting, true);

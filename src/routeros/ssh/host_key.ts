@@ -19,13 +19,13 @@ interface KnownHostsLine {
 }
 
 /**
- * Reads pinned host keys: lines of an OpenSSH public key (`ssh-ed25519 AAAA…`) or of a known_hosts file (plain,
+ * Parses pinned host keys: lines of an OpenSSH public key (`ssh-ed25519 AAAA…`) or of a known_hosts file (plain,
  * `[host]:port` or hashed names). Empty lines and comments are skipped.
  *
- * Of several known_hosts lines only those that name the router count. A single one is taken at its word: an address
- * often has another name there than here, and it is the key that is compared.
+ * Of several known_hosts lines only those that name the router count. A single line counts under any name: the router
+ * may have another name there, and only the key is compared.
  *
- * @throws {VolumeError} invalid when a line cannot be read, or none is left
+ * @throws {VolumeError} invalid when a line cannot be parsed, or none is left
  */
 export function parseHostKeys(text: string, host: string, port: number): HostKey[] {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
@@ -56,7 +56,7 @@ function parseLine(line: string): KnownHostsLine {
   return { hosts: bare ? undefined : words[0], key: { type, blob } };
 }
 
-/** The type that a key in wire form names itself; "" when it is none. */
+/** The type that is encoded in a key in wire form; "" for anything else. */
 export function keyTypeOf(blob: Uint8Array): string {
   if (blob.length < 8) return "";
   const length = new DataView(blob.buffer, blob.byteOffset).getUint32(0);
@@ -64,7 +64,7 @@ export function keyTypeOf(blob: Uint8Array): string {
   return new TextDecoder().decode(blob.subarray(4, 4 + length));
 }
 
-/** Whether the key that was presented is one of the pinned ones, compared in constant time. */
+/** Whether the presented key is one of the pinned ones, compared in constant time. */
 export function isPinned(pins: readonly HostKey[], presented: Uint8Array): boolean {
   let pinned = false;
   for (const { blob } of pins) {
@@ -78,7 +78,7 @@ export function fingerprint(blob: Uint8Array): string {
   return `SHA256:${createHash("sha256").update(blob).digest("base64").replace(/=+$/, "")}`;
 }
 
-/** The words for a host key that is not the pinned one; both fingerprints are in it. */
+/** The message for a host key that is not pinned, with both fingerprints. */
 export function describeMismatch(pins: readonly HostKey[], presented: Uint8Array): string {
   const expected = pins.map((pin) => `${fingerprint(pin.blob)} (${pin.type})`).join(" or ");
   return `its host key is not the pinned one: presented=${fingerprint(presented)} (${

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import { describeMismatch, fingerprint, isPinned, parseHostKeys } from "./host_key.ts";
 
-/** A key in wire form: the type and `length` bytes. */
+/** A key in wire form: the type, and bytes with that value. */
 function blobOf(type: string, fill: number): Uint8Array {
   const name = new TextEncoder().encode(type);
   const blob = new Uint8Array(4 + name.length + 4 + 32).fill(fill);
@@ -39,7 +39,7 @@ for (
   });
 }
 
-Deno.test("parseHostKeys() takes of several known_hosts lines those that name the router", () => {
+Deno.test("parseHostKeys() uses of several known_hosts lines those that name the router", () => {
   const salt = Buffer.from("0123456789abcdefghij");
   const hash = createHmac("sha1", salt).update("[10.0.0.1]:2222").digest("base64");
   const text = `10.0.0.2 ${one}\n|1|${salt.toString("base64")}|${hash} ${two}\nother,[10.0.0.1]:2222 ${one}`;
@@ -47,7 +47,7 @@ Deno.test("parseHostKeys() takes of several known_hosts lines those that name th
   assert.deepEqual(blobs(text, "10.0.0.2"), [first]);
 });
 
-Deno.test("parseHostKeys() throws invalid when several lines name other hosts only", () => {
+Deno.test("parseHostKeys() throws invalid when several lines name only other hosts", () => {
   throwsWith(() => blobs(`a ${one}\nb ${two}`), "invalid");
 });
 

@@ -1,17 +1,20 @@
 import type { WholeInventory } from "../../volume/rules/totals.ts";
 import type { RouterInfo } from "../console/router_info.ts";
 
-/** What became of one exec request. */
+/** The result of one exec request. */
 export interface CommandEvent {
-  /** What it was for: `view`, `inventory`, `change`, … */
+  /** Its purpose: `view`, `inventory`, `change`, … */
   readonly kind: string;
-  /** The call that it was sent for; of a read that several share, the first. */
+  /** The call that sent it; the first one for a read that several calls share. */
   readonly requestId: string;
-  /** `ended` in order, `torn` without a word, `timeout`, `cancelled` while it ran, `not-run` as no channel was to be had. */
+  /**
+   * `ended` properly, `torn` without notice, `timeout`, `cancelled` while it ran, `not-run` because no channel could be
+   * opened.
+   */
   readonly outcome: "ended" | "torn" | "timeout" | "cancelled" | "not-run";
   /** Milliseconds from sending to the end. */
   readonly ms: number;
-  /** Milliseconds it had waited in the queue. */
+  /** Milliseconds that it had waited in the queue. */
   readonly waitedMs: number;
   readonly statements: number;
   /** Requests still in the queue. */
@@ -21,40 +24,40 @@ export interface CommandEvent {
 /** A change of a session's state, see `Session`. */
 export interface ConnectionEvent {
   readonly state: "idle" | "connecting" | "ready" | "backing-off" | "closed";
-  /** Why, when there is something to say. */
+  /** The reason, if there is one. */
   readonly reason: string | undefined;
 }
 
-/** A change of a session's circuit breaker, see `CircuitBreaker`; also each failed try while it is not closed. */
+/** A change of a session's circuit breaker, see `CircuitBreaker`; also each failed attempt while it is not closed. */
 export interface BreakerEvent {
   readonly state: "closed" | "open" | "trying";
-  /** Why the last try failed; undefined when it did not. */
+  /** Why the last attempt failed; undefined when it did not. */
   readonly cause: string | undefined;
   /** Failures in a row. */
   readonly failures: number;
-  /** When it is open: `Clock.now()` milliseconds before which nothing is tried. */
+  /** When it is open: no attempt is made before this `Clock.now()` time. */
   readonly nextTryAtMs: number | undefined;
 }
 
-/** Told what the client does, for logs and metrics. Nothing depends on it; it must not throw. */
+/** Receives what the client does, for logs and metrics. Nothing depends on it; it must not throw. */
 export interface RouterObserver {
   /** After each exec request. */
   command?(event: CommandEvent): void;
   /** After each change of the connection's state. */
   connection?(event: ConnectionEvent): void;
-  /** When requests begin to be refused at once as the router cannot be reached, and when that is over. */
+  /** When requests begin to be refused at once because the router cannot be reached, and when that ends. */
   breaker?(event: BreakerEvent): void;
-  /** When the router has said for the first time what it is, or something else than before. */
+  /** When the router has first reported its version, or another one than before. */
   identified?(router: RouterInfo): void;
-  /** After each look at every disk, whoever asked for it. */
+  /** After each read of every disk, by any caller. */
   inventory?(reading: WholeInventory): void;
-  /** Why the router cannot be used, once a connection. */
+  /** Why the router cannot be used, once for each connection. */
   unfit?(reason: string): void;
-  /** Something a person should read: a host key that is not checked, an answer that had to be asked for in parts. */
+  /** Something a person should read: a host key that is not checked, an answer that had to be read in parts. */
   warning?(message: string): void;
 }
 
-/** Tells several. */
+/** An observer that passes everything to several others. */
 export function observedBy(...observers: readonly RouterObserver[]): RouterObserver {
   const reporting = <Event>(report: (observer: RouterObserver, event: Event) => void) => (event: Event) =>
     observers.forEach((observer) => report(observer, event));

@@ -14,46 +14,46 @@ export interface SessionOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly observer?: RouterObserver;
-  /** The most exec channels at once. @default {8} */
+  /** The maximum number of exec channels at once. @default {8} */
   readonly maxChannels?: number;
-  /** The most requests that wait; one more is refused at once. @default {1024} */
+  /** The maximum number of waiting requests; a further one is refused at once. @default {1024} */
   readonly maxQueued?: number;
   /** Milliseconds after which a command counts as unanswered. @default {30000} */
   readonly commandTimeoutMs?: number;
   /**
-   * Milliseconds of waiting for commands, with none ending in order meanwhile, after which the router counts as frozen:
-   * the circuit breaker opens, and the commands run on. @default {20000}
+   * The router counts as frozen after commands have waited this many milliseconds and none has ended properly
+   * meanwhile: the circuit breaker opens, and the commands run on. @default {20000}
    */
   readonly silentAfterMs?: number;
   /** Milliseconds for connecting, from the first packet to the last step of authentication. @default {15000} */
   readonly connectTimeoutMs?: number;
-  /** Milliseconds a channel that was given up may linger before the whole connection is closed. @default {5000} */
+  /** Milliseconds that an abandoned channel may linger before the whole connection is closed. @default {5000} */
   readonly lingerMs?: number;
   /** Failed connection attempts in a row after which requests are refused at once. @default {3} */
   readonly openAfter?: number;
   /**
-   * Why nothing may be sent now, in words that follow "because"; undefined while it may. It is asked right before each command
-   * leaves. @default {it always may}
+   * Why nothing may be sent now, as words that follow "because"; undefined while sending is allowed. It is called right
+   * before each command is sent. @default {always allowed}
    */
   readonly fence?: () => string | undefined;
 }
 
-/** The most channels for requests that work for long, see `ExecRequest.timeoutMs`: the others need channels too. */
+/** The maximum number of channels for long requests, see `ExecRequest.timeoutMs`: the others need channels too. */
 const maxLong = 2;
-/** Refusals of a channel that one request sits through. */
+/** How many refused channels one request tolerates. */
 const channelAttempts = 8;
 /** Delays between connection attempts. */
 const connectBackoff: BackoffOptions = { firstMs: 250, maxMs: 5000 };
 const channelBackoff: BackoffOptions = { firstMs: 100, maxMs: 2000 };
 
-/** One connection and what runs on it. */
+/** One connection and the requests on it. */
 interface Link {
   readonly id: number;
   readonly connection: SshConnection;
   running: number;
-  /** Those of them that work for long. */
+  /** The number of long requests among them. */
   long: number;
-  /** Whether any command ended in order on it: only then it is a connection worth replacing at once. */
+  /** Whether any command ended properly on it: only then is it replaced at once when it ends. */
   useful: boolean;
   /** Set after a refused channel until one is free or the delay is over. */
   resume: (() => void) | undefined;
@@ -66,21 +66,21 @@ interface Link {
  * - **idle**: no connection. The first request connects.
  * - **connecting**: requests wait. Success leads to ready, failure to backing-off.
  * - **ready**: requests are sent, keys taking turns. When the connection ends, running requests are answered as not
- *   ended (their outcome is unknown), waiting ones wait on; the state becomes idle, or backing-off when nothing had
- *   ever ended in order on that connection.
+ *   ended (their outcome is unknown), and waiting ones go on waiting. The state becomes idle, or backing-off when
+ *   nothing had ever ended properly on that connection.
  * - **backing-off**: waits for a jittered, growing delay, then idle.
  * - **closed**: final. Every request is refused.
  *
- * Requests sit through a lost connection and failed attempts, each to its deadline, until a {@linkcode CircuitBreaker}
- * opens: then all that wait fail as unavailable, and later ones are refused at once. Once the delay is over one request
- * at a time is let in to try, until a command ends in order. The breaker also opens for a router that takes connections
- * and answers no command; what runs by then runs on, and its end closes the breaker.
+ * Requests wait through a lost connection and failed attempts, each to its deadline, until a {@linkcode CircuitBreaker}
+ * opens. Then all waiting requests fail as unavailable, and later ones are refused at once. After the delay one request
+ * at a time is sent as a test, until a command ends properly. The breaker also opens for a router that accepts
+ * connections and answers no command. Commands that run by then run on, and the end of one closes the breaker.
  *
- * Requests that work for long, such as copying a file, share the connection and get few of its channels. Only when one
- * outlasts its own time is anything concluded from its silence.
+ * Long requests, such as copying a file, share the connection and get few of its channels. Their silence counts only
+ * when one outlasts its own time limit.
  *
  * A request is sent at most once: only one that certainly never left (no connection, no channel) is sent again. A
- * request whose call ends while it waits is never sent; one whose call ends while it runs gives its channel up.
+ * request whose call ends while it waits is never sent; one whose call ends while it runs gives up its channel.
  */
 export class Session {
   readonly #options: Required<Omit<SessionOptions, "observer">> & Pick<SessionOptions, "observer">;
@@ -129,7 +129,7 @@ export class Session {
     return { waiting: this.#queue.size, running: this.#link?.running ?? 0 };
   }
 
-  /** What it talks to, for messages. */
+  /** The router's address, for messages. */
   get target(): string {
     return this.#options.transport.target;
   }
@@ -138,7 +138,7 @@ export class Session {
    * Sends one exec request, once.
    *
    * @throws {VolumeError} unavailable when it was certainly not sent: no connection, no channel, a full queue, an open
-   * circuit breaker, or another connection than `onlyOn`
+   *   circuit breaker, or another connection than `onlyOn`
    * @throws {VolumeError} deadline or cancelled when the call ends first; if it was running, its outcome is unknown
    */
   run(request: ExecRequest): Promise<ExecReply> {
@@ -156,8 +156,8 @@ export class Session {
   }
 
   /**
-   * Why one more request would be refused at once, kind `unavailable`; undefined when it may wait. One that works for long
-   * is not sent to find out whether the router is back: all others would wait for it.
+   * Why a further request would be refused at once, kind `unavailable`; undefined when it may wait. A long request is
+   * not used to test whether the router is back: all others would wait for it.
    */
   refusal(worksLong = false): VolumeError | undefined {
     const { maxQueued, fence } = this.#options;
@@ -171,7 +171,7 @@ export class Session {
     return this.#unavailable(`${maxQueued} commands already wait for it`);
   }
 
-  /** Ends the connection and fails whatever waits. Running requests are answered as not ended. */
+  /** Ends the connection and fails all waiting requests. Running requests are answered as not ended. */
   close(): void {
     if (this.#state === "closed") return;
     this.#enter("closed");
@@ -181,7 +181,7 @@ export class Session {
     this.#failWaiting("the driver is shutting down");
   }
 
-  /** Whether a request may find out if the router is back: the delay is over, and no other is about it. */
+  /** Whether a request may test if the router is back: the delay is over, and no other request is doing it. */
   #mayTry(): boolean {
     return this.#state !== "backing-off" && this.#queue.size === 0 && (this.#link?.running ?? 0) === 0;
   }
@@ -199,7 +199,7 @@ export class Session {
     }
   }
 
-  /** Why a request that has waited may not be sent any more. */
+  /** Why a request that has waited may no longer be sent. */
   #reasonAgainst({ request: { onlyOn } }: Pending, link: Link): string | undefined {
     if (onlyOn === undefined || onlyOn === link.id) return this.#options.fence();
     return "the connection was lost since the router was read, so it has to be read again";
@@ -246,7 +246,7 @@ export class Session {
     this.#pump();
   }
 
-  /** A connection could not be opened, or ended before it was of any use. */
+  /** Handles a connection that could not be opened, or ended before it was useful. */
   #failed(reason: string, lasting: boolean): void {
     if (this.#state === "closed") return;
     const delayMs = this.#breaker.failed(reason, lasting);
@@ -275,7 +275,7 @@ export class Session {
     let cancelLinger = () => {};
     pending.giveUp = () => {
       if (controller.signal.aborted) return;
-      // What works for long may not listen until it is done; only when it overran its time the router seems frozen.
+      // A long command may not react until it is done; the router seems frozen only when the command overran its time.
       if (long === 0 || timedOut) cancelLinger = clock.timer(lingerMs, () => link.connection.close());
       controller.abort();
     };
@@ -317,7 +317,7 @@ export class Session {
     });
   }
 
-  /** No command is answered, though there is a connection. */
+  /** Handles a connection on which no command is answered. */
   #foundSilent(): void {
     if (this.#state !== "ready" || this.#breaker.state === "open") return;
     const seconds = this.#options.silentAfterMs / 1000;
@@ -325,7 +325,7 @@ export class Session {
     this.#failWaiting(this.#breaker.reason);
   }
 
-  /** What a request is waiting for, in words that follow "and". */
+  /** What a request is waiting for, as words that follow "and". */
   #causeOfDelay({ sentMs, giveUp }: Pending): string {
     const seconds = Math.round((this.#options.clock.monotonicMs() - (sentMs ?? 0)) / 1000);
     const cause = sentMs !== undefined && giveUp !== undefined
@@ -336,7 +336,9 @@ export class Session {
     return `${cause}: router=${this.target}`;
   }
 
-  /** It never left: it goes back to where it was, and the link rests until a channel is free or a delay is over. */
+  /**
+   * Puts a request that was never sent back to its place. The link rests until a channel is free or a delay is over.
+   */
   #notRun(link: Link, pending: Pending, reason: string): void {
     const { clock, random } = this.#options;
     if (pending.settled) return;

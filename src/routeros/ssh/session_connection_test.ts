@@ -1,4 +1,4 @@
-// When a session connects, how long it waits between attempts, and when it stops to let anything wait.
+// When a session connects, how long it waits between attempts, and when requests no longer wait.
 import assert from "node:assert/strict";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { ended, notRun } from "../../../tests/fakes/ssh_transport.ts";
@@ -40,7 +40,7 @@ Deno.test("Session answers running commands as not ended when the connection bre
   session.close();
 });
 
-Deno.test("Session backs off between attempts, and a command sits through two failures", async () => {
+Deno.test("Session backs off between attempts, and a command waits through two failures", async () => {
   const { session, ssh, run, clock } = bench();
   ssh.onConnect = (attempt) => {
     if (attempt < 3) throw new ConnectError("ECONNREFUSED", { lasting: false });
@@ -67,7 +67,7 @@ Deno.test("Session gives up a connection attempt that never ends", async () => {
   session.close();
 });
 
-Deno.test("Session does not knock in a loop on a router that drops every connection", async () => {
+Deno.test("Session does not reconnect in a loop to a router that drops every connection", async () => {
   const { session, ssh, run, clock } = bench();
   const connect = ssh.connect.bind(ssh);
   ssh.connect = async () => {
@@ -110,7 +110,7 @@ Deno.test("Session closes a connection that comes after close()", async () => {
   assert.deepEqual([clock.waiting, session.state], [0, "closed"]);
 });
 
-Deno.test("Session fails all that waits when the breaker opens, however late it came", async () => {
+Deno.test("Session fails all waiting commands when the breaker opens, however late they came", async () => {
   const { ssh, run, clock, session } = bench();
   refuse(ssh);
   const early = rejectsWith(run("early"), "unavailable", /3 times/);
@@ -121,7 +121,7 @@ Deno.test("Session fails all that waits when the breaker opens, however late it 
   session.close();
 });
 
-Deno.test("Session opens its breaker at once when a failure lasts, and fails all that waits", async () => {
+Deno.test("Session opens its breaker at once for a lasting failure, and fails all waiting commands", async () => {
   const { ssh, run, clock, session, breaker } = bench();
   refuse(ssh, "it refused the login", true);
   const form = /refused the login; that failed once/;
@@ -133,7 +133,7 @@ Deno.test("Session opens its breaker at once when a failure lasts, and fails all
   session.close();
 });
 
-Deno.test("Session lets one request try after the delay, refuses the others, and closes with its success", async () => {
+Deno.test("Session sends one request as a test after the delay, refuses the others, and closes with its success", async () => {
   const all = bench();
   const { ssh, run, clock, session, breaker } = all;
   await openBreaker(all);
@@ -173,7 +173,7 @@ Deno.test("Session sends one command at a time over a new connection until one h
   session.close();
 });
 
-Deno.test("Session tries on after the call whose try it was has gone", async () => {
+Deno.test("Session tries on after the call whose request was the test has gone", async () => {
   const all = bench();
   const { ssh, run, clock, session, breaker } = all;
   await openBreaker(all);
@@ -193,7 +193,7 @@ Deno.test("Session tries on after the call whose try it was has gone", async () 
   session.close();
 });
 
-Deno.test("Session lets no more than the queue's bound wait for a frozen router, each to its deadline", async () => {
+Deno.test("Session lets no more than the queue's limit wait for a frozen router, each to its deadline", async () => {
   const { ssh, run, clock, session } = bench({ maxQueued: 10, connectTimeoutMs: 15_000 });
   hangConnecting(ssh);
   const ends: string[] = [];
@@ -211,7 +211,7 @@ Deno.test("Session lets no more than the queue's bound wait for a frozen router,
   session.close();
 });
 
-Deno.test("Session's breaker opens for a router that takes connections and answers nothing", async () => {
+Deno.test("Session's breaker opens for a router that accepts connections and answers nothing", async () => {
   const { ssh, run, clock, session, breaker } = bench({ commandTimeoutMs: 1000, lingerMs: 100 });
   ssh.router = () => new Promise(() => {});
   for (let i = 0; i < 3; i++) {
@@ -282,7 +282,7 @@ Deno.test("Session's breaker opens 20 s after the first command that a frozen ro
   session.close();
 });
 
-Deno.test("Session's breaker stays closed for a slow router whose other commands are answered", async () => {
+Deno.test("Session's breaker stays closed for a slow router that answers other commands", async () => {
   const { ssh, run, clock, session, breaker } = bench();
   const open = manual(ssh);
   const slow = run("slow");
@@ -315,7 +315,7 @@ Deno.test("Session's breaker stays closed while each command takes 19 s, and for
   session.close();
 });
 
-Deno.test("Session closes its breaker as soon as the command is answered that opened it", async () => {
+Deno.test("Session closes its breaker as soon as the command that opened it is answered", async () => {
   const { ssh, run, clock, session, breaker } = bench();
   const open = manual(ssh);
   const slow = run("slow");

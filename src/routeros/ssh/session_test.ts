@@ -66,7 +66,7 @@ Deno.test("Session refuses a call that is over before it starts", async () => {
   assert.equal(ssh.attempts, 0);
 });
 
-Deno.test("Session gives the channel up when a call ends while its command runs", async () => {
+Deno.test("Session gives up the channel when a call ends while its command runs", async () => {
   const { session, ssh, run, clock, events } = bench();
   ssh.router = frozen;
   const call = fakeCall(clock);
@@ -80,7 +80,7 @@ Deno.test("Session gives the channel up when a call ends while its command runs"
   session.close();
 });
 
-Deno.test("Session answers a command that takes too long as not ended, with what had come", async () => {
+Deno.test("Session answers a command that takes too long as not ended, with the output so far", async () => {
   const { session, ssh, run, clock, events } = bench();
   ssh.router = frozen;
   const reply = run("a");
@@ -91,7 +91,7 @@ Deno.test("Session answers a command that takes too long as not ended, with what
   session.close();
 });
 
-Deno.test("Session closes the connection when a channel that was given up lingers", async () => {
+Deno.test("Session closes the connection when an abandoned channel lingers", async () => {
   const { session, ssh, run, clock } = bench();
   ssh.router = () => new Promise(() => {});
   const hung = run("a");
@@ -115,7 +115,7 @@ Deno.test("Session never sends a command twice when the connection breaks while 
   session.close();
 });
 
-Deno.test("Session sends a command again when no channel was to be had, eight times", async () => {
+Deno.test("Session sends a command again when no channel could be opened, eight times", async () => {
   const { session, ssh, run, clock } = bench();
   let refusals = 2;
   ssh.router = () => refusals-- > 0 ? notRun() : ended("hello");
@@ -131,7 +131,7 @@ Deno.test("Session sends a command again when no channel was to be had, eight ti
   session.close();
 });
 
-Deno.test("Session lets a refused command rest until a channel is free", async () => {
+Deno.test("Session lets a refused command wait until a channel is free", async () => {
   const { session, ssh, run, clock } = bench();
   const open = manual(ssh);
   const first = run("first");
@@ -169,7 +169,7 @@ Deno.test("Session reports each command to its observer", async () => {
   session.close();
 });
 
-Deno.test("nothing leaves without the fence's leave, not even what has waited for its turn under it", async () => {
+Deno.test("a command is sent only while the fence allows it, even one that waited while it was allowed", async () => {
   let reason: string | undefined;
   const { ssh, run, clock } = bench({ maxChannels: 1, fence: () => reason });
   const open = manual(ssh);
@@ -191,10 +191,10 @@ Deno.test("nothing leaves without the fence's leave, not even what has waited fo
 });
 
 const hourMs = 3_600_000;
-/** Makes a request one that may take a day: it gets few channels, and its silence proves nothing. */
+/** Makes a request a long one that may take a day: it gets few channels, and its silence proves nothing. */
 const long = { timeoutMs: 24 * hourMs };
 
-Deno.test("Session runs at most two long requests at once; the third waits, and nobody behind it does", async () => {
+Deno.test("Session runs at most two long requests at once; a third waits, and delays no other request", async () => {
   const { clock, ssh, session, run } = bench();
   const open = manual(ssh);
   const names = () => open.map(({ name }) => name);
@@ -233,7 +233,7 @@ Deno.test("Session keeps the connection when the call of a long request ends, ho
   session.close();
 });
 
-Deno.test("Session takes a router for frozen that lets even a long request's time pass and its channel linger", async () => {
+Deno.test("Session treats a router as frozen when even a long request overruns its time and its channel lingers", async () => {
   const { clock, ssh, session, run } = bench();
   ssh.router = (text) => text.includes("copy") ? new Promise(() => {}) : ended("");
   await run("first");
@@ -244,7 +244,7 @@ Deno.test("Session takes a router for frozen that lets even a long request's tim
   session.close();
 });
 
-Deno.test("Session never sends a long request to find out whether the router is back", async () => {
+Deno.test("Session never sends a long request to test whether the router is back", async () => {
   const { clock, ssh, session, run } = bench();
   refuse(ssh);
   const failure = rejectsWith(run("first"), "unavailable");

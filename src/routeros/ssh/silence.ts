@@ -1,9 +1,9 @@
 import type { Clock } from "../../volume/ports/system.ts";
 
 /**
- * Measures for how long commands have been waited for without any of them being answered, and reports it once that reaches
- * a limit. The waits of commands that their callers gave up count too, as callers may have less time than the limit; the
- * time between commands does not.
+ * Measures for how long commands have waited without an answer to any of them, and reports it when that reaches a
+ * limit. The waits of commands that their callers abandoned count too, because callers may have less time than the
+ * limit. The time between commands does not count.
  */
 export class SilenceWatch {
   readonly #clock: Clock;
@@ -11,7 +11,7 @@ export class SilenceWatch {
   readonly #onSilent: () => void;
   #running = 0;
   #sinceMs = 0;
-  /** Waited in vain before `sinceMs`, since the last answer. */
+  /** The wait without an answer before `sinceMs`, since the last answer. */
   #waitedMs = 0;
   #cancelTimer = () => {};
 
@@ -22,19 +22,19 @@ export class SilenceWatch {
     this.#onSilent = onSilent;
   }
 
-  /** A command was sent. */
+  /** Notes that a command was sent. */
   sent(): void {
     if (this.#running++ === 0) this.#watch();
   }
 
-  /** A command was not answered: its channel was given up, or the connection was lost. */
+  /** Notes that a command was not answered: its channel was given up, or the connection was lost. */
   gaveUp(): void {
     this.#running--;
     this.#waitedMs += this.#clock.monotonicMs() - this.#sinceMs;
     this.#watch();
   }
 
-  /** A command was answered, one that counts (see `sent()`) or another one. */
+  /** Notes that a command was answered: one that counts (see `sent()`) or another one. */
   answered(counts: boolean): void {
     if (counts) this.#running--;
     this.#waitedMs = 0;

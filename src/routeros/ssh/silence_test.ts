@@ -10,7 +10,7 @@ function watched() {
   return { clock, watch, silences };
 }
 
-Deno.test("SilenceWatch reports commands that run without an answer, again and again", async () => {
+Deno.test("SilenceWatch reports commands that run without an answer, repeatedly", async () => {
   const { clock, watch, silences } = watched();
   watch.sent();
   await clock.advance(15_000);
@@ -22,7 +22,7 @@ Deno.test("SilenceWatch reports commands that run without an answer, again and a
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("SilenceWatch adds up what callers gave up, and no time between commands", async () => {
+Deno.test("SilenceWatch adds up the waits of abandoned commands, without the time between commands", async () => {
   const { clock, watch, silences } = watched();
   for (let i = 0; i < 3; i++) {
     watch.sent();
@@ -37,7 +37,7 @@ Deno.test("SilenceWatch adds up what callers gave up, and no time between comman
   assert.deepEqual(silences, [3 * 106_000 + 2_000]);
 });
 
-Deno.test("SilenceWatch begins anew with every answer, also one of a command that does not count", async () => {
+Deno.test("SilenceWatch starts again with every answer, also one of a command that does not count", async () => {
   const { clock, watch, silences } = watched();
   watch.sent();
   await clock.advance(19_000);

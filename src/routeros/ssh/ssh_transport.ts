@@ -10,7 +10,7 @@ import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
 import { writeTogether } from "./write_together.ts";
 
-/** How the driver proves who it is. */
+/** How the driver authenticates. */
 export type SshAuthentication =
   /** A private key in OpenSSH or PEM form, without a passphrase. */
   | { readonly privateKey: string }
@@ -23,17 +23,17 @@ export interface Ssh2Options {
   readonly port?: number;
   readonly user: string;
   readonly authentication: SshAuthentication;
-  /** The keys one of which the router must present, or `insecure` to take any: for tests only. */
+  /** The router must present one of these keys; `insecure` accepts any, for tests only. */
   readonly hostKeys: readonly HostKey[] | "insecure";
-  /** Told loudly when the host key is not checked. */
+  /** Called with a warning when the host key is not checked. */
   readonly warning: (message: string) => void;
   /** Milliseconds for the whole handshake. @default {10000} */
   readonly readyTimeoutMs?: number;
-  /** Why nothing may be sent now; undefined while it may. @default {it always may} */
+  /** Why nothing may be sent now; undefined while sending is allowed. @default {always allowed} */
   readonly fence?: (() => string | undefined) | undefined;
 }
 
-/** The most output of one exec that is kept, in bytes; more is not read but torn. */
+/** The most output of one exec that is kept, in bytes; a longer output ends as torn. */
 const maxOutputBytes = 64 * 1024 * 1024;
 
 /** SSH through the ssh2 library. */
@@ -42,9 +42,7 @@ export class Ssh2Transport implements SshTransport {
   readonly #options: Ssh2Options;
   readonly #port: number;
 
-  /**
-   * @throws {VolumeError} invalid when the private key cannot be read, or no host key is pinned
-   */
+  /** @throws {VolumeError} invalid when the private key cannot be read, or no host key is pinned */
   constructor(options: Ssh2Options) {
     this.#options = options;
     this.#port = options.port ?? 22;
@@ -71,10 +69,10 @@ export class Ssh2Transport implements SshTransport {
     };
     const onAbort = () => fail(new Error("aborted"));
     const connection = new Ssh2Connection(client, () => failure);
-    // Without it an exec takes 90 ms instead of 3; before there is a connection it has no effect on Deno 2.7.
+    // Without it an exec takes 90 ms instead of 3. Before there is a connection it has no effect on Deno 2.7.
     client.on("connect", () => client.setNoDelay(true));
     client.on("ready", () => resolve(connection));
-    // An error may come before, with or after the close; after the close nobody listens any more.
+    // An error may come before, with or after the close; errors after the close are ignored.
     client.on("error", (error: unknown) => {
       failure ??= error;
       fail(error);
@@ -99,9 +97,9 @@ export class Ssh2Transport implements SshTransport {
   }
 
   /**
-   * A command leaves when the router has opened a channel for it, in answer to what it says. If this process stood still
-   * meanwhile, the command is out of date by then: this listener is the first to hear of anything, and what it closes sends
-   * nothing.
+   * Guards the socket against late commands. A command is sent when the router has opened a channel for it, which is an
+   * answer of the router. If this process was suspended meanwhile, the command is out of date by then. This listener is
+   * the first to get any data, and a socket that it closes sends nothing.
    */
   #guard(socket: Socket): void {
     const { fence } = this.#options;
@@ -153,12 +151,12 @@ function assertPrivateKey(authentication: SshAuthentication): void {
 }
 
 /**
- * Judges the text of a key file, for people who look for what is wrong with it: whether it is a private key that a router
- * takes, a public one, or none that can be used, such as one with a passphrase or of the type ECDSA.
+ * Judges the text of a key file, for a person who looks for its fault: a private key that a router accepts, a public
+ * key, or an unusable one, such as one with a passphrase or of the type ECDSA.
  */
 export function judgeKeyFile(text: string): "usable" | "public" | "unusable" {
   const parsed = ssh2.utils.parseKey(text);
-  // One with a passphrase is an error; of a public key the library knows fewer forms than there are.
+  // A key with a passphrase is an error. The library does not know every form of public keys.
   if (parsed instanceof Error) return /BEGIN [A-Z0-9 ]*PUBLIC KEY/.test(text) ? "public" : "unusable";
   const keys = [parsed].flat();
   if (!isPrivate(parsed)) return "public";
@@ -206,9 +204,9 @@ class Ssh2Connection implements SshConnection {
 }
 
 /**
- * Whether an error of `exec` proves that the request never left: the channel was refused, or the connection ended
- * while it was being opened. Anything else ("Unable to exec" comes for a channel that closed after the request, too)
- * proves nothing.
+ * Whether an error of `exec` proves that the request was never sent: the channel was refused, or the connection ended
+ * while it was being opened. Any other error proves nothing: "Unable to exec" also comes for a channel that closed
+ * after the request.
  */
 function neverSent(error: Error): ExecEnd | undefined {
   const refused = "reason" in error && error.reason !== undefined;
@@ -218,7 +216,10 @@ function neverSent(error: Error): ExecEnd | undefined {
   return refused || unopened ? { state: "not-run", reason: error.message } : undefined;
 }
 
-/** The library ends a channel anew whenever it is done with one half of it, and each time an error is made for nobody. */
+/**
+ * Makes a channel end only once. The library ends it again whenever one half is done, and makes an unused error each
+ * time.
+ */
 function endOnce(channel: ClientChannel): void {
   const end: (...args: Parameters<ClientChannel["end"]>) => ClientChannel = channel.end.bind(channel);
   channel.end = (...args: unknown[]) =>
@@ -254,8 +255,8 @@ function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: Exe
 }
 
 /**
- * What a channel prints, as text from the start: an answer of megabytes is never there as bytes and as text. A byte that is
- * no UTF-8 becomes U+FFFD: it can be seen, and is refused where it would have to be sent back.
+ * The output of a channel, decoded as it arrives: an answer of megabytes is never in memory both as bytes and as text.
+ * A byte that is no UTF-8 becomes U+FFFD: it is visible, and is refused where it would have to be sent back.
  */
 class Output {
   readonly #decoder = new StringDecoder("utf8");
@@ -265,7 +266,7 @@ class Output {
     this.#parts.push(this.#decoder.write(chunk));
   }
 
-  /** All of it; nothing may be added afterwards. */
+  /** All of the output; nothing may be added afterwards. */
   text(): string {
     return this.#parts.join("") + this.#decoder.end();
   }

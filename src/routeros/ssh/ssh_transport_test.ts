@@ -32,17 +32,17 @@ interface FakeServer {
 
 interface Behaviour {
   readonly hostKeys?: readonly string[];
-  /** Accepts an attempt to log in; undefined when it has answered itself. */
+  /** Accepts a login attempt; undefined when it has answered itself. */
   readonly accept?: (attempt: AuthContext) => boolean | undefined;
-  /** Answers a command; without, it echoes it. */
+  /** Answers a command; the default echoes it. */
   readonly answer?: (text: string, channel: ServerChannel, connection: Connection) => void;
   /** Refuses the channel. */
   readonly refuse?: boolean;
-  /** Hears that the client wants a channel, before it gets one. */
+  /** Called when the client requests a channel, before it gets one. */
   readonly asked?: () => void;
 }
 
-/** Starts an SSH server on the loopback address, hands it over and takes everything down afterwards. */
+/** Starts an SSH server on the loopback address, passes it to the test and closes everything afterwards. */
 async function withServer(behaviour: Behaviour, test: (server: FakeServer) => Promise<void>): Promise<void> {
   const log: string[] = [];
   const connections = new Set<Connection>();
@@ -166,7 +166,7 @@ for (const [name, behaviour, expected] of answers) {
   });
 }
 
-serverTest("runs commands side by side, and carries megabytes", {
+serverTest("runs commands side by side, and transfers megabytes", {
   answer: (_text, channel) => {
     channel.write("x".repeat(3_000_000), () => {
       channel.exit(0);
@@ -206,7 +206,7 @@ Deno.test("Ssh2Transport answers keyboard-interactive prompts with the password"
   });
 });
 
-serverTest("fails for long when it is not let in, without naming the secret", {
+serverTest("fails lastingly when the login is refused, without naming the secret", {
   accept: () => false,
 }, async (server) => {
   const error = await failure(server.transport({ authentication: { password: "hunter2" } }).connect(never));
@@ -229,20 +229,20 @@ serverTest(
   },
 );
 
-serverTest("asks a router with several host keys for the pinned one", {
+serverTest("requests the pinned key from a router with several host keys", {
   hostKeys: [hostKey.private, rsaHostKey.private],
 }, async (server) => {
   assert.equal((await run(server, { hostKeys: rsaHostKey.public })).state, "ended");
   assert.equal((await run(server, { hostKeys: hostKey.public })).state, "ended");
 });
 
-serverTest("takes any host key when told to, and warns loudly", {}, async (server) => {
+serverTest("accepts any host key when insecure, and warns", {}, async (server) => {
   assert.equal((await run(server, { hostKeys: "insecure" })).state, "ended");
   assert.equal(server.warnings.length, 1);
   assert.match(server.warnings[0]!, /INSECURE/);
 });
 
-serverTest("gives a command as torn when the connection breaks while it runs", {
+serverTest("reports a command as torn when the connection breaks while it runs", {
   answer: (_text, _channel, connection) => connection.end(),
 }, async (server) => {
   const connection = await server.transport().connect(never);
@@ -251,7 +251,7 @@ serverTest("gives a command as torn when the connection breaks while it runs", {
   assert.equal((await connection.exec(hello, never)).state, "not-run");
 });
 
-Deno.test("Ssh2Transport closes the channel of a command that is given up", () => {
+Deno.test("Ssh2Transport closes the channel of an abandoned command", () => {
   const closed = Promise.withResolvers<void>();
   return withServer(
     { answer: (_text, channel) => void channel.on("close", closed.resolve).resume() },
@@ -317,8 +317,9 @@ Deno.test("Ssh2Transport throws invalid without a pinned host key", () => {
 });
 
 Deno.test({
-  name: "Ssh2Transport sends no command once it may not, though the router opens the channel for it",
-  // The library leaves the cipher of a connection that ends while it reads to the garbage collector.
+  name:
+    "Ssh2Transport sends no command once the fence forbids it, though the router opens the channel for it",
+  // The library leaves the cipher of a connection that ends during a read to the garbage collector.
   sanitizeResources: false,
   fn() {
     let reason: string | undefined;

@@ -3,8 +3,8 @@ import type { Command } from "../console/command.ts";
 /** How one exec request ended. */
 export type ExecEnd =
   /**
-   * The router closed the channel in order, with an exit status or a signal. What it means is in the output alone: a
-   * failed command exits with status 0 too. `errors` is what of the output came on stderr, at its end.
+   * The router closed the channel properly, with an exit status or a signal. Only the output shows the result: a failed
+   * command exits with status 0 too. `errors` is the part of the output that came on stderr, at its end.
    */
   | {
     readonly state: "ended";
@@ -12,7 +12,7 @@ export type ExecEnd =
     readonly exitStatus: number | undefined;
     readonly errors?: string;
   }
-  /** The channel or the connection ended without a word. The command may have run, or not, or still run. */
+  /** The channel or the connection ended without notice. The command may have run, or not, or still run. */
   | { readonly state: "torn"; readonly output: string }
   /** The request was certainly never sent: sending it again is safe. */
   | { readonly state: "not-run"; readonly reason: string };
@@ -20,13 +20,13 @@ export type ExecEnd =
 /** A connection that has been authenticated, to a router whose host key was checked. */
 export interface SshConnection {
   /**
-   * Sends one exec request on a channel of its own. Never rejects.
+   * Sends one exec request on its own channel. Never rejects.
    *
-   * An aborted `signal` closes the channel; the promise still resolves only when the channel is gone, so that whoever
-   * counts channels counts right.
+   * An aborted `signal` closes the channel. The promise still resolves only when the channel is gone, so that the
+   * caller's count of channels is right.
    */
   exec(command: Command, signal: AbortSignal): Promise<ExecEnd>;
-  /** Resolves once, when the connection is gone, with the reason in words. Never rejects. */
+  /** Resolves once, when the connection is gone, with the reason for people. Never rejects. */
   readonly closed: Promise<string>;
   /** Ends the connection at once; running execs end as torn. */
   close(): void;
@@ -34,7 +34,7 @@ export interface SshConnection {
 
 /** Opens connections to one router. */
 export interface SshTransport {
-  /** What it connects to, for messages: `user@host:port`. */
+  /** The router's address, for messages: `user@host:port`. */
   readonly target: string;
   /**
    * Connects, checks the host key and authenticates.
@@ -47,7 +47,7 @@ export interface SshTransport {
 /** Why a connection could not be opened. */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
-  /** Whether trying again soon is pointless: a wrong key or password, another host key. */
+  /** Whether another attempt soon is pointless: a wrong key or password, another host key. */
   readonly lasting: boolean;
 
   constructor(message: string, options: { readonly lasting: boolean; readonly cause?: unknown }) {
@@ -57,11 +57,11 @@ export class ConnectError extends Error {
 }
 
 /**
- * A transport that calls `open` for each connection, which reads the files of credentials and host keys anew: an
+ * A transport that calls `open` for each connection, which reads the files of credentials and host keys again: an
  * exchanged key needs no restart.
  *
- * It keeps nothing of what the files said before. What cannot be read now would not be used after a restart either, and a
- * host key that was taken out of the file must not be believed again. An open connection stays.
+ * It keeps nothing of earlier reads. A file that cannot be read now could not be read after a restart either, and a
+ * host key that was removed from the file must not be trusted any more. An open connection stays.
  */
 export function freshTransport(target: string, open: () => Promise<SshTransport>): SshTransport {
   return {
@@ -70,7 +70,7 @@ export function freshTransport(target: string, open: () => Promise<SshTransport>
   };
 }
 
-/** A file on a share that hangs must not hold a connection attempt past its time. */
+/** A file on a hanging share must not keep a connection attempt beyond its time. */
 async function openInTime(open: () => Promise<SshTransport>, signal: AbortSignal): Promise<SshTransport> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(new Error("they were not read in time"));

@@ -13,7 +13,7 @@ function isConnectError(message: RegExp) {
   };
 }
 
-Deno.test("freshTransport() reads the credentials anew for each connection", async () => {
+Deno.test("freshTransport() reads the credentials again for each connection", async () => {
   const ways = [new FakeSshTransport(), new FakeSshTransport()];
   let opened = 0;
   const fresh = freshTransport("a@b:22", () => Promise.resolve(ways[opened++]!));
@@ -22,7 +22,7 @@ Deno.test("freshTransport() reads the credentials anew for each connection", asy
   assert.deepEqual(ways.map(({ attempts }) => attempts), [1, 1]);
 });
 
-Deno.test("freshTransport() uses nothing that it read before when a file cannot be read any more", async () => {
+Deno.test("freshTransport() uses nothing that it read before when a file can no longer be read", async () => {
   const way = new FakeSshTransport();
   let isThere = true;
   const open = () => isThere ? Promise.resolve(way) : Promise.reject(new Error("no such file"));
@@ -36,7 +36,7 @@ Deno.test("freshTransport() uses nothing that it read before when a file cannot 
   assert.equal(way.attempts, 2);
 });
 
-Deno.test("freshTransport() ends an attempt whose files never come", async () => {
+Deno.test("freshTransport() ends an attempt whose file reads never end", async () => {
   const over = new AbortController();
   const fresh = freshTransport("a@b:22", () => Promise.withResolvers<SshTransport>().promise);
   const attempt = fresh.connect(over.signal);

@@ -2,11 +2,11 @@ import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 
 /**
- * Lets a socket send what is written until the running code ends at once, and in order. ssh2 writes each packet in three
- * pieces: each would be a system call, and without Nagle's algorithm a segment for the router to read. `cork()` is no way, as
- * Deno sends the pieces one by one at its end.
+ * Makes a socket send everything that is written before the running code ends at once, and in order. ssh2 writes each
+ * packet in three pieces: each would be a system call, and without Nagle's algorithm a separate segment. `cork()` does
+ * not help, because Deno sends the pieces one by one when it ends.
  *
- * @param socket one that connects already: `connect()` would put its own `write()` back
+ * @param socket a socket on which `connect()` was called already: `connect()` would restore its own `write()`
  */
 export function writeTogether(socket: Socket): void {
   const write: (bytes: Uint8Array) => boolean = socket.write.bind(socket);

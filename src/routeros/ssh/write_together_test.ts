@@ -5,7 +5,10 @@ import { type AddressInfo, createServer, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { writeTogether } from "./write_together.ts";
 
-/** Lets `use` write to a server; returns what that has read when the socket has ended, and the number of writes. */
+/**
+ * Lets `use` write to a server; returns the data that the server has read when the socket has ended, and the number of
+ * writes.
+ */
 async function sent(use: (socket: Socket) => void | Promise<void>): Promise<[string, number]> {
   const read = Promise.withResolvers<string>();
   const server = createServer((connection) => void text(connection).then(read.resolve, read.reject));

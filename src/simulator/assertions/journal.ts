@@ -2,17 +2,17 @@ import type { Clock } from "../../volume/ports/system.ts";
 
 /** One exec request. */
 interface JournalEntry {
-  /** ISO 8601, when it came. */
+  /** ISO 8601, when it arrived. */
   readonly time: string;
   readonly session: number;
   readonly command: string;
-  /** `ok`, the refusal as printed, or the fault that struck. */
+  /** `ok`, the refusal as printed, or the fault that was applied. */
   readonly outcome: string;
 }
 
 const maxKept = 20_000;
 
-/** What the router was asked, and how often. */
+/** The router's requests and their counts. */
 export class Journal {
   readonly #clock: Clock;
   #entries: JournalEntry[] = [];
@@ -24,7 +24,7 @@ export class Journal {
     this.#clock = clock;
   }
 
-  /** Exec requests, the statements in them, and the bytes that were printed for them, since the last reset. */
+  /** Exec requests, their statements, and the bytes printed for them, since the last reset. */
   get counts(): { readonly execs: number; readonly statements: number; readonly bytes: number } {
     return { execs: this.#execs, statements: this.#statements, bytes: this.#bytes };
   }
@@ -33,7 +33,7 @@ export class Journal {
     return this.#entries;
   }
 
-  /** Notes that an exec request came; the returned function notes how it ended. */
+  /** Notes that an exec request arrived; the returned function notes how it ended. */
   open(session: number, command: string): (outcome: string) => void {
     this.#execs++;
     const time = new Date(this.#clock.now()).toISOString();
@@ -48,7 +48,7 @@ export class Journal {
     this.#statements += statements;
   }
 
-  /** Counts what was printed. */
+  /** Counts printed bytes. */
   countBytes(bytes: number): void {
     this.#bytes += bytes;
   }
@@ -64,7 +64,7 @@ export class Journal {
   }
 }
 
-/** What a client of the router must not do. */
+/** Something that a client of the router must not do. */
 export type Rule =
   | "unquoted-value"
   | "command-too-long"
@@ -77,7 +77,7 @@ export type Rule =
   | "ambiguous-label"
   | "session-limit";
 
-/** One time that a client did. */
+/** One violation of a rule. */
 interface Violation {
   /** ISO 8601. */
   readonly time: string;
@@ -89,7 +89,7 @@ interface Violation {
 
 const maxViolations = 10_000;
 
-/** What the simulator has to say about its client. */
+/** The client's violations. */
 export class Violations {
   readonly #clock: Clock;
   #violations: Violation[] = [];

@@ -3,7 +3,7 @@ import type { Assignment, Expression, MenuCommand, Statement } from "../grammar/
 import { mentionsScratch } from "./ownership.ts";
 import type { Rule } from "./journal.ts";
 
-/** A rule broken by the mere text of a command. */
+/** A rule that the text of a command alone breaks. */
 export interface Finding {
   readonly rule: Rule;
   readonly sentence: string;
@@ -12,7 +12,7 @@ export interface Finding {
 const maxBytes = 1024;
 const maxStatements = 4;
 
-/** What is wrong with the size of an exec. */
+/** The findings about the size of an exec. */
 export function lintExec(text: string, statements: number): Finding[] {
   const findings: Finding[] = [];
   const bytes = byteLength(text);
@@ -29,7 +29,7 @@ export function lintExec(text: string, statements: number): Finding[] {
   return findings;
 }
 
-/** What is wrong with a statement and with everything inside it. */
+/** The findings about a statement and everything inside it. */
 export function lintStatement(statement: Statement): Finding[] {
   switch (statement.kind) {
     case "menu":
@@ -106,7 +106,7 @@ function lintValue(name: string, value: Expression | undefined): Finding[] {
   return [{ rule: "unquoted-value", sentence: `The value of ${name} is not quoted: ${text}` }];
 }
 
-/** Looks into the brackets of an expression. */
+/** The findings in the brackets of an expression. */
 function lintInside(expression: Expression | undefined): Finding[] {
   switch (expression?.kind) {
     case "substitution":
@@ -122,7 +122,7 @@ function lintInside(expression: Expression | undefined): Finding[] {
   }
 }
 
-/** What runs from within a text was hardly meant to. */
+/** A command that runs from within a text was hardly intended. */
 function lintText(parts: readonly (string | Expression)[]): Finding[] {
   return parts.flatMap((part) => {
     if (typeof part === "string") return [];

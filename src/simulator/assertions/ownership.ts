@@ -6,12 +6,12 @@ import type { Rule } from "./journal.ts";
 
 const scratchName = /rds-csi-probe-[0-9a-f]{8}/;
 
-/** Whether a command deals with what a probe made, which tries limits on purpose. */
+/** Whether a command concerns objects of a probe, which tries limits on purpose. */
 export function mentionsScratch(command: string): boolean {
   return scratchName.test(command);
 }
 
-/** Whether a slot, or the last part of a path, is the name of something that a probe made. */
+/** Whether a slot, or the last part of a path, is the name of a probe's object. */
 export function isScratchName(name: string): boolean {
   return name.search(scratchName) === 0;
 }
@@ -20,26 +20,26 @@ export function isScratchName(name: string): boolean {
 export interface OwnArea {
   /** Where it may make files, with leading slash. */
   readonly basePaths: readonly string[];
-  /** Hashes of the clusters that it works for; undefined when nobody has said, and any will do. */
+  /** Hashes of its clusters; undefined when any will do. */
   readonly clusterHashes: readonly string[] | undefined;
 }
 
-/** Slots that it makes. */
+/** Slots that the client makes. */
 const ownSlot = /^[a-z0-9-]{1,32}$/;
-/** Slots of an legacy driver, which it may change and remove. */
+/** Slots of the legacy driver, which the client may change and remove. */
 const legacySlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Volumes and snapshots carry the hash of their cluster: the only thing that tells whose they are. */
+/** Names of volumes and snapshots contain the hash of their cluster, which alone shows who owns them. */
 const hashedName =
   /^(?:snap-[0-9a-f]{28}\.[a-z0-9-]+\.[0-9A-Za-z-]+\.[nb]|[a-z0-9-]+)\.([0-9a-f]{8})(?:\.img)?(?:\.part)?$/;
 
-/** Whether a client could have chosen this slot, or, for one that is there, whether it may be its own. */
+/** Whether a client could have chosen this slot, or, for an existing one, whether it may be its own. */
 function isOwnSlot(slot: string, isNew: boolean): boolean {
   return ownSlot.test(slot) || isScratchName(slot) || !isNew && legacySlot.test(slot);
 }
 
 /**
- * Whether a path belongs to a client: it lies in a base path, or in something outside that carries the hash of a
- * cluster. Whatever carries the hash of another cluster never does.
+ * Whether a path belongs to a client: it lies in a base path, or in something outside with the hash of its cluster. A
+ * name with the hash of another cluster never does.
  *
  * @param path with leading slash
  */
@@ -52,10 +52,10 @@ function isOwnPath(path: string, { basePaths, clusterHashes }: OwnArea): boolean
   return basePaths.some((base) => path === base || path.startsWith(`${base}/`));
 }
 
-/** What says in a comment that somebody's disk was imported, and for which cluster. */
+/** The part of a comment that says that a foreign disk was imported, and for which cluster. */
 const importRecord = /\{rds1 c=([0-9a-f]{8}) [^{}]*\bs=i:[0-9a-f]{16}[^{}]*\}/;
 
-/** Whether a client has imported the disk of that comment: it may change that, and never remove it. */
+/** Whether a client has imported the disk of that comment: it may change that disk, and never remove it. */
 function isImportRecord(comment: string, { clusterHashes }: OwnArea): boolean {
   const hash = importRecord.exec(comment)?.[1];
   return hash !== undefined && (clusterHashes === undefined || clusterHashes.includes(hash));
@@ -64,17 +64,18 @@ function isImportRecord(comment: string, { clusterHashes }: OwnArea): boolean {
 /** Reports a broken rule. */
 type Reporter = (rule: Rule, sentence: string) => void;
 
-/** What is about to change. */
+/** A change that is about to happen. */
 interface Change {
   readonly verb: Verb;
-  /** Undefined when it is about to be made. */
+  /** Undefined for an item that is about to be made. */
   readonly row: Row | undefined;
   readonly values: Values;
 }
 
 /**
- * Watches that a client changes nothing outside its own area: file disks with slots of its form whose files are its
- * own, its files and its subvolumes, and somebody's disk that it has said in its comment to have imported. A file goes only after its disk, and a snapshot stays as it is.
+ * Checks that a client changes nothing outside its own area: file disks with slots of its form whose files are its own,
+ * its files and its subvolumes, and foreign disks that its comments mark as imported. A file may be removed only after
+ * its disk, and a snapshot stays as it is.
  */
 export function watchOwnership(router: Router, area: OwnArea, report: Reporter): ChangeObserver {
   const watch = new Watch(router, area, report);
@@ -127,7 +128,7 @@ class Watch {
 
   subvolume({ verb, row, values }: Change): void {
     const label = row === undefined ? values.get("fs") ?? "" : textOf(row, "fs");
-    // The pool counts also while it is not mounted: the router refuses then, and the client did nothing wrong.
+    // The pool counts also while it is not mounted: then the router refuses, and the client did nothing wrong.
     const named = this.#router.disks.list().filter((disk) => disk.pool?.label === label);
     const inside = named.find((disk) => disk.filePath !== "");
     if (inside !== undefined) {
@@ -151,7 +152,7 @@ class Watch {
     }
   }
 
-  /** Disks that come late after a reboot count too: whoever takes their files away takes the data. */
+  /** Disks that come late after a reboot count too: removing their files removes the data. */
   #assertUnused(command: string, path: string): void {
     if (path.split("/").some(isScratchName)) return;
     for (const disk of this.#router.disks.listUsing(path)) {

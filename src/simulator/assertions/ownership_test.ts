@@ -69,7 +69,7 @@ const clean: readonly (readonly [name: string, commands: readonly string[]])[] =
 ];
 
 for (const [name, commands] of clean) {
-  Deno.test(`nothing is wrong with ${name}`, async () => {
+  Deno.test(`${name} breaks no rule`, async () => {
     assert.deepEqual(await rulesOf(commands), []);
   });
 }
@@ -120,13 +120,13 @@ const otherCluster: readonly (readonly [name: string, command: string])[] = [
 ];
 
 for (const [name, command] of otherCluster) {
-  Deno.test(`where the client's cluster is known, ${name} is outside its area when it is another's`, async () => {
+  Deno.test(`with a known cluster of the client, ${name} of another cluster is outside its area`, async () => {
     assert.deepEqual(await rulesOf([command], ["0a1b2c3d"]), ["outside-owner-area"]);
     assert.deepEqual(await rulesOf([command]), []);
   });
 }
 
-Deno.test("a label that is written in a file disk too is not to be named", async () => {
+Deno.test("a label that a file disk has too must not be used", async () => {
   const router = makeRouter();
   const rules: string[] = [];
   const area = { basePaths: [`/${folder}`], clusterHashes: undefined };
@@ -140,7 +140,7 @@ Deno.test("a label that is written in a file disk too is not to be named", async
   assert.deepEqual(rules, ["ambiguous-label"]);
 });
 
-Deno.test("a file is not to be taken while its disk is late after a reboot", async () => {
+Deno.test("a file must not be removed while its disk is late after a reboot", async () => {
   const router = makeRouter();
   const rules: string[] = [];
   const area = { basePaths: [`/${folder}`], clusterHashes: undefined };
@@ -152,7 +152,7 @@ Deno.test("a file is not to be taken while its disk is late after a reboot", asy
   assert.deepEqual(rules, ["file-before-disk"]);
 });
 
-Deno.test("a subvolume that is not made as its pool is not mounted is in the client's area all the same", async () => {
+Deno.test("a subvolume that is not made because its pool is not mounted is still in the client's area", async () => {
   const router = makeRouter();
   const rules: string[] = [];
   const area = { basePaths: [`/${folder}`], clusterHashes: undefined };

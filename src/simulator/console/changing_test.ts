@@ -27,7 +27,7 @@ Deno.test("a disk's path comes back with one leading slash, also in its model", 
   });
 });
 
-Deno.test("an export without port and NQN takes the default ones", async () => {
+Deno.test("an export without port and NQN gets the default ones", async () => {
   const type = await typing();
   await type(addCommand("a", 'nvme-tcp-export="yes"'));
   const { "nvme-tcp-server-port": port, "nvme-tcp-server-nqn": nqn } = await disk(type, "a");
@@ -45,7 +45,7 @@ Deno.test("a comment is compared and set in one command", async () => {
   assert.equal((await disk(type, "a")).comment, "new");
 });
 
-Deno.test("remove leaves the file, which goes when no disk uses it", async () => {
+Deno.test("remove leaves the file, which can be removed when no disk uses it", async () => {
   const type = await typing();
   await type(addCommand("a", 'comment="c"'));
   const path = "storage-pool/metal-csi/a.img";
@@ -57,7 +57,7 @@ Deno.test("remove leaves the file, which goes when no disk uses it", async () =>
   assert.equal(await type(line), "0\r\n");
 });
 
-Deno.test("adding a disk on a file that is there adopts it", async () => {
+Deno.test("adding a disk on an existing file keeps the file's content", async () => {
   const type = await typing();
   await type(addCommand("a"));
   await type('/disk remove "a"');
@@ -65,7 +65,7 @@ Deno.test("adding a disk on a file that is there adopts it", async () => {
   assert.equal((await disk(type, "a")).size, 1073741824);
 });
 
-Deno.test("ids ascend and are never given twice", async () => {
+Deno.test("ids ascend and are never reused", async () => {
   const type = await typing();
   for (const slot of ["a", "b"]) await type(addCommand(slot));
   await type('/disk remove "b"');
@@ -126,14 +126,14 @@ for (const [command, refusal, behaviours] of refusals) {
   });
 }
 
-Deno.test("long comments and NQNs lose their end silently", async () => {
+Deno.test("the ends of long comments and NQNs are cut off silently", async () => {
   const type = await typing({ maxComment: 5, maxNqn: 6 });
   await type(addCommand("a", 'comment="aaaaé" nvme-tcp-server-nqn="nqn.abcdef" nvme-tcp-export="yes"'));
   const { comment, "nvme-tcp-server-nqn": nqn } = await disk(type, "a");
   assert.deepEqual({ comment, nqn }, { comment: "aaaa", nqn: "nqn.ab" });
 });
 
-Deno.test("a disk whose file is not there, or lies on a pool that is not mounted, is not resized", async () => {
+Deno.test("a disk whose file does not exist, or lies on a pool that is not mounted, is not resized", async () => {
   const grow = '/disk set "a" file-size="2147483648"';
   for (const hide of ["removed", "unmounted"] as const) {
     const router = makeRouter();

@@ -9,7 +9,7 @@ import type { Timing } from "../timing.ts";
 import type { ChangeObserver, Program, Run, Turn } from "./run.ts";
 import { runStatement, runStatements } from "./statements.ts";
 
-/** Who runs a command, and who watches. */
+/** The user that runs a command, and the observer of its changes. */
 export interface Caller {
   /** @default {true} */
   readonly mayRead?: boolean;
@@ -17,26 +17,26 @@ export interface Caller {
   /** Whether it may change users. @default {true} */
   readonly mayManage?: boolean;
   readonly observe: ChangeObserver;
-  /** Whether a new size is accepted and nothing happens. @default {false} */
+  /** Whether a new size is accepted without effect. @default {false} */
   readonly ignoresResize?: boolean;
-  /** Told of every line once it was understood, before it runs. */
+  /** Called with every line once it was parsed, before it runs. */
   understood(statements: readonly Statement[]): void;
 }
 
-/** Someone at the router whom nobody watches. */
+/** A user whose commands are not checked. */
 export const someoneElse: Caller = { mayWrite: true, observe() {}, understood() {} };
 
-/** How a command ended. */
+/** The result of a command. */
 export interface Outcome {
-  /** What was printed, with the router's line ends, the refusal left out. */
+  /** The printed output with the router's line ends, without the refusal. */
   readonly output: string;
-  /** The line that says why it failed, without line end; undefined when it went well. */
+  /** The line that says why it failed, without line end; undefined when it succeeded. */
   readonly refusal: string | undefined;
-  /** Statements of the lines that were understood. */
+  /** Statements of the lines that were parsed. */
   readonly statements: number;
 }
 
-/** The router rebooted while a command ran; nobody will ever hear of it. */
+/** The router rebooted while a command ran; the client gets no answer. */
 export class Interrupted extends Error {
   override readonly name = "Interrupted";
 }
@@ -47,14 +47,14 @@ export class Console {
   readonly #timing: Timing;
   readonly #menus: Menus;
 
-  /** @param users those of `/user`; by default nobody */
+  /** @param users the users of `/user`; none by default */
   constructor(router: Router, timing: Timing, users?: Users) {
     this.#router = router;
     this.#timing = timing;
     this.#menus = makeMenus(router, users);
   }
 
-  /** The tree of commands, with what is kept in it. */
+  /** The tree of commands, with their items. */
   get menus(): Menus {
     return this.#menus;
   }
@@ -109,8 +109,8 @@ export class Console {
   }
 
   /**
-   * Runs a program at the router's pace. Usually it runs in one go and the time it takes is spent at its end; with
-   * the behaviour `interleave` it is spent where it arises, and other sessions get their turns.
+   * Runs a program at the router's speed. Usually it runs at once and its time is spent at its end. With the behaviour
+   * `interleave` the time is spent where it arises, and other sessions get their turns.
    */
   async #rateLimiter(program: Program<void>, caller: Caller): Promise<void> {
     const { interleave } = this.#router.behaviours;
@@ -132,7 +132,7 @@ export class Console {
     if (this.#router.boots !== boot) throw new Interrupted();
   }
 
-  /** Whoever else gets a turn between two steps is treated as usual. */
+  /** `ignoresResize` holds only for the caller's own step, not for other sessions between two steps. */
   #step(program: Program<void>, { ignoresResize = false }: Caller): IteratorResult<Turn, void> {
     this.#router.ignoresResize = ignoresResize;
     try {

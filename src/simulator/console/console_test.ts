@@ -35,7 +35,7 @@ Deno.test("a refused command takes its time as well", async () => {
   assert.equal((await running).refusal, "no such item");
 });
 
-Deno.test("with the behaviour interleave an item found may be gone when its verb runs", async () => {
+Deno.test("with the behaviour interleave an item that was found may be gone when its verb runs", async () => {
   const { clock, router, console } = timed(1, { interleave: true });
   const prepared = typeTo(router)(`${makeBasePath}; ${addCommand("a")}`);
   await clock.advance(5000);
@@ -47,7 +47,7 @@ Deno.test("with the behaviour interleave an item found may be gone when its verb
   assert.deepEqual(refusals, ["no such item (4)"]);
 });
 
-Deno.test("a command that a reboot overtakes stops where it is", async () => {
+Deno.test("a command during a reboot stops where it is", async () => {
   const { clock, router, console } = timed(1, { interleave: true });
   const running = console.execute('/disk print count-only; /disk disable "nvme1"', anyone);
   const ended = assert.rejects(running, Interrupted);
@@ -58,7 +58,7 @@ Deno.test("a command that a reboot overtakes stops where it is", async () => {
   assert.equal(router.disks.findBySlot("nvme1")?.disabled, false);
 });
 
-Deno.test("only lines that were understood count their statements", async () => {
+Deno.test("only lines that were parsed count their statements", async () => {
   const { console } = timed(0);
   const counts = [];
   for (const text of [':put "a"; :put "b";', "foo", ':put "a"\nfoo; bar', ":if (1=1) do={:put 1; :put 2}"]) {

@@ -9,7 +9,7 @@ import {
 
 const folder = "storage-pool/metal-csi";
 
-/** A console on a router with a disk that has something in its file. */
+/** A console on a router with a disk whose file has content. */
 async function withSource(more = 'comment="mine"') {
   const router = makeRouter();
   const type = typeTo(router);
@@ -21,7 +21,7 @@ async function withSource(more = 'comment="mine"') {
   return { router, type, disk };
 }
 
-Deno.test("copy-from takes the properties of another disk, and nothing of what is in its file", async () => {
+Deno.test("copy-from takes the properties of another disk, and nothing of its file's content", async () => {
   const { router, type, disk } = await withSource('comment="mine" nvme-tcp-server-nqn="nqn.a"');
   const line = `/disk add type=file copy-from=[find slot=a] file-path=/${folder}/b.img slot=b`;
   assert.equal(await type(line), "");
@@ -33,7 +33,7 @@ Deno.test("copy-from takes the properties of another disk, and nothing of what i
   assert.equal(router.backing.allocatedBytes(`${folder}/b.img`), 0n);
 });
 
-Deno.test("copy-from without a path of its own makes a second way to the same file", async () => {
+Deno.test("copy-from without a path makes a second disk on the same file", async () => {
   const { router, type, disk } = await withSource();
   assert.equal(await type("/disk add copy-from=[find slot=a] slot=b"), "");
   assert.equal((await disk("b"))["file-path"], `/${folder}/a.img`);

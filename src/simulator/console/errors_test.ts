@@ -1,4 +1,4 @@
-// Every error line that was seen on a router, provoked and printed in full.
+// Every error line that was seen on a router, provoked and printed completely.
 import assert from "node:assert/strict";
 import {
   addCommand,
@@ -37,7 +37,7 @@ for (const [command, printed] of lines) {
   });
 }
 
-Deno.test("without the policy write, an add prints so", async () => {
+Deno.test("without the policy write, an add prints this", async () => {
   const type = typeTo(makeRouter(), { ...anyone, mayWrite: false });
   assert.equal(await type(addCommand("a")), "not enough permissions (9)\r\n");
 });

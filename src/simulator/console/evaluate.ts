@@ -3,10 +3,10 @@ import type { Menu, Row } from "../menu/menu.ts";
 import { compare, isEqual, isTrue, toText, type Value } from "../value.ts";
 import type { Program, Run } from "./run.ts";
 
-/** What `where` asks of an item. */
+/** The condition of `where`. */
 interface Condition {
   readonly test: (row: Row) => boolean;
-  /** The only items that can meet it, when an index knows them. */
+  /** The only items that can meet it, if an index knows them. */
   readonly among: readonly Row[] | undefined;
 }
 
@@ -33,7 +33,7 @@ function* prepare(where: Expression, menu: Menu, run: Run): Program<Condition> {
     return where.operator === "and" ? both(left, right) : either(left, right);
   }
   if (where.kind === "binary" && where.left.kind === "property") {
-    // An unquoted path or NQN is not an error: it just never matches.
+    // An unquoted path or NQN is not an error: it never matches.
     const hopeless = where.right.kind === "word" && /[/:]/.test(where.right.text);
     if (hopeless) return { test: () => false, among: [] };
     const wanted = yield* evaluate(where.right, run);
@@ -158,7 +158,7 @@ const classes: Readonly<Record<string, string>> = {
   xdigit: "0-9A-Fa-f",
 };
 
-/** A POSIX regular expression, unanchored; one that is none matches nothing. */
+/** A POSIX regular expression, unanchored; an invalid one matches nothing. */
 function toPattern(source: string): RegExp {
   const translated = source.replace(/\[:([a-z]+):\]/g, (whole, name: string) => classes[name] ?? whole);
   try {

@@ -45,7 +45,7 @@ Deno.test("xfs-pool has no subvolumes", async () => {
   assert.equal(pool.fs, "xfs");
 });
 
-Deno.test("an XFS pool takes the full size of an image at once, a Btrfs pool only what is written", async () => {
+Deno.test("an XFS pool takes the full size of an image at once, a Btrfs pool only the written data", async () => {
   const router = makeRouter({ pools: [{ name: "storage-pool" }, { name: "other", filesystem: "xfs" }] });
   const type = typeTo(router);
   const [btrfs, xfs] = router.pools();
@@ -60,7 +60,7 @@ Deno.test("an XFS pool takes the full size of an image at once, a Btrfs pool onl
   assert.equal(alone.allocationOf(alone.pools()[0]!), "full");
 });
 
-Deno.test("an XFS pool is a stripe over mirrors, each with a state of its own", async () => {
+Deno.test("an XFS pool is a stripe over mirrors, each with its own state", async () => {
   const router = makeRouter({ profile: "xfs-pool" });
   const type = typeTo(router);
   const read = jsonCommand(
@@ -77,7 +77,7 @@ Deno.test("an XFS pool is a stripe over mirrors, each with a state of its own", 
   assert.deepEqual([rows[2]["raid-role"], rows[2]["raid-member-state"]], [2, "2:in_sync"]);
 });
 
-Deno.test("without the word, or without rose-storage, there is no menu of subvolumes", async () => {
+Deno.test("without subvolumes, or without rose-storage, there is no menu of subvolumes", async () => {
   const type = await typing({}, "no-rose");
   assert.equal(await type("/disk/btrfs/subvolume/print"), "bad command name btrfs (line 1 column 7)\r\n");
   const router = makeRouter();
@@ -87,7 +87,7 @@ Deno.test("without the word, or without rose-storage, there is no menu of subvol
   assert.equal(older, "bad command name btrfs (line 1 column 7)\r\n");
 });
 
-Deno.test("hostile words its refusals at random, gives no value as its type and prints noise first", async () => {
+Deno.test("hostile chooses the texts of refusals at random, prints no value in its own type and prints noise first", async () => {
   const router = makeRouter({ profile: "hostile" });
   const type = typeTo(router);
   await type(`${makeBasePath}; ${addCommand("a")}`);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { plainDisk } from "../model/disk.ts";
 import { jsonCommand, makeRouter, typeTo } from "../../../tests/support/simulated_router.ts";
 
-/** A router with bare drives of 4 GiB and of 3 GiB beside what it has. */
+/** A router with additional bare drives of 4 GiB and of 3 GiB. */
 function drives(count: number) {
   const router = makeRouter({ pools: [] });
   for (let number = 1; number <= count; number++) {
@@ -18,7 +18,7 @@ const mirror = [
   "/disk/set nvme2 raid-master=pool raid-role=1",
 ];
 
-Deno.test("two drives become a mirror, and with a file system a pool that disks lie on", async () => {
+Deno.test("two drives become a mirror, and with a file system a pool for disks", async () => {
   const { router, type } = drives(2);
   for (const line of [...mirror, "/disk/format pool file-system=btrfs"]) {
     assert.equal(await type(line), "", line);
@@ -47,7 +47,7 @@ Deno.test("two drives become a mirror, and with a file system a pool that disks 
   );
 });
 
-Deno.test("what makes no sense of drives is refused, and changes nothing", async () => {
+Deno.test("an invalid use of drives is refused, and changes nothing", async () => {
   const { type } = drives(3);
   assert.equal(await type(mirror[0]!), "");
   assert.equal(await type("/disk/format pool file-system=btrfs"), "failure: could not remove, in use\r\n");

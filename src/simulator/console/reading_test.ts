@@ -41,7 +41,7 @@ Deno.test("no match is an empty list", async () => {
   assert.equal(await type(jsonCommand('/disk print detail as-value where slot="x"')), "[]\r\n");
 });
 
-Deno.test("the framed read of a client proves that its line is whole", async () => {
+Deno.test("a client's framed read proves that its line is complete", async () => {
   const type = await typing();
   const inner = "[:serialize to=json options=json.no-string-conversion value=[/disk print detail as-value " +
     'proplist=slot,size where slot="storage-pool"]]';
@@ -138,7 +138,7 @@ Deno.test("files are found by name, without a leading slash", async () => {
   );
 });
 
-Deno.test("an unguarded print of files brings the contents of small ones along", async () => {
+Deno.test("an unguarded print of files includes the contents of small ones", async () => {
   const type = await typing();
   await type('/file add name="storage-pool/note.txt" contents="secret"');
   const out = await type(jsonCommand('/file print detail as-value where name~"note"'));

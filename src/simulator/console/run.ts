@@ -5,33 +5,35 @@ import type { Behaviours } from "../behaviours.ts";
 import type { Span } from "../timing.ts";
 import type { Value } from "../value.ts";
 
-/** A point at which another session could take its turn, and how long the step before it takes on a real router. */
+/**
+ * A point at which another session could take its turn, with the time that the step before it takes on a real router.
+ */
 export interface Turn {
   readonly span: Span;
-  /** What it takes beside, in milliseconds; not to be scaled. */
+  /** Additional time in milliseconds, which is not scaled. */
   readonly moreMs?: number;
 }
 
 /** A computation that stops at every {@linkcode Turn}. Between two turns nothing else happens on the router. */
 export type Program<Result> = Generator<Turn, Result, void>;
 
-/** Told of every change before it is made. */
+/** Called with every change before it is made. */
 export type ChangeObserver = (menu: string, verb: Verb, row: Row | undefined, values: Values) => void;
 
-/** What the parts of the interpreter share while a line runs. */
+/** The shared state of the interpreter while a line runs. */
 export interface Run {
   readonly behaviours: Behaviours;
   /** For the positions in refusals. */
   readonly scanner: Scanner;
-  /** Whether the user may look at anything. */
+  /** Whether the user may read. */
   readonly mayRead: boolean;
-  /** Whether the user may change anything. */
+  /** Whether the user may change something. */
   readonly mayWrite: boolean;
   /** Whether the user may change users, if anything. */
   readonly mayManage: boolean;
   readonly observe: ChangeObserver;
   /** Prints a line. */
   print(line: string): void;
-  /** Runs a statement and gives its value. */
+  /** Runs a statement and returns its value. */
   statement(statement: Statement): Program<Value>;
 }

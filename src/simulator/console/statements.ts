@@ -6,7 +6,7 @@ import { evaluate } from "./evaluate.ts";
 import type { Program, Run } from "./run.ts";
 import { runMenuCommand } from "./verbs.ts";
 
-/** What follows a statement that asks nothing of the router: a turn for others, and no time. */
+/** The turn after a statement that does not use the router: it takes no time. */
 const free = { span: [0, 0] } as const;
 
 /** Runs statements one after the other, with a turn for other sessions after each. */
@@ -17,7 +17,7 @@ export function* runStatements(statements: readonly Statement[], run: Run): Prog
   }
 }
 
-/** Runs one statement and gives its value. */
+/** Runs one statement and returns its value. */
 export function* runStatement(statement: Statement, run: Run): Program<Value> {
   switch (statement.kind) {
     case "menu":
@@ -56,10 +56,10 @@ function* runSerialize({ to, options, value }: SerializeStatement, run: Run): Pr
 }
 
 /**
- * Writes a value as `:serialize to=json` does: one line, keys in alphabetical order, `[]` for an empty list.
+ * Formats a value as `:serialize to=json` does: one line, keys in alphabetical order, `[]` for an empty list.
  *
- * Unless `keepStrings` (the option `json.no-string-conversion`), a text that looks like a number becomes one, with
- * six digits behind the point.
+ * Unless `keepStrings` is set (the option `json.no-string-conversion`), a text that looks like a number becomes one,
+ * with six decimal places.
  */
 function toJson(value: Value, keepStrings: boolean): string {
   if (value === null) return '""';

@@ -43,7 +43,7 @@ Deno.test("every Btrfs file system has the default subvolume <FS_ROOT>", async (
   assert.equal(await type(`${menu}/remove "<FS_ROOT>"`), "failure: can not remove <FS_ROOT>\r\n");
 });
 
-Deno.test("a subvolume shows its label, its last name and its full name, and lies in /file as a directory", async () => {
+Deno.test("a subvolume shows its label, its last name and its full name, and appears in /file as a directory", async () => {
   const type = await typing();
   await type(add("metal-csi/vol"));
   const [made] = await read(type, 'fullname="metal-csi/vol"');
@@ -64,7 +64,7 @@ Deno.test("a subvolume shows its label, its last name and its full name, and lie
   assert.equal(await type(files), `[{".id":"*3","name":"${pool}/metal-csi/vol","type":"directory"}]\r\n`);
 });
 
-Deno.test("a snapshot holds the files of its parent as they are at that moment, and nothing of later", async () => {
+Deno.test("a snapshot contains the files of its parent as they are at that moment, and nothing of later", async () => {
   const router = makeRouter();
   const type = typeTo(router);
   await type(`${add("vol")}; ${addDiskIn("vol", "a")}`);
@@ -87,7 +87,7 @@ Deno.test("a snapshot holds the files of its parent as they are at that moment, 
   assert.deepEqual((await read(type, 'name="vol"'))[0].snapshots, ["snap"]);
 });
 
-Deno.test("a snapshot does not hold what lies in a subvolume inside its parent", async () => {
+Deno.test("a snapshot does not contain a subvolume inside its parent", async () => {
   const router = makeRouter();
   const type = typeTo(router);
   await type(`${add("a")}; ${add("a/b")}; ${addDiskIn("a", "x")}; ${addDiskIn("a/b", "y")}`);
@@ -118,7 +118,7 @@ const parents: readonly (readonly [name: string, parent: string, result: string]
 ];
 
 for (const [name, parent, result] of parents) {
-  Deno.test(`parent takes ${name}`, async () => {
+  Deno.test(`parent accepts ${name}`, async () => {
     const type = await typing();
     await type(
       `${add("metal-csi/vol")}; ${add("metal-csi/twin")}; ${add("a")}; ${add("a/twin")}; ${add("a/a")}`,
@@ -205,7 +205,7 @@ for (const [name, command, behaviours] of removals) {
   });
 }
 
-Deno.test("a snapshot takes no space until one of the two is written to, and keeps what the other gives up", async () => {
+Deno.test("a snapshot takes no space until one of the two is written to, and keeps what the other overwrites", async () => {
   const router = makeRouter();
   const type = typeTo(router);
   const free = async () => 7301927047168 - Number(await type(`:put [/disk get "${pool}" free]`));
@@ -225,7 +225,7 @@ Deno.test("a snapshot takes no space until one of the two is written to, and kee
   assert.equal(await free(), 0);
 });
 
-Deno.test("the subvolumes of a pool that is not mounted are not seen", async () => {
+Deno.test("the subvolumes of a pool that is not mounted are not visible", async () => {
   const router = makeRouter();
   const type = typeTo(router);
   await type(add("vol"));

@@ -15,9 +15,9 @@ import { evaluate, select } from "./evaluate.ts";
 import type { Program, Run } from "./run.ts";
 
 /**
- * Runs a command of a menu and gives its value; verbs that change something are worth nothing.
+ * Runs a command of a menu and returns its value; verbs that change something return none.
  *
- * @throws {Refusal} when the router says no.
+ * @throws {Refusal} when the router refuses.
  */
 export function* runMenuCommand(command: MenuCommand, run: Run): Program<Value> {
   const changes = command.kind === "add" || command.kind === "target";
@@ -56,7 +56,7 @@ function* runGet(command: GetCommand, run: Run): Program<Value> {
   return row.value(name) ?? null;
 }
 
-/** The policy `write` alone manages no users. */
+/** Whether a menu belongs to users: the policy `write` alone does not allow changing them. */
 function isOfUsers({ path }: Menu): boolean {
   return path.split("/")[0] === "user";
 }
@@ -81,7 +81,7 @@ function* runTarget(command: TargetCommand, run: Run): Program<Value> {
   return null;
 }
 
-/** Gives how long it takes beside the usual, in milliseconds. */
+/** Returns how long it takes besides the usual time, in milliseconds. */
 function act(menu: Menu, verb: TargetCommand["verb"], row: Row, values: Values): number {
   switch (verb) {
     case "set":
@@ -143,7 +143,7 @@ function* readValues(assignments: readonly Assignment[], run: Run): Program<Valu
   return values;
 }
 
-/** Runs `print`: what is for people is printed, `as-value` and `count-only` are worth something. */
+/** Runs `print`: output for people is printed, `as-value` and `count-only` return a value. */
 function* runPrint(command: PrintCommand, run: Run): Program<Value> {
   const { menu } = command;
   const names = yield* readProplist(command, run);
@@ -168,7 +168,7 @@ function printRows(
     run.print(String(rows.length));
     return BigInt(rows.length);
   }
-  // The number of an item is its place among all items, also when only some are shown.
+  // The number of an item is its place among all items, even when only some are shown.
   const numberOf = menu.numberOf?.bind(menu) ?? numbersOf(menu);
   const textForm = menu.textForm?.();
   if (textForm !== undefined) {
@@ -191,7 +191,7 @@ function numbersOf(menu: Menu): (row: Row) => number | undefined {
   return (row) => numbers.get(row.order);
 }
 
-/** An item for people, of a menu whose tables are not played. */
+/** An item for people, in a menu whose tables are not simulated. */
 function textLine(menu: Menu, row: Row, names: readonly string[] | undefined, number = 0): string {
   const shown = menu.properties().filter(({ name }) => names === undefined || names.includes(name));
   const pairs = shown.flatMap(({ name, isFlag }) => {
@@ -202,7 +202,7 @@ function textLine(menu: Menu, row: Row, names: readonly string[] | undefined, nu
   return (menu.single ? pairs : [number, ...pairs]).join(" ");
 }
 
-/** People read `yes` and `no`, which is also what the legacy driver looks for. */
+/** People see `yes` and `no`, which the legacy driver also expects. */
 function shownText(value: Value): string {
   return typeof value === "boolean" ? (value ? "yes" : "no") : toText(value);
 }

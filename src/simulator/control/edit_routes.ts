@@ -17,7 +17,7 @@ import {
 import { Refusal } from "../refusal.ts";
 import type { Value } from "../value.ts";
 
-/** Changing the router behind its client's back. None of this asks what a router would allow. */
+/** Changes the router without its client. Nothing here checks what a router would allow. */
 export const editRoutes: Routes = {
   "POST /disks": {
     what: "Adds a disk of any kind, by the router's names of its properties, and its file unless `?file=no`.",
@@ -45,7 +45,7 @@ export const editRoutes: Routes = {
   },
 };
 
-/** Adds a disk of any kind. Its file is made too, unless the query says `file=no`. */
+/** Adds a disk of any kind, and its file, unless the query says `file=no`. */
 async function addDisk(request: Request, simulation: Simulation): Promise<Response> {
   const { router } = simulation;
   const draft = readNewDisk(await readObject(request));
@@ -81,7 +81,7 @@ function deleteDisk(_request: Request, { router }: Simulation, slot: string): Re
   return json({});
 }
 
-/** Makes a file or a directory, with everything above it; `written` says how much of it takes space. */
+/** Makes a file or a directory, with its parents; `written` says how much of it takes space. */
 async function addFile(request: Request, { router, menus }: Simulation): Promise<Response> {
   const body = await readObject(request);
   assertOnly(body, ["name", "type", "size", "contents", "written"]);
@@ -108,7 +108,7 @@ function deleteFile(_request: Request, { router }: Simulation, name: string): Re
   return json({});
 }
 
-/** A pool gets the free space asked for by way of what else is on it. */
+/** Gives a pool the requested free space by adjusting what else is on it. */
 function withFree(router: Router, disk: Disk, body: JsonObject): Disk {
   if (body["free"] === undefined) return disk;
   if (disk.pool === undefined) {
@@ -131,7 +131,7 @@ function makeParents(router: Router, path: string): void {
 type Draft = Omit<Disk, "id">;
 type Reader = (value: unknown, name: string) => Partial<Draft>;
 
-/** Properties that the model knows, by the names that the router gives them. */
+/** Properties of the model, by the router's names. */
 const readers: Readonly<Record<string, Reader>> = {
   slot: (value, name) => ({ slot: textOf(value, name) }),
   type: (value, name) => ({ type: textOf(value, name) }),
@@ -152,14 +152,13 @@ const readers: Readonly<Record<string, Reader>> = {
   "nvme-tcp-server-allow-host-name": (value, name) => ({ allowHostName: textOf(value, name) }),
 };
 
-/** Properties of a pool, read on top of the pool that the disk is. */
+/** Properties of a pool, which are read into the disk's pool. */
 const poolProperties = ["mounted", "mount-point", "fs-label", "pool-fs", "state", "vanish"];
-/** Told by the simulator, not to be set. */
+/** Properties that the simulator computes, and that cannot be set. */
 const readOnly = [".id", "block-device", "served", "fs", "free", "use", "sector-size", "file-offset"];
 
 /**
- * Reads a new disk. Sizes that are not given follow from those that are; any property that the model does not know is
- * kept and shown as it is.
+ * Reads a new disk. Missing sizes follow from given ones; an unknown property is kept and shown unchanged.
  *
  * @throws {BadRequest} when a property has the wrong type, or the slot is missing.
  */
@@ -183,7 +182,7 @@ function readNewDisk(body: JsonObject): Draft {
 }
 
 /**
- * Reads changes of a disk; `null` takes an unknown property away.
+ * Reads changes of a disk; `null` removes an unknown property.
  *
  * @throws {BadRequest} when a property has the wrong type.
  */
@@ -220,7 +219,7 @@ function readPool(body: JsonObject, disk: Draft): Draft {
       mountPoint: disk.slot,
       label: `${disk.slot}-fs`,
       filesystem: undefined,
-      // What lies in a volume is seen, and not mounted unless that is said.
+      // A file system in a volume is visible, and not mounted unless the request says so.
       mounted: disk.filePath === "" || body["mount-point"] !== undefined,
       disksVanish: false,
       state: "clean",
@@ -240,7 +239,7 @@ function readPool(body: JsonObject, disk: Draft): Draft {
   };
 }
 
-/** An export without port or NQN is none; the router would fill them in. */
+/** An export needs a port and an NQN; the router would fill them in. */
 function completeExport<Some extends Draft>(disk: Some): Some {
   if (!disk.exported) return disk;
   return { ...disk, port: disk.port ?? 4420, nqn: disk.nqn ?? `nqn.2000-02.com.mikrotik:${disk.slot}` };
@@ -260,7 +259,7 @@ function filesystem(value: unknown, before: "btrfs" | "xfs" | undefined): "btrfs
   throw new BadRequest("pool-fs must be btrfs or xfs.");
 }
 
-/** An array says several things at once, such as that it is clean and syncs: one text, with commas. */
+/** An array has several states at once, such as clean and syncing: one text, with commas. */
 function stateOf(value: unknown): string {
   return Array.isArray(value)
     ? value.map((part) => textOf(part, "state")).join(", ")

@@ -18,7 +18,7 @@ import {
   type Routes,
   type Simulation,
 } from "./request.ts";
-/** Saying what goes wrong with which command. */
+/** Defines faults and the commands that they affect. */
 export const faultRoutes: Routes = {
   "GET /faults": {
     what: "The faults that are armed, how many commands each has seen and struck.",
@@ -47,7 +47,7 @@ function shown(faults: Faults): readonly unknown[] {
   return faults.list().map((fault) => fault.times === Infinity ? { ...fault, times: "always" } : fault);
 }
 
-/** @throws {BadRequest} when a part of it makes no sense. */
+/** @throws {BadRequest} when a part of it is invalid. */
 export function readFault(body: JsonObject): Fault {
   assertOnly(body, ["match", "nth", "times", "action", "value"]);
   const { value } = body;
@@ -69,7 +69,7 @@ export function readFault(body: JsonObject): Fault {
   };
 }
 
-/** What a value ought to be; undefined when it is that. */
+/** The expected form of a value; undefined when it has that form. */
 function valueProblem(kind: FaultValue, value: string | number): string | undefined {
   const isCount = value !== "" && Number.isSafeInteger(Number(value)) && Number(value) >= 0;
   switch (kind) {

@@ -17,7 +17,7 @@ import {
 import { generateHostKey, readHostKey } from "../ssh/host_key.ts";
 import type { Policies } from "../ssh/users.ts";
 
-/** How a router goes down and comes back. */
+/** Options of a reboot. */
 interface RebootOptions {
   /** How long connections are refused, in milliseconds. */
   readonly downMs: number;
@@ -44,7 +44,7 @@ function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
   if (options.loseLastMs > 0) disks.forgetSince(clock.now() - options.loseLastMs);
   disks.renumber((disk) => disk.filePath === "" ? 0 : 1 + random.fraction());
   system.boot(options.downMs);
-  // A reboot during a reboot starts over; the timers of the first are then void.
+  // A reboot during a reboot starts over; the timers of the first one are void then.
   const later = (ms: number, act: () => void) =>
     clock.timer(ms, () => {
       if (router.boots === boot) act();
@@ -59,7 +59,7 @@ function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
   });
 }
 
-/** What befalls the router as a whole. */
+/** Events of the whole router. */
 export const machineRoutes: Routes = {
   "POST /console": {
     what: "Runs `command` on the router as somebody else: it counts for nothing and breaks no rule.",
@@ -87,7 +87,7 @@ export const machineRoutes: Routes = {
   },
 };
 
-/** Runs a command as someone whom nobody watches. */
+/** Runs a command as a user whose commands are not checked. */
 async function postConsole(request: Request, { console }: Simulation): Promise<Response> {
   const body = await readObject(request);
   assertOnly(body, ["command"]);

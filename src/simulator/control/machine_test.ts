@@ -27,7 +27,7 @@ async function withDisk(test: (simulator: Simulator, client: SshClient, clock: F
 
 const counts = ":put [:len [/disk find]]; :put [:len [/file find]]";
 
-Deno.test("a pool that is not mounted takes its files away; its disks stay, or go with it, and come back", async () => {
+Deno.test("a pool that is not mounted hides its files; its disks stay, or disappear with it, and come back", async () => {
   await withDisk(async (simulator, client) => {
     const say = async (command: string) => (await client.exec(command)).stdout;
     assert.equal(await say(counts), "4\r\n3\r\n");
@@ -43,7 +43,7 @@ Deno.test("a pool that is not mounted takes its files away; its disks stay, or g
   });
 });
 
-Deno.test("a full pool takes no disk, no file, no copy and no subvolume, until there is room again", async () => {
+Deno.test("a full pool accepts no disk, no file, no copy and no subvolume, until there is room again", async () => {
   await withDisk(async (simulator, client) => {
     const commands = [
       addCommand("b"),
@@ -60,7 +60,7 @@ Deno.test("a full pool takes no disk, no file, no copy and no subvolume, until t
   });
 });
 
-Deno.test("PATCH /users takes policies away, also from those who are logged in", async () => {
+Deno.test("PATCH /users removes policies, also from users who are logged in", async () => {
   await withDisk(async (simulator, client) => {
     const refused = "not enough permissions (9)\r\n";
     const set = '/disk set "a" comment="x"';
@@ -78,7 +78,7 @@ Deno.test("PATCH /users takes policies away, also from those who are logged in",
   });
 });
 
-Deno.test("PUT /package takes rose-storage away, and file disks and exports with it", async () => {
+Deno.test("PUT /package removes rose-storage, and file disks and exports with it", async () => {
   for (
     const [state, packages] of [["disabled", "rose-storage true routeros false"], [
       "missing",
@@ -103,7 +103,7 @@ Deno.test("PUT /package takes rose-storage away, and file disks and exports with
   }
 });
 
-Deno.test("POST /console runs a command that nobody counts or complains about", async () => {
+Deno.test("POST /console runs a command that is neither counted nor checked", async () => {
   await withDisk(async (simulator) => {
     const counted = simulator.journal.counts;
     const { body } = await ask(simulator, "POST", "/console", { command: ":put x; /disk remove nvme1" });
@@ -116,7 +116,7 @@ Deno.test("POST /console runs a command that nobody counts or complains about", 
   });
 });
 
-Deno.test("POST /host-key shows another key to those who connect anew", async () => {
+Deno.test("POST /host-key shows new connections another key", async () => {
   await withDisk(async (simulator, client) => {
     const before = simulator.hostKeyPublic;
     const { body } = await ask(simulator, "POST", "/host-key");

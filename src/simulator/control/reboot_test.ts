@@ -86,7 +86,7 @@ Deno.test("a reboot renumbers, and keeps what was saved", async () => {
   });
 });
 
-Deno.test("a second reboot starts the wait anew", async () => {
+Deno.test("a second reboot starts the wait again", async () => {
   await rebooted({ downMs: 1000 }, async (simulator, _client, clock) => {
     await clock.advance(500);
     await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body: '{"downMs":1000}' })

@@ -4,22 +4,22 @@ import type { SshService } from "../ssh/server.ts";
 import { normalisePath } from "../model/paths.ts";
 import { Refusal } from "../refusal.ts";
 
-/** Everything that makes up one running simulator. */
+/** All parts of a running simulator. */
 export interface Simulation extends ConnectionService {
   readonly menus: Menus;
   readonly ssh: SshService;
 }
 
-/** Answers one kind of request. `name` is what follows the route's path, decoded; "" when nothing does. */
+/** Answers one kind of request. `name` is the decoded rest of the path after the route; "" if there is none. */
 type Handler = (
   request: Request,
   simulation: Simulation,
   name: string,
 ) => Response | Promise<Response>;
 
-/** What the control port does with one kind of request. */
+/** One kind of request of the control port. */
 interface Route {
-  /** What it does, as a sentence for people. */
+  /** Its purpose, as a sentence for people. */
   readonly what: string;
   readonly handle: Handler;
 }
@@ -27,23 +27,23 @@ interface Route {
 /** Routes by method and path, such as `GET /disks`, or `PATCH /disks/…` where a name follows. */
 export type Routes = Readonly<Record<string, Route>>;
 
-/** A request that the control port cannot make sense of. */
+/** An invalid request to the control port. */
 export class BadRequest extends Error {
   override readonly name = "BadRequest";
 }
 
-/** A request for something that is not there. */
+/** A request for something that does not exist. */
 export class NotFound extends Error {
   override readonly name = "NotFound";
 }
 
-/** A JSON object, before anything is known about it. */
+/** A JSON object whose content was not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Reads a JSON object from a request; an empty body is an empty object.
  *
- * @throws {BadRequest} when it is none.
+ * @throws {BadRequest} when it is invalid.
  */
 export async function readObject(request: Request): Promise<JsonObject> {
   const body = parseJson(await request.text());
@@ -69,14 +69,14 @@ export function assertOnly(body: JsonObject, names: readonly string[]): void {
   }
 }
 
-/** Reads a text. @throws {BadRequest} when it is none, or is missing without a default. */
+/** Reads a text. @throws {BadRequest} when it has another type, or is missing without a default. */
 export function readText(body: JsonObject, name: string, otherwise?: string): string {
   const value = body[name] ?? otherwise;
   if (typeof value !== "string") throw new BadRequest(`${name} must be a text.`);
   return value;
 }
 
-/** Reads a whole number, at least `least`. @throws {BadRequest} when it is none. */
+/** Reads a whole number, at least `least`. @throws {BadRequest} when it is invalid. */
 export function readCount(body: JsonObject, name: string, least: number, otherwise: number): number {
   const value = body[name] ?? otherwise;
   if (typeof value !== "number" || !Number.isSafeInteger(value) || value < least) {
@@ -85,14 +85,14 @@ export function readCount(body: JsonObject, name: string, least: number, otherwi
   return value;
 }
 
-/** Reads a truth value. @throws {BadRequest} when it is none. */
+/** Reads a boolean. @throws {BadRequest} when it has another type. */
 export function readTruth(body: JsonObject, name: string, otherwise: boolean): boolean {
   const value = body[name] ?? otherwise;
   if (typeof value !== "boolean") throw new BadRequest(`${name} must be true or false.`);
   return value;
 }
 
-/** Reads a regular expression in `match`; without one it fits everything. @throws {BadRequest} when it is none. */
+/** Reads a regular expression from `match`; the default matches everything. @throws {BadRequest} when it is invalid. */
 export function readPattern(body: JsonObject): string {
   const match = readText(body, "match", "");
   try {
@@ -103,7 +103,7 @@ export function readPattern(body: JsonObject): string {
   return match;
 }
 
-/** Brings a file's name into the form that the router uses. @throws {BadRequest} when it is none. */
+/** Converts a file's name to the router's form. @throws {BadRequest} when it is invalid. */
 export function readPath(name: string): string {
   try {
     return normalisePath(name);
@@ -113,7 +113,7 @@ export function readPath(name: string): string {
   }
 }
 
-/** A response with a value as JSON; big numbers become plain ones. */
+/** A response with a value as JSON; bigints become plain numbers. */
 export function json(value: unknown, status = 200): Response {
   const text = JSON.stringify(value, (_name, inner) => typeof inner === "bigint" ? Number(inner) : inner);
   return new Response(`${text}\n`, { status, headers: { "content-type": "application/json" } });

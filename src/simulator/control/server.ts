@@ -4,7 +4,7 @@ import { faultRoutes } from "./fault_routes.ts";
 import { machineRoutes } from "./machine_routes.ts";
 import { watchRoutes } from "./watch_routes.ts";
 
-/** Everything that the control port does. */
+/** All routes of the control port. */
 export const routes: Routes = {
   ...watchRoutes,
   ...editRoutes,
@@ -12,7 +12,7 @@ export const routes: Routes = {
   ...faultRoutes,
 };
 
-/** The HTTP port by which tests look at a router and change it. */
+/** The HTTP port through which tests inspect and change a router. */
 export class ControlServer {
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
@@ -34,7 +34,10 @@ export class ControlServer {
   }
 }
 
-/** Answers one request: 400 with a sentence for what makes no sense, 404 for what is not there, 500 for its own faults. */
+/**
+ * Answers one request: 400 with a sentence for an invalid request, 404 for something missing, 500 for the simulator's
+ * own faults.
+ */
 export async function answer(request: Request, simulation: Simulation): Promise<Response> {
   try {
     const [path = "", ...rest] = new URL(request.url).pathname.slice(1).split("/").map(decodeURIComponent);

@@ -9,7 +9,7 @@ import type { Simulator } from "../simulator.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** What requests answer, each a part of it; it is looked at, not used. */
+/** The fields that responses may have; only for reading them. */
 interface Body extends Row {
   readonly disks: readonly Row[];
   readonly files: readonly Row[];
@@ -133,7 +133,7 @@ Deno.test("POST /disks makes a disk of any kind, foreign properties included, an
   );
 });
 
-Deno.test("PATCH and POST /disks/<slot> edit a disk behind everyone's back", async () => {
+Deno.test("PATCH and POST /disks/<slot> edit a disk without its client", async () => {
   await withDisk(async (simulator) => {
     const patched = await ask(simulator, "PATCH", "/disks/a", {
       comment: "edited",
@@ -159,7 +159,7 @@ Deno.test("PATCH /disks/<pool> fills, degrades and unmounts a pool", async () =>
   });
 });
 
-Deno.test("DELETE /disks/<slot> takes the entry and leaves the file", async () => {
+Deno.test("DELETE /disks/<slot> removes the entry and leaves the file", async () => {
   await withDisk(async (simulator) => {
     assert.equal((await ask(simulator, "DELETE", "/disks/a")).status, 200);
     assert.equal(simulator.model.disks.findBySlot("a"), undefined);
@@ -168,7 +168,7 @@ Deno.test("DELETE /disks/<slot> takes the entry and leaves the file", async () =
   });
 });
 
-Deno.test("POST and DELETE /files make and take files and directories", async () => {
+Deno.test("POST and DELETE /files make and remove files and directories", async () => {
   await using simulator = await startQuickly();
   const file = { name: "/storage-pool/a/b.img", size: 4096, written: 1024 };
   assert.equal((await ask(simulator, "POST", "/files", file)).status, 201);
@@ -189,7 +189,7 @@ Deno.test("POST and DELETE /files make and take files and directories", async ()
   assert.equal((await ask(simulator, "DELETE", "/files/storage-pool/a/b.img")).status, 404);
 });
 
-Deno.test("POST /faults arms a fault, GET shows how far it has come, DELETE takes all away", async () => {
+Deno.test("POST /faults adds a fault, GET shows how far it has counted, DELETE removes all", async () => {
   await withDisk(async (simulator, client) => {
     const fault = { match: "^:put", nth: 2, times: 1, action: "error", value: "failure: no" };
     assert.equal((await ask(simulator, "POST", "/faults", fault)).status, 201);
@@ -204,7 +204,7 @@ Deno.test("POST /faults arms a fault, GET shows how far it has come, DELETE take
   });
 });
 
-Deno.test("POST /faults with times always arms one that never tires", async () => {
+Deno.test("POST /faults with times always adds a permanent fault", async () => {
   await withDisk(async (simulator, client) => {
     await ask(simulator, "POST", "/faults", { action: "error", value: "no", times: "always" });
     for (let run = 0; run < 3; run++) assert.equal((await client.exec(':put "x"')).stdout, "no\r\n");
@@ -254,7 +254,7 @@ const nonsense: readonly (readonly [method: string, path: string, body: unknown,
   ["GET", "/disks/%ff", undefined, /malformed/i],
 ];
 
-Deno.test("what makes no sense is answered with 400, a sentence, and no change", async () => {
+Deno.test("an invalid request gets 400, a sentence, and changes nothing", async () => {
   await using simulator = await startQuickly();
   const before = (await ask(simulator, "GET", "/state")).body;
   for (const [method, path, body, sentence] of nonsense) {
@@ -267,7 +267,7 @@ Deno.test("what makes no sense is answered with 400, a sentence, and no change",
   assert.deepEqual(simulator.faults.list(), []);
 });
 
-Deno.test("an unknown path is 404, a wrong method 405 with those that there are", async () => {
+Deno.test("an unknown path is 404, a wrong method 405 with the allowed ones", async () => {
   await using simulator = await startQuickly();
   assert.equal((await ask(simulator, "GET", "/nothing")).status, 404);
   assert.equal((await ask(simulator, "GET", "/disks")).status, 405);
@@ -277,7 +277,7 @@ Deno.test("an unknown path is 404, a wrong method 405 with those that there are"
   });
 });
 
-Deno.test("PATCH /disks takes an array's state as a list, also of an array that is no pool", async () => {
+Deno.test("PATCH /disks accepts an array's state as a list, also of an array that is no pool", async () => {
   await using simulator = await startQuickly({ profile: "xfs-pool" });
   const state = ["clean", "sync:repair", "resync = 12.5%"];
   for (const slot of ["storage-pool", "storage-pool-m2"]) {

@@ -1,7 +1,7 @@
 import { printableBehaviours } from "../../router_profile/answers.ts";
 import { hiddenDiskState } from "../menu/disk_menu.ts";
 import { json, type Routes, type Simulation } from "./request.ts";
-/** Looking at the router and at what was asked of it. */
+/** Shows the router and its requests. */
 export const watchRoutes: Routes = {
   "GET /health": {
     what: "Whether the router is `up` or `down`.",
@@ -51,7 +51,7 @@ export const watchRoutes: Routes = {
   },
 };
 
-/** The whole state of a router, under the names that the router itself uses. */
+/** The whole state of a router, under the router's own names. */
 export function stateOf({ router, menus, ssh }: Simulation): Record<string, unknown> {
   const asValues = (path: string) => menus.get(path)?.rows().map((row) => row.asValue()) ?? [];
   const disks = router.disks.list();

@@ -1,7 +1,7 @@
 import type { Reading } from "./scanner.ts";
 import type { Expression, Operator } from "./syntax.ts";
 
-/** How a word that stands alone is understood. */
+/** How a word that stands alone is read. */
 type WordReader = (reading: Reading) => Expression;
 
 const symbols: readonly (readonly [RegExp, Operator])[] = [
@@ -15,9 +15,9 @@ const symbols: readonly (readonly [RegExp, Operator])[] = [
 ];
 
 const bareWord = /[^\s"$;()[\]{}=<>!~&|.]+/y;
-/** Beside a property a bare word goes on to the next blank: `slot=pvc-1`, `size=1.5`. */
+/** As an operand of a property, a bare word ends at the next blank: `slot=pvc-1`, `size=1.5`. */
 const bareOperand = /[^\s"$;()[\]{}]+/y;
-/** In an assignment it may hold almost anything. */
+/** In an assignment it may contain almost anything. */
 const bareValue = /[^\s"$;[\]{}]*/y;
 
 /** Reads an expression outside `where`: `("a".[…]."b")`, `[:len …] = 0`. */
@@ -26,9 +26,9 @@ export function parseExpression(reading: Reading): Expression {
 }
 
 /**
- * Reads the conditions behind `where`, which all must hold: `type="file" mounted`. A word is the name of a property.
+ * Reads the conditions after `where`, which all must hold: `type="file" mounted`. A word is the name of a property.
  *
- * @param isProperty tells which names exist.
+ * @param isProperty returns whether a name exists.
  * @throws {Refusal} `expected end of command` at a word that is no property.
  */
 export function parseWhere(reading: Reading, isProperty: (name: string) => boolean): Expression {
@@ -153,7 +153,7 @@ function parseProperty(reading: Reading, isProperty: (name: string) => boolean):
   return { kind: "property", name, offset };
 }
 
-/** What a property is compared with. */
+/** Reads the operand that a property is compared with. */
 function parseOperand(reading: Reading): Expression {
   const { scanner } = reading;
   const offset = scanner.offset;
@@ -162,7 +162,7 @@ function parseOperand(reading: Reading): Expression {
   return { kind: "word", text, offset };
 }
 
-/** A word without quotes; a `$name` in it is worth nothing, as in a text. */
+/** Reads a word without quotes; a `$name` in it is empty, as in a text. */
 function parseBare(reading: Reading, pattern: RegExp): string {
   const { scanner } = reading;
   let text = scanner.match(pattern);
@@ -173,7 +173,7 @@ function parseBare(reading: Reading, pattern: RegExp): string {
   return text;
 }
 
-/** Skips blanks and a word or sign; gives its offset, or leaves everything as it was. */
+/** Skips blanks and a word or sign, and returns its offset; without a match nothing changes. */
 function skipWord(reading: Reading, pattern: RegExp): number | undefined {
   const { scanner } = reading;
   const start = scanner.offset;
@@ -202,10 +202,11 @@ const escapes: Readonly<Record<string, string>> = {
 /**
  * Reads a text in double quotes.
  *
- * `\XX` with capital hexadecimal digits is a byte. An unescaped `$name` is replaced by the variable of that name, and
- * as there is none, by nothing. `$[…]` and `$(…)` are run, like everything that an unwary client lets through.
+ * `\XX` with capital hexadecimal digits is a byte. An unescaped `$name` is replaced by the variable of that name;
+ * because there is none, it becomes empty. `$[…]` and `$(…)` are run, so that a client that does not escape them is
+ * noticed.
  *
- * @throws {Refusal} `syntax error` for an escape that does not exist, or when the text does not end.
+ * @throws {Refusal} `syntax error` for an unknown escape, or when the text does not end.
  */
 function parseQuoted(reading: Reading): Expression {
   const { scanner } = reading;
@@ -228,7 +229,7 @@ function parseQuoted(reading: Reading): Expression {
   return { kind: "quoted", parts: [...parts, text], offset };
 }
 
-/** What stands behind a `$`; undefined for a variable, which is worth nothing. */
+/** Reads the expression after a `$`; undefined for a variable, which is empty. */
 function parseDollar(reading: Reading): Expression | undefined {
   const { scanner } = reading;
   const offset = scanner.offset;

@@ -5,7 +5,7 @@ import { parseStatement } from "./statements.ts";
 import type { Statement } from "./syntax.ts";
 
 /**
- * Reads the text of an exec line by line. Each line is read whole before any of it runs; a line end inside quotes,
+ * Reads the text of an exec line by line. Each line is read completely before any of it runs; a line end inside quotes,
  * brackets or braces belongs to the line.
  */
 export class Parser {
@@ -22,7 +22,7 @@ export class Parser {
     };
   }
 
-  /** The text read, for positions in it. */
+  /** The source text, for positions in it. */
   get scanner(): Scanner {
     return this.#reading.scanner;
   }
@@ -35,7 +35,7 @@ export class Parser {
   /**
    * Reads the next line.
    *
-   * @throws {Refusal} when it is none.
+   * @throws {Refusal} when it is invalid.
    */
   line(): Statement[] {
     const { scanner } = this.#reading;

@@ -39,12 +39,12 @@ for (const [command, refusal] of refusals) {
   });
 }
 
-Deno.test("a word that add cannot take is refused where it stands", async () => {
+Deno.test("a word that add does not accept is refused at its position", async () => {
   const type = await typing();
   assert.equal(await type("/disk add foo"), "expected end of command (line 1 column 11)\r\n");
 });
 
-Deno.test("nothing of a line runs when any of it cannot be read", async () => {
+Deno.test("nothing of a line runs when any of it cannot be parsed", async () => {
   const type = await typing();
   assert.equal(await type(':put "a"; foo'), "bad command name foo (line 1 column 11)\r\n");
 });
@@ -67,7 +67,7 @@ for (const command of [...alike, "disk print count-only", "/disk; print count-on
   });
 }
 
-Deno.test("empty commands and a semicolon at the end mean nothing", async () => {
+Deno.test("empty commands and a semicolon at the end have no effect", async () => {
   const type = await typing();
   assert.equal(await type(';; :put "a" ; ;'), "a\r\n");
 });
@@ -90,7 +90,7 @@ const results: readonly (readonly [expression: string, value: string])[] = [
 ];
 
 for (const [expression, value] of results) {
-  Deno.test(`${expression} is worth ${JSON.stringify(value)}`, async () => {
+  Deno.test(`${expression} has the value ${JSON.stringify(value)}`, async () => {
     const type = await typing();
     assert.equal(await type(`:put ${expression}`), `${value}\r\n`);
   });
@@ -137,7 +137,7 @@ const texts: readonly (readonly [name: string, written: string, meant: string])[
 ];
 
 for (const [name, written, meant] of texts) {
-  Deno.test(`a text in quotes gives ${name}`, async () => {
+  Deno.test(`a quoted text becomes ${name}`, async () => {
     const type = await typing();
     assert.equal(await type(`:put ${written}`), `${meant}\r\n`);
   });
@@ -153,7 +153,7 @@ const wrong: readonly (readonly [name: string, command: string, column: number])
 ];
 
 for (const [name, command, column] of wrong) {
-  Deno.test(`${name} is a syntax error where it stands`, async () => {
+  Deno.test(`${name} is a syntax error at its position`, async () => {
     const type = await typing();
     assert.equal(await type(command), `syntax error (line 1 column ${column})\r\n`);
   });

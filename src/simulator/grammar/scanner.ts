@@ -6,7 +6,7 @@ import type { Expression, Statement } from "./syntax.ts";
 /** Reads the text of an exec, character by character. It knows blanks, words and positions, but no grammar. */
 export class Scanner {
   readonly text: string;
-  /** Where the next character is. */
+  /** The offset of the next character. */
   offset = 0;
 
   constructor(text: string) {
@@ -18,7 +18,7 @@ export class Scanner {
     return this.text.charAt(this.offset);
   }
 
-  /** Whether nothing is left. */
+  /** Whether the text is at its end. */
   get finished(): boolean {
     return this.offset >= this.text.length;
   }
@@ -33,14 +33,14 @@ export class Scanner {
     while (this.next === " " || this.next === "\t") this.offset++;
   }
 
-  /** Skips `expected` if it stands here, and tells whether it did. */
+  /** Skips `expected` if it is next, and returns whether it was. */
   take(expected: string): boolean {
     if (!this.text.startsWith(expected, this.offset)) return false;
     this.offset += expected.length;
     return true;
   }
 
-  /** Skips what `pattern` matches here, and gives it; "" when it does not match. The pattern must be sticky. */
+  /** Skips what `pattern` matches here, and returns it; "" when it does not match. The pattern must be sticky. */
   match(pattern: RegExp): string {
     pattern.lastIndex = this.offset;
     const found = pattern.exec(this.text)?.[0] ?? "";
@@ -48,7 +48,7 @@ export class Scanner {
     return found;
   }
 
-  /** What `pattern` matches here, without skipping it. The pattern must be sticky. */
+  /** Returns what `pattern` matches here, without skipping it. The pattern must be sticky. */
   peek(pattern: RegExp): string {
     pattern.lastIndex = this.offset;
     return pattern.exec(this.text)?.[0] ?? "";
@@ -70,13 +70,13 @@ export class Scanner {
   }
 }
 
-/** What the parts of the grammar share while a text is read. */
+/** The shared state of the grammar while a text is read. */
 export interface Reading {
   readonly scanner: Scanner;
   readonly menus: Menus;
   /** Path of the menu in which commands without a leading slash are looked up. */
   menu: string;
-  /** Reads the statements of a block up to its closing bracket, which is left standing. */
+  /** Reads the statements of a block up to its closing bracket, which is not read. */
   block(): Statement[];
   /** Reads an expression, up to where it ends. */
   expression(): Expression;

@@ -16,7 +16,7 @@ import { isMenuPath, type Menu, type Verb } from "../menu/menu.ts";
 
 type GlobalParser = (reading: Reading, offset: number) => Statement;
 
-/** The commands that belong to no menu. The colon in front of them may be left out. */
+/** The commands without a menu. The colon before them may be left out. */
 const globals: ReadonlyMap<string, GlobalParser> = new Map<string, GlobalParser>([
   ["put", (reading, offset) => ({ kind: "put", value: parseOperand(reading), offset })],
   ["error", (reading, offset) => ({ kind: "error", value: parseOperand(reading), offset })],
@@ -28,7 +28,7 @@ const globals: ReadonlyMap<string, GlobalParser> = new Map<string, GlobalParser>
 /**
  * Reads one command.
  *
- * @throws {Refusal} when it is none.
+ * @throws {Refusal} when it is invalid.
  */
 export function parseStatement(reading: Reading): Statement {
   const { scanner } = reading;
@@ -118,7 +118,7 @@ function parseMenuCommand(reading: Reading): Statement {
   }
 }
 
-/** Reads the arguments; a `[find …]` among them is looked up in the command's own menu. */
+/** Reads the arguments; a `[find …]` among them searches the command's own menu. */
 function inMenu(reading: Reading, menu: Menu, verb: Verb, offset: number): MenuCommand {
   const outer = reading.menu;
   reading.menu = menu.path;
@@ -138,7 +138,7 @@ function parseArguments(reading: Reading, menu: Menu, verb: Verb, offset: number
     case "add":
     case "import":
     case "apply-changes": {
-      // add works on no item: it reads on as if the item were named already.
+      // add has no item, so it is read as if the item were named already.
       const { assignments } = parseAssignments(reading, menu, verb, true);
       return { kind: "add", menu, verb, offset, end: reading.scanner.offset, assignments };
     }
@@ -196,10 +196,10 @@ function parseGet(reading: Reading, menu: Menu, offset: number): GetCommand {
 }
 
 /**
- * Reads the item to work on and `name=value` pairs.
+ * Reads the item and `name=value` pairs.
  *
- * A word that cannot be an argument is refused at the word itself; where a word could still name the item, the
- * refusal comes at the `=` behind it.
+ * A word that cannot be an argument is refused at the word itself; where a word could still name the item, the refusal
+ * is at the `=` after it.
  */
 function parseAssignments(
   reading: Reading,

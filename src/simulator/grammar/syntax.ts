@@ -1,9 +1,9 @@
 import type { Menu, Verb } from "../menu/menu.ts";
 
-/** What a word or an operator can be joined with; `.` joins texts. */
+/** The operators between words; `.` joins texts. */
 export type Operator = "." | "=" | "!=" | "<" | ">" | "<=" | ">=" | "~" | "and" | "or";
 
-/** Something that has a value. Offsets count from the start of the exec's text. */
+/** An expression. Offsets count from the start of the exec's text. */
 export type Expression =
   /** A text in double quotes; parts that are expressions were written `$[…]` or `$(…)` in it. */
   | { readonly kind: "quoted"; readonly parts: readonly (string | Expression)[]; readonly offset: number }
@@ -11,7 +11,7 @@ export type Expression =
   | { readonly kind: "word"; readonly text: string; readonly offset: number }
   /** The name of a property, inside `where`. */
   | { readonly kind: "property"; readonly name: string; readonly offset: number }
-  /** `$name`: no variable is ever set, so it is worth nothing. */
+  /** `$name`: no variable is ever set, so it is empty. */
   | { readonly kind: "variable"; readonly offset: number }
   | { readonly kind: "not"; readonly operand: Expression; readonly offset: number }
   | {
@@ -27,10 +27,10 @@ export type Expression =
 /** One command of a line. */
 export type Statement =
   | MenuCommand
-  /** `/disk` alone: the commands after it are looked up there. */
+  /** `/disk` alone: the commands after it belong to that menu. */
   | { readonly kind: "menu"; readonly offset: number }
   | { readonly kind: "put"; readonly value: Expression; readonly offset: number }
-  /** Says the text and ends the whole exec. */
+  /** Prints the text and ends the whole exec. */
   | { readonly kind: "error"; readonly value: Expression; readonly offset: number }
   | { readonly kind: "len"; readonly value: Expression; readonly offset: number }
   | SerializeStatement
@@ -59,24 +59,24 @@ export type MenuCommand = PrintCommand | FindCommand | GetCommand | AddCommand |
 
 interface Located {
   readonly menu: Menu;
-  /** Where the verb stands. */
+  /** The offset of the verb. */
   readonly offset: number;
-  /** Where the command ends. */
+  /** The offset of the command's end. */
   readonly end: number;
 }
 
 /** `print`. */
 export interface PrintCommand extends Located {
   readonly kind: "print";
-  /** Every form for people is `text` here. */
+  /** `text` is any form for people. */
   readonly form: "text" | "as-value" | "count-only";
-  /** Whether `detail` was given beside `as-value`. */
+  /** Whether `detail` was given with `as-value`. */
   readonly detail: boolean;
   readonly proplist: Expression | undefined;
   readonly where: Expression | undefined;
 }
 
-/** `find`: worth a list of ids. */
+/** `find`: its value is a list of ids. */
 export interface FindCommand extends Located {
   readonly kind: "find";
   readonly where: Expression | undefined;
@@ -96,7 +96,7 @@ export interface AddCommand extends Located {
   readonly assignments: readonly Assignment[];
 }
 
-/** A verb that works on items that are there. */
+/** A verb on existing items. */
 export interface TargetCommand extends Located {
   readonly kind: "target";
   readonly verb: Exclude<Verb, "add" | "import" | "apply-changes" | "print" | "find" | "get">;

@@ -1,14 +1,14 @@
 import { libcPaths } from "../../host/libc.ts";
 
-/** What is known of a subvolume, as the kernel tells it (`struct btrfs_ioctl_get_subvol_info_args`). */
+/** The kernel's information about a subvolume (`struct btrfs_ioctl_get_subvol_info_args`). */
 export interface SubvolumeInfo {
   readonly uuid: string;
-  /** UUID of the subvolume that this is a snapshot of; undefined when it is none. */
+  /** UUID of the subvolume of which this is a snapshot; undefined when it is none. */
   readonly sourceUuid: string | undefined;
   readonly readOnly: boolean;
 }
 
-/** A Btrfs file system, or the kernel behind it, said no. */
+/** A Btrfs file system, or its kernel, refused an operation. */
 export class BtrfsError extends Error {
   override readonly name = "BtrfsError";
 
@@ -22,7 +22,7 @@ const functions = {
   open: { parameters: ["buffer", "i32"], result: "i32" },
   close: { parameters: ["i32"], result: "i32" },
   statfs: { parameters: ["buffer", "buffer"], result: "i32" },
-  // It takes any number of arguments; with three of these types that makes no difference on x86_64 and aarch64.
+  // ioctl is variadic; with three arguments of these types that makes no difference on x86_64 and aarch64.
   ioctl: { parameters: ["i32", "u64", "buffer"], result: "i32" },
   ioctlNumber: { name: "ioctl", parameters: ["i32", "u64", "i64"], result: "i32" },
   __errno_location: { parameters: [], result: "pointer" },
@@ -50,11 +50,11 @@ const FICLONE = 0x40049409n;
 const RDONLY = 2n;
 
 const argumentBytes = 4096;
-/** Where the name stands in `struct btrfs_ioctl_vol_args` and its second version. */
+/** The offset of the name in `struct btrfs_ioctl_vol_args` and its second version. */
 const nameOffset = 8;
 const nameOffsetV2 = 56;
 
-/** Whether a path lies on Btrfs. False also where the C library may not be called. */
+/** Whether a path lies on Btrfs; false also if the C library may not be called. */
 export function isOnBtrfs(path: string): boolean {
   try {
     return withLibrary((c) => {
@@ -78,7 +78,7 @@ export function makeSubvolume(path: string): void {
 }
 
 /**
- * Makes a snapshot of the subvolume `source`: everything written to its files so far is in it.
+ * Makes a snapshot of the subvolume `source`, with everything written to its files so far.
  *
  * @throws {BtrfsError} when it cannot
  */
@@ -95,7 +95,7 @@ export function makeSnapshot(source: string, path: string, readOnly: boolean): v
 }
 
 /**
- * Removes a subvolume with all its files; there must be no subvolume in it.
+ * Removes a subvolume with all its files; it must not contain a subvolume.
  *
  * @throws {BtrfsError} when it cannot
  */
@@ -121,7 +121,7 @@ export function setSubvolumeReadOnly(path: string, readOnly: boolean): void {
 }
 
 /**
- * Tells about the subvolume whose root `path` is.
+ * Returns the information about the subvolume whose root is `path`.
  *
  * @throws {BtrfsError} when it cannot
  */
@@ -141,7 +141,7 @@ export function subvolumeInfo(path: string): SubvolumeInfo {
 }
 
 /**
- * Lets the file `to`, which is there and empty, share the contents of `from`.
+ * Lets the existing, empty file `to` share the contents of `from`.
  *
  * @throws {BtrfsError} when it cannot
  */
@@ -180,7 +180,7 @@ function withOpen<Result>(
   }
 }
 
-/** Subvolumes are made and removed by requests to the folder that they lie in. */
+/** Subvolumes are made and removed by requests to their parent folder. */
 function onParent(c: Symbols, path: string, number: bigint, given: Uint8Array<ArrayBuffer>): void {
   const parent = path.slice(0, path.lastIndexOf("/")) || "/";
   withOpen(
@@ -198,7 +198,7 @@ function request(
   given: Uint8Array<ArrayBuffer>,
   complaint: string,
 ): void {
-  // Asked about a subvolume, some kernels answer with a 1 when all is well.
+  // Some kernels answer a request for a subvolume's information with 1 on success.
   if (c.ioctl(descriptor, number, given) < 0) throw failure(c, complaint);
 }
 

@@ -1,10 +1,10 @@
 import { libcPaths } from "../../host/libc.ts";
 
 /**
- * Makes a symbolic link. The runtime's own function needs permission for every file there is; where that is not given,
- * the C library makes it: the caller's folder is its own affair.
+ * Makes a symbolic link. The runtime's own function needs permission for every file; without that the C library makes
+ * the link, and the caller has to check the folder.
  *
- * @throws {Error} when something is there already, or the folder cannot be written
+ * @throws {Error} when something exists there already, or the folder cannot be written
  */
 export function makeLink(target: string, path: string): void {
   try {

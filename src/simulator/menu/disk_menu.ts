@@ -29,7 +29,7 @@ const verbs: readonly Verb[] = [
   "format",
 ];
 
-/** Words that set something, and how they are read. Those of file disks and exports need `rose-storage`. */
+/** The properties that can be set, and how they are parsed. Those of file disks and exports need `rose-storage`. */
 const setters: Readonly<Record<string, (text: string, name: string) => DiskSettings>> = {
   type: (text) => ({ type: text }),
   slot: (text) => ({ slot: text }),
@@ -45,11 +45,11 @@ const setters: Readonly<Record<string, (text: string, name: string) => DiskSetti
   "raid-type": (text) => ({ raidType: readRaidType(text) }),
   "raid-device-count": (text) => ({ raidDevices: readDeviceCount(text) }),
   "raid-master": (text) => ({ raidMaster: text }),
-  // Which place a drive has in its RAID says nothing here.
+  // A drive's position in its RAID has no meaning here.
   "raid-role": () => ({}),
 };
 
-/** The word of `add` that takes another item's properties for whatever is not given. */
+/** The word of `add` that takes another item's properties for everything that is not given. */
 const copyFrom = "copy-from";
 
 /** `/disk`. */
@@ -92,7 +92,7 @@ export class DiskMenu implements Menu {
   lookup(property: string, text: string): readonly Row[] | undefined {
     if (property === "slot") return this.#rows(this.#present(this.#router.disks.findBySlot(text)));
     if (property === "file-path") return this.#rows(this.#router.disks.findByPath(text));
-    // Only these have one.
+    // Only these disks have one.
     if (property === "fs-label" && text !== "") return this.#rows(this.#router.disks.special());
     if (property === ".id") return this.#rows(this.#present(this.#router.disks.get(parseId(text) ?? -1)));
     return undefined;
@@ -142,7 +142,7 @@ export class DiskMenu implements Menu {
     removeDisk(this.#router, this.#disk(row));
   }
 
-  /** The one disk that an id or a slot names. */
+  /** Returns the one disk that an id or a slot names. */
   #named(text: string): Disk {
     const id = parseId(text);
     const disk = id === undefined ? this.#router.disks.findBySlot(text) : this.#router.disks.get(id);
@@ -150,7 +150,7 @@ export class DiskMenu implements Menu {
     return disk;
   }
 
-  /** The disk behind a row, if it is still there. */
+  /** The disk of a row, if it still exists. */
   #disk(row: Row): Disk {
     const disk = this.#router.disks.get(row.order);
     if (disk === undefined) throw Refusal.noSuchItemId();
@@ -168,7 +168,7 @@ export class DiskMenu implements Menu {
   }
 }
 
-/** Reads the values of `add` and `set`. */
+/** Parses the values of `add` and `set`. */
 function readSettings(values: Values): DiskSettings {
   return Object.assign({}, ...[...values].map(([name, text]) => setters[name]?.(text, name)));
 }
@@ -204,7 +204,7 @@ function diskProperties(router: Router): readonly ReadableProperty<Disk>[] {
   ];
 }
 
-/** Of an array; what is only known of nested ones comes with the item. */
+/** Properties of an array; what only nested ones have comes with the item. */
 const arrayProperties: readonly ReadableProperty<Disk>[] = [
   ...["raid-type", "raid-device-count", "raid-max-component-size", "raid-chunk-size"].map(seeded),
   plain("raid-master", (disk) => disk.raidMaster, isMember),
@@ -292,7 +292,7 @@ const diskText: TextForm = {
   },
 };
 
-/** What the control port shows beside: things that a router keeps to itself. */
+/** Properties that only the control port shows, and a router does not. */
 export function hiddenDiskState(disk: Disk): Readonly<Record<string, Value>> {
   return { "attached-size": disk.attachedBytes, served: servedNqn(disk) ?? "" };
 }

@@ -74,7 +74,7 @@ export class FileMenu implements Menu {
     return spanOf(this.path, verb);
   }
 
-  /** Makes a directory, or a small file with the contents given. */
+  /** Makes a directory, or a small file with the given contents. */
   add(values: Values): void {
     const path = this.#newPath(values.get("name"));
     const type = values.get("type") ?? "file";
@@ -118,7 +118,7 @@ export class FileMenu implements Menu {
     return copyFile(this.#router, file, this.#newPath(values.get("name")));
   }
 
-  /** A path at which something may be made: free, in a directory that is there. */
+  /** A path at which something may be made: free, in an existing directory. */
   #newPath(name: string | undefined): string {
     if (name === undefined) throw Refusal.missingValue("name");
     const path = normalisePath(name);
@@ -146,7 +146,7 @@ function pathOf(row: Row): string {
   return toText(row.value("name") ?? null);
 }
 
-/** A file's type is its name's ending: `.img file`. */
+/** A file's type is the ending of its name: `.img file`. */
 function shownType({ kind, path }: FileEntry): string {
   if (kind === "subvolume") return "directory";
   const ending = /\.[A-Za-z0-9]+$/.exec(path)?.[0];
@@ -154,15 +154,15 @@ function shownType({ kind, path }: FileEntry): string {
 }
 
 const gibibyte = 1n << 30n;
-/** What copying a written gibibyte takes on a router, in milliseconds. */
+/** How long a router takes to copy a written gibibyte, in milliseconds. */
 const msPerGibibyte = 1000n;
 
 /**
- * `/file copy`: the copy shows at once in its full size, and is whole after a time, unless a reboot overtakes it.
+ * `/file copy`: the copy appears at once in its full size, and is complete after a time, unless a reboot comes first.
  *
  * @throws {Refusal} when there is no space for it.
- * @returns how long the command itself takes, in milliseconds: no time, or as long as the copying, as the behaviour
- * `copyReturns` says.
+ * @returns how long the command itself takes, in milliseconds: no time, or as long as the copy, depending on the
+ *   behaviour `copyReturns`.
  */
 function copyFile(router: Router, { path, sizeBytes }: FileEntry, to: string): number {
   const { backing, clock, delays, files, behaviours, timing } = router;
@@ -179,7 +179,7 @@ function copyFile(router: Router, { path, sizeBytes }: FileEntry, to: string): n
   return behaviours.copyReturns === "at-once" ? 0 : ms;
 }
 
-/** Nobody is left to be told that there was no space for it: the copy stays as it is. */
+/** The command has returned already, so a lack of space is not reported: the copy stays as it is. */
 function leaveWhenFull(finish: () => void): void {
   try {
     finish();

@@ -37,7 +37,7 @@ async function copying(
   }
 }
 
-Deno.test("a copy that returned at once has its full size at once, and its content later", async () => {
+Deno.test("a copy whose command returned at once has its full size at once, and its content later", async () => {
   await copying(async (router, type, clock, path) => {
     assert.equal(await type(`:put [/file get "${folder}/b.img" size]`), "4096\r\n");
     assert.match(await Deno.readTextFile(`${path}/b.img`), /^\0{4096}$/);
@@ -49,7 +49,7 @@ Deno.test("a copy that returned at once has its full size at once, and its conte
   });
 });
 
-Deno.test("a copy becomes whole also when its source is removed and it is renamed meanwhile", async () => {
+Deno.test("a copy becomes complete even when its source is removed and it is renamed meanwhile", async () => {
   await copying(async (_router, type, clock, path) => {
     await type(`/file remove "${folder}/a.img"; /file set "${folder}/b.img" name="${folder}/c.img"`);
     await clock.advance(1000);
@@ -67,7 +67,7 @@ Deno.test("a copy that is removed meanwhile does not come back", async () => {
   });
 });
 
-Deno.test("a copy that was abandoned is never whole", async () => {
+Deno.test("an abandoned copy is never complete", async () => {
   await copying(async (router, _type, clock, path) => {
     router.files.abandonCopies();
     await clock.advance(1000);
@@ -76,7 +76,7 @@ Deno.test("a copy that was abandoned is never whole", async () => {
   });
 });
 
-Deno.test("a full copy takes a second a gibibyte, scaled, and a reflink no time", async () => {
+Deno.test("a full copy takes a second for each gibibyte, scaled, and a reflink no time", async () => {
   for (const [copy, ms] of [["full", 4000], ["reflink", 0]] as const) {
     const clock = new FakeClock();
     const router = makeRouter({ clock, behaviours: { copy }, timing: new Timing(2, new SeededRandom()) });
@@ -93,7 +93,7 @@ Deno.test("a full copy takes a second a gibibyte, scaled, and a reflink no time"
   }
 });
 
-Deno.test("files found by a part of their path come in the order of all files, renamed folders with what is in them", async () => {
+Deno.test("files found by a part of their path are in the order of all files, including renamed folders with their content", async () => {
   const type = typeTo(makeRouter());
   await type(`${makeBasePath}; /file add name="${folder}/z-1"; /file add name="${folder}/a-1"`);
   await type(`/file add type="directory" name="${folder}/d"; /file add name="${folder}/d/m-1"`);

@@ -10,9 +10,9 @@ const suffixes: Readonly<Record<string, bigint>> = {
 };
 
 /**
- * Reads a size in bytes; the suffixes K, M, G and T are binary, with or without `iB`.
+ * Parses a size in bytes; the suffixes K, M, G and T are binary, with or without `iB`.
  *
- * @throws {Refusal} when it is none.
+ * @throws {Refusal} when it is invalid.
  */
 export function readSize(property: string, text: string): bigint {
   const match = /^([0-9]+)([KMGT]?)(?:iB)?$/.exec(text);
@@ -39,12 +39,12 @@ export function readPort(property: string, text: string): number {
   return port;
 }
 
-/** Writes a moment as a router does: `2026-01-31 12:00:00`. */
+/** Formats a time as a router does: `2026-01-31 12:00:00`. */
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
 }
 
-/** @throws {Refusal} when a value that there has to be is not given, or empty. */
+/** @throws {Refusal} when a required value is missing or empty. */
 export function required(values: Values, name: string): string {
   const value = values.get(name);
   if (value === undefined || value === "") throw Refusal.missingValue(name);

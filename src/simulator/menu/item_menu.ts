@@ -4,20 +4,20 @@ import { spanOf } from "../timing.ts";
 import type { Menu, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty } from "./rows.ts";
 
-/** What menus of plain lists differ in. */
+/** The differences between menus of plain lists. */
 export interface Shape<Item extends { readonly id: number }> {
   readonly path: string;
   readonly verbs: readonly Verb[];
   readonly columns: readonly string[];
-  /** Words that `add`, `set` and `import` take. */
+  /** Words that `add`, `set` and `import` accept. */
   readonly texts: readonly string[];
   readonly properties: readonly ReadableProperty<Item>[];
   items(): readonly Item[];
-  /** What items go by. */
+  /** Returns the name of an item. */
   nameOf(item: Item): string;
 }
 
-/** What changes an item of such a list. */
+/** The changes of an item of such a list. */
 export type Changes<Item> = Pick<Menu, "add" | "import"> & {
   readonly set?: (item: Item, values: Values) => void;
   readonly remove?: (item: Item) => void;

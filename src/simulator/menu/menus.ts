@@ -11,7 +11,7 @@ import { packageMenu, serviceMenu } from "./service_menus.ts";
 import { systemMenus } from "./system_menus.ts";
 import { SubvolumeMenu } from "./subvolume_menu.ts";
 
-/** A rule, as it was typed. */
+/** A firewall rule, as it was typed. */
 interface Rule {
   readonly id: number;
   readonly values: ReadonlyMap<string, string>;
@@ -19,17 +19,17 @@ interface Rule {
 
 const text = ["chain", "protocol", "src-address", "dst-port", "in-interface", "action", "comment"] as const;
 
-/** The word of `add` that says before which rule the new one comes, by its number. */
+/** The word of `add` with the number of the rule before which the new one is placed. */
 const placeBefore = "place-before";
 
-/** The place of a new rule among so many. */
+/** The position of a new rule among so many. */
 function placeOf(number: string | undefined, count: number): number {
   if (number === undefined) return count;
   if (!/^[0-9]{1,4}$/.test(number) || Number(number) >= count) throw Refusal.noSuchItem();
   return Number(number);
 }
 
-/** `/ip/firewall/filter`: rules are kept and shown, and nobody goes by them. */
+/** `/ip/firewall/filter`: rules are stored and shown, without effect. */
 function firewallMenu(): Menu {
   let rules: readonly Rule[] = [];
   let lastId = 0;
@@ -47,7 +47,7 @@ function firewallMenu(): Menu {
       const values = new Map(given);
       values.delete(placeBefore);
       required(values, "chain");
-      // What a router reads as a port belongs to a protocol that has ports.
+      // A router accepts a port only for a protocol that has ports.
       if (values.has("dst-port") && !/^(tcp|udp)$/.test(values.get("protocol") ?? "")) {
         throw Refusal.noMatch("dst-port");
       }
@@ -59,7 +59,7 @@ function firewallMenu(): Menu {
   });
 }
 
-/** The tree of commands of a router, as far as the simulator knows it. */
+/** The simulated part of a router's tree of commands. */
 export function makeMenus(router: Router, users: Users = new Users([])): Menus {
   const menus: readonly Menu[] = [
     new DiskMenu(router),

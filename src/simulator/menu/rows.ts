@@ -3,23 +3,23 @@ import { formatId } from "../model/disk.ts";
 import type { RecordValue, Value } from "../value.ts";
 import type { Property, Row } from "./menu.ts";
 
-/** A property together with the way to read it from an item. */
+/** A property with a function that reads it from an item. */
 export interface ReadableProperty<Item> extends Property {
   /** Undefined when the item does not have it. */
   read(item: Item): Value | undefined;
-  /** Whether `as-value` tells it of this item; undefined means always. */
+  /** Whether `as-value` prints it for this item; undefined means always. */
   reported?(item: Item): boolean;
 }
 
-/** How `as-value` differs from what the properties say. */
+/** How `as-value` differs from the properties' values. */
 export interface ReadOnlyProperty<Item> {
-  /** Gives a value another form, or leaves it out. */
+  /** Converts a value to another form, or leaves it out. */
   adjust?(name: string, value: Value): Value | undefined;
-  /** Properties that this item has beside those of its menu. */
+  /** Properties of this item besides those of its menu. */
   extra?(item: Item): RecordValue;
 }
 
-/** An item seen through its properties. */
+/** An item with its properties. */
 export class ItemRow<Item extends { readonly id: number }> implements Row {
   readonly item: Item;
   readonly #properties: ReadonlyMap<string, ReadableProperty<Item>>;
@@ -69,7 +69,7 @@ export function byName<Item>(properties: readonly ReadableProperty<Item>[]) {
   return new Map(properties.map((property) => [property.name, property]));
 }
 
-/** The forms in which a router gives numbers, booleans and `file-size`, as its behaviours say. */
+/** The forms in which a router prints numbers, booleans and `file-size`, depending on its behaviours. */
 export function readOnlyOf<Item>({ numbers, booleans, fileSize }: Behaviours): ReadOnlyProperty<Item> {
   if (numbers === "number" && booleans === "boolean" && fileSize === "bytes") return {};
   return {
@@ -85,7 +85,7 @@ export function readOnlyOf<Item>({ numbers, booleans, fileSize }: Behaviours): R
 
 const units = ["KiB", "MiB", "GiB", "TiB"] as const;
 
-/** A unit is kept as long as the number is at most 1024 of it: 1 GiB is `1024.0MiB`, and only plain bytes are exact. */
+/** A unit is used while the number is at most 1024 of it: 1 GiB is `1024.0MiB`, and only plain bytes are exact. */
 export function roundSize(bytes: bigint): string {
   let size = Number(bytes);
   let unit = "";

@@ -14,7 +14,7 @@ interface Service {
   readonly address: string;
 }
 
-/** What the addresses are called that may come: before RouterOS 7.24, and since. */
+/** The property with the allowed addresses: before RouterOS 7.24, and since. */
 const origins = ["address", "available-from"] as const;
 
 function originOf({ profile }: Router): typeof origins[number] {
@@ -22,8 +22,8 @@ function originOf({ profile }: Router): typeof origins[number] {
 }
 
 /**
- * `/ip/service` with SSH. Its limit of sessions holds; whether it is disabled, its port and its addresses are kept and
- * shown, and the simulator listens as before.
+ * `/ip/service` with SSH. Its limit of sessions has an effect; whether it is disabled, its port and its addresses are
+ * only stored and shown.
  */
 export function serviceMenu(router: Router): Menu {
   let service: Service = { id: 1, disabled: false, port: 22, address: "" };
@@ -77,7 +77,7 @@ interface Package {
   readonly disabled: boolean;
 }
 
-/** `/system/package`: what is enabled, disabled or uploaded counts once `apply-changes` (7.18) has booted the router. */
+/** `/system/package`: enabling, disabling and uploads take effect once `apply-changes` (7.18) has booted the router. */
 export function packageMenu(router: Router): Menu {
   const scheduled = new Map<string, string>();
   const menu = makeItemMenu<Package>({

@@ -94,7 +94,7 @@ export class SubvolumeMenu implements Menu {
     return subvolume;
   }
 
-  /** Only those of mounted Btrfs file systems are seen. */
+  /** Only those of mounted Btrfs file systems are visible. */
   #rows(subvolumes: readonly Subvolume[]): readonly Row[] {
     const seen = new Set(
       this.#router.pools().filter(({ pool }) => this.#router.filesystemOf(pool) === "btrfs")
@@ -140,13 +140,13 @@ function subvolumeProperties(router: Router): readonly ReadableProperty<Subvolum
   ];
 }
 
-/** What `/disk/btrfs/subvolume add` says. */
+/** The arguments of `/disk/btrfs/subvolume add`. */
 interface NewSubvolume {
   /** Label of the file system. */
   readonly filesystem: string;
   /** Path within the file system. */
   readonly name: string;
-  /** Name or full name of the subvolume to make a snapshot of. */
+  /** Name or full name of the source subvolume of a snapshot. */
   readonly parent: string | undefined;
   readonly readOnly: boolean;
 }
@@ -173,7 +173,7 @@ function addSubvolume(router: Router, { filesystem, name, parent, readOnly }: Ne
 }
 
 /**
- * `/disk/btrfs/subvolume set`: makes one read-only, or writable.
+ * `/disk/btrfs/subvolume set`: makes a subvolume read-only, or writable.
  *
  * @throws {Refusal} for the root of a file system.
  */
@@ -184,10 +184,10 @@ function changeSubvolume(router: Router, subvolume: Subvolume, readOnly: boolean
 }
 
 /**
- * `/disk/btrfs/subvolume remove`: the subvolume goes with all its files.
+ * `/disk/btrfs/subvolume remove`: removes the subvolume with all its files.
  *
- * @throws {Refusal} for the root of a file system, for one with another one in it, and, as the behaviour `subvolumeParent` says,
- * for one that has snapshots.
+ * @throws {Refusal} for the root of a file system, for one that contains another, and, depending on the behaviour
+ *   `subvolumeParent`, for one that has snapshots.
  */
 function removeSubvolume(router: Router, subvolume: Subvolume): void {
   const { files, subvolumes, behaviours } = router;
@@ -209,7 +209,7 @@ function mountPointOf(router: Router, label: string): string {
   return pool.mountPoint;
 }
 
-/** A full name is meant first; a name that several have names none of them. */
+/** A full name is tried first; a name that several subvolumes have names none of them. */
 function getSource({ subvolumes }: Router, mountPoint: string, name: string): Subvolume {
   const full = subvolumes.find(`${mountPoint}/${name}`);
   if (full !== undefined) return full;

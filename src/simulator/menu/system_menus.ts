@@ -3,12 +3,12 @@ import { spanOf } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
 import type { Menu, Row } from "./menu.ts";
 
-/** One thing that the router tells about itself. */
+/** One property of the router itself. */
 type Property = readonly [name: string, value: Value];
 
 const gibibyte = 1024n ** 3n;
 
-/** The menus below `/system`, which are only read here. */
+/** The read-only menus below `/system`. */
 export function systemMenus(router: Router): readonly Menu[] {
   return [
     readOnlyMenu("system/resource", () => resourceLines(router)),
@@ -33,7 +33,7 @@ function resourceLines({ system, profile }: Router): readonly Property[] {
   ];
 }
 
-/** A menu of a single item that is only read here. */
+/** A read-only menu of a single item. */
 function readOnlyMenu(path: string, read: () => readonly Property[]): Menu {
   return {
     path,

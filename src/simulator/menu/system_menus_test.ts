@@ -10,7 +10,7 @@ Deno.test("/system clock print reports date, time and offset", async () => {
   );
 });
 
-Deno.test("/ip service print reports the limit of SSH sessions, where there is one", async () => {
+Deno.test("/ip service print reports the limit of SSH sessions, if there is one", async () => {
   const ask = jsonCommand('/ip service print detail as-value where name="ssh"');
   assert.equal(
     await (await typing())(ask),
@@ -22,7 +22,7 @@ Deno.test("/ip service print reports the limit of SSH sessions, where there is o
   );
 });
 
-Deno.test("/ip service calls who may come available-from since 7.24, and address before", async () => {
+Deno.test("/ip service names the allowed addresses available-from since 7.24, and address before", async () => {
   for (const [profile, word] of [["ros-7.24", "available-from"], ["ros-7.21", "address"]] as const) {
     const type = await typing({}, profile);
     const [ssh] = JSON.parse(await type(jsonCommand('/ip service print detail as-value where name="ssh"')));

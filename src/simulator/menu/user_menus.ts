@@ -117,14 +117,14 @@ function setGroup(accounts: Accounts, group: Group, values: Values): void {
   accounts.putGroup({ name: group.name, policies, comment: values.get("comment") ?? group.comment });
 }
 
-/** Whether a router takes the file away then is not known; here it stays. */
+/** Whether a real router removes the file is unknown; here it stays. */
 function importKey({ files }: Router, accounts: Accounts, values: Values): void {
   const file = files.find(normalisePath(required(values, "public-key-file")));
   if (file === undefined) throw Refusal.noSuchItem();
   accounts.addKey(required(values, "user"), file.contents);
 }
 
-/** Everything that a group can allow. The simulator goes by `ssh`, `read`, `write` and `policy`. */
+/** All policies of a group. Only `ssh`, `read`, `write` and `policy` have an effect in the simulator. */
 const allPolicies = [
   ...["local", "telnet", "ssh", "ftp", "reboot", "read", "write", "policy", "test", "winbox", "password"],
   ...["web", "sniff", "sensitive", "api", "romon", "rest-api"],
@@ -132,10 +132,10 @@ const allPolicies = [
 
 /** A group of users. */
 interface Group {
-  /** Its place in `/user/group`. */
+  /** Its position in `/user/group`. */
   readonly id: number;
   readonly name: string;
-  /** What it allows. */
+  /** The allowed policies. */
   readonly policies: readonly string[];
   readonly comment: string;
 }
@@ -154,11 +154,11 @@ interface UserKey {
   readonly user: string;
   readonly type: string;
   readonly line: string;
-  /** What its owner has called it. */
+  /** The owner's name for it. */
   readonly owner: string;
 }
 
-/** The groups that every router has; the last may do everything. */
+/** The groups of every router; the last may do everything. */
 const plainGroups: readonly (readonly [name: string, without: readonly string[]])[] = [
   ["read", ["ftp", "write", "policy"]],
   ["write", ["ftp", "policy"]],
@@ -169,11 +169,11 @@ const plainGroups: readonly (readonly [name: string, without: readonly string[]]
 export class Accounts {
   readonly users: Users;
   readonly #groups = new Map<string, Group>();
-  /** Of users by name: their place in the list, their group and comment. */
+  /** The position, group and comment of each user, by name. */
   readonly #locations = new Map<string, Omit<Account, "user">>();
   #lastId = 0;
 
-  /** @param users those who are there from the start are of the group `full`, whatever else was said of them */
+  /** @param users the initial users, who are in the group `full`, whatever else their options say */
   constructor(users: Users) {
     this.users = users;
     for (const [name, without] of plainGroups) {
@@ -191,7 +191,7 @@ export class Accounts {
     return this.#groups.get(name);
   }
 
-  /** Adds a group, or changes what one allows: its users feel it at once. */
+  /** Adds a group, or changes its policies: this takes effect for its users at once. */
   putGroup(group: Omit<Group, "id">): void {
     const id = this.#groups.get(group.name)?.id ?? ++this.#lastId;
     this.#groups.set(group.name, { ...group, id });
@@ -200,7 +200,7 @@ export class Accounts {
     }
   }
 
-  /** @throws {Refusal} while somebody is in it. */
+  /** @throws {Refusal} while it has users. */
   removeGroup(name: string): void {
     if (this.list().some(({ group }) => group === name)) throw Refusal.inUse();
     this.#groups.delete(name);
@@ -210,7 +210,7 @@ export class Accounts {
     return this.users.list().map((user) => ({ ...this.#locationOf(user.name), user }));
   }
 
-  /** Adds a user, or changes who has that name. */
+  /** Adds a user, or changes the one of that name. */
   put(user: User, groupName: string, comment: string): void {
     const group = this.findGroup(groupName);
     if (group === undefined) throw Refusal.noMatch("group");
@@ -239,9 +239,9 @@ export class Accounts {
   }
 
   /**
-   * Lets a user in with a key. From then on the password is not taken over SSH, as a router has it by default.
+   * Adds a key for a user. From then on SSH does not accept the password, which is a router's default.
    *
-   * @throws {Refusal} when it is no public key of a type that a router takes
+   * @throws {Refusal} when it is no public key of a type that a router accepts
    */
   addKey(name: string, text: string): void {
     const user = this.users.find(name);
@@ -272,9 +272,9 @@ export class Accounts {
 }
 
 /**
- * Reads the list of `policy`; a `!` before a word says that it is not allowed.
+ * Parses the list of `policy`; a `!` before a word means that it is not allowed.
  *
- * @throws {Refusal} for a word that is none
+ * @throws {Refusal} for an unknown word
  */
 function readPolicies(text: string): readonly string[] {
   const words = text.split(",").filter((word) => word !== "");
@@ -283,7 +283,7 @@ function readPolicies(text: string): readonly string[] {
   return known.filter((policy) => words.includes(policy));
 }
 
-/** As a router shows them: what is not allowed too. */
+/** As a router shows them, including those that are not allowed. */
 function showPolicies(policies: readonly string[]): string {
   const allowed = allPolicies.filter((policy) => policies.includes(policy));
   const refused = allPolicies.filter((policy) => !policies.includes(policy));

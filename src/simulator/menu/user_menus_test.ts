@@ -11,13 +11,13 @@ import type { Simulator } from "../simulator.ts";
 
 const admin = { username: "csi", password: "secret" };
 
-/** Types lines as the administrator, none of which may be refused. */
+/** Runs lines as the administrator, none of which may be refused. */
 async function prepare(simulator: Simulator, ...lines: string[]): Promise<void> {
   using client = await SshClient.connect(simulator, admin);
   for (const line of lines) assert.equal((await client.exec(line)).stdout, "", line);
 }
 
-/** Makes the user of the driver as the quick start does, with a key, which is answered. */
+/** Makes the driver's user as the quick start does, with a key; returns the private key. */
 async function makeUser(simulator: Simulator, more = ""): Promise<string> {
   const keys = makeSshKeys();
   await prepare(
@@ -30,7 +30,7 @@ async function makeUser(simulator: Simulator, more = ""): Promise<string> {
   return keys.private;
 }
 
-Deno.test("a user that was added logs in with the key that was imported, and not with the password", async () => {
+Deno.test("a new user logs in with the imported key, and not with the password", async () => {
   await using simulator = await startQuickly();
   const privateKey = await makeUser(simulator);
   using client = await SshClient.connect(simulator, { username: "rds-csi", privateKey });
@@ -41,7 +41,7 @@ Deno.test("a user that was added logs in with the key that was imported, and not
   );
 });
 
-Deno.test("a group of ssh, read and write makes volumes, and manages no users", async () => {
+Deno.test("a group of ssh, read and write makes volumes, and cannot change users", async () => {
   await using simulator = await startQuickly();
   const privateKey = await makeUser(simulator);
   using client = await SshClient.connect(simulator, { username: "rds-csi", privateKey });
@@ -56,7 +56,7 @@ Deno.test("a group of ssh, read and write makes volumes, and manages no users", 
   assert.match((await client.exec("/user/print")).stdout, /name=rds-csi group=rds-csi/);
 });
 
-Deno.test("what a group allows is felt by its users at once", async () => {
+Deno.test("a change of a group's policies takes effect for its users at once", async () => {
   await using simulator = await startQuickly();
   const privateKey = await makeUser(simulator);
   using client = await SshClient.connect(simulator, { username: "rds-csi", privateKey });
@@ -66,7 +66,7 @@ Deno.test("what a group allows is felt by its users at once", async () => {
   assert.equal((await client.exec("/user/print")).stdout, "not enough permissions (9)\r\n");
 });
 
-Deno.test("without ssh, from elsewhere, disabled, or without the key nobody gets in", async () => {
+Deno.test("a login is refused without the policy ssh, from another address, for a disabled user, and without the key", async () => {
   for (
     const line of [
       '/user/group/set [find where name="rds-csi"] policy=read,write',
@@ -86,14 +86,14 @@ Deno.test("without ssh, from elsewhere, disabled, or without the key nobody gets
   }
 });
 
-Deno.test("a user without a key gets in with the password", async () => {
+Deno.test("a user without a key logs in with the password", async () => {
   await using simulator = await startQuickly();
   await prepare(simulator, '/user/add name=reader group=read password="long enough"');
   using client = await SshClient.connect(simulator, { username: "reader", password: "long enough" });
   assert.equal((await client.exec(makeBasePath)).stdout, "not enough permissions (9)\r\n");
 });
 
-Deno.test("what makes no sense is refused, and changes nothing", async () => {
+Deno.test("invalid commands are refused, and change nothing", async () => {
   await using simulator = await startQuickly();
   await makeUser(simulator);
   await prepare(simulator, '/file/add name=ecdsa.pub contents="ecdsa-sha2-nistp256 AAAA x"');
@@ -143,7 +143,7 @@ Deno.test("a client that changes users or the firewall breaks a rule", async () 
   ]);
 });
 
-Deno.test("rules of the firewall are kept as they were typed, and a port needs a protocol", async () => {
+Deno.test("rules of the firewall are stored as they were typed, and a port needs a protocol", async () => {
   await using simulator = await startQuickly();
   const rule =
     'chain=input protocol=tcp dst-port=4420 src-address=!10.0.0.0/16 action=drop comment="nodes only"';

@@ -1,17 +1,17 @@
-/** A file found in a backing folder at start. */
+/** A file that existed in a backing folder at the start. */
 export interface FoundFile {
   /** Without leading slash. */
   readonly path: string;
   readonly directory: boolean;
   readonly sizeBytes: bigint;
-  /** For the root of a subvolume what is known of it. */
+  /** The information about a subvolume, for its root. */
   readonly subvolume?: FoundSubvolume;
 }
 
-/** A subvolume found in a backing folder at start. */
+/** A subvolume that existed in a backing folder at the start. */
 export interface FoundSubvolume {
   readonly uuid: string;
-  /** UUID of the subvolume that it is a snapshot of. */
+  /** UUID of the subvolume of which it is a snapshot. */
   readonly sourceUuid: string | undefined;
   readonly readOnly: boolean;
 }
@@ -23,50 +23,50 @@ export interface SnapshotPart {
   readonly kind: "file" | "directory";
 }
 
-/** A copy that is not whole yet. */
+/** A copy that is not complete yet. */
 export interface PendingCopy {
-  /** Makes it whole, wherever it has gone meanwhile; `path` is undefined when it was removed. */
+  /** Completes it, wherever it is now; `path` is undefined when it was removed. */
   finish(path: string | undefined): void;
-  /** Leaves it as it is. */
+  /** Leaves it incomplete. */
   abandon(): void;
 }
 
-/** Where the bytes of the router's files are. Paths are those of the router, without leading slash. */
+/** Stores the content of the router's files. Paths are those of the router, without leading slash. */
 export interface Backing {
   makeDirectory(path: string): void;
-  /** Makes a file of that size that holds nothing. */
+  /** Makes an empty (sparse) file of that size. */
   create(path: string, sizeBytes: bigint): void;
   resize(path: string, sizeBytes: bigint): void;
   /** Removes a file, or a directory with everything in it. */
   remove(path: string): void;
   rename(from: string, to: string): void;
-  /** Begins to copy a file, sharing its blocks where `share` is asked for and possible. The copy is there at once. */
+  /** Starts copying a file, sharing its blocks if `share` is set and it is possible. The copy exists at once. */
   startCopy(from: string, to: string, share: boolean): PendingCopy;
-  /** Makes a subvolume, or a directory where there is no such thing. */
+  /** Makes a subvolume, or a directory if that is not possible. */
   makeSubvolume(path: string): void;
   /**
-   * Makes a snapshot: a subvolume that holds what `from` holds at this moment.
+   * Makes a snapshot: a subvolume with the present content of `from`.
    *
-   * @param parts all that is in it, directories before what they hold
+   * @param parts everything in it, directories before their content
    */
   makeSnapshot(from: string, to: string, readOnly: boolean, parts: readonly SnapshotPart[]): void;
   /** Removes a subvolume with everything in it. */
   removeSubvolume(path: string): void;
   /** Makes a subvolume read-only, or writable. */
   setReadOnly(path: string, readOnly: boolean): void;
-  /** How much of a file takes space. */
+  /** How much space a file takes. */
   allocatedBytes(path: string): bigint;
-  /** The paths of all files that take space, and maybe others; undefined where only a look at each file tells. */
+  /** The paths of all files that take space, and maybe others; undefined where that needs a read of each file. */
   writtenPaths?(): Iterable<string>;
-  /** Says that so much of a file was written, where nothing really is. */
+  /** Notes that so much of a file was written, without writing. */
   pretendWritten?(path: string, bytes: bigint): void;
-  /** Where the file is on this machine; undefined when it is nowhere. */
+  /** The path of the file on this machine; undefined when it has none. */
   locate(path: string): string | undefined;
-  /** What was there before the simulator was, directories before what they hold. */
+  /** The files from before the simulator, directories before their content. */
   scan(): readonly FoundFile[];
 }
 
-/** A backing that keeps no bytes: files have a size, and someone may say how much of it is written. */
+/** A backing without content: files have a size, and a test may set how much of it is written. */
 export class MemoryBacking implements Backing {
   readonly #written = new Map<string, bigint>();
 

@@ -8,8 +8,8 @@ import { Refusal } from "../refusal.ts";
 const blockBytes = 512n;
 
 /**
- * A backing of real sparse files below one folder. Paths were checked before: they never leave it. Where the folder
- * lies on Btrfs, subvolumes and snapshots are real; elsewhere they are directories and copies.
+ * A backing of real sparse files below one folder. Paths were checked before: they never leave it. On Btrfs, subvolumes
+ * and snapshots are real; elsewhere they are directories and copies.
  */
 export class DirectoryBacking implements Backing {
   readonly #root: string;
@@ -39,7 +39,7 @@ export class DirectoryBacking implements Backing {
     try {
       Deno.removeSync(this.locate(path), { recursive: true });
     } catch (error) {
-      // Someone may have taken it away behind our back; then it is as gone as it should be.
+      // A test may have removed it already, which is fine.
       if (!(error instanceof Deno.errors.NotFound)) throw error;
     }
   }
@@ -128,7 +128,7 @@ export class DirectoryBacking implements Backing {
 const ENOSPC = 28;
 
 /**
- * Does something on a real file system.
+ * Runs an operation on a real file system.
  *
  * @throws {Refusal} when that is full.
  */
@@ -147,18 +147,18 @@ function isNoSpace(error: unknown): boolean {
 
 const chunkBytes = 1 << 20;
 
-/** A sparse copy that is not whole yet. It needs no path any more. */
+/** A sparse copy that is not complete yet. It does not need its path any more. */
 interface SparseCopy {
   finish(): void;
   abandon(): void;
 }
 
 /**
- * Begins to copy a file: the copy is there in its full size, and later gets what is not zero, so that holes stay holes.
- * Both files are held open: neither renaming nor removing one makes a difference.
+ * Starts copying a file: the copy exists at once in its full size, and gets all data that is not zero later, so that
+ * holes stay holes. Both files are held open, so renaming or removing them does not matter.
  *
- * What was written through a loop device is on the file when the copying begins; what is written while it runs may be
- * in the copy or not, so that a copy of a file in use is only as good as its luck.
+ * Data written through a loop device is in the file when the copying begins. Data written during the copy may be in it
+ * or not, so a copy of a file in use is not consistent.
  */
 function startSparseCopy(from: string, to: string): SparseCopy {
   const source = Deno.openSync(from, { read: true });

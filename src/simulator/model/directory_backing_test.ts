@@ -13,7 +13,7 @@ async function withRouter(test: (type: ReturnType<typeof typeTo>, folder: string
   }
 }
 
-Deno.test("a disk is a real sparse file that grows, is renamed and goes with it", async () => {
+Deno.test("a disk is a real sparse file that grows, is renamed and is removed with it", async () => {
   await withRouter(async (type, folder) => {
     await type(addCommand("a").replace("1073741824", "1099511627776"));
     const made = await Deno.stat(`${folder}/a.img`);
@@ -29,7 +29,7 @@ Deno.test("a disk is a real sparse file that grows, is renamed and goes with it"
   });
 });
 
-Deno.test("free space falls by what was really written", async () => {
+Deno.test("free space falls by the written data", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const backing = new DirectoryBacking(folder);
@@ -63,7 +63,7 @@ Deno.test("a copy holds the same bytes and the same holes", async () => {
   });
 });
 
-Deno.test("files of an earlier run are there again, without disks", async () => {
+Deno.test("files of an earlier run exist again, without disks", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const first = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));

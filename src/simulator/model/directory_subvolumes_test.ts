@@ -83,7 +83,7 @@ backedTest("a removed subvolume is gone with its files, a snapshot of it stays",
   assert.deepEqual(Array.from(Deno.readDirSync(pool)), []);
 });
 
-backedTest("a copied file has the same bytes and goes its own way", async (type, pool) => {
+backedTest("a copied file has the same bytes and changes independently", async (type, pool) => {
   await type(`${add("vol")}; ${addDiskIn("vol", "a")}`);
   await write(`${pool}/vol/a.img`, 5, "first");
   assert.equal(await type('/file copy "storage-pool/vol/a.img" name="storage-pool/b.img"'), "");
@@ -176,7 +176,7 @@ btrfsTest(
   },
 );
 
-btrfsTest("subvolumes of an earlier run are there again, with what they are snapshots of", async (folder) => {
+btrfsTest("subvolumes of an earlier run exist again, with the sources of snapshots", async (folder) => {
   const first = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
   await first(`${add("vol")}; ${addDiskIn("vol", "a")}; ${add("snap", 'parent="vol" read-only="yes"')}`);
   const second = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));

@@ -4,22 +4,22 @@ import type { RecordValue } from "../value.ts";
 export interface PoolState {
   /** First segment of the paths on it. */
   readonly mountPoint: string;
-  /** Label of its file system, by which `/disk/btrfs/subvolume` knows it. */
+  /** Label of its file system, which `/disk/btrfs/subvolume` uses. */
   readonly label: string;
-  /** What kind of file system it is; undefined where the router's profile says. */
+  /** Its type of file system; undefined for the one of the router's profile. */
   readonly filesystem: "btrfs" | "xfs" | undefined;
   readonly mounted: boolean;
-  /** Whether the disks on it are gone from the list while it is not mounted. */
+  /** Whether the disks on it disappear from the list while it is not mounted. */
   readonly disksVanish: boolean;
   /** "clean", "degraded"… */
   readonly state: string;
-  /** What is taken by everything that the simulator does not keep as files. */
+  /** The space taken by everything that the simulator does not store as files. */
   readonly otherBytes: bigint;
 }
 
-/** An item of `/disk`. Never changed, only replaced, so that an older one can be put back. */
+/** An item of `/disk`. It is never changed, only replaced, so that an older one can be restored. */
 export interface Disk {
-  /** Shown as `*1F`. Given once, but not for good: a reboot renumbers. */
+  /** Shown as `*1F`. It is never reused, but a reboot renumbers all. */
   readonly id: number;
   readonly slot: string;
   /** "file", "raid", "hardware"… */
@@ -31,14 +31,14 @@ export interface Disk {
   readonly interface: string;
   /** Size of the block device. */
   readonly sizeBytes: bigint;
-  /** Size that those see who are connected to the export; it may lag behind {@linkcode sizeBytes}. */
+  /** The size that connected hosts see; it may lag behind {@linkcode sizeBytes}. */
   readonly attachedBytes: bigint;
   /** With one leading slash; "" for a disk without a backing file. */
   readonly filePath: string;
   readonly fileSizeBytes: bigint;
   readonly mountFilesystem: boolean;
   readonly raidMaster: string;
-  /** How many drives it needs, of a mirror that somebody has added. */
+  /** How many drives a mirror needs. */
   readonly raidDevices: number | undefined;
   readonly exported: boolean;
   /** Undefined until it was set or exported once. */
@@ -47,11 +47,11 @@ export interface Disk {
   readonly nqn: string | undefined;
   readonly allowHostName: string;
   readonly pool: PoolState | undefined;
-  /** Properties that the model knows nothing of, as the control port gave them. */
+  /** Properties that the model does not know, as the control port set them. */
   readonly extra: RecordValue;
 }
 
-/** What a disk is when nothing is said about it. */
+/** The defaults of a disk. */
 export const plainDisk: Omit<Disk, "id" | "slot"> = {
   type: "hardware",
   comment: "",
@@ -74,7 +74,7 @@ export const plainDisk: Omit<Disk, "id" | "slot"> = {
   extra: {},
 };
 
-/** What `/disk add` and `/disk set` can say about a disk; what is left out stays, or takes its default. */
+/** The settings of `/disk add` and `/disk set`; one that is left out stays, or gets its default. */
 export interface DiskSettings {
   readonly type?: string;
   readonly slot?: string;
@@ -92,7 +92,7 @@ export interface DiskSettings {
   readonly raidMaster?: string;
 }
 
-/** What `copy-from` takes of a disk: everything that can be set, and nothing of what is in its file. */
+/** What `copy-from` takes from a disk: all its settings, and nothing of its file's content. */
 export function settingsOf(disk: Disk): DiskSettings {
   const { type, slot, comment, disabled, mountFilesystem, exported, allowHostName, port, nqn } = disk;
   return {
@@ -109,12 +109,12 @@ export function settingsOf(disk: Disk): DiskSettings {
   };
 }
 
-/** How an id is shown. */
+/** Formats an id. */
 export function formatId(id: number): string {
   return `*${id.toString(16).toUpperCase()}`;
 }
 
-/** The number behind a shown id; undefined when the text is none. */
+/** Parses a formatted id; undefined when it is invalid. */
 export function parseId(text: string): number | undefined {
   return /^\*[0-9A-Fa-f]{1,8}$/.test(text) ? Number.parseInt(text.slice(1), 16) : undefined;
 }

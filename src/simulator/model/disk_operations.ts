@@ -8,7 +8,7 @@ const defaultPort = 4420;
 const defaultNqnPrefix = "nqn.2000-02.com.mikrotik:";
 
 /**
- * `/disk add`: makes the disk and its backing file, or takes over a file that is there.
+ * `/disk add`: makes the disk and its backing file, or uses an existing file.
  *
  * @throws {Refusal} when it cannot; then nothing has changed.
  */
@@ -35,7 +35,7 @@ export function addDisk(router: Router, settings: DiskSettings): Disk {
 }
 
 /**
- * `/disk set`: changes what is given.
+ * `/disk set`: changes the given settings.
  *
  * @throws {Refusal} when it cannot; then nothing has changed.
  */
@@ -53,7 +53,7 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   router.disks.replace(attach(router, disk, resized));
 }
 
-/** A router mounts a file system as soon as it is told that it may. */
+/** A router mounts a file system as soon as it is allowed to. */
 function mounted(disk: Disk, { mountFilesystem }: DiskSettings): Disk {
   const { pool } = disk;
   if (pool === undefined || mountFilesystem !== true || disk.disabled) return disk;
@@ -63,7 +63,7 @@ function mounted(disk: Disk, { mountFilesystem }: DiskSettings): Disk {
 /**
  * `/disk remove`: the file stays.
  *
- * @throws {Refusal} for hardware, and for a pool that disks lie on.
+ * @throws {Refusal} for hardware, and for a pool with disks on it.
  */
 export function removeDisk(router: Router, disk: Disk): void {
   if (disk.type === "hardware") throw Refusal.notRemovable(disk.slot);
@@ -75,7 +75,7 @@ export function removeDisk(router: Router, disk: Disk): void {
   router.disks.remove(disk.id);
 }
 
-/** Makes or adopts the backing file and gives its size. */
+/** Makes the backing file or uses an existing one, and returns its size. */
 function provideFile(router: Router, path: string, sizeBytes: bigint | undefined): bigint {
   const existing = router.files.find(path);
   router.assertWritable(path);
@@ -101,14 +101,14 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
 }
 
 /**
- * Gives the disk its new size. With `grow=never` the router accepts it and nothing else happens; with `after-toggle`
- * those who are connected see it only after the export was off and on again, and so does the real file.
+ * Gives the disk its new size. With `grow=never` the router accepts it without effect. With `after-toggle` connected
+ * hosts, and the real file, get it only after the export was off and on again.
  */
 function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   if (disk.filePath === "") throw Refusal.noMatch("file-size");
   if (router.ignoresResize) return disk;
   if (fileSizeBytes < disk.fileSizeBytes) throw Refusal.cannotShrink();
-  // Its pool is not mounted, or somebody took it away.
+  // Its pool is not mounted, or the file was removed.
   if (router.files.find(disk.filePath.slice(1)) === undefined) throw Refusal.noSuchItem();
   router.assertWritable(disk.filePath.slice(1));
   const pool = router.poolOf(disk.filePath);
@@ -119,7 +119,7 @@ function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   return { ...disk, fileSizeBytes, sizeBytes: fileSizeBytes };
 }
 
-/** Lets the attached size follow where it may. */
+/** Updates the attached size if that is allowed. */
 function attach(router: Router, before: Disk, after: Disk): Disk {
   const wasServed = servedNqn(before) !== undefined;
   const staysServed = wasServed && servedNqn(after) === servedNqn(before);
@@ -139,7 +139,7 @@ function exportDefaults(router: Router, disk: Disk): Disk {
   return { ...disk, port: disk.port ?? defaultPort, nqn: hasNqn ? disk.nqn ?? standard : standard };
 }
 
-/** Too long texts lose their end without a word. */
+/** Cuts off the ends of texts that are too long, silently. */
 function clip(router: Router, settings: DiskSettings): DiskSettings {
   const { maxComment, maxNqn } = router.behaviours;
   const { comment, nqn } = settings;
@@ -177,13 +177,13 @@ function freeSlot(router: Router, start: string): string {
   }
 }
 
-/** @throws {Refusal} for what is no mirror: other kinds of RAID are not played. */
+/** @throws {Refusal} for anything but a mirror: other kinds of RAID are not simulated. */
 export function readRaidType(text: string): "1" {
   if (text === "1") return text;
   throw Refusal.noMatch("raid-type");
 }
 
-/** @throws {Refusal} for what is no number of drives. */
+/** @throws {Refusal} for an invalid number of drives. */
 export function readDeviceCount(text: string): number {
   if (!/^[0-9]{1,3}$/.test(text)) throw Refusal.noMatch("raid-device-count");
   if (Number(text) < 2) throw Refusal.outOfRange("raid-device-count", "2..");
@@ -191,9 +191,9 @@ export function readDeviceCount(text: string): number {
 }
 
 /**
- * `/disk add type=raid`: a mirror without a size, until it has its drives.
+ * `/disk add type=raid`: makes a mirror without a size, until it has its drives.
  *
- * @param slot one that is free
+ * @param slot a free one
  */
 function addRaid(router: Router, slot: string, { raidType, raidDevices }: DiskSettings): Disk {
   if (raidType === undefined) throw Refusal.missingValue("raid-type");
@@ -202,7 +202,7 @@ function addRaid(router: Router, slot: string, { raidType, raidDevices }: DiskSe
 }
 
 /**
- * Makes a drive the member of a RAID; with its last one the RAID has its size.
+ * Makes a drive a member of a RAID; with its last drive the RAID gets its size.
  *
  * @throws {Refusal} when the drive has a file system, or the RAID has all its drives.
  */
@@ -225,7 +225,7 @@ function joinRaid(router: Router, drive: Disk, master: string): void {
 /**
  * `/disk format`: makes a file system and mounts it under the name of the slot.
  *
- * @throws {Refusal} for what belongs to a RAID, is not whole, or has something on it.
+ * @throws {Refusal} for a disk that belongs to a RAID, is incomplete, or has something on it.
  */
 export function formatDisk(router: Router, disk: Disk, filesystem: string | undefined): void {
   if (filesystem === undefined) throw Refusal.missingValue("file-system");

@@ -2,7 +2,7 @@ import type { Clock } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
 import { WordIndex } from "./word_index.ts";
 
-/** Told of every change: what a disk was and what it is; undefined where it is not there. */
+/** Called with every change: a disk before and after it; undefined where it does not exist. */
 export type DiskListener = (before: Disk | undefined, after: Disk | undefined) => void;
 
 interface Change {
@@ -14,8 +14,8 @@ interface Change {
 const rememberedChanges = 10_000;
 
 /**
- * The items of `/disk`: by id, by slot, by backing file and by served NQN, with enough memory to lose the last few seconds
- * again. No look at one of them, and no change of one, looks at all.
+ * The items of `/disk`: by id, by slot, by backing file and by served NQN. Its history allows the last few seconds to
+ * be lost again. No read or change of one disk reads all.
  */
 export class DiskTable {
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class DiskTable {
   readonly #paths = new Map<string, Set<number>>();
   readonly #pathWords = new WordIndex<number>();
   readonly #served = new Map<string, Set<number>>();
-  /** Those with a file system, and those that were given properties of their own. */
+  /** Those with a file system, and those with properties of their own. */
   readonly #special = new Set<number>();
   #changes: Change[] = [];
   #list: readonly Disk[] | undefined;
@@ -40,13 +40,13 @@ export class DiskTable {
     this.#listener = listener;
   }
 
-  /** Every disk that shows, by ascending id. */
+  /** Every visible disk, by ascending id. */
   list(): readonly Disk[] {
     this.#list ??= [...this.#disks.values()].filter((disk) => this.#shows(disk));
     return this.#list;
   }
 
-  /** The number of a disk that shows: how many show before it. */
+  /** The number of a visible disk: how many visible ones are before it. */
   numberOf(id: number): number {
     if (this.#whyHidden.size > 0 || this.#hiddenMounts.size > 0) {
       return this.list().findIndex((disk) => disk.id === id);
@@ -77,13 +77,13 @@ export class DiskTable {
     return this.#of(this.#paths.get(filePath));
   }
 
-  /** Those whose file's path a pattern can match, and maybe others; undefined when no index tells. */
+  /** Those whose file's path a pattern can match, and maybe others; undefined without such an index. */
   findByPathPattern(pattern: string): readonly Disk[] | undefined {
     const ids = this.#pathWords.among(pattern);
     return ids === undefined ? undefined : this.#of([...ids, ...this.#special]);
   }
 
-  /** Those whose file is at a path or below it, also those that do not show. */
+  /** Those whose file is at a path or below it, including hidden ones. */
   listUsing(path: string): readonly Disk[] {
     const below = this.#pathWords.among(`^${path.replaceAll(".", "[.]")}/`) ?? this.#disks.keys();
     const ids = new Set([...this.#paths.get(path) ?? [], ...below]);
@@ -101,7 +101,7 @@ export class DiskTable {
     return this.#of([...this.#special].toSorted((a, b) => a - b));
   }
 
-  /** Whether a slot is taken, also by a disk that does not show yet. */
+  /** Whether a slot is taken, also by a hidden disk. */
   isTaken(slot: string): boolean {
     return this.#slots.has(slot);
   }
@@ -113,7 +113,7 @@ export class DiskTable {
     return added;
   }
 
-  /** Puts a disk in place of the one with its id. */
+  /** Replaces the disk of that id. */
   replace(disk: Disk): void {
     this.#put(disk.id, disk);
   }
@@ -122,19 +122,19 @@ export class DiskTable {
     this.#put(id, undefined);
   }
 
-  /** Takes what there is for saved: no power cut undoes it. */
+  /** Marks the present state as saved: no power cut undoes it. */
   save(): void {
     this.#changes = [];
   }
 
-  /** Undoes every change since a moment, newest first: what a power cut does to unsaved configuration. */
+  /** Undoes every change since a time, newest first, as a power cut does with unsaved configuration. */
   forgetSince(sinceMs: number): void {
     const lost = this.#changes.filter((change) => change.atMs > sinceMs).reverse();
     for (const { id, before } of lost) this.#put(id, before);
     this.#changes = [];
   }
 
-  /** Gives every disk a new id, in the order that `rank` puts them in. */
+  /** Gives every disk a new id, in the order of `rank`. */
   renumber(rank: (disk: Disk) => number): void {
     const before = [...this.#disks.values()];
     const ordered = before.toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
@@ -147,7 +147,7 @@ export class DiskTable {
     this.#list = undefined;
   }
 
-  /** Hides the file disks for a reason, or shows them again when there is no other one. */
+  /** Hides the file disks for a reason, or shows them again if there is no other reason. */
   hideFiles(reason: "late" | "without package", hidden: boolean): void {
     this.#rehide(() => hidden ? this.#whyHidden.add(reason) : this.#whyHidden.delete(reason));
   }
@@ -182,7 +182,7 @@ export class DiskTable {
     this.#listener(this.#visible(before), this.#visible(after));
   }
 
-  /** A disk that comes back takes the place that its id gives it. */
+  /** A disk that comes back returns to the position of its id. */
   #sort(id: number): void {
     if (id === this.#nextId - 1) return;
     this.#disks = new Map([...this.#disks].toSorted(([a], [b]) => a - b));

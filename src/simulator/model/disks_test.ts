@@ -25,7 +25,7 @@ Deno.test("DiskTable finds by slot and by path, also after a rename", () => {
   assert.deepEqual(disks.findByPath("/pool/a").map(({ slot }) => slot), ["b"]);
 });
 
-Deno.test("DiskTable keeps two disks on one path apart", () => {
+Deno.test("DiskTable distinguishes two disks on one path", () => {
   const { disks } = table();
   const first = disks.add(file("a"));
   disks.add({ ...file("b"), filePath: first.filePath });
@@ -49,7 +49,7 @@ Deno.test("DiskTable.forgetSince() undoes adding, changing and removing, newest 
   ]);
 });
 
-Deno.test("DiskTable.renumber() gives new ids in the order asked for, and finds by them", () => {
+Deno.test("DiskTable.renumber() gives new ids in the requested order, and finds by them", () => {
   const { disks } = table();
   for (const slot of ["a", "b", "c"]) disks.add(file(slot));
   disks.remove(1);
@@ -73,7 +73,7 @@ Deno.test("DiskTable.hideFiles() hides file disks from everything but their own 
   assert.deepEqual(heard, ["->nvme1", "->a", "a>-", "->a"]);
 });
 
-Deno.test("DiskTable.numberOf() counts those that show before it, whatever came, went and came back", async () => {
+Deno.test("DiskTable.numberOf() counts the visible disks before it, whatever came, went and came back", async () => {
   const { clock, disks } = table();
   const added = ["a", "b", "c", "d"].map((slot) => disks.add(file(slot)));
   disks.add({ ...plainDisk, slot: "hardware" });

@@ -10,15 +10,15 @@ export const exporterKinds = ["none", "loop", "tcp", "nvmet"] as const;
 /** One of {@linkcode exporterKinds}. */
 type ExporterKind = typeof exporterKinds[number];
 
-/** Where the bytes of exported disks are, and how they are reached. */
+/** Where the content of exported disks is, and how they are reached. */
 export interface ExporterOptions {
-  /** Folder for real sparse files; without one everything is in memory. */
+  /** Folder for real sparse files; without it everything is in memory. */
   readonly backingDirectory?: string;
   /** `loop` links exported disks in `<backingDirectory>/exports`. @default {"none"} */
   readonly exporter?: ExporterKind;
   /** Address of the NVMe port, for `tcp` and `nvmet`. @default {"127.0.0.1"} */
   readonly nvmeHost?: string;
-  /** The one port on which `tcp` serves disks, those that name it; 0 takes any free one. @default {0} */
+  /** The one port on which `tcp` serves disks that name it; 0 chooses a free one. @default {0} */
   readonly nvmePort?: number;
   /** The configuration folder of the kernel's target, for `nvmet`. @default {"/sys/kernel/config/nvmet"} */
   readonly nvmetFolder?: string;
@@ -50,8 +50,8 @@ function backingOf({ backingDirectory }: ExporterOptions, exporter: ExporterKind
 }
 
 /**
- * Exports by links: `<folder>/<nqn>` leads to a disk's file exactly while the disk is exported under that NQN. Whoever
- * attaches a loop device through the link obeys the export as an initiator would.
+ * Exports by links: `<folder>/<nqn>` links to a disk's file exactly while the disk is exported under that NQN. A user
+ * who attaches a loop device through the link obeys the export as an initiator would.
  */
 export class LoopExporter implements Exporter {
   readonly #folder: string;
@@ -68,7 +68,7 @@ export class LoopExporter implements Exporter {
   serve(nqn: string, path: string | undefined): void {
     const link = this.#link(nqn);
     if (link === undefined || path === undefined) return;
-    // The link appears whole or not at all, also in place of an older one.
+    // The link appears at once, also in place of an older one.
     const draft = `${link}.new`;
     makeLink(relative(this.#folder, path), draft);
     Deno.renameSync(draft, link);
@@ -84,7 +84,7 @@ export class LoopExporter implements Exporter {
     }
   }
 
-  /** An NQN that is no file name cannot be reached this way. */
+  /** Undefined for an NQN that is no file name: it cannot be reached this way. */
   #link(nqn: string): string | undefined {
     return /^[^/\0]+$/.test(nqn) && nqn !== "." && nqn !== ".." ? join(this.#folder, nqn) : undefined;
   }

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
 
-/** The kernel of a router, which its target shows as the firmware: an RDS2216 with RouterOS 7.24.4. */
+/** The kernel of a router, which its target reports as the firmware: an RDS2216 with RouterOS 7.24.4. */
 export const firmware = "5.6.3";
 
-/** By what a host tells one namespace from another: a router shows no NGUID. */
+/** The ids by which a host distinguishes namespaces: a router shows no NGUID. */
 export interface ExportIdentity {
-  /** Of the namespace, as RFC 9562 writes it. */
+  /** Of the namespace, in the form of RFC 9562. */
   readonly uuid: string;
   /** Of the subsystem: 16 hexadecimal digits. */
   readonly serial: string;
@@ -16,77 +16,80 @@ export interface ExportIdentity {
 /** How an export is offered. */
 export interface ExportAccess {
   readonly port: number;
-  /** NQNs of the hosts that may connect; undefined lets everybody in. */
+  /** NQNs of the hosts that may connect; undefined admits all. */
   readonly hosts: readonly string[] | undefined;
-  /** Size that those who are connected see. */
+  /** The size that connected hosts see. */
   readonly sizeBytes: bigint;
   readonly identity: ExportIdentity;
 }
 
-/** Makes what is exported reachable for initiators. */
+/** Makes exported disks reachable for initiators. */
 export interface Exporter {
   /**
-   * Serves a file under a subsystem NQN, also one that was withdrawn and lingers. `path` is undefined where the files are
-   * only in memory.
+   * Serves a file under a subsystem NQN, also a withdrawn one that lingers. `path` is undefined if the files are only
+   * in memory.
    */
   serve(nqn: string, path: string | undefined, access: ExportAccess): void;
-  /** Goes on serving it, but differently. */
+  /** Changes how it is served. */
   change?(nqn: string, access: ExportAccess): void;
-  /** It is withdrawn, but those who are connected are served on until {@linkcode Exporter.withdraw}; nobody else is. */
+  /**
+   * Notes that it is withdrawn, but connected hosts are served until {@linkcode Exporter.withdraw}; new hosts are not
+   * admitted.
+   */
   linger?(nqn: string): void;
-  /** It is withdrawn, and whoever is connected stays so: their commands are refused. */
+  /** Notes that it is withdrawn, and connected hosts stay connected: their commands are refused. */
   refuse?(nqn: string): void;
   /** Ends it. */
   withdraw(nqn: string): void;
-  /** Opens the port that all exports are reached at, or closes it: the router boots. It is open at first. */
+  /** Opens or closes the port of all exports, when the router boots. It is open at first. */
   listen?(open: boolean): void;
   /** Ends everything. */
   close?(): Promise<void>;
 }
 
-/** The exporter of a simulator whose exports nobody connects to. */
+/** The exporter of a simulator to whose exports nothing connects. */
 export const noExporter: Exporter = { serve() {}, withdraw() {} };
 
-/** What the exports have to ask the router. */
+/** What the exports read from the router. */
 interface ExportRules {
-  /** Where a disk's file is on this machine. */
+  /** The path of a disk's file on this machine. */
   locate(filePath: string): string | undefined;
   /** What connected hosts see of a withdrawal. */
   withdrawal(): "ends-sessions" | "refuses-commands";
   /** How long a withdrawn export goes on serving, in milliseconds. */
   lingerMs(): number;
-  /** What `nvme-tcp-server-allow-host-name` is. */
+  /** How the router treats `nvme-tcp-server-allow-host-name`. */
   allowHost(): "list" | "single" | "ignored";
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
-  /** Whether one that was there before a boot is. */
+  /** Whether an export from before a boot is. */
   bootIdentity(): "kept" | "new";
-  /** What becomes of connected hosts when their disk's comment or allowed hosts change. */
+  /** What happens to connected hosts when their disk's comment or allowed hosts change. */
   liveChange(): "harmless" | "ends-sessions";
-  /** What becomes of them when another disk comes, goes, is exported or withdrawn. */
+  /** What happens to them when another disk is added, removed, exported or withdrawn. */
   otherDisks(): "harmless" | "ends-sessions";
 }
 
 interface Served {
   readonly access: ExportAccess;
-  /** Where its file is; undefined where the files are only in memory. */
+  /** The path of its file; undefined if the files are only in memory. */
   readonly path: string | undefined;
-  /** Counts how often all its sessions were ended while it went on. */
+  /** How often all its sessions were ended while it went on. */
   readonly generation: number;
-  /** Ends the lingering before its time; undefined while the export is no leftover. */
+  /** Ends the lingering before its time; undefined while the export does not linger. */
   readonly cancel: (() => void) | undefined;
 }
 
-/** Follows the disks and serves what they export: withdrawn at once, or, on some routers, only after a while. */
+/** Follows the disks and serves their exports. A withdrawn export ends at once, or, on some routers, after a while. */
 export class Exports {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #exporter: Exporter;
   readonly #rules: ExportRules;
   readonly #served = new Map<string, Served>();
-  /** Identities that were there when the router went down, by NQN. */
+  /** Identities from before the router went down, by NQN. */
   readonly #beforeBoot = new Map<string, ExportIdentity>();
-  /** Counts the boots that made it forget. */
+  /** The number of boots at which it forgot its identities. */
   #forgotten = 0;
   #listens = true;
 
@@ -97,34 +100,34 @@ export class Exports {
     this.#rules = rules;
   }
 
-  /** NQNs that an initiator can reach now, lingering ones too. */
+  /** NQNs that an initiator can reach now, including lingering ones. */
   list(): readonly string[] {
     return [...this.#served.keys()].toSorted();
   }
 
-  /** Whether the port is open that they are reached at. */
+  /** Whether the port of the exports is open. */
   get listens(): boolean {
     return this.#listens;
   }
 
-  /** Opens that port, or closes it. */
+  /** Opens or closes that port. */
   listen(open: boolean): void {
     if (open === this.#listens) return;
     this.#listens = open;
     this.#exporter.listen?.(open);
   }
 
-  /** How an NQN is offered; undefined when nobody can reach it. */
+  /** How an NQN is offered; undefined when it cannot be reached. */
   accessOf(nqn: string): ExportAccess | undefined {
     return this.#served.get(nqn)?.access;
   }
 
-  /** Counts how often the sessions to an NQN were ended while it went on being offered. */
+  /** How often the sessions to an NQN were ended while it went on being offered. */
   generationOf(nqn: string): number | undefined {
     return this.#served.get(nqn)?.generation;
   }
 
-  /** Takes note that a disk has changed. */
+  /** Follows the change of a disk. */
   follow(before: Disk | undefined, after: Disk | undefined): void {
     const old = servedNqn(before);
     const now = servedNqn(after);
@@ -142,12 +145,12 @@ export class Exports {
     this.#exporter.serve(now, path, access);
   }
 
-  /** Ends every export at once, also what lingers. */
+  /** Ends every export at once, including lingering ones. */
   clear(): void {
     for (const nqn of [...this.#served.keys()]) this.#end(nqn);
   }
 
-  /** Ends every export as the router goes down: what comes back afterwards comes back from a boot. */
+  /** Ends every export because the router goes down: an export that comes back afterwards comes back from a boot. */
   powerOff(): void {
     for (const [nqn, { access }] of this.#served) this.#beforeBoot.set(nqn, access.identity);
     if (this.#rules.bootIdentity() === "new") this.#forgotten++;
@@ -168,7 +171,7 @@ export class Exports {
     if (isNamedAnew && this.#rules.liveChange() === "ends-sessions") this.#endSessions(nqn);
   }
 
-  /** Whoever is connected has to connect again. What lingers is left to its end. */
+  /** Ends all sessions, so that hosts have to reconnect. A lingering export is left to its end. */
   #endSessions(nqn: string): void {
     const served = this.#served.get(nqn);
     if (served === undefined || served.cancel !== undefined) return;
@@ -182,7 +185,7 @@ export class Exports {
     return { port, hosts, sizeBytes: attachedBytes, identity };
   }
 
-  /** The kernel's target makes up both when it makes the subsystem and its namespace. */
+  /** The kernel's target makes both ids when it makes the subsystem and its namespace. */
   #newIdentity(nqn: string): ExportIdentity {
     const known = this.#beforeBoot.get(nqn);
     this.#beforeBoot.delete(nqn);
@@ -212,13 +215,13 @@ export class Exports {
   }
 }
 
-/** The identity that a router which remembers it gives an NQN, again and again. */
+/** The identity that a router which keeps identities gives an NQN each time. */
 export function identityFor(nqn: string): ExportIdentity {
   const digest = createHash("sha256").update(nqn).digest();
   return identityOf(digest.subarray(0, 16), digest.subarray(16, 24));
 }
 
-/** The identity that a router without a memory makes up for an export. */
+/** The identity that a router which does not keep identities makes for an export. */
 export function newIdentity(random: Random): ExportIdentity {
   return identityOf(random.bytes(16), random.bytes(8));
 }

@@ -55,7 +55,7 @@ Deno.test("an export that comes back while it lingers stays", async () => {
   assert.deepEqual(router.exports.list(), ["nqn.1"]);
 });
 
-Deno.test("an exporter is told when an export lingers", async () => {
+Deno.test("an exporter is called when an export lingers", async () => {
   const clock = new FakeClock();
   const { calls, exporter } = recorded();
   const lingering: Exporter = { ...exporter, linger: (nqn) => calls.push(`?${nqn}`) };
@@ -68,7 +68,7 @@ Deno.test("an exporter is told when an export lingers", async () => {
   assert.deepEqual(calls, ["+nqn.1", "?nqn.1", "-nqn.1"]);
 });
 
-Deno.test("an exporter is told when hosts stay connected to what is withdrawn", async () => {
+Deno.test("an exporter is called when hosts stay connected to a withdrawn export", async () => {
   const { calls, exporter } = recorded();
   const refusing: Exporter = { ...exporter, refuse: (nqn) => calls.push(`!${nqn}`) };
   const behaviours = { withdrawal: "refuses-commands" } as const;
@@ -98,7 +98,7 @@ Deno.test("LoopExporter links an NQN to the disk's file exactly while it is expo
   }
 });
 
-Deno.test("LoopExporter clears away the links of an earlier run, and nothing else", async () => {
+Deno.test("LoopExporter removes the links of an earlier run, and nothing else", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     await Deno.symlink("/nowhere", `${folder}/nqn.old`);

@@ -9,19 +9,19 @@ export interface FileEntry {
   readonly id: number;
   /** Without leading slash. */
   readonly path: string;
-  /** A "disk" is the root of a mounted pool; a "subvolume" shows as a directory. */
+  /** A "disk" is the root of a mounted pool; a "subvolume" is shown as a directory. */
   readonly kind: "file" | "directory" | "subvolume" | "disk";
   readonly sizeBytes: bigint;
   readonly modifiedAtMs: number;
-  /** What small files carry into an unguarded `/file print`. */
+  /** The content of small files in an unguarded `/file print`. */
   readonly contents: string;
-  /** What it shares with others. */
+  /** The extents that it shares with others. */
   readonly extents: readonly Extent[];
 }
 
 /**
- * The files of the router, by path, by the words in it and by directory; the entry and the bytes behind it always change
- * together. No look at one of them, and no change of one, looks at all.
+ * The files of the router, by path, by the words in it and by directory; the entry and its content always change
+ * together. No read or change of one file reads all.
  */
 export class FileTable {
   readonly #clock: Clock;
@@ -30,7 +30,7 @@ export class FileTable {
   readonly #paths = new Map<number, string>();
   readonly #words = new WordIndex<string>();
   readonly #inside = new Map<string, Set<string>>();
-  /** The sizes of all files of each pool together. */
+  /** The total size of the files of each pool. */
   readonly #sizes = new Map<string, bigint>();
   readonly #hidden = new Set<string>();
   readonly #copying = new Map<number, PendingCopy>();
@@ -57,7 +57,7 @@ export class FileTable {
     return this.#version;
   }
 
-  /** Every file, nested ones too, ordered by path. */
+  /** Every file, including nested ones, ordered by path. */
   list(): readonly FileEntry[] {
     this.#list ??= [...this.#files.values()].filter(({ path }) => this.#shows(path))
       .toSorted((a, b) => a.path < b.path ? -1 : 1);
@@ -68,7 +68,7 @@ export class FileTable {
     return this.#shows(path) ? this.#files.get(path) : undefined;
   }
 
-  /** Those whose path a pattern can match, and maybe others; undefined when no index tells. */
+  /** Those whose path a pattern can match, and maybe others; undefined without such an index. */
   findByPattern(pattern: string): readonly FileEntry[] | undefined {
     const paths = this.#words.among(pattern);
     return paths === undefined ? undefined : [...paths].flatMap((path) => this.find(path) ?? []);
@@ -78,7 +78,7 @@ export class FileTable {
     return this.find(this.#paths.get(id) ?? "");
   }
 
-  /** Hides the files of a pool, or shows them again: it is not mounted. */
+  /** Hides the files of a pool that is not mounted, or shows them again. */
   hideOn(mountPoint: string, hidden: boolean): void {
     if (hidden) this.#hidden.add(mountPoint);
     else this.#hidden.delete(mountPoint);
@@ -90,7 +90,7 @@ export class FileTable {
     return file !== undefined && file.kind !== "file";
   }
 
-  /** Makes a directory, together with those above it that are missing. */
+  /** Makes a directory, with its missing parents. */
   makeDirectories(path: string): void {
     const segments = path.split("/");
     segments.forEach((_, index) => {
@@ -104,7 +104,7 @@ export class FileTable {
     return this.#put(path, "directory", 0n);
   }
 
-  /** Sees to it that the root of a pool is there. */
+  /** Makes sure that the root of a pool exists. */
   ensureDisk(mountPoint: string): void {
     if (this.find(mountPoint)?.kind === "disk") return;
     this.#backing.makeDirectory(mountPoint);
@@ -117,8 +117,8 @@ export class FileTable {
   }
 
   /**
-   * Makes a snapshot of a subvolume: all its files are in it at once. Of a subvolume inside it there is only an empty
-   * directory, as on every Btrfs.
+   * Makes a snapshot of a subvolume, with all its files at once. A subvolume inside it becomes an empty directory, as
+   * on every Btrfs.
    */
   makeSnapshot(from: string, to: string, readOnly: boolean): FileEntry {
     const inner = this.#withinSubvolume(from);
@@ -136,7 +136,7 @@ export class FileTable {
     return made;
   }
 
-  /** Makes a file that holds nothing, or the text given. */
+  /** Makes an empty file, or one with the given text. */
   create(path: string, sizeBytes: bigint, contents = ""): FileEntry {
     this.#backing.create(path, sizeBytes);
     if (contents !== "") this.#backing.pretendWritten?.(path, BigInt(contents.length));
@@ -176,7 +176,7 @@ export class FileTable {
   }
 
   /**
-   * Begins a copy, which is there at once in its full size, and whole when the returned function was called. As on
+   * Starts a copy, which exists at once in its full size, and is complete when the returned function was called. As on
    * Linux, original and copy may be renamed or removed meanwhile.
    *
    * @param share whether the copy takes no space of its own until it is written to
@@ -202,18 +202,18 @@ export class FileTable {
     };
   }
 
-  /** Whether a file is a copy that is not whole, or never will be. */
+  /** Whether a file is an incomplete copy. */
   isPartial({ id }: FileEntry): boolean {
     return this.#partial.has(id);
   }
 
-  /** Leaves every copy under way as it is. */
+  /** Leaves every copy under way incomplete. */
   abandonCopies(): void {
     for (const pending of this.#copying.values()) pending.abandon();
     this.#copying.clear();
   }
 
-  /** Bytes taken on a pool: what was written, or the full sizes. */
+  /** Bytes taken on a pool: the written data, or the full sizes. */
   usedBytes(mountPoint: string, allocation: "sparse" | "full"): bigint {
     if (allocation === "full") return this.#sizes.get(mountPoint) ?? 0n;
     const paths = this.#backing.writtenPaths?.() ?? this.#files.keys();
@@ -225,7 +225,7 @@ export class FileTable {
     })));
   }
 
-  /** A file alone, or a directory and everything in it, directories before what they hold. */
+  /** A file alone, or a directory and everything in it, directories before their content. */
   within(path: string): readonly FileEntry[] {
     const file = this.find(path);
     if (file?.kind === "file") return [file];
@@ -269,7 +269,7 @@ export class FileTable {
     this.#unlink(path);
   }
 
-  /** A path is found from above, also where a directory between is no entry. */
+  /** Links a path to its parents, so that it is found from above, even if a directory between has no entry. */
   #link(path: string): void {
     const outer = parentOf(path);
     const inside = this.#inside.get(outer) ?? new Set();
@@ -293,7 +293,7 @@ export class FileTable {
     this.#sizes.set(mountPoint, (this.#sizes.get(mountPoint) ?? 0n) + moreBytes);
   }
 
-  /** What is in a subvolume, those in it as directories without anything in them. */
+  /** The content of a subvolume; subvolumes in it appear as empty directories. */
   #withinSubvolume(root: string): readonly FileEntry[] {
     const inner = this.within(root).filter(({ path }) => path !== root);
     const nested = inner.filter(({ kind }) => kind === "subvolume").map(({ path }) => `${path}/`);
@@ -336,23 +336,23 @@ interface Extent {
   readonly bytes: bigint;
 }
 
-/** What a file takes. */
+/** The space of a file. */
 interface Allocation {
-  /** What it shares, or has shared. */
+  /** The extents that it shares, or has shared. */
   readonly extents: readonly Extent[];
-  /** All that is written of it, what it shares included. */
+  /** All written data of it, including shared extents. */
   readonly allocatedBytes: bigint;
 }
 
-/** The extents of a file and of its copy: what it had for itself alone so far becomes one of them. */
+/** The extents of a file and of its copy: the data that only the file had becomes one of them. */
 function shareExtents(extents: readonly Extent[], allocatedBytes: bigint): readonly Extent[] {
   const own = allocatedBytes - sum(extents);
   return own > 0n ? [...extents, { bytes: own }] : extents;
 }
 
 /**
- * Bytes that files take together, shared ones counted once. What is written over a shared part is not seen to take
- * space of its own: near enough for a pool that is not about to be full.
+ * Bytes that files take together, with shared extents counted once. Overwriting a shared part does not add space here,
+ * which is accurate enough for a pool that is not nearly full.
  */
 function usedBytes(files: readonly Allocation[]): bigint {
   const shared = new Set(files.flatMap(({ extents }) => extents));

@@ -1,12 +1,12 @@
 import type { Random } from "../../volume/ports/system.ts";
 import type { RecordValue } from "../value.ts";
 
-/** What a stripe over mirrors says of itself: RDS2216 with RouterOS 7.24.4, `/disk print detail`. */
+/** The properties of a stripe over mirrors: RDS2216 with RouterOS 7.24.4, `/disk print detail`. */
 export function stripe(random: Random): RecordValue {
   return { ...array("0", 4, random), "raid-chunk-size": "256K" };
 }
 
-/** What one of its mirrors says. */
+/** The properties of one of its mirrors. */
 export function mirror(role: number, random: Random): RecordValue {
   return {
     ...array("1", 2, random),
@@ -26,7 +26,7 @@ function array(type: "0" | "1", devices: number, random: Random): RecordValue {
   };
 }
 
-/** Four words of eight digits, as the kernel's arrays write theirs. */
+/** Four groups of eight digits, the form of the kernel's arrays. */
 function raidUuid(random: Random): string {
   const hex = Array.from(random.bytes(16), (byte) => byte.toString(16).padStart(2, "0")).join("");
   return hex.match(/.{8}/g)!.join("-");

@@ -6,15 +6,17 @@ import { type ExportAccess, type Exporter, firmware } from "./exports.ts";
 export interface NvmetOptions {
   /** Where the kernel's target is configured: `/sys/kernel/config/nvmet`. */
   readonly folder: string;
-  /** Address at which it listens: IPv4, or IPv6 where there is a colon. */
+  /** The address on which it listens: IPv4, or IPv6 if it contains a colon. */
   readonly address: string;
-  /** Removes a folder with what the kernel put there; on a file system of files that is more. @default {Deno.removeSync} */
+  /**
+   * Removes a folder with the kernel's files in it; on a plain file system that takes more. @default {Deno.removeSync}
+   */
   readonly removeFolder?: (path: string) => void;
 }
 
 /**
- * Exports through the kernel's own NVMe/TCP target: a subsystem with one namespace for each disk, on the port that the
- * disk names. It needs root, the modules nvmet and nvmet-tcp, a mounted configfs, and all permissions of the runtime.
+ * Exports through the kernel's own NVMe/TCP target: a subsystem with one namespace for each disk, on the disk's port.
+ * It needs root, the modules nvmet and nvmet-tcp, a mounted configfs, and all permissions of the runtime.
  */
 export class NvmetExporter implements Exporter {
   readonly #folder: string;
@@ -22,7 +24,7 @@ export class NvmetExporter implements Exporter {
   readonly #removeFolder: (path: string) => void;
   /** Ports that were made here, and are removed again. */
   readonly #ports = new Set<number>();
-  /** What is served now, by NQN. */
+  /** The served exports, by NQN. */
   readonly #served = new Map<string, ExportAccess>();
 
   constructor(options: NvmetOptions) {
@@ -35,7 +37,7 @@ export class NvmetExporter implements Exporter {
     const subsystem = this.#subsystem(nqn);
     // An NQN that is no file name cannot be served this way.
     if (path === undefined || /^\.{0,2}$|[/\0]/.test(nqn)) return;
-    // What an earlier run left behind is in the way, too.
+    // A subsystem of an earlier run is replaced.
     if (exists(subsystem)) this.#remove(nqn);
     const namespace = join(subsystem, "namespaces", "1");
     this.#served.set(nqn, access);
@@ -54,8 +56,9 @@ export class NvmetExporter implements Exporter {
   }
 
   /**
-   * Not through the page cache where that can be: it answers a part of a write at once and the rest later on some file
-   * systems, as Btrfs, which the target then takes for an error. A file on an older tmpfs opens in no other way.
+   * Without the page cache if possible. On some file systems, such as Btrfs, the page cache answers a part of a write
+   * at once and the rest later, which the target treats as an error. A file on an older tmpfs can only be opened with
+   * it.
    */
   #enable(namespace: string): void {
     const enableWith = (bufferedIo: "0" | "1") => {
@@ -83,7 +86,7 @@ export class NvmetExporter implements Exporter {
     this.#publish(nqn, access.port);
   }
 
-  /** Nobody is on its list any more, which does not cut off whoever is connected. */
+  /** Removes all hosts from the list, which does not disconnect connected hosts. */
   linger(nqn: string): void {
     if (this.#served.has(nqn)) this.#allow(nqn, []);
   }
@@ -108,7 +111,7 @@ export class NvmetExporter implements Exporter {
     this.#removeFolder(this.#subsystem(nqn));
   }
 
-  /** Sets who may connect; the kernel takes no list while everybody may. */
+  /** Sets which hosts may connect; the kernel accepts no list while all may. */
   #allow(nqn: string, hosts: readonly string[] | undefined): void {
     const subsystem = this.#subsystem(nqn);
     const list = join(subsystem, "allowed_hosts");
@@ -124,7 +127,7 @@ export class NvmetExporter implements Exporter {
     }
   }
 
-  /** The kernel listens at a port as long as something is published there. */
+  /** The kernel listens on a port as long as something is published there. */
   #publish(nqn: string, port: number): void {
     const folder = this.#port(port);
     if (!exists(folder)) {
@@ -142,7 +145,7 @@ export class NvmetExporter implements Exporter {
     makeLink(this.#subsystem(nqn), join(folder, "subsystems", nqn));
   }
 
-  /** Cuts off every host. A port that was made here and has nothing to serve any more goes, too. */
+  /** Disconnects every host. A port that was made here and serves nothing any more is removed too. */
   #unpublish(nqn: string): void {
     for (const { name } of listed(join(this.#folder, "ports"))) {
       const subsystems = join(this.#folder, "ports", name, "subsystems");
@@ -157,7 +160,7 @@ export class NvmetExporter implements Exporter {
     return join(this.#folder, "subsystems", nqn);
   }
 
-  /** A port is numbered by what it listens at. */
+  /** Ports are named after their number. */
   #port(port: number): string {
     return join(this.#folder, "ports", String(port));
   }

@@ -5,7 +5,7 @@ import { NvmetExporter } from "./nvmet_exporter.ts";
 const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
 const access = { sizeBytes: 4096n, port: 4420, hosts: undefined, identity: identityFor(nqn) };
 
-/** The kernel's folder holds files of its own; in a plain one they are in the way of removing it. */
+/** The kernel's folder contains its own files; in a plain folder they prevent its removal. */
 async function withExporter(test: (exporter: NvmetExporter, folder: string) => void): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const removeFolder = (path: string) => Deno.removeSync(path, { recursive: true });
@@ -21,7 +21,7 @@ function names(path: string): string[] {
   return Array.from(Deno.readDirSync(path), ({ name }) => name).toSorted();
 }
 
-Deno.test("NvmetExporter makes a subsystem with one namespace, open to everybody, on the disk's port", async () => {
+Deno.test("NvmetExporter makes a subsystem with one namespace, open to all hosts, on the disk's port", async () => {
   await withExporter((exporter, folder) => {
     exporter.serve(nqn, "/back/a.img", access);
     const text = (path: string) => Deno.readTextFileSync(`${folder}/${path}`);
@@ -39,7 +39,7 @@ Deno.test("NvmetExporter makes a subsystem with one namespace, open to everybody
   });
 });
 
-Deno.test("NvmetExporter gives the kernel the identity that the router shows", async () => {
+Deno.test("NvmetExporter passes the kernel the identity that the router shows", async () => {
   await withExporter((exporter, folder) => {
     const subsystem = `${folder}/subsystems/${nqn}`;
     const read = (name: string) => Deno.readTextFileSync(`${subsystem}/${name}`);
@@ -51,7 +51,7 @@ Deno.test("NvmetExporter gives the kernel the identity that the router shows", a
       "Linux",
       access.identity.uuid,
     ]);
-    // Only newer kernels let it be set.
+    // Only newer kernels allow setting it.
     assert.throws(() => read("attr_firmware"), Deno.errors.NotFound);
   });
 });
@@ -68,7 +68,7 @@ Deno.test("NvmetExporter leaves nothing behind when everything is withdrawn", as
   });
 });
 
-Deno.test("NvmetExporter leaves a port alone that was there before", async () => {
+Deno.test("NvmetExporter leaves an existing port alone", async () => {
   await withExporter((exporter, folder) => {
     Deno.mkdirSync(`${folder}/ports/4420/subsystems`, { recursive: true });
     exporter.serve(nqn, "/back/a.img", access);
@@ -77,7 +77,7 @@ Deno.test("NvmetExporter leaves a port alone that was there before", async () =>
   });
 });
 
-Deno.test("NvmetExporter lets in exactly the hosts of the list, and nobody new while it lingers", async () => {
+Deno.test("NvmetExporter admits exactly the hosts of the list, and no new host while it lingers", async () => {
   await withExporter((exporter, folder) => {
     const list = `${folder}/subsystems/${nqn}/allowed_hosts`;
     const open = () => Deno.readTextFileSync(`${folder}/subsystems/${nqn}/attr_allow_any_host`);
@@ -106,7 +106,7 @@ Deno.test("NvmetExporter follows a new size and a new port", async () => {
   });
 });
 
-Deno.test("NvmetExporter takes the place of what an earlier run left behind", async () => {
+Deno.test("NvmetExporter replaces what an earlier run left behind", async () => {
   await withExporter((exporter, folder) => {
     exporter.serve(nqn, "/back/old.img", { ...access, port: 4421, hosts: ["nqn.one"] });
     const removeFolder = (path: string) => Deno.removeSync(path, { recursive: true });

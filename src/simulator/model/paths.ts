@@ -1,9 +1,9 @@
 import { Refusal } from "../refusal.ts";
 
 /**
- * Brings a path into the form that `/file` uses: without slash at either end.
+ * Converts a path to the form of `/file`: without slash at either end.
  *
- * @throws {Refusal} for an empty path, one that climbs with `..`, and one with control characters.
+ * @throws {Refusal} for an empty path, one with `..`, and one with control characters.
  */
 export function normalisePath(path: string): string {
   const segments = path.replace(/^\/+|\/+$/g, "").split("/");
@@ -13,7 +13,7 @@ export function normalisePath(path: string): string {
   return segments.join("/");
 }
 
-/** The directory that a path lies in; "" for the root. */
+/** The parent directory of a path; "" for the root. */
 export function parentOf(path: string): string {
   return path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "";
 }

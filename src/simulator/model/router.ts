@@ -23,7 +23,7 @@ const secondMs = 1000;
 const dayMs = 86_400 * secondMs;
 const initialUptimeMs = 15 * dayMs + (3 * 3600 + 4 * 60 + 5) * secondMs;
 
-/** The machine itself: its name, and since when it runs. */
+/** The machine itself: its name, and when it booted. */
 class System {
   readonly #clock: Clock;
   identity = "MikroTik";
@@ -41,13 +41,13 @@ class System {
     return Math.max(0, this.#clock.now() - this.#bootedAtMs);
   }
 
-  /** Starts the uptime anew, `inMs` milliseconds from now. */
+  /** Starts the uptime again, `inMs` milliseconds from now. */
   boot(inMs: number): void {
     this.#bootedAtMs = this.#clock.now() + inMs;
   }
 }
 
-/** Writes a duration as RouterOS does: `2w1d03:04:05`; weeks and days only when there are any. */
+/** Formats a duration as RouterOS does: `2w1d03:04:05`; weeks and days only when there are any. */
 export function formatUptime(ms: number): string {
   const seconds = Math.floor(ms / secondMs);
   const [weeks, days] = [Math.floor(seconds / 604_800), Math.floor(seconds / 86_400) % 7];
@@ -56,26 +56,26 @@ export function formatUptime(ms: number): string {
   return `${weeks > 0 ? `${weeks}w` : ""}${days > 0 ? `${days}d` : ""}${time}`;
 }
 
-/** A pool that the router has from the start. */
+/** A pool of the router from the start. */
 export interface PoolOptions {
-  /** Its slot, and its mount point unless that is given. */
+  /** Its slot, and its default mount point. */
   readonly name: string;
   /** First segment of the paths on it. */
   readonly mountPoint?: string;
-  /** Of its file system; by default as a router labels what it formats. @default {`${name}-fs`} */
+  /** The label of its file system; the default is the one that a router gives. @default {`${name}-fs`} */
   readonly label?: string;
-  /** By default what the router's profile says. */
+  /** The default is from the router's profile. */
   readonly filesystem?: "btrfs" | "xfs";
   /** @default {7681574174720n} */
   readonly sizeBytes?: bigint;
-  /** By default all of a size that is given. @default {7301927047168n} */
+  /** With a given size the default is all of it. @default {7301927047168n} */
   readonly freeBytes?: bigint;
 }
 
-/** A disk with a file system on which files lie. */
+/** A disk with a file system for files. */
 type Pool = Disk & { readonly pool: PoolState };
 
-/** What a {@linkcode Router} is made of. */
+/** The parts of a {@linkcode Router}. */
 export interface RouterParts {
   readonly clock: Clock;
   readonly random: Random;
@@ -92,18 +92,18 @@ const defaultPoolBytes = 7_681_574_174_720n;
 const defaultFreeBytes = 7_301_927_047_168n;
 const usedCacheMs = 1000;
 
-/** What takes longer than usual, in milliseconds. */
+/** Additional delays, in milliseconds. */
 interface Delays {
-  /** Until a copy is whole, at least. */
+  /** The least time until a copy is complete. */
   copyMs: number;
   /** How long a removed subvolume is still listed, as a dead one. */
   deadMs: number;
 }
 
-/** What became of the package `rose-storage`. */
+/** The state of the package `rose-storage`. */
 export type PackageState = "installed" | "disabled" | "missing";
 
-/** The state of one router. Everything that a command reads or changes is in here. */
+/** The complete state of one router that commands read and change. */
 export class Router {
   readonly clock: Clock;
   readonly random: Random;
@@ -114,11 +114,11 @@ export class Router {
   readonly system: System;
   readonly exports: Exports;
   readonly timing: Timing;
-  /** What takes longer than usual. */
+  /** Additional delays. */
   readonly delays: Delays = { copyMs: 0, deadMs: 0 };
-  /** Whether the command that runs right now gets no new size. */
+  /** Whether the running command's new size has no effect. */
   ignoresResize = false;
-  /** Counts boots; whatever started before the last one is dead. */
+  /** Counts boots; what started before the last one does not go on. */
   boots = 1;
   #profile: Profile;
   #behaviours: Behaviours;
@@ -153,7 +153,7 @@ export class Router {
     for (const pool of parts.pools) this.#addPool(pool);
   }
 
-  /** What kind of router it is; without its package it lacks the words of that. */
+  /** Its kind of router; without the package it lacks the package's words. */
   get profile(): Profile {
     if (this.#rose === "installed") return this.#profile;
     return { ...this.#profile, vocabulary: { ...this.#profile.vocabulary, rose: false } };
@@ -163,7 +163,7 @@ export class Router {
     return this.#behaviours;
   }
 
-  /** Becomes another kind of router, or turns single behaviours of the one it is. */
+  /** Changes the kind of router, or single behaviours. */
   configure(profile: Profile | undefined, behaviours: Partial<Behaviours>): void {
     this.#behaviours = profile === undefined
       ? { ...this.#behaviours, ...behaviours }
@@ -171,7 +171,7 @@ export class Router {
     this.#profile = profile ?? this.#profile;
   }
 
-  /** The packages installed. */
+  /** The installed packages. */
   get packages(): readonly Package[] {
     const version = this.#profile.version.split(" ")[0] ?? "";
     const hasRose = this.#profile.vocabulary.rose && this.#rose !== "missing";
@@ -180,7 +180,7 @@ export class Router {
     return hasRose ? [rose, system] : [system];
   }
 
-  /** Installs `rose-storage` or takes it away; without it there are neither file disks nor exports. */
+  /** Installs or removes `rose-storage`; without it there are neither file disks nor exports. */
   setRose(state: PackageState): void {
     this.#rose = state;
     this.disks.hideFiles("without package", state !== "installed");
@@ -191,18 +191,21 @@ export class Router {
     return this.disks.special().filter((disk): disk is Pool => disk.pool?.mounted === true);
   }
 
-  /** The pool that a path lies on, if that is mounted. */
+  /** The pool of a path, if it is mounted. */
   poolOf(path: string): Pool | undefined {
     const mountPoint = normalisePath(path).split("/")[0];
     return this.pools().find(({ pool }) => pool.mountPoint === mountPoint);
   }
 
-  /** The kind of file system that a pool is. */
+  /** The type of a pool's file system. */
   filesystemOf(pool: PoolState): "btrfs" | "xfs" {
     return pool.filesystem ?? this.#profile.poolFilesystem;
   }
 
-  /** Whether an image takes its full size at once: on XFS it does, as 1 TiB that was never written took on an RDS2216. */
+  /**
+   * Whether an image takes its full size at once. On XFS it does, as an image of 1 TiB that was never written did on an
+   * RDS2216.
+   */
   allocationOf({ pool }: Pick<Pool, "pool">): "sparse" | "full" {
     return pool.filesystem === "xfs" ? "full" : this.#behaviours.allocation;
   }
@@ -223,7 +226,7 @@ export class Router {
     if (free === 0n || bytes > free) throw Refusal.noSpace();
   }
 
-  /** Free bytes of a pool. What the files take is looked up at most once a second. */
+  /** Free bytes of a pool. The space of the files is read at most once a second. */
   freeBytes(disk: Pool): bigint {
     const free = disk.sizeBytes - disk.pool.otherBytes - this.#usedBytes(disk);
     return free > 0n ? free : 0n;
@@ -244,7 +247,7 @@ export class Router {
     return bytes;
   }
 
-  /** Takes note that a disk has changed. */
+  /** Follows the change of a disk. */
   #follow(before: Disk | undefined, after: Disk | undefined): void {
     this.exports.follow(before, after);
     const left = before?.pool !== undefined && before.pool.mountPoint !== after?.pool?.mountPoint;
@@ -254,13 +257,13 @@ export class Router {
     this.#mount(after.pool, after.pool.mounted);
   }
 
-  /** What lies on a pool comes and goes with it. */
+  /** Hides or shows everything on a pool, depending on whether it is mounted. */
   #mount({ mountPoint, disksVanish }: PoolState, mounted: boolean): void {
     this.files.hideOn(mountPoint, !mounted);
     this.disks.hideOn(mountPoint, !mounted && disksVanish);
   }
 
-  /** A pool is a raid item: a mirror of two drives, or on XFS a stripe over four of them, as on the RDS2216 that was seen. */
+  /** A pool is a RAID item: a mirror of two drives, or on XFS a stripe over four mirrors, as seen on an RDS2216. */
   #addPool(options: PoolOptions): void {
     const { name, mountPoint = name, sizeBytes = defaultPoolBytes } = options;
     const { freeBytes = options.sizeBytes ?? defaultFreeBytes } = options;
@@ -302,7 +305,7 @@ export class Router {
     }
   }
 
-  /** Four arrays that are members of another one: each has a state of its own. */
+  /** Adds four arrays that are members of another one, each with its own state. */
   #addMirrors(master: string, sizeBytes: bigint): void {
     for (const role of [0, 1, 2, 3]) {
       const slot = `${master}-m${role}`;

@@ -5,25 +5,25 @@ import { parentOf } from "./paths.ts";
 /** A Btrfs subvolume. */
 export interface Subvolume {
   readonly id: number;
-  /** Where it lies among the files: `<mount point>/<fullname>`; the mount point alone for the root of a file system. */
+  /** Its path among the files: `<mount point>/<fullname>`; the mount point alone for the root of a file system. */
   readonly path: string;
   readonly readOnly: boolean;
   readonly uuid: string;
-  /** UUID of the subvolume that it is a snapshot of, which may be gone by now; undefined when it is none. */
+  /** UUID of the subvolume of which it is a snapshot, which may be gone; undefined when it is none. */
   readonly sourceUuid: string | undefined;
   /** The file system's own number of it. */
   readonly subvolumeId: number;
   readonly generation: number;
   readonly createdAtMs: number;
-  /** Whether it is gone, and only its entry has not been cleared away yet. */
+  /** Whether it is removed, and only its entry is still listed. */
   readonly dead: boolean;
 }
 
-/** What the root of a file system is called. */
+/** The name of the root of a file system. */
 export const rootName = "<FS_ROOT>";
 const rootSubvolumeId = 5;
 
-/** Whether it is the root of its file system, which is always there. */
+/** Whether it is the root of its file system, which always exists. */
 export function isRoot({ path }: Subvolume): boolean {
   return !path.includes("/");
 }
@@ -38,7 +38,7 @@ export function fullNameOf(subvolume: Subvolume): string {
   return isRoot(subvolume) ? rootName : subvolume.path.slice(subvolume.path.indexOf("/") + 1);
 }
 
-/** The subvolumes of all file systems: by path, by name and by what they are snapshots of. */
+/** The subvolumes of all file systems: by path, by name and by the sources of snapshots. */
 export class SubvolumeTable {
   readonly #clock: Clock;
   readonly #random: Random;
@@ -58,12 +58,12 @@ export class SubvolumeTable {
     this.#random = random;
   }
 
-  /** Every subvolume, the roots of file systems too, by ascending id. */
+  /** Every subvolume, including the roots of file systems, by ascending id. */
   list(): readonly Subvolume[] {
     return [...this.#subvolumes.values()];
   }
 
-  /** Those that are gone, but still listed. */
+  /** Those that are removed, but still listed. */
   get dead(): readonly Subvolume[] {
     return [...this.#dead.values()];
   }
@@ -89,7 +89,7 @@ export class SubvolumeTable {
     return this.#of(this.#snapshots.get(subvolume.uuid));
   }
 
-  /** The innermost subvolume that a path lies in; a subvolume does not lie in itself. */
+  /** The innermost subvolume that contains a path; a subvolume does not contain itself. */
   containing(path: string): Subvolume | undefined {
     for (let outer = parentOf(path); outer !== ""; outer = parentOf(outer)) {
       const found = this.find(outer);
@@ -103,22 +103,22 @@ export class SubvolumeTable {
     return this.#inside.has(path);
   }
 
-  /** Adds the root of a file system, unless it is there. */
+  /** Adds the root of a file system, unless it exists. */
   ensureRoot(mountPoint: string): void {
     if (this.find(mountPoint) === undefined) this.#put(mountPoint, false, undefined, rootSubvolumeId);
   }
 
-  /** @param source what it is a snapshot of */
+  /** @param source the subvolume of which it is a snapshot */
   add(path: string, readOnly: boolean, source: Subvolume | undefined): Subvolume {
     return this.#put(path, readOnly, source?.uuid, this.#nextSubvolumeId++);
   }
 
-  /** Takes in one that was there before the router was. */
+  /** Adds a subvolume from before the simulator's start. */
   adopt(path: string, { uuid, sourceUuid, readOnly }: FoundSubvolume): void {
     this.#put(path, readOnly, sourceUuid, this.#nextSubvolumeId++, uuid);
   }
 
-  /** Makes one read-only, or writable. */
+  /** Makes a subvolume read-only, or writable. */
   setReadOnly(id: number, readOnly: boolean): void {
     const subvolume = this.#subvolumes.get(id);
     if (subvolume !== undefined) this.#subvolumes.set(id, { ...subvolume, readOnly });

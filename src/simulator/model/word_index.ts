@@ -10,7 +10,7 @@ export class WordIndex<Key> {
     }
   }
 
-  /** @param text the one that `key` was added with */
+  /** @param text the one with which `key` was added */
   remove(key: Key, text: string): void {
     for (const word of wordsOf(text)) {
       const keys = this.#keys.get(word);
@@ -19,7 +19,7 @@ export class WordIndex<Key> {
     }
   }
 
-  /** The keys of all texts that a pattern can match, and maybe of others; undefined when its words do not tell. */
+  /** The keys of all texts that a pattern can match, and maybe of others; undefined when its words are not enough. */
   among(pattern: string): Iterable<Key> | undefined {
     let fewest: ReadonlySet<Key> | undefined;
     for (const word of wholeWords(pattern)) {
@@ -35,12 +35,12 @@ function wordsOf(text: string): Set<string> {
   return new Set(text.match(/[A-Za-z0-9]+/g));
 }
 
-/** What a pattern is made of: an end or a character between words; a part of a word; any character. */
+/** The tokens of a pattern: an end or a character between words; a part of a word; any character. */
 const token = /(?<end>\(\^\|\/\)|\[\.\]|[/_-]|\^|\$)|(?<word>[A-Za-z0-9]+)|(?<any>\.)/y;
 
 /**
- * The words that every match of a regular expression holds with something else, or an end of the text, on both sides. None
- * where the pattern holds anything but plain characters, `.`, `[.]`, anchors and `(^|/)`.
+ * The words that every match of a regular expression contains as whole words. Returns none if the pattern contains
+ * anything but plain characters, `.`, `[.]`, anchors and `(^|/)`.
  */
 export function wholeWords(pattern: string): readonly string[] {
   const words: string[] = [];

@@ -1,6 +1,6 @@
 import { toText, type Value } from "../value.ts";
 
-/** A letter before an item, and the property that it stands for. */
+/** A letter before an item, and its property. */
 export interface FlagLetter {
   readonly letter: string;
   readonly word: string;
@@ -11,13 +11,13 @@ export interface FlagLetter {
 export interface TextForm {
   /** Letters by the column that they share. */
   readonly flags: readonly (readonly FlagLetter[])[];
-  /** Columns of a table, of which those are shown that have a value. */
+  /** Columns of a table; those with a value are shown. */
   readonly columns: readonly string[];
-  /** Properties that stand in quotes in `detail`. */
+  /** Properties that `detail` prints in quotes. */
   readonly quoted: ReadonlySet<string>;
-  /** Numbers whose digits stand in groups of three. */
+  /** Numbers that are printed in groups of three digits. */
   readonly grouped: ReadonlySet<string>;
-  /** Properties that `detail` writes in another way. */
+  /** Formats properties that `detail` prints in another way. */
   write(name: string, value: Value): string | undefined;
 }
 
@@ -27,13 +27,13 @@ interface PrintedRow {
   value(property: string): Value | undefined;
 }
 
-/** An item and its place among all of them. */
+/** An item and its position among all. */
 export interface NumberedRow {
   readonly row: PrintedRow;
   readonly number: number;
 }
 
-/** How wide a terminal is taken to be where nobody says. */
+/** The default width of a terminal. */
 export const defaultWidth = 80;
 
 /** `print`: a legend of the letters that occur, the columns that have values, and a line for each item. */
@@ -68,7 +68,10 @@ export function printTable(
   ];
 }
 
-/** `print detail`: every property that an item has, broken between properties, with a line of one blank between items. */
+/**
+ * `print detail`: every property of an item, with line breaks between properties, and a line of one blank between
+ * items.
+ */
 export function printDetail(
   items: readonly NumberedRow[],
   properties: readonly string[],
@@ -122,7 +125,7 @@ function groupDigits(value: bigint): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, " ");
 }
 
-/** The letters that occur, by column; what never occurs has neither a column nor a place in the legend. */
+/** The letters that occur, by column; a letter that never occurs has neither a column nor a place in the legend. */
 function groupsIn(items: readonly NumberedRow[], { flags }: TextForm): readonly (readonly FlagLetter[])[] {
   return flags
     .map((group) => group.filter(({ property }) => items.some(({ row }) => row.value(property) === true)))
@@ -142,7 +145,7 @@ function startOf(
   return letters.length === 0 ? place : `${place} ${letters.join("")}`;
 }
 
-/** A column's letters are joined by commas, columns by semicolons; a line that is full ends without one. */
+/** A column's letters are joined by commas, columns by semicolons; a full line ends without one. */
 function legendLines(groups: readonly (readonly FlagLetter[])[]): string[] {
   const texts = groups.map((group) => group.map(({ letter, word }) => `${letter} - ${word}`).join(", "));
   const lines: string[] = [];

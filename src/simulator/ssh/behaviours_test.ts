@@ -1,4 +1,4 @@
-// Every value of every behaviour, shown by the bytes that a client gets to see.
+// Every value of every behaviour, shown by the bytes that a client receives.
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
@@ -14,16 +14,16 @@ import {
   startQuickly,
 } from "../../../tests/support/simulated_router.ts";
 
-/** A simulator with the behaviour turned, its base path, and a client of it. */
+/** A simulator with the behaviour, its base path, and a client of it. */
 interface Bench {
   readonly simulator: Simulator;
   readonly clock: FakeClock;
   readonly client: SshClient;
-  /** What a command prints on stdout. */
+  /** Returns what a command prints on stdout. */
   say(command: string): Promise<string>;
 }
 
-/** The words that choose a value; numbers are shown by examples. */
+/** The texts that choose a value; numbers are shown by examples. */
 type Choices<Value> = Value extends boolean ? "yes" | "no" : Value extends number ? string : Value;
 
 interface Demonstration<Value> {
@@ -31,7 +31,7 @@ interface Demonstration<Value> {
   readonly shows: Readonly<Record<Choices<Value> & string, string>>;
 }
 
-/** Says commands one after the other, and gives what the last one prints. */
+/** Runs commands one after the other, and returns what the last one prints. */
 function says(...commands: readonly string[]) {
   return async ({ say }: Bench) => {
     let last = "";
@@ -360,7 +360,7 @@ for (const [name, { ask, shows }] of Object.entries(demonstrations)) {
   }
 }
 
-/** Waits for something that sleeps on a clock that stands still. */
+/** Waits for work that sleeps on a clock that stands still. */
 async function timeless<Result>(clock: FakeClock, awaited: Promise<Result>): Promise<Result> {
   let done = false;
   awaited.finally(() => done = true).catch(() => {});
@@ -371,7 +371,7 @@ async function timeless<Result>(clock: FakeClock, awaited: Promise<Result>): Pro
   return await awaited;
 }
 
-/** Lets the network have its turn. */
+/** Lets pending network events be handled. */
 function tick(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 1));
 }

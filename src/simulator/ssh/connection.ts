@@ -6,7 +6,7 @@ import { type ExecService, serveExec } from "./exec.ts";
 import type { AuthContext, Connection, ServerChannel, SshSession } from "./library.ts";
 import { authenticate, type User, type Users } from "./users.ts";
 
-/** What a connection is served with. */
+/** The services of a connection. */
 export interface ConnectionService extends ExecService {
   readonly faults: Faults;
   readonly users: Users;
@@ -14,17 +14,17 @@ export interface ConnectionService extends ExecService {
   handshake(): Promise<void>;
 }
 
-/** A connection as `/state` shows it. */
+/** A connection in `/state`. */
 export interface SessionState {
   readonly session: number;
-  /** "" until someone has logged in. */
+  /** "" until a user has logged in. */
   readonly user: string;
   readonly address: string;
   /** Channels open now. */
   readonly channels: number;
 }
 
-/** Serves one SSH connection: logging in, exec channels, and refusals of everything else. */
+/** Serves one SSH connection: login, exec channels, and refusals of everything else. */
 export class RouterConnection {
   readonly #service: ConnectionService;
   readonly #session: number;
@@ -52,11 +52,11 @@ export class RouterConnection {
     };
   }
 
-  /** Takes over a connection whose key exchange is under way. Global requests, keepalive too, are answered by no. */
+  /** Takes a connection whose key exchange is under way. Global requests, including keepalive, are refused. */
   serve(connection: Connection): void {
     connection.on("error", () => this.#drop());
     connection.on("authentication", (attempt) => {
-      // It fails only when the simulator closes meanwhile; then there is nobody left to answer.
+      // It fails only when the simulator closes meanwhile; then there is no client to answer.
       this.#authenticate(attempt).catch(() => this.#drop());
     });
     connection.on("session", (accept, refuse) => {
@@ -68,7 +68,7 @@ export class RouterConnection {
 
   async #authenticate(attempt: AuthContext): Promise<void> {
     const user = authenticate(attempt, this.#service.users.list(), this.#address.replace(/:\d+$/, ""));
-    // A public key that is only asked about proves nothing yet.
+    // A query about a public key proves nothing yet.
     const proven = attempt.method !== "publickey" || attempt.signature !== undefined;
     if (user !== undefined && proven && !this.#refused) {
       this.#refused = this.#service.faults.refusesLogin(user.name);
@@ -92,11 +92,11 @@ export class RouterConnection {
         return refuse();
       }
       const channel = accept();
-      // What the group allows may have changed since the login.
+      // The group's policies may have changed since the login.
       const user = this.#service.users.find(this.#user?.name ?? "");
       serveExec({
         session: this.#session,
-        // Who was removed meanwhile may do nothing.
+        // A user who was removed meanwhile may do nothing.
         mayRead: user !== undefined && user.mayRead !== false,
         mayWrite: user !== undefined && user.mayWrite !== false,
         mayManage: user?.mayManage !== false,
@@ -109,7 +109,7 @@ export class RouterConnection {
         },
       }, this.#service);
     });
-    // Only exec is served: no terminal, no sftp. Who comes without a command learns how to give one.
+    // Only exec is served: no terminal, no sftp. A client without a command gets a hint how to send one.
     session.on("pty", (accept) => accept());
     session.on("shell", (accept) => {
       const channel = accept();
@@ -120,7 +120,7 @@ export class RouterConnection {
   }
 }
 
-/** The request does not fit into the router's buffer. */
+/** Refuses a request that does not fit into the router's buffer. */
 function refuseLong(
   { session, command, refuse }: { session: number; command: string; refuse: () => void },
   { journal, violations }: ConnectionService,

@@ -7,12 +7,12 @@ import type { Journal, Violations } from "../assertions/journal.ts";
 import { lintExec, lintStatement } from "../assertions/lint.ts";
 import { type OwnArea, watchOwnership } from "../assertions/ownership.ts";
 
-/** Where the answer to an exec request goes. */
+/** The channel for the answer to an exec request. */
 export interface ExecChannel {
   write(stream: "stdout" | "stderr", bytes: Uint8Array): void;
-  /** Closes the channel, telling an exit status unless it is undefined. */
+  /** Closes the channel, with an exit status unless it is undefined. */
   finish(status: number | undefined): void;
-  /** Drops the TCP connection that the channel runs on. */
+  /** Drops the TCP connection of the channel. */
   drop(): void;
 }
 
@@ -21,14 +21,14 @@ export interface ExecRequest {
   readonly session: number;
   readonly mayRead: boolean;
   readonly mayWrite: boolean;
-  /** Whether it may change users, if anything. @default {true} */
+  /** Whether the user may change users, if anything. @default {true} */
   readonly mayManage?: boolean;
   readonly command: string;
   readonly fault: Fault | undefined;
   readonly channel: ExecChannel;
 }
 
-/** What exec requests are served with. */
+/** The services of exec requests. */
 export interface ExecService {
   readonly clock: Clock;
   readonly router: Router;
@@ -42,7 +42,7 @@ export interface ExecService {
 const routerNoise = "\r\n(25 messages not shown)\r\n";
 const defaultDelayMs = 1000;
 
-/** Runs a command and answers, as well as the fault that struck it lets it. */
+/** Runs a command and answers, as far as its fault allows. */
 export async function serveExec(request: ExecRequest, service: ExecService): Promise<void> {
   const note = service.journal.open(request.session, request.command);
   try {
@@ -53,7 +53,7 @@ export async function serveExec(request: ExecRequest, service: ExecService): Pro
   }
 }
 
-/** Gives the outcome for the journal. */
+/** Returns the outcome for the journal. */
 async function attempt(request: ExecRequest, service: ExecService): Promise<string> {
   const { fault, channel } = request;
   switch (fault?.action) {
@@ -79,7 +79,7 @@ async function attempt(request: ExecRequest, service: ExecService): Promise<stri
   return prefix + (outcome.refusal ?? "ok");
 }
 
-/** Runs the command as far as the fault is about what the router does, and not about what it answers. */
+/** Runs the command with the faults of the router itself, not those of the answer. */
 async function runDisturbed(request: ExecRequest, service: ExecService): Promise<Outcome> {
   const { fault } = request;
   const { console } = service;
@@ -137,7 +137,7 @@ async function answer(
   channel.finish(fault?.action === "close-no-status" ? undefined : status);
 }
 
-/** Where an answer is cut off: after so many bytes, or between the JSON and what a client has put behind it. */
+/** Where an answer is cut off: after so many bytes, or between the JSON and a client's closing mark. */
 function cut(stdout: Buffer, value: string | number | undefined): number {
   return value === "sentinel" ? stdout.lastIndexOf("]") + 1 : Number(value ?? 0);
 }

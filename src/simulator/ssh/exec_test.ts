@@ -49,7 +49,7 @@ Deno.test("drop-after tears the connection down when the command has run", async
   });
 });
 
-Deno.test("close-no-status answers in full and reports no exit status", async () => {
+Deno.test("close-no-status answers completely and reports no exit status", async () => {
   await struck({ action: "close-no-status" }, async (_simulator, client) => {
     assert.deepEqual(await client.exec(`${mark}; :put "done"`), {
       stdout: "done\r\n",
@@ -60,20 +60,20 @@ Deno.test("close-no-status answers in full and reports no exit status", async ()
   });
 });
 
-Deno.test("truncate ends the answer after so many bytes, as if it were whole", async () => {
+Deno.test("truncate ends the answer after so many bytes, as if it were complete", async () => {
   await struck({ action: "truncate", value: 3 }, async (_simulator, client) => {
     assert.deepEqual(await client.exec(`${mark}; :put "done"`), { stdout: "don", stderr: "", status: 0 });
   });
 });
 
-Deno.test("truncate can cut between the JSON and what the client has put behind it", async () => {
+Deno.test("truncate can cut between the JSON and the client's closing mark", async () => {
   await struck({ action: "truncate", value: "sentinel", match: "" }, async (_simulator, client) => {
     const { stdout } = await client.exec(`:put ("n0 ".[:serialize to=json value=[/disk find]]." n")`);
     assert.equal(stdout, 'n0 ["*1","*2","*3"]');
   });
 });
 
-Deno.test("drip lets the answer trickle, byte by byte", async () => {
+Deno.test("drip sends the answer slowly, byte by byte", async () => {
   const clock = new FakeClock();
   await using simulator = await startQuickly({ clock });
   using client = await SshClient.connect(simulator);
@@ -97,7 +97,7 @@ Deno.test("drip lets the answer trickle, byte by byte", async () => {
 });
 
 for (const [action, shown] of [["run-before", "1"], ["run-after", "0"]] as const) {
-  Deno.test(`${action} lets someone else run a command`, async () => {
+  Deno.test(`${action} lets another client run a command`, async () => {
     const value = '/file add type="directory" name="storage-pool/x"';
     await struck({ action, value, match: ":put" }, async (simulator, client) => {
       const count = ':put [:len [/file find where name="storage-pool/x"]]';
@@ -117,7 +117,7 @@ const duplicates:
   ];
 
 for (const [value, behaviours, answer, slots] of duplicates) {
-  Deno.test(`duplicate ${value ?? "before"} sends the same add from elsewhere, and there is ${slots}`, async () => {
+  Deno.test(`duplicate ${value ?? "before"} sends the same add from another client, and there is ${slots}`, async () => {
     await struck({ action: "duplicate", value, match: "^/disk" }, async (simulator, client) => {
       simulator.model.configure(undefined, behaviours);
       await client.exec(mark);
@@ -128,7 +128,7 @@ for (const [value, behaviours, answer, slots] of duplicates) {
   });
 }
 
-Deno.test("ignore-resize accepts a new size, and nothing happens, once", async () => {
+Deno.test("ignore-resize accepts a new size without effect, once", async () => {
   await struck({ action: "ignore-resize", match: "file-size=.2147483648" }, async (simulator, client) => {
     await client.exec(`${mark}; ${addCommand("a")}`);
     const grow = '/disk set "a" file-size="2147483648" comment="x"';
@@ -143,7 +143,7 @@ Deno.test("ignore-resize accepts a new size, and nothing happens, once", async (
   });
 });
 
-Deno.test("ignore-resize does not touch a command of another session that comes meanwhile", async () => {
+Deno.test("ignore-resize does not affect a command of another session meanwhile", async () => {
   const clock = new FakeClock();
   await using simulator = await startQuickly({ clock, timingScale: 1 });
   const connecting = [SshClient.connect(simulator), SshClient.connect(simulator)];
@@ -160,7 +160,7 @@ Deno.test("ignore-resize does not touch a command of another session that comes 
   assert.deepEqual([size("a"), size("b")], [1n << 30n, 2n << 30n]);
 });
 
-/** Lets a clock that stands still run as long as something takes. */
+/** Advances a clock that stands still until the work is done. */
 async function patiently<Result>(clock: FakeClock, awaited: Promise<Result>): Promise<Result> {
   let done = false;
   awaited.finally(() => done = true).catch(() => {});
@@ -190,7 +190,7 @@ Deno.test("noise comes before the answer", async () => {
   });
 });
 
-Deno.test("error fails with the text given, and nothing has run", async () => {
+Deno.test("error fails with the given text, and nothing has run", async () => {
   await struck({ action: "error", value: "failure: disk full" }, async (simulator, client) => {
     assert.deepEqual(await client.exec(mark), { stdout: "failure: disk full\r\n", stderr: "", status: 0 });
     assert.equal(hasRun(simulator), false);
@@ -237,7 +237,7 @@ Deno.test("refuse-channel without a match refuses the opening of the next channe
   });
 });
 
-Deno.test("the journal reports what struck which command", async () => {
+Deno.test("the journal reports which fault affected which command", async () => {
   await struck({ action: "truncate", value: 1 }, async (simulator, client) => {
     await client.exec(mark);
     await client.exec("foo");

@@ -1,16 +1,16 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type ParsedKey, ssh2 } from "./library.ts";
 
-/** The key by which clients know the router. */
+/** The key by which clients recognise the router. */
 export interface HostKey {
   readonly privatePem: string;
-  /** As OpenSSH writes it into known_hosts, without the host. */
+  /** In the form of known_hosts, without the host. */
   readonly publicLine: string;
 }
 
 const modulusLength = 2048;
 
-/** Makes an RSA-2048 key, which is what a router has by default. */
+/** Makes an RSA-2048 key, the default of a router. */
 export function generateHostKey(): HostKey {
   const { privateKey } = generateKeyPairSync("rsa", {
     modulusLength,
@@ -21,9 +21,9 @@ export function generateHostKey(): HostKey {
 }
 
 /**
- * Reads a private key in PEM or OpenSSH format.
+ * Parses a private key in PEM or OpenSSH format.
  *
- * @throws {RangeError} when it is none.
+ * @throws {RangeError} when it is invalid.
  */
 export function readHostKey(privatePem: string): HostKey {
   const key = parseKey(privatePem);
@@ -31,7 +31,7 @@ export function readHostKey(privatePem: string): HostKey {
   return { privatePem, publicLine: `${key.type} ${key.getPublicSSH().toString("base64")}` };
 }
 
-/** Reads a key of any kind; undefined when it is none. */
+/** Parses a key of any kind; undefined when it is invalid. */
 export function parseKey(text: string): ParsedKey | undefined {
   const parsed: unknown = ssh2.utils.parseKey(text);
   const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed;

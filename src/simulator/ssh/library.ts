@@ -1,7 +1,7 @@
 // @ts-types="@types/ssh2"
 import ssh2 from "ssh2";
 
-/** The SSH library. Its types come from elsewhere, which only this file has to know. */
+/** The SSH library. Its types come from another package, which only this file refers to. */
 export { ssh2 };
 // @ts-types="@types/ssh2"
 export type {

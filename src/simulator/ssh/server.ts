@@ -5,8 +5,8 @@ import { isScratchName } from "../assertions/ownership.ts";
 import { ssh2 } from "./library.ts";
 
 /**
- * What is offered: aes-gcm and aes-ctr, no chacha20 and no group exchange, which do not work on this runtime.
- * A router offers these too.
+ * The offered algorithms: aes-gcm and aes-ctr, which a router offers too; no chacha20 and no group exchange, which do
+ * not work on this runtime.
  */
 const algorithms = {
   kex: [
@@ -48,7 +48,7 @@ export class SshService {
     this.#listener = net.createServer((socket) => this.#receive(socket));
   }
 
-  /** Listens, and gives the port. */
+  /** Listens, and returns the port. */
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#listener.once("error", reject);
@@ -56,18 +56,18 @@ export class SshService {
     });
   }
 
-  /** The connections that are there now. */
+  /** The present connections. */
   get sessions(): readonly SessionState[] {
     return [...this.#peers.values()].map((peer) => peer.connection.state);
   }
 
-  /** Drops every connection; while `refusing`, new ones are dropped as soon as they come. */
+  /** Drops every connection; while `refusing`, new ones are dropped at once. */
   reset(refusing: boolean): void {
     this.#refusing = refusing;
     for (const { socket } of this.#peers.values()) drop(socket);
   }
 
-  /** Takes connections again. */
+  /** Accepts connections again. */
   resume(): void {
     this.#refusing = false;
   }
@@ -82,12 +82,12 @@ export class SshService {
     await closed;
   }
 
-  /** The key by which clients know the router. */
+  /** The key by which clients recognise the router. */
   get hostKey(): HostKey {
     return this.#hostKey;
   }
 
-  /** Shows new connections another host key, as a router does that was reset or replaced. */
+  /** Shows new connections another host key, like a router that was reset or replaced. */
   changeHostKey(hostKey: HostKey): void {
     this.#hostKey = hostKey;
     this.#ssh = this.#makeProtocol(hostKey);
@@ -102,7 +102,7 @@ export class SshService {
 
   #receive(socket: net.Socket): void {
     const key = `${socket.remoteAddress}:${socket.remotePort}`;
-    // Whoever loses a connection learns it from the ssh2 side; a socket error must not end the process.
+    // ssh2 reports a lost connection itself; a socket error must not end the process.
     socket.on("error", () => socket.destroy());
     if (this.#refusing) return drop(socket);
     const session = ++this.#sessions;
@@ -125,7 +125,7 @@ function drop(socket: net.Socket): void {
   socket.destroy();
 }
 
-/** The library asks for arrays that it could change. */
+/** The library's types require mutable arrays. */
 function mutable(lists: typeof algorithms) {
   return {
     kex: [...lists.kex],

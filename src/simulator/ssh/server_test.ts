@@ -21,7 +21,7 @@ Deno.test("an exec answers on stdout with CRLF and exit status 0", async () => {
   });
 });
 
-Deno.test("a whole life of a disk over SSH leaves nothing and breaks no rule", async () => {
+Deno.test("a disk's whole life over SSH leaves nothing and breaks no rule", async () => {
   await using simulator = await startQuickly();
   using client = await SshClient.connect(simulator);
   const say = async (command: string) => (await client.exec(command)).stdout;
@@ -60,14 +60,14 @@ Deno.test("keepalive is answered with a failure reply, which is an answer", asyn
   await using simulator = await startQuickly();
   using client = await SshClient.connect(simulator);
   const replied = Promise.withResolvers<unknown>();
-  // The library has no public way to ask; its own keepalive timer does the same.
+  // The library has no public function to send one; its own keepalive timer does the same.
   const inner = client.client as unknown as { _callbacks: unknown[]; _protocol: { ping(): void } };
   inner._callbacks.push((refused: unknown) => replied.resolve(refused));
   inner._protocol.ping();
   assert.equal(await replied.promise, true);
 });
 
-Deno.test("who asks for a terminal is asked for a command instead, and sftp is not to be had", async () => {
+Deno.test("a request for a terminal gets a hint to send a command, and sftp is refused", async () => {
   await using simulator = await startQuickly();
   using client = await SshClient.connect(simulator);
   const refused = (ask: (done: (error: Error | undefined) => void) => void) =>
@@ -122,7 +122,7 @@ const logins: readonly (readonly [name: string, login: Record<string, unknown>])
 ];
 
 for (const [name, login] of logins) {
-  Deno.test(`${name} opens no door`, async () => {
+  Deno.test(`${name} cannot log in`, async () => {
     await using simulator = await startQuickly();
     await assert.rejects(SshClient.connect(simulator, login), /authentication/);
   });
@@ -134,7 +134,7 @@ function keyPair(type: "ed25519" | "rsa" | "ecdsa") {
       ? hostKey.privatePem
       : ssh2.utils.generateKeyPairSync(type, { bits: 256 }).private;
     const key = parseKey(privateKey);
-    // One of some 300 ed25519 keys that the library makes, it cannot read itself.
+    // The library makes an ed25519 key that it cannot read itself about once in 300 times.
     if (key === undefined) continue;
     return {
       privateKey,
@@ -144,7 +144,7 @@ function keyPair(type: "ed25519" | "rsa" | "ecdsa") {
 }
 
 for (const type of ["ed25519", "rsa"] as const) {
-  Deno.test(`an authorized ${type} key opens the door`, async () => {
+  Deno.test(`an authorized ${type} key can log in`, async () => {
     const { privateKey, publicLine } = keyPair(type);
     await using simulator = await startQuickly({ users: [{ name: "csi", authorizedKeys: [publicLine] }] });
     using client = await SshClient.connect(simulator, { username: "csi", privateKey });
@@ -152,13 +152,13 @@ for (const type of ["ed25519", "rsa"] as const) {
   });
 }
 
-Deno.test("an ecdsa key opens no door, even when it is authorized", async () => {
+Deno.test("an ecdsa key cannot log in, even when it is authorized", async () => {
   const { privateKey, publicLine } = keyPair("ecdsa");
   await using simulator = await startQuickly({ users: [{ name: "csi", authorizedKeys: [publicLine] }] });
   await assert.rejects(SshClient.connect(simulator, { username: "csi", privateKey }), /authentication/);
 });
 
-Deno.test("a key of someone else opens no door, nor does a password that was never set", async () => {
+Deno.test("another user's key cannot log in, nor can a password that was never set", async () => {
   const [mine, theirs] = [keyPair("ed25519"), keyPair("ed25519")];
   await using simulator = await startQuickly({
     users: [{ name: "csi", authorizedKeys: [theirs.publicLine] }],
@@ -174,7 +174,7 @@ Deno.test("an ed25519 host key serves as well", async () => {
   assert.equal((await client.exec(':put "in"')).stdout, "in\r\n");
 });
 
-Deno.test("a host key that is none is refused at the start", async () => {
+Deno.test("an invalid host key is refused at the start", async () => {
   const { publicKey } = generateKeyPairSync("rsa", {
     modulusLength: 2048,
     privateKeyEncoding: { type: "pkcs1", format: "pem" },

@@ -4,7 +4,7 @@ import { BlockList, isIP } from "node:net";
 import type { AuthContext } from "./library.ts";
 import { parseKey } from "./host_key.ts";
 
-/** What a user's group allows. */
+/** The policies of a user's group. */
 export interface Policies {
   /** Whether the group has the policy `ssh`. @default {true} */
   readonly mayLogIn?: boolean;
@@ -16,22 +16,22 @@ export interface Policies {
   readonly mayManage?: boolean;
 }
 
-/** Someone who may log in. */
+/** A user who may log in. */
 export interface User extends Policies {
   readonly name: string;
-  /** Undefined: no password opens the door. */
+  /** Undefined: no password is accepted. */
   readonly password?: string;
-  /** OpenSSH public keys; RSA and ed25519, as a router takes them. */
+  /** OpenSSH public keys; RSA and ed25519, as a router accepts them. */
   readonly authorizedKeys?: readonly string[];
-  /** Addresses and prefixes that the user may come from. @default {[]} from anywhere */
+  /** Addresses and prefixes from which the user may log in. @default {[]} from anywhere */
   readonly from?: readonly string[];
-  /** Whether nobody gets in by this name. @default {false} */
+  /** Whether this user cannot log in. @default {false} */
   readonly disabled?: boolean;
-  /** Whether the password is not taken over SSH, as once a key was imported. @default {false} */
+  /** Whether SSH does not accept the password, as after a key was imported. @default {false} */
   readonly keyOnly?: boolean;
 }
 
-/** The users of a router. What their groups allow may change while they are logged in. */
+/** The users of a router. The policies of their groups may change while they are logged in. */
 export class Users {
   readonly #users: Map<string, User>;
 
@@ -47,17 +47,17 @@ export class Users {
     return this.#users.get(name);
   }
 
-  /** Adds a user, or puts one in the place of who has that name. */
+  /** Adds a user, or replaces the one of that name. */
   put(user: User): void {
     this.#users.set(user.name, user);
   }
 
-  /** Takes a user away; open sessions of it may do nothing more. */
+  /** Removes a user; its open sessions may do nothing more. */
   remove(name: string): void {
     this.#users.delete(name);
   }
 
-  /** Changes what is given; the rest stays. */
+  /** Changes the given fields; the others stay. */
   change(user: User, change: Omit<Partial<User>, "name">): void {
     this.put({ ...user, ...change });
   }
@@ -65,15 +65,15 @@ export class Users {
 
 const acceptedKeyTypes = ["ssh-rsa", "ssh-ed25519"];
 
-/** Whether a router takes keys of that type for its users. */
+/** Whether a router accepts keys of that type for its users. */
 export function isAcceptedKeyType(type: string): boolean {
   return acceptedKeyTypes.includes(type);
 }
 
 /**
- * The user that an attempt to log in proves to be; undefined when it proves nothing.
+ * The user that a login attempt proves to be; undefined when it proves nothing.
  *
- * @param peer the address that it comes from
+ * @param peer the client's address
  */
 export function authenticate(
   attempt: AuthContext,
@@ -90,14 +90,14 @@ export function authenticate(
   for (const line of user.authorizedKeys ?? []) {
     const key = parseKey(line);
     if (key === undefined || !key.getPublicSSH().equals(attempt.key.data)) continue;
-    // Without a signature the client only asks whether the key would do.
+    // Without a signature the client only asks whether the key would be accepted.
     if (attempt.signature === undefined || attempt.blob === undefined) return user;
     if (key.verify(attempt.blob, attempt.signature, attempt.hashAlgo) === true) return user;
   }
   return undefined;
 }
 
-/** Whether a text is an address or a prefix, as `10.0.0.0/8`. */
+/** Whether a text is an address or a prefix, such as `10.0.0.0/8`. */
 export function isPrefix(text: string): boolean {
   const [, address = "", length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const family = isIP(address);

@@ -24,13 +24,13 @@ Deno.test("authenticate() refuses an authorized key without the right signature"
   assert.equal(authenticate(attempt({ blob, signature }), [user]), undefined);
 });
 
-Deno.test("authenticate() reports that a key would do", () => {
+Deno.test("authenticate() reports that a key would be accepted", () => {
   assert.equal(authenticate(attempt({}), [user]), user);
   const foreign = { algo: "ssh-ed25519", data: Buffer.from("another key") };
   assert.equal(authenticate(attempt({ key: foreign }), [user]), undefined);
 });
 
-Deno.test("authenticate() knows no other way in", () => {
+Deno.test("authenticate() accepts no other method", () => {
   assert.equal(authenticate(attempt({ method: "keyboard-interactive" }), [user]), undefined);
   assert.equal(authenticate(attempt({ method: "none" }), [user]), undefined);
 });

@@ -4,7 +4,7 @@ import { formatBytes } from "../../volume/model/sizes.ts";
 import { ago, badge, duration, type Html, markup, pager, problemList, table } from "./html.ts";
 import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
 
-/** What a controller knows: its volumes, and each of its routers. */
+/** The sections of a controller: its volumes, and each of its routers. */
 export function controllerSections(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {
   return markup`${controller.routers.map((router) => routerSection(router, nowMs))}
 ${volumeSection(controller, query, nowMs)}`;
@@ -49,7 +49,7 @@ function breakerBadge({ breaker, breakerSinceAtMs, breakerCause }: RouterStatus,
 }
 
 function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderTotals): Html {
-  // Only worth a word when something is there.
+  // Shown only when it has volumes.
   if (poolName === "") {
     return volumes === 0
       ? markup``
@@ -86,7 +86,7 @@ ${bar(share(diskBytes), share(snapshotBytes ?? 0n), `${share(promised)} % promis
   }</small>`;
 }
 
-/** Shares in percent. Drawn by attributes, as the page allows no styles of single elements. */
+/** Shares in percent. Drawn with attributes, because the page allows no styles of single elements. */
 function bar(first: number, second: number, label: string): Html {
   const isOver = first + second > 100;
   const one = Math.min(first, 100);
@@ -122,7 +122,7 @@ ${
 </section>`;
 }
 
-/** The oldest time at which any router was read; undefined while one was never read. */
+/** The oldest time at which a router was read; undefined while one was never read. */
 function seenAtMs(routers: readonly RouterStatus[]): number | undefined {
   const times = routers.map(({ readAtMs }) => readAtMs ?? -Infinity);
   const oldest = Math.min(...times);

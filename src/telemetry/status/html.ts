@@ -2,7 +2,7 @@ import { counted } from "../../volume/model/counted.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import { defaultPerPage, type Page, type StatusQuery } from "./model.ts";
 
-/** Text that may stand in a page as it is. Only {@linkcode markup} makes it. */
+/** Escaped text for a page. Only {@linkcode markup} makes it. */
 export class Html {
   readonly #text: string;
 
@@ -16,10 +16,10 @@ export class Html {
   }
 }
 
-/** What can be put into {@linkcode markup}: text and numbers are escaped, undefined is left out. */
+/** The values for {@linkcode markup}: text and numbers are escaped, undefined is left out. */
 export type HtmlPart = Html | string | number | undefined | readonly HtmlPart[];
 
-/** Markup, in which every value is escaped: names of volumes and nodes, and errors, come from outside. */
+/** Makes markup in which every value is escaped: names of volumes and nodes, and errors, come from outside. */
 export function markup(strings: TemplateStringsArray, ...values: readonly HtmlPart[]): Html {
   return new Html(strings.map((text, at) => text + written(values[at])).join(""));
 }
@@ -39,7 +39,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-// What would turn the direction of the text around, or hide in it, is as good as markup.
+// Characters that reverse the direction of text, or are invisible, are replaced too.
 const special = /[&<>"']|(?![\t\n\r])[\p{Cc}\p{Cf}]/gu;
 
 function escaped(text: string): string {
@@ -64,7 +64,7 @@ export function longDuration(ms: number): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** A moment as `2026-11-22 09:40:12 UTC`; a dash for one that no calendar has. */
+/** A time as `2026-11-22 09:40:12 UTC`; a dash for one outside the calendar. */
 export function moment(atMs: number): string {
   const date = new Date(atMs);
   return Number.isNaN(date.getTime()) ? "–" : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
@@ -79,12 +79,12 @@ export function ago(atMs: number | undefined, nowMs: number, none = "never"): Ht
 /** A column of a table. */
 export interface Column<T> {
   readonly head: string;
-  /** How it is set: an identifier, a number, a long text, or a time. */
+  /** Its form: an identifier, a number, a long text, or a time. */
   readonly form?: "id" | "number" | "message" | "when";
   readonly cell: (row: T) => HtmlPart;
 }
 
-/** A table, or a sentence where it would be empty. On a narrow screen each row becomes a list. */
+/** A table, or a sentence if it would be empty. On a narrow screen each row becomes a list. */
 export function table<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
@@ -109,19 +109,19 @@ export function table<T>(
   `;
 }
 
-/** How good it is, as a colour beside the word: never by the colour alone. */
+/** A word with a colour for its severity: the colour alone never carries the meaning. */
 export function badge(kind: "good" | "bad" | "warn" | "plain", text: string): Html {
   return markup`<span class="badge ${kind}">${text}</span>`;
 }
 
-/** What is wrong with a volume, in words. */
+/** The problems of a volume. */
 export function problemList(problems: readonly HealthProblem[]): Html {
   return markup`${
     problems.map(({ reason, message }) => markup`<div>${badge("bad", reason)} ${message}</div>`)
   }`;
 }
 
-/** A form to search a long list, and ways to its other pages. */
+/** A form to search a long list, and links to its other pages. */
 export function pager<T>({ matching, total, page, pages }: Page<T>, query: StatusQuery): Html {
   if (total === 0) return markup``;
   const shown = pages > 1 ? `, page ${page} of ${pages}` : "";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ago, duration, longDuration, markup, moment } from "./html.ts";
 import { counted } from "../../volume/model/counted.ts";
 
-Deno.test("markup escapes every value, and puts markup within markup in as it is", () => {
+Deno.test("markup escapes every value, and inserts nested markup unchanged", () => {
   const name = `<b onclick="x()">&'`;
   assert.equal(
     String(markup`<p title="${name}">${name}${markup`<i>${1}</i>`}${undefined}${["a<", markup`<br>`]}</p>`),
@@ -10,7 +10,7 @@ Deno.test("markup escapes every value, and puts markup within markup in as it is
   );
 });
 
-Deno.test("markup shows what would turn the text around, or hide in it", () => {
+Deno.test("markup shows characters that reverse text, or are invisible", () => {
   assert.equal(String(markup`${"a\u202eb\u0000c\u2066d\u001b[31m"}`), "a\ufffdb\ufffdc\ufffdd\ufffd[31m");
   assert.equal(String(markup`${"ä € 漢\n"}`), "ä € 漢\n");
 });
@@ -39,7 +39,7 @@ for (
   ] as const
 ) Deno.test(`longDuration(${ms}) is ${text}`, () => assert.equal(longDuration(ms), text));
 
-Deno.test("ago() and moment() bear times that no calendar has", () => {
+Deno.test("ago() and moment() accept times outside the calendar", () => {
   assert.equal(String(ago(undefined, 0)), "never");
   assert.equal(String(ago(0, 5000)), '<time title="1970-01-01 00:00:00 UTC">5 s ago</time>');
   assert.equal(moment(Number.MAX_SAFE_INTEGER * 1000), "–");

@@ -1,21 +1,21 @@
 import type { FolderTotals, VolumeTotals } from "../../volume/model/totals.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 
-/** What a driver is, as its configuration says. Nothing in it is a secret. */
+/** Facts about a driver from its configuration. None of them is a secret. */
 export interface DriverFacts {
   readonly driverName: string;
   readonly version: string;
-  /** What it serves. */
+  /** The services that it serves. */
   readonly roles: readonly ("controller" | "node")[];
-  /** The node that it is, if it is one. */
+  /** Its node id, if it is a node. */
   readonly nodeId?: string | undefined;
-  /** Addresses of routers by the names that StorageClasses know them by. */
+  /** Addresses of routers by their names in StorageClasses. */
   readonly routers: Readonly<Record<string, string>>;
 }
 
-/** Something that happened, for people. */
+/** An event, for people. */
 export interface StatusEvent {
-  /** When, as all times here in milliseconds since the Unix epoch. */
+  /** Its time; all times here are in milliseconds since the Unix epoch. */
   readonly atMs: number;
   /** Whether it needs the attention of a person. */
   readonly warning: boolean;
@@ -23,34 +23,34 @@ export interface StatusEvent {
   readonly reason: string;
   readonly message: string;
   readonly volumeId?: string | undefined;
-  /** Where it is about one. */
+  /** The router of the event, if it is about one. */
   readonly router?: string | undefined;
 }
 
-/** How long things took, in milliseconds. */
+/** Durations, in milliseconds. */
 export interface Latency {
-  /** How many there were since the start, not only those that the rest is of. */
+  /** Their number since the start; the other fields only use the last ones. */
   readonly count: number;
-  /** Half of the last ones were at least as quick; undefined where there was none. */
+  /** The median of the last ones; undefined if there was none. */
   readonly medianMs: number | undefined;
-  /** 99 of 100 of the last ones were at least as quick. */
+  /** The 99th percentile of the last ones. */
   readonly p99Ms: number | undefined;
 }
 
-/** Finds the claim of a volume, by the router's name and the id that it has there; undefined when it is not known. */
+/** Finds the claim of a volume, by the router's name and its id there; undefined when it is not known. */
 export type ClaimLookup = (router: string, id: string) => string | undefined;
 
-/** What is known of a router and of the connection to it, without asking it. */
+/** What is known of a router and of its connection, without asking it. */
 export interface RouterStatus {
   readonly name: string;
   readonly address: string;
-  /** As it said it; undefined before it did. */
+  /** As the router reported it; undefined before it did. */
   readonly version: string | undefined;
   readonly board: string | undefined;
   /** State of the SSH session; idle before the first command. */
   readonly session: string;
   readonly sessionSinceAtMs: number;
-  /** Why it is in that state, when there is something to say. */
+  /** The reason for that state, if there is one. */
   readonly sessionReason: string | undefined;
   readonly breaker: string;
   readonly breakerSinceAtMs: number;
@@ -59,44 +59,44 @@ export interface RouterStatus {
   readonly running: number;
   /** Of commands of all kinds. */
   readonly latency: Latency;
-  /** When the figures below were seen; undefined when nobody has looked yet. */
+  /** When the totals below were read; undefined when they were not read yet. */
   readonly readAtMs: number | undefined;
-  /** As the last look has shown them; promises to snapshots are of the last look at those. */
+  /** From the last read; promises to snapshots are from the last read of those. */
   readonly folders: readonly FolderTotals[];
-  /** What the last audit found, by kind; undefined before there was one, and where another controller makes them. */
+  /** The findings of the last audit, by kind; undefined before there was one, and if another controller makes them. */
   readonly audit: { readonly atMs: number; readonly found: Readonly<Record<string, number>> } | undefined;
 }
 
 /** A volume with what is known of its health. */
 export interface VolumeStatus extends VolumeTotals {
   readonly router: string;
-  /** Namespace and name of its claim, with a slash between; undefined where no cluster says. */
+  /** Namespace and name of its claim, joined by a slash; undefined without a cluster. */
   readonly claim?: string | undefined;
-  /** What was wrong with it when its health was last looked at; nothing when it was well. */
+  /** Its problems at the last check of its health; none when it was healthy. */
   readonly problems: readonly HealthProblem[];
 }
 
 /** A part of a list that may be long. */
 export interface Page<T> {
   readonly items: readonly T[];
-  /** How many there are of which the list was asked for. */
+  /** The number of items that match the query. */
   readonly matching: number;
-  /** How many there are at all. */
+  /** The number of all items. */
   readonly total: number;
-  /** Which part this is, from 1. */
+  /** The number of this part, from 1. */
   readonly page: number;
   readonly pages: number;
 }
 
-/** What a controller knows. */
+/** The state of a controller. */
 export interface ControllerStatus {
-  /** Whether this process is the one of several controllers that works; undefined where there is no election. */
+  /** Whether this process is the leader; undefined without an election. */
   readonly leads: boolean | undefined;
   readonly routers: readonly RouterStatus[];
   readonly volumes: Page<VolumeStatus>;
   readonly attachments: number;
   readonly migrations: number;
-  /** How many volumes something is wrong with. */
+  /** The number of volumes with problems. */
   readonly unwell: number;
 }
 
@@ -111,19 +111,19 @@ export interface PathStatus {
 /** A volume that is staged on a node. */
 export interface StagedVolume {
   readonly id: string;
-  /** When its paths and its health were last read; undefined before the first reading since the start. */
+  /** When its paths and its health were last read; undefined before the first read since the start. */
   readonly seenAtMs: number | undefined;
   readonly paths: readonly PathStatus[];
   readonly problems: readonly HealthProblem[];
 }
 
-/** What a node knows. */
+/** The state of a node. */
 export interface NodeStatus {
   readonly nodeId: string;
   readonly volumes: Page<StagedVolume>;
-  /** How many volumes have no live path, or have something wrong with them, of those that were looked at. */
+  /** The number of volumes without a live path, or with problems, among those that were read. */
   readonly unwell: number;
-  /** What the kubelet said of the driver's registration; undefined where the driver does not register itself. */
+  /** The kubelet's result of the driver's registration; undefined if the driver does not register itself. */
   readonly registration: { readonly state: string; readonly atMs: number } | undefined;
 }
 
@@ -134,12 +134,12 @@ export interface FailedCall {
   readonly method: string;
   readonly volumeId: string | undefined;
   readonly code: string;
-  /** What the caller was told. */
+  /** The message that the caller got. */
   readonly message: string;
   readonly durationMs: number;
 }
 
-/** All that a driver tells of itself: what it knows, and since when. */
+/** Everything that a driver shows of itself: its state, and since when. */
 export interface Status {
   readonly atMs: number;
   readonly startedAtMs: number;
@@ -154,21 +154,21 @@ export interface Status {
   readonly events: readonly StatusEvent[];
 }
 
-/** Which part of the volumes is asked for. */
+/** The requested part of the volumes. */
 export interface StatusQuery {
-  /** Only volumes whose id, claim, node or problem holds this text; all when it is empty. */
+  /** Only volumes whose id, claim, node or problem contains this text; all when it is empty. */
   readonly text: string;
   /** From 1. */
   readonly page: number;
-  /** How many volumes a page has. */
+  /** The number of volumes on a page. */
   readonly perPage: number;
 }
 
-/** How many volumes a page has by itself, and at most. */
+/** The default and the maximum number of volumes on a page. */
 export const defaultPerPage = 100;
 const maxPerPage = 1000;
 
-/** Reads the query of a request: anything that makes no sense counts as left out. */
+/** Parses the query of a request: an invalid value counts as left out. */
 export function parseStatusQuery(parameters: URLSearchParams): StatusQuery {
   const whole = (name: string, fallback: number, most: number) => {
     const text = parameters.get(name) ?? "";
@@ -181,7 +181,7 @@ export function parseStatusQuery(parameters: URLSearchParams): StatusQuery {
   };
 }
 
-/** The part of a list that is asked for; the last one when there are fewer. */
+/** The requested part of a list; the last one when there are fewer. */
 export function pageOf<T>(
   all: readonly T[],
   { text, page, perPage }: StatusQuery,

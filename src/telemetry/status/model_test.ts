@@ -20,7 +20,7 @@ Deno.test("parseStatusQuery() cuts a long text", () => {
 const names = Array.from({ length: 250 }, (_, i) => `pvc-${i}`);
 const wording = (name: string) => [name];
 
-Deno.test("pageOf() gives the part that is asked for, and the last one when there are fewer", () => {
+Deno.test("pageOf() returns the requested part, and the last one when there are fewer", () => {
   const second = pageOf(names, parse("page=2"), wording);
   assert.deepEqual([second.items[0], second.items.length, second.pages], ["pvc-100", 100, 3]);
   const last = pageOf(names, parse("page=99"), wording);
@@ -34,7 +34,7 @@ Deno.test("pageOf() gives the part that is asked for, and the last one when ther
   });
 });
 
-Deno.test("pageOf() looks for a text whatever its case", () => {
+Deno.test("pageOf() searches for a text in any case", () => {
   const { items, matching, total } = pageOf(names, parse("q=VC-24"), wording);
   assert.deepEqual([items.length, matching, total], [11, 11, 250]);
 });

@@ -2,7 +2,7 @@ import type { HealthProblem } from "../../volume/model/health.ts";
 import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import { type NodeStatus, pageOf, type StagedVolume, type StatusEvent, type StatusQuery } from "./model.ts";
 
-/** Keeps what a node knows. */
+/** Keeps the state of a node. */
 export class NodeStatusStore implements NodeEvents {
   readonly #nodeId: string;
   readonly #nowMs: () => number;
@@ -87,17 +87,17 @@ export class NodeStatusStore implements NodeEvents {
     }
   }
 
-  /** The kubelet has said that the driver is registered, or that it could not be. */
+  /** Notes that the kubelet has registered the driver, or refused it. */
   notified(outcome: "ok" | "failed"): void {
     this.#registration = { state: outcome === "ok" ? "registered" : "refused", atMs: this.#nowMs() };
   }
 
-  /** The kubelet cannot know of the driver any more. */
+  /** Notes that the kubelet cannot know of the driver any more. */
   lost(): void {
     this.#registration = { state: "lost", atMs: this.#nowMs() };
   }
 
-  /** The driver is to register itself, and the kubelet has not said anything yet. */
+  /** Notes that the driver offers itself, and the kubelet has not answered yet. */
   registering(): void {
     this.#registration = { state: "offered", atMs: this.#nowMs() };
   }
@@ -126,7 +126,7 @@ export class NodeStatusStore implements NodeEvents {
   }
 }
 
-/** Whether something is wrong with a staged volume, by what was seen last. */
+/** Whether a staged volume had problems when it was last read. */
 export function isUnwell({ problems, paths, seenAtMs }: StagedVolume): boolean {
   return problems.length > 0 || (seenAtMs !== undefined && !paths.some(({ state }) => state === "live"));
 }

@@ -31,10 +31,10 @@ export function statusPage(status: Status, query: StatusQuery): string {
   `).trim() + "\n";
 }
 
-// Written by this project, and compared by its digest: see contentSecurityPolicy().
+// It is written by this project, and allowed by its digest: see contentSecurityPolicy().
 const styleSheet = markup([style] as unknown as TemplateStringsArray);
 
-/** Lets a browser use the page's own style and form, and nothing else at all. */
+/** Allows a browser to use the page's own style and form, and nothing else. */
 export async function contentSecurityPolicy(): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style));
   const hash = new Uint8Array(digest).toBase64();
@@ -162,7 +162,7 @@ function footer(atMs: number): Html {
   `;
 }
 
-/** The status as one JSON document: times as in ISO 8601 and named `…At`, what is not known as null, bytes as numbers. */
+/** The status as one JSON document: times in ISO 8601 and named `…At`, unknown values as null, bytes as numbers. */
 export function statusJson(status: Status): string {
   return `${JSON.stringify(written(status), null, 2)}\n`;
 }

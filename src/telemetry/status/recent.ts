@@ -1,6 +1,6 @@
 import type { Latency } from "./model.ts";
 
-/** The last so many things that happened, the latest first when read. */
+/** The last so many items, the latest first when read. */
 export class Recent<T> {
   readonly #most: number;
   readonly #things: T[] = [];
@@ -19,10 +19,10 @@ export class Recent<T> {
   }
 }
 
-/** How many of the last ones a {@linkcode Latencies} keeps: 2 KiB. */
+/** The number of last values that a {@linkcode Latencies} keeps: 2 KiB. */
 const maxKept = 256;
 
-/** How long things took lately: the histograms of the metrics are of all time, and of few bounds. */
+/** Recent durations: the histograms of the metrics cover all time, with few bounds. */
 export class Latencies {
   readonly #lastMs = new Float64Array(maxKept);
   #count = 0;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { Latencies, Recent } from "./recent.ts";
 
-Deno.test("Recent keeps the last ones, the latest first", () => {
+Deno.test("Recent keeps the last items, the latest first", () => {
   const recent = new Recent<number>(3);
   for (const one of [1, 2, 3, 4, 5]) recent.add(one);
   assert.deepEqual(recent.latestFirst(), [5, 4, 3]);
 });
 
-Deno.test("Latencies reports nothing nothing, and of one that one", () => {
+Deno.test("Latencies reports nothing without a value, and a single value as it is", () => {
   const latencies = new Latencies();
   const nothing = { medianMs: undefined, p99Ms: undefined };
   assert.deepEqual(latencies.read(), { count: 0, ...nothing });
@@ -15,7 +15,7 @@ Deno.test("Latencies reports nothing nothing, and of one that one", () => {
   assert.deepEqual(latencies.read(), { count: 1, medianMs: 7, p99Ms: 7 });
 });
 
-Deno.test("Latencies counts all, and reports how long the last 256 took", () => {
+Deno.test("Latencies counts all, and reports the last 256 durations", () => {
   const latencies = new Latencies();
   for (let i = 0; i < 1000; i++) latencies.add(100_000);
   for (let i = 1; i <= 256; i++) latencies.add(i);

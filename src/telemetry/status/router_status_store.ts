@@ -7,7 +7,7 @@ import type { RouterEvents, RouterLoad } from "../router_metrics.ts";
 import { Latencies } from "./recent.ts";
 import type { RouterStatus, StatusEvent, VolumeStatus } from "./model.ts";
 
-/** Keeps what the controller of one router knows. */
+/** Keeps the state of one router's controller. */
 export class RouterStatusStore implements RouterEvents, ControllerEvents {
   readonly #name: string;
   readonly #nowMs: () => number;
@@ -39,12 +39,12 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
   }
 
   breaker({ state, cause }: Parameters<RouterEvents["breaker"]>[0]): void {
-    // It is told of each failed try as well.
+    // Also called for each failed attempt.
     const sinceMs = state === this.#breaker.state ? this.#breaker.sinceMs : this.#nowMs();
     this.#breaker = { state, sinceMs, cause };
   }
 
-  /** Why calls are refused at once, in words; undefined while they are not. */
+  /** Why calls are refused at once, for people; undefined while they are not. */
   get refusing(): string | undefined {
     const { state, cause } = this.#breaker;
     return state === "closed" ? undefined : `${this.#name}: ${cause ?? "it does not answer"}`;
@@ -72,7 +72,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
 
   #keepAudit(counts: ReadonlyMap<AuditKind, number> | undefined): void {
     this.#audit = counts && { atMs: this.#nowMs(), found: Object.fromEntries(counts) };
-    // Whoever does not lead hears of no health either, and what it heard is of another time.
+    // A controller that does not lead gets no health, and its earlier one is out of date.
     if (counts === undefined) this.#unwell.clear();
   }
 
@@ -84,7 +84,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
     this.#check = { totals: { ...totals, folders }, atMs };
   }
 
-  /** This cluster's volumes as they were seen last. */
+  /** This cluster's volumes from the last read. */
   get volumes(): readonly VolumeStatus[] {
     return (this.#check?.totals.volumes ?? []).map((volume) => ({
       ...volume,
@@ -93,7 +93,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
     }));
   }
 
-  /** @param address where the router is, for people */
+  /** @param address the router's address, for people */
   read(address: string): RouterStatus {
     return {
       name: this.#name,
@@ -115,7 +115,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
   }
 }
 
-/** A look at disks alone leaves what was seen of snapshots before. */
+/** A read of disks alone keeps the earlier values of snapshots. */
 function withSnapshotsOf(before: readonly FolderTotals[] | undefined, folder: FolderTotals): FolderTotals {
   const snapshotBytes = before?.find(({ basePath }) => basePath === folder.basePath)?.pool?.snapshotBytes;
   if (folder.pool === undefined || snapshotBytes === undefined) return folder;

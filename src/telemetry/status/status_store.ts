@@ -17,18 +17,18 @@ import { RouterStatusStore } from "./router_status_store.ts";
 /** How many events and failed calls are kept. */
 const maxEvents = 50;
 const maxFailedCalls = 20;
-/** A message is cut there, in characters: it is for a person, and the log has all of it. */
+/** The maximum length of a message, in characters: it is for people, and the log has all of it. */
 const maxMessage = 600;
 
-/** An answered call, as far as it is shown. */
+/** The shown fields of an answered call. */
 export interface ShownCall extends Omit<FailedCall, "atMs" | "method"> {
   /** gRPC path, such as `/csi.v1.Controller/CreateVolume`. */
   readonly path: string;
 }
 
 /**
- * Keeps what a driver knows of itself, so that it can be shown without asking anybody: told of events, it never looks.
- * It is small; the code of the page is loaded at the first request.
+ * Keeps the state of a driver, so that it can be shown without asking anything: it only receives events. It is small;
+ * the code of the page is loaded at the first request.
  */
 export class StatusStore {
   readonly #facts: DriverFacts;
@@ -45,17 +45,17 @@ export class StatusStore {
     this.#startedAtMs = clock.now();
   }
 
-  /** What a controller knows; from the first time on it is shown. */
+  /** The state of a controller, which is shown once this was read. */
   get controller(): ControllerStatusStore {
     return this.#controller ??= new ControllerStatusStore(this.#facts, this.#nowMs, this.#report);
   }
 
-  /** What a node knows; from the first time on it is shown. */
+  /** The state of a node, which is shown once this was read. */
   get node(): NodeStatusStore {
     return this.#node ??= new NodeStatusStore(this.#facts.nodeId ?? "", this.#nowMs, this.#report);
   }
 
-  /** A call was answered. */
+  /** Notes that a call was answered. */
   called({ path, requestId, volumeId, code, durationMs, message }: ShownCall): void {
     if (code === "OK") return;
     const method = path.slice(path.lastIndexOf("/") + 1);
@@ -68,7 +68,7 @@ export class StatusStore {
     return this.#controller?.routersAway;
   }
 
-  /** All of it, and the part of the volumes that is asked for. */
+  /** The whole status, with the requested part of the volumes. */
   read(query: StatusQuery, result: Pick<Status, "failure" | "unreadiness">): Status {
     return {
       atMs: this.#clock.now(),
@@ -88,14 +88,14 @@ export class StatusStore {
     this.#events.add({ ...statusEvent, message: statusEvent.message.slice(0, maxMessage) });
 }
 
-/** Keeps what a controller knows. */
+/** Keeps the state of a controller. */
 class ControllerStatusStore {
   readonly #facts: DriverFacts;
   readonly #nowMs: () => number;
   readonly #report: (statusEvent: StatusEvent) => void;
   readonly #routers = new Map<string, RouterStatusStore>();
   #leads: boolean | undefined;
-  /** Asked when the page is read: claims change without the router. */
+  /** Called when the page is read: claims change without the router. */
   claimOf: ClaimLookup = () => undefined;
 
   constructor(facts: DriverFacts, nowMs: () => number, report: (statusEvent: StatusEvent) => void) {
@@ -104,7 +104,7 @@ class ControllerStatusStore {
     this.#report = report;
   }
 
-  /** The board of a router by its name in the facts, by default of the first; from the first time on it is shown. */
+  /** The store of a router by its name in the facts, by default the first; it is shown once this was called. */
   router(name = Object.keys(this.#facts.routers)[0] ?? ""): RouterStatusStore {
     let board = this.#routers.get(name);
     if (board === undefined) {
@@ -113,7 +113,7 @@ class ControllerStatusStore {
     return board;
   }
 
-  /** Whether this process is the one of several controllers that works; never told where there is no election. */
+  /** Notes whether this process is the leader; never called without an election. */
   leads(isLeading: boolean): void {
     this.#leads = isLeading;
   }

@@ -74,7 +74,7 @@ Deno.test("the status store shows volumes as last read, ordered, with their heal
   assert.deepEqual(read().events.map(({ reason }) => reason), ["VolumeHealthy", "ImageMissing"]);
 });
 
-Deno.test("the status store keeps what was promised to snapshots when only disks are read", () => {
+Deno.test("the status store keeps the promises to snapshots when only disks are read", () => {
   const { board, read, clock } = opened();
   board.controller.router().occurred({ kind: "inventory-read", totals: reading([], 5n), atMs: clock.now() });
   board.controller.router().occurred({ kind: "inventory-read", totals: reading([]), atMs: clock.now() });
@@ -126,7 +126,7 @@ Deno.test("the status store says why no router can be used, and nothing while on
   assert.equal(board.routersAway, undefined);
 });
 
-Deno.test("the status store shows a node's volumes by what was seen of them last, and nothing of what was unstaged", () => {
+Deno.test("the status store shows a node's volumes from their last read, and nothing of unstaged ones", () => {
   const { board, read, page } = opened();
   const { node } = board;
   for (const id of ["pvc-1", "pvc-2", "pvc-3", "pvc-4"]) {
@@ -181,7 +181,7 @@ Deno.test("a page shows hostile names as text", () => {
   assert.equal(JSON.parse(statusJson(read())).controller.volumes.items[0].id, name);
 });
 
-Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the rest", () => {
+Deno.test("a page of 5,000 volumes shows a hundred and says so, with links to the rest", () => {
   const { board, page, read, clock } = opened();
   const volumes = Array.from({ length: 5000 }, (_, i) => volume(`pvc-${String(i).padStart(4, "0")}`));
   board.controller.router().occurred({ kind: "inventory-read", totals: reading(volumes), atMs: clock.now() });
@@ -194,7 +194,7 @@ Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the
   assert.equal(read("limit=1000").controller!.volumes.items.length, 1000);
 });
 
-Deno.test("statusJson() writes times as text, bytes as numbers, and what is not known as null", () => {
+Deno.test("statusJson() writes times as text, bytes as numbers, and unknown values as null", () => {
   const { board, read, clock } = opened();
   board.controller.router().occurred({
     kind: "inventory-read",
@@ -209,7 +209,7 @@ Deno.test("statusJson() writes times as text, bytes as numbers, and what is not 
   assert.equal(json.controller.volumes.items[0].sizeBytes, 1 << 30);
 });
 
-Deno.test("the status store keeps several routers apart, and tells whether its controller leads", () => {
+Deno.test("the status store keeps several routers separate, and shows whether its controller leads", () => {
   const clock = new FakeClock();
   const board = new StatusStore({ ...facts, routers: { nas1: "10.0.0.1:22", nas2: "10.0.0.2:22" } }, clock);
   const query = parseStatusQuery(new URLSearchParams());

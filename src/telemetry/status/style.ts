@@ -1,4 +1,4 @@
-/** The look of the status page: no picture, no font and no script, light or dark as the reader has it. */
+/** The style of the status page: no picture, no font and no script, light or dark as the reader's browser. */
 export const style = `
 :root {
   color-scheme: light dark;

@@ -12,7 +12,7 @@ export type AccessMode =
   | "multi-node-reader-only"
   | "multi-node-multi-writer";
 
-/** How one letter stands for a mode in the record. Never reassign one: records on routers use them. */
+/** The letter of each mode in the record. Never reassign one: records on routers use them. */
 export const modeLetters: Readonly<Record<AccessMode, string>> = {
   "single-node-writer": "w",
   "single-node-reader-only": "r",
@@ -22,7 +22,7 @@ export const modeLetters: Readonly<Record<AccessMode, string>> = {
   "multi-node-multi-writer": "x",
 };
 
-/** What a volume is to the one who uses it. */
+/** Whether a volume is used as a raw block device or through a file system. */
 export type VolumeKind =
   | { readonly access: "block" }
   | { readonly access: "mount"; readonly filesystem: FilesystemType };
@@ -35,7 +35,7 @@ export interface RequestedCapability {
   readonly access: "block" | "mount" | undefined;
   /** Empty when the request leaves it to the driver. */
   readonly fsType: string;
-  /** The specification's name of the mode, as SINGLE_NODE_WRITER. */
+  /** The specification's name of the mode, such as SINGLE_NODE_WRITER. */
   readonly mode: string;
 }
 
@@ -52,9 +52,9 @@ const modesByName: Readonly<Record<string, AccessMode>> = {
 export const defaultFilesystem: FilesystemType = "ext4";
 
 /**
- * Reads one requested capability.
+ * Parses one requested capability.
  *
- * @throws {VolumeError} invalid when it is incomplete or not supported; the text says which part
+ * @throws {VolumeError} invalid when it is incomplete or not supported; the message says which part
  */
 export function parseCapability(requested: RequestedCapability): Capability {
   if (requested.access === undefined) {
@@ -94,15 +94,15 @@ function parseFilesystem(fsType: string): FilesystemType {
   );
 }
 
-/** What a new volume is made for. */
+/** The kind and the access modes that a new volume is made for. */
 export interface VolumeCapabilities {
   readonly kind: VolumeKind;
   readonly modes: readonly AccessMode[];
 }
 
 /**
- * Reads the capabilities of one volume: all of one kind, so that it is never open to question whether it may be
- * formatted.
+ * Parses the capabilities of one volume. All have to be of one kind, so that it is always clear whether the volume may
+ * be formatted.
  *
  * @throws {VolumeError} invalid when there is none, one is not supported, or they differ in kind
  */
@@ -124,18 +124,18 @@ export function parseCapabilities(requested: readonly RequestedCapability[]): Vo
   return { kind, modes: [...new Set(capabilities.map((capability) => capability.mode))] };
 }
 
-/** Whether two are block, or the same file system. */
+/** Whether both are block, or the same file system. */
 export function sameKind(a: VolumeKind, b: VolumeKind): boolean {
   return a.access === "block" ? b.access === "block" : b.access === "mount" && a.filesystem === b.filesystem;
 }
 
-/** The record's form: `block/x`, `ext4/wo`. */
+/** Formats capabilities as the record has them: `block/x`, `ext4/wo`. */
 export function formatCapabilities(capabilities: VolumeCapabilities): string {
   const letters = capabilities.modes.map((mode) => modeLetters[mode]).toSorted().join("");
   return `${kindName(capabilities.kind)}/${letters}`;
 }
 
-/** Reads the record's form; undefined when it is not one. */
+/** Parses capabilities in the record's form; undefined when the text has another form. */
 export function parseRecordedCapabilities(text: string): VolumeCapabilities | undefined {
   const match = /^(block|ext4|xfs)\/([a-z]+)$/.exec(text);
   if (match === null) return undefined;

@@ -23,7 +23,7 @@ Deno.test("parseCapability() reads all six modes for block and all but RWX for f
   }
 });
 
-Deno.test("parseCapability() takes ext4 where no file system is named", () => {
+Deno.test("parseCapability() defaults to ext4 where no file system is named", () => {
   const capability = parseCapability(mount("SINGLE_NODE_WRITER"));
   assert.deepEqual(capability, { access: "mount", filesystem: "ext4", mode: "single-node-writer" });
 });
@@ -57,7 +57,7 @@ Deno.test("parseCapabilities() gathers the modes of one kind", () => {
   });
 });
 
-Deno.test("parseCapabilities() refuses none and different kinds", () => {
+Deno.test("parseCapabilities() refuses an empty list and different kinds", () => {
   const writer = "SINGLE_NODE_WRITER";
   for (const list of [[], [block(writer), mount(writer)], [mount(writer, "xfs"), mount(writer)]]) {
     assert.throws(() => parseCapabilities(list), refusal("invalid"));
@@ -76,13 +76,13 @@ Deno.test("formatCapabilities() does not depend on the order of modes, and is re
   assert.equal(formatCapabilities(parseRecordedCapabilities("block/mnorwx")!), "block/mnorwx");
 });
 
-Deno.test("parseRecordedCapabilities() reads nothing else", () => {
+Deno.test("parseRecordedCapabilities() refuses every other text", () => {
   for (const text of ["", "ext4", "ext4/", "zfs/w", "ext4/q", "ext4/W", "block/w "]) {
     assert.equal(parseRecordedCapabilities(text), undefined, text);
   }
 });
 
-Deno.test("the letters of the record stay what they are, each its own", () => {
+Deno.test("the record's letters never change, and each stands for one mode", () => {
   assert.deepEqual(Object.values(modeLetters), ["w", "r", "o", "m", "n", "x"]);
 });
 
@@ -95,7 +95,7 @@ Deno.test("sameKind() compares access and file system", () => {
   assert.equal(sameKind({ access: "block" }, { access: "block" }), true);
 });
 
-Deno.test("isReadOnlyMode() holds for the two that only read", () => {
+Deno.test("isReadOnlyMode() holds for the two modes that only read", () => {
   const reading = Object.entries(modeLetters).filter(([mode]) =>
     isReadOnlyMode(mode as keyof typeof modeLetters)
   );

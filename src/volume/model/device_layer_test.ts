@@ -24,12 +24,12 @@ Deno.test("mapUuid() differs for each epoch", () => {
   );
 });
 
-Deno.test("nqnOfMapUuid() gives the NQN back", () => {
+Deno.test("nqnOfMapUuid() returns the NQN of the UUID", () => {
   const nqn = `${prefix}:backup:pvc-1:7-0a1b2c3d`;
   assert.equal(nqnOfMapUuid(mapUuid(nqn, prefix), prefix), nqn);
 });
 
-Deno.test("mapUuid() of the longest NQN fits into the kernel's", () => {
+Deno.test("mapUuid() of the longest NQN fits into the kernel's limit", () => {
   const longest = `${prefix}:${"b".repeat(32)}:${"v".repeat(40)}:${"e".repeat(32)}`;
   assert.ok(mapUuid(longest, prefix).length <= maxMapUuidBytes);
 });

@@ -1,6 +1,6 @@
 /**
- * One period of being published. The counter orders epochs; the nonce makes sure that not even a lost record brings
- * an NQN back that a forgotten node still knocks at.
+ * One period of being published. The counter orders epochs. The nonce makes every NQN unique: even after a record was
+ * lost, no NQN returns that a forgotten node still tries to reach.
  */
 export interface Epoch {
   readonly counter: number;
@@ -8,26 +8,27 @@ export interface Epoch {
   readonly nonce: string;
 }
 
-/** Chance, as far as an epoch needs it. */
+/** A source of random bytes. */
 export interface RandomBytes {
-  /** `count` bytes. */
+  /** Returns `count` random bytes. */
   bytes(count: number): Uint8Array;
 }
 
 const epochForm = /^(0|[1-9][0-9]{0,8})-([0-9a-f]{8})$/;
 
 /**
- * What stands for the epoch of a volume that was never published. Its nonce makes every new record unlike any before
- * it: a removal of an earlier volume of the same name that the router runs late finds nothing.
+ * The epoch of a volume that was never published. Its nonce makes every new record different from any earlier one: if
+ * the router runs the removal of an earlier volume of the same name late, it finds no match.
  */
 export function epochZero(random: RandomBytes): Epoch {
   return { counter: 0, nonce: newNonce(random) };
 }
 
 /**
- * The period in which the legacy Go driver, which has none, exports a volume: for as long as it is there, under an NQN
- * without an epoch. It ends with the first withdrawal after the volume was taken over. Nodes know it by this name whoever
- * published the volume, so that taking it over and giving it back leaves them what they have.
+ * The epoch of volumes that the legacy Go driver exports. That driver has no epochs: it exports a volume for as long as
+ * the volume exists, under an NQN without an epoch. The epoch ends with the first withdrawal after the volume was
+ * migrated. Nodes use this name whoever published the volume, so that migrating it and giving it back changes nothing
+ * on them.
  */
 export const legacyEpoch: Epoch = { counter: 0, nonce: "00000000" };
 
@@ -41,17 +42,17 @@ export function nextEpoch(last: Epoch | undefined, random: RandomBytes): Epoch {
   return { counter: (last?.counter ?? 0) + 1, nonce: newNonce(random) };
 }
 
-/** Eight hex digits that were not there before. */
+/** A new nonce of eight hex digits. */
 export function newNonce(random: RandomBytes): string {
   return random.bytes(4).toHex();
 }
 
-/** `<counter>-<nonce>`, as it stands in NQNs, records and publish contexts. */
+/** Formats an epoch as `<counter>-<nonce>`, the form in NQNs, records and publish contexts. */
 export function formatEpoch(epoch: Epoch): string {
   return `${epoch.counter}-${epoch.nonce}`;
 }
 
-/** Reads what {@linkcode formatEpoch} wrote; undefined when it is anything else. */
+/** Parses an epoch in the form of {@linkcode formatEpoch}; undefined when the text has another form. */
 export function parseEpoch(text: string): Epoch | undefined {
   const match = epochForm.exec(text);
   return match ? { counter: Number(match[1]), nonce: match[2]! } : undefined;

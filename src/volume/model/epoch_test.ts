@@ -11,7 +11,7 @@ Deno.test("nextEpoch() counts up from 1", () => {
   assert.equal(nextEpoch(first, new SeededRandom()).counter, 2);
 });
 
-Deno.test("nextEpoch() gives no NQN twice, not even after the record was lost", () => {
+Deno.test("nextEpoch() never repeats an NQN, not even after the record was lost", () => {
   const random = new SeededRandom(3);
   const seen = new Set<string>();
   for (let life = 0; life < 50; life++) {

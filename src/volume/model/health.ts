@@ -1,7 +1,7 @@
-/** How bad it is (CSI specification, VolumeHealthErrorType). */
+/** The severity (CSI specification, VolumeHealthErrorType). */
 export type HealthStatus = "DEGRADED" | "INACCESSIBLE" | "DATA_LOSS";
 
-/** One thing that is wrong with a volume. */
+/** One problem of a volume. */
 export interface HealthProblem {
   readonly status: HealthStatus;
   /** One CamelCase word for machines. */
@@ -10,7 +10,7 @@ export interface HealthProblem {
   readonly message: string;
 }
 
-/** A volume and what is wrong with it; nothing when it is healthy. */
+/** A volume and its problems; none when it is healthy. */
 export interface VolumeHealth {
   readonly id: string;
   readonly problems: readonly HealthProblem[];

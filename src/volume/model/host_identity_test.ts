@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "./host_identity.ts";
 
-/** Fixed for ever: a node that came back under another name would not recognise its own connections. */
+/** These values never change: a node whose identity changed would not recognise its own connections. */
 const known: Readonly<Record<string, string>> = {
   "a": "5543d5f2-9a75-8fb2-9877-98f34492869b",
   "node-1": "afb85e8a-fe6a-804a-8332-c926df622d06",
@@ -16,7 +16,7 @@ for (const [nodeId, hostId] of Object.entries(known)) {
   });
 }
 
-Deno.test("hostIdentityOf() makes UUIDs of version 8, each another", () => {
+Deno.test("hostIdentityOf() makes a different UUID of version 8 for each node", () => {
   const ids = Array.from({ length: 500 }, (_, i) => hostIdentityOf(`node-${i}`).hostId);
   for (const id of ids) {
     assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -24,7 +24,7 @@ Deno.test("hostIdentityOf() makes UUIDs of version 8, each another", () => {
   assert.equal(new Set(ids).size, ids.length);
 });
 
-Deno.test("hostIdentityOf() throws invalid for what is no node id", () => {
+Deno.test("hostIdentityOf() throws invalid for an invalid node id", () => {
   for (const nodeId of ["", "a b", "-a", "a".repeat(65)]) {
     assert.throws(() => hostIdentityOf(nodeId), refusal("invalid"), nodeId);
   }

@@ -3,17 +3,20 @@ import { hostIdentityOf } from "./host_identity.ts";
 import type { StoredVolume } from "./inventory.ts";
 import type { Holder, OwnedVolume } from "./record.ts";
 
-/** Whom the router lets in while only these nodes hold a volume. */
+/** The hosts that the router admits while only these nodes hold a volume. */
 export function hostsOf(holders: readonly Pick<Holder, "nodeId">[]): readonly string[] {
   return holders.map(({ nodeId }) => hostIdentityOf(nodeId).hostNqn);
 }
 
-/** Whether two lists let the same hosts in; an empty or absent one lets everybody in. */
+/** Whether two lists admit the same hosts; an empty or absent list admits all. */
 export function sameHosts(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
   return (one ?? []).toSorted().join() === (other ?? []).toSorted().join();
 }
 
-/** Whether the router's list of a volume is this driver's: of holders alone. Any other is a person's, and is left alone. */
+/**
+ * Whether this driver wrote the router's list of a volume: then it contains only holders. Any other list is a person's,
+ * and stays unchanged.
+ */
 export function hasOwnList({ stored, record }: OwnedVolume): boolean {
   const own = hostsOf(record.holders);
   const listed = stored.allowedHosts ?? [];
@@ -21,8 +24,8 @@ export function hasOwnList({ stored, record }: OwnedVolume): boolean {
 }
 
 /**
- * The list with which a node gets in as well; undefined when it does already. `volume` is as it was before the node was
- * its holder.
+ * The list that admits the node as well; undefined when it is admitted already. `volume` is the volume before the node
+ * became its holder.
  */
 export function widenedList(volume: OwnedVolume, nodeId: string): readonly string[] | undefined {
   const listed = volume.stored.allowedHosts ?? [];
@@ -30,7 +33,7 @@ export function widenedList(volume: OwnedVolume, nodeId: string): readonly strin
   return hasOwnList(volume) && !listed.includes(own[0]!) ? [...listed, ...own] : undefined;
 }
 
-/** Whether the router lets in nobody but the holders of a volume: it has to be known to go by its list. */
+/** Whether the router admits only the holders of a volume. The router has to be known to enforce its list. */
 export function isNarrowed(
   { stored, record }: OwnedVolume,
   allowHost: "list" | "single" | "ignored" | undefined,
@@ -39,19 +42,19 @@ export function isNarrowed(
     sameHosts(stored.allowedHosts, hostsOf(record.holders));
 }
 
-/** What is known of a router; undefined where it was not asked. */
+/** What is known of a router; undefined fields are unknown. */
 export interface KnownRouter {
-  /** What its list of hosts is. */
+  /** How the router treats its list of hosts. */
   readonly allowHost: "list" | "single" | "ignored" | undefined;
   /** Whether hosts find the same namespace after a toggle of its export. */
   readonly identity: "kept" | "new-per-export" | undefined;
 }
 
 /**
- * Whether the router can be told to shut a node out that leaves while others go on writing. It has to be known to go by
- * such a list, and to show the same namespace after the toggle of the export that cuts the node off: elsewhere the others
- * would lose their device. And the others have to go by the names that this driver gives them, which an epoch that it
- * began itself shows.
+ * Whether the router can shut out a node that leaves while others go on writing. The router has to be known to enforce
+ * its list, and to show the same namespace after the toggle of the export that disconnects the node; otherwise the
+ * other nodes would lose their device. The other nodes also have to use the host NQNs that this driver gives them,
+ * which is certain only if this driver began the epoch.
  */
 export function canShutOut(
   volume: OwnedVolume,
@@ -68,7 +71,7 @@ function isOwnOrNone(volume: OwnedVolume): boolean {
   return (volume.stored.allowedHosts ?? []).length === 0 || hasOwnList(volume);
 }
 
-/** Whether a volume was read back as it was to be: exported to these hosts under that name. */
+/** Whether the volume that was read back has the wanted export: under that name, to these hosts. */
 export function isExportedTo(stored: StoredVolume, nqn: string, hosts: readonly string[]): boolean {
   return stored.exported && stored.exportNqn === nqn && sameHosts(stored.allowedHosts, hosts);
 }

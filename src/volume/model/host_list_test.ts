@@ -12,7 +12,7 @@ const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
 const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
 const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
 
-/** A block volume that these nodes hold, with that list of hosts. */
+/** A block volume with these holders and that list of hosts. */
 function volume(
   holders: readonly string[],
   allowedHosts?: readonly string[],
@@ -23,17 +23,17 @@ function volume(
   return assertOwned(aDisk(record, { ...list, ...disk }), testCluster, "test");
 }
 
-Deno.test("hostsOf() names nodes as they name themselves to a target", () => {
+Deno.test("hostsOf() returns the names under which nodes connect", () => {
   assert.deepEqual(hostsOf([shared("a"), shared("b")]), [host("a"), host("b")]);
 });
 
-Deno.test("sameHosts() does not mind the order, nor whether nothing is said or an empty list", () => {
+Deno.test("sameHosts() ignores the order, and treats an absent and an empty list alike", () => {
   assert.equal(sameHosts(["x", "y"], ["y", "x"]), true);
   assert.equal(sameHosts(undefined, []), true);
   assert.equal(sameHosts(["x"], []), false);
 });
 
-Deno.test("hasOwnList() takes a list for this driver's only when holders alone are in it", () => {
+Deno.test("hasOwnList() recognises a list as this driver's only when it contains holders alone", () => {
   assert.equal(hasOwnList(volume(["a", "b"], [host("b")])), true);
   assert.equal(hasOwnList(volume(["a", "b"])), false);
   assert.equal(hasOwnList(volume(["b"], [host("b"), host("a")])), false);
@@ -41,14 +41,14 @@ Deno.test("hasOwnList() takes a list for this driver's only when holders alone a
   assert.equal(hasOwnList(volume([], [host("a")])), false);
 });
 
-Deno.test("widenedList() lets a further node in where there is a list of this driver's", () => {
+Deno.test("widenedList() adds a further node where there is a list of this driver's", () => {
   assert.deepEqual(widenedList(volume(["b"], [host("b")]), "c"), [host("b"), host("c")]);
   assert.equal(widenedList(volume(["b"], [host("b")]), "b"), undefined);
   assert.equal(widenedList(volume(["b"]), "c"), undefined);
   assert.equal(widenedList(volume(["b"], [foreign]), "c"), undefined);
 });
 
-Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle, two writers, an epoch of this driver's and nobody else's list", () => {
+Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle, two writers, an epoch of this driver's and no foreign list", () => {
   const remaining = [shared("b")];
   const both = volume(["a", "b"]);
   const kept = { allowHost: "list", identity: "kept" } as const;
@@ -65,7 +65,7 @@ Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle,
   assert.equal(canShutOut(both, kept, [aHolder("b", { mode: "multi-node-reader-only" })]), false);
 });
 
-Deno.test("isExportedTo() wants the export on, under that name, and to those hosts", () => {
+Deno.test("isExportedTo() needs the export on, under that name, and to those hosts", () => {
   const { stored } = volume(["b"], [host("b")]);
   assert.equal(isExportedTo(stored, stored.exportNqn, [host("b")]), true);
   assert.equal(isExportedTo(stored, stored.exportNqn, []), false);

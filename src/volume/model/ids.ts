@@ -3,7 +3,7 @@ import { VolumeError } from "../errors.ts";
 
 /** Longest name that CreateVolume accepts, in bytes of UTF-8 (CSI specification, size limits). */
 export const maxNameBytes = 128;
-/** Longest node id, in bytes: one of them always fits into a record, see `maxCommentBytes`. */
+/** Longest node id, in bytes. One node id always fits into a record, see `maxCommentBytes`. */
 export const maxNodeIdBytes = 64;
 
 const ownSlot = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
@@ -16,8 +16,8 @@ const nodeIdForm = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 /**
  * The volume id, which is the router's slot, for a CSI volume name.
  *
- * `pvc-<uuid>` keeps its first 28 hex digits so that a person recognises it; any other name gives 28 digits of its
- * SHA-256. Two names can meet in one id: the record's name digest tells them apart.
+ * `pvc-<uuid>` keeps its first 28 hex digits so that a person recognises it; any other name becomes 28 digits of its
+ * SHA-256. Two names may share an id: the record's name digest distinguishes them.
  *
  * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
  */
@@ -27,16 +27,16 @@ export function volumeIdFor(name: string): string {
   return "pvc-" + (uuid === undefined ? digest(name, 28) : uuid.replaceAll("-", "").slice(0, 28));
 }
 
-/** Twelve hex digits that stand for the whole name in the record. */
+/** Twelve hex digits that represent the whole name in the record. */
 export function nameDigest(name: string): string {
   return digest(name, 12);
 }
 
 /**
- * Eight hex digits that stand for a cluster in records and file names. An id `hash:…` is those digits themselves: for a
- * cluster that takes the place of one whose id nobody has written down.
+ * Eight hex digits that represent a cluster in records and file names. An id `hash:…` contains those digits itself: for
+ * a cluster that replaces one whose id is lost.
  *
- * @throws {VolumeError} invalid when something else than eight hex digits follows `hash:`
+ * @throws {VolumeError} invalid unless `hash:` is followed by exactly eight hex digits
  */
 export function clusterHash(clusterId: string): string {
   if (!clusterId.startsWith("hash:")) return digest(clusterId, 8);
@@ -50,9 +50,9 @@ export function clusterHash(clusterId: string): string {
 }
 
 /**
- * As {@linkcode clusterHash}, for the volumes of one of several routers. Those of a router whose ids have a prefix carry it
- * too: what belongs to one router's name is another cluster's to all others, so that none of them ever judges, cuts off or
- * deletes it, however the names come to be mixed up.
+ * Like {@linkcode clusterHash}, for the volumes of one of several routers. The hash of a router whose ids have a prefix
+ * includes that prefix. A volume of one router's name then belongs to another cluster under every other name, so that
+ * no router ever judges, disconnects or deletes another's volume, even when the names are swapped.
  *
  * @param prefix `<backend>/`, or "" for the router whose ids have none
  */
@@ -84,8 +84,8 @@ export function assertName(name: string): void {
 /**
  * Checks the form of a volume id that came from outside.
  *
- * Ids are slots of at most 32 characters of `[a-z0-9-]`; the 40-character ids of the legacy Go driver are accepted
- * too, though none is made. A snapshot id never has this form.
+ * Ids are slots of at most 32 characters of `[a-z0-9-]`; the 40-character ids of the legacy Go driver are accepted too,
+ * though this driver makes none. A snapshot id never has this form.
  *
  * @throws {VolumeError} invalid when it has another form
  */
@@ -102,7 +102,7 @@ export function assertVolumeId(id: string): void {
 }
 
 /**
- * Checks the form of a volume id as clients know it, which for one of several routers is `<backend>/<id>`.
+ * Checks the form of a volume id as clients know it; for one of several routers that is `<backend>/<id>`.
  *
  * @throws {VolumeError} invalid when it has another form
  */
@@ -110,19 +110,20 @@ export function assertHandle(handle: string): void {
   assertVolumeId(splitHandle(handle).id);
 }
 
-/** Whether it has the form of a volume id, see {@linkcode assertVolumeId}. */
+/** Whether the text has the form of a volume id, see {@linkcode assertVolumeId}. */
 export function isVolumeId(id: string): boolean {
   return ownSlot.test(id) || legacySlot.test(id);
 }
 
-/** Whether it has the form of the legacy Go driver's volume ids. */
+/** Whether the text has the form of the legacy Go driver's volume ids. */
 export function isLegacyId(id: string): boolean {
   return legacySlot.test(id);
 }
 
 /**
- * The id of the snapshot of a CSI name: `snap-` and 28 hex digits, one character more than any volume id may have. All of
- * the name counts: two names never meet in one id, nor do two clusters that use the same name on one router.
+ * The id of the snapshot of a CSI name: `snap-` and 28 hex digits, one character more than any volume id may have. The
+ * digits depend on the whole name and on the cluster, so that neither two names nor two clusters on one router share an
+ * id.
  *
  * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
  */
@@ -131,17 +132,17 @@ export function snapshotIdFor(name: string, cluster: string): string {
   return `snap-${digest(`${cluster} ${name}`, 28)}`;
 }
 
-/** Whether it has the form of a snapshot id. No volume id has. */
+/** Whether the text has the form of a snapshot id. No volume id has it. */
 export function isSnapshotId(id: string): boolean {
   return snapshotIdForm.test(id);
 }
 
-/** Whether a router may have this name: that of a DNS label, at most 32 characters. */
+/** Whether the text may name a router: a DNS label of at most 32 characters. */
 export function isBackendName(name: string): boolean {
   return backendNameForm.test(name);
 }
 
-/** An id as it is known outside of the controller: `<backend>/<id>`, or the id alone. */
+/** An id as clients know it, split: `<backend>/<id>`, or the id alone. */
 export interface SplitHandle {
   /** "" for an id without a prefix. */
   readonly backend: string;
@@ -149,7 +150,7 @@ export interface SplitHandle {
 }
 
 /**
- * Takes a handle apart. What has another form than `<backend>/<id>` is taken for an id without a prefix, whose own check
+ * Splits a handle. A text of another form than `<backend>/<id>` counts as an id without a prefix; the check of the id
  * refuses a slash.
  */
 export function splitHandle(handle: string): SplitHandle {
@@ -160,7 +161,7 @@ export function splitHandle(handle: string): SplitHandle {
 }
 
 /**
- * The handle as it stands in NQNs and names of files. No slot has a colon, so that no two handles share one.
+ * The form of the handle in NQNs and file names. No slot has a colon, so every handle has its own form.
  *
  * @param handle a checked one
  */
@@ -168,14 +169,14 @@ export function encodeHandle(handle: string): string {
   return handle.replace("/", ":");
 }
 
-/** The handle that {@linkcode encodeHandle} was given. */
+/** The handle from which {@linkcode encodeHandle} made the text. */
 export function decodeHandle(encoded: string): string {
   return encoded.replace(":", "/");
 }
 
-/** Translates between the ids that one router knows and the volume and snapshot ids that clients know. */
+/** Translates between the ids that one router uses and the volume and snapshot ids that clients know. */
 export class VolumeIdPrefix {
-  /** The prefix of the only router: its ids are what clients know, and nothing is taken off them. */
+  /** The prefix of an only router: clients use its ids unchanged. */
   static readonly none = new VolumeIdPrefix("", false);
 
   /** `<backend>/`, or "" for a router whose ids have no prefix. */
@@ -189,12 +190,12 @@ export class VolumeIdPrefix {
     this.isOfSeveral = isOfSeveral;
   }
 
-  /** The id that clients know for an id of this router. */
+  /** The client's id for an id of this router. */
   add(id: string): string {
     return this.text + id;
   }
 
-  /** This router's id for an id that clients know; undefined when the id belongs to another router, or to none. */
+  /** This router's id for a client's id; undefined when the id belongs to another router, or to none. */
   strip(handle: string): string | undefined {
     if (!this.isOfSeveral) return handle;
     const { backend, id } = splitHandle(handle);
@@ -217,7 +218,7 @@ export function assertNodeId(nodeId: string): void {
   );
 }
 
-/** The folder that a path lies in. */
+/** The parent folder of a path. */
 export function parentFolder(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
 }

@@ -27,7 +27,7 @@ Deno.test("volumeIdFor() keeps the first 28 hex digits of a provisioner's name",
   assert.equal(volumeIdFor(`pvc-${uuid}`), "pvc-0f8fad5bd9cb469fa16570867728");
 });
 
-Deno.test("volumeIdFor() digests every other name to an id of the same form", () => {
+Deno.test("volumeIdFor() turns every other name into a digest of the same form", () => {
   const names = [
     "a",
     "x".repeat(128),
@@ -55,13 +55,13 @@ Deno.test("volumeIdFor() refuses names that are empty, too long or hold control 
   }
 });
 
-Deno.test("nameDigest() tells two names apart that share a volume id", () => {
+Deno.test("nameDigest() distinguishes two names that share a volume id", () => {
   const other = `pvc-${uuid.slice(0, -1)}f`;
   assert.equal(volumeIdFor(other), volumeIdFor(`pvc-${uuid}`));
   assert.notEqual(nameDigest(other), nameDigest(`pvc-${uuid}`));
 });
 
-Deno.test("assertVolumeId() accepts slots of this driver and of the earlier one", () => {
+Deno.test("assertVolumeId() accepts slots of this driver and of the legacy one", () => {
   for (
     const id of [
       "a",
@@ -109,18 +109,18 @@ Deno.test("assertNodeId() accepts host names of up to 64 bytes", () => {
   for (const id of ["n", "node-1", "worker.example.com", "N".repeat(64)]) assertNodeId(id);
 });
 
-Deno.test("assertNodeId() refuses what would not survive in a record", () => {
+Deno.test("assertNodeId() refuses ids that would not survive in a record", () => {
   for (const id of ["", "n".repeat(65), "a b", "a,b", "a@1", "a/w", "-a", "a.", "a}", "ü", "a\n", "a_b"]) {
     assert.throws(() => assertNodeId(id), refusal("invalid"), JSON.stringify(id));
   }
 });
 
-Deno.test("clusterHash() gives each cluster files of its own", () => {
+Deno.test("clusterHash() gives each cluster its own file names", () => {
   assert.match(clusterHash("a"), /^[0-9a-f]{8}$/);
   assert.notEqual(filePrefixOf("v", clusterHash("a")), filePrefixOf("v", clusterHash("b")));
 });
 
-Deno.test("parentFolder() and poolOf() take a path apart", () => {
+Deno.test("parentFolder() and poolOf() split a path", () => {
   const path = "/pool/csi/pvc-1.0123abcd.img";
   assert.equal(parentFolder(path), "/pool/csi");
   assert.equal(poolOf(path), "pool");
@@ -128,14 +128,14 @@ Deno.test("parentFolder() and poolOf() take a path apart", () => {
   assert.equal(poolOf(""), "");
 });
 
-Deno.test("isLegacyId() knows the legacy driver's ids from all others", () => {
+Deno.test("isLegacyId() distinguishes the legacy driver's ids from all others", () => {
   assert.equal(isLegacyId(`pvc-${uuid}`), true);
   for (const id of ["pvc-0f8fad5bd9cb469fa16570867728", "a", `pvc-${uuid}0`, `x${uuid}`, ""]) {
     assert.equal(isLegacyId(id), false, id);
   }
 });
 
-Deno.test("clusterHash() takes hash: and eight hex digits at its word, and nothing like it", () => {
+Deno.test("clusterHash() returns the digits after hash: and refuses anything similar", () => {
   const hash = clusterHash("a cluster");
   assert.equal(clusterHash(`hash:${hash}`), hash);
   for (const id of ["hash:", "hash:12", "hash:0123ABCD", "hash:0123abcd ", "hash:0123abcde"]) {
@@ -150,14 +150,14 @@ Deno.test("isBackendName() takes DNS labels of at most 32 characters", () => {
   }
 });
 
-Deno.test("splitHandle() takes exactly one slash after a router's name, and nothing else apart", () => {
+Deno.test("splitHandle() splits at exactly one slash after a router's name, and nowhere else", () => {
   assert.deepEqual(splitHandle("nas2/pvc-1"), { backend: "nas2", id: "pvc-1" });
   for (const handle of ["pvc-1", "", "/x", "x/", "a/b/c", "A/b", "a//b", "-/x"]) {
     assert.deepEqual(splitHandle(handle), { backend: "", id: handle });
   }
 });
 
-Deno.test("encodeHandle() gives no two handles one name, and leaves bare ids as they are", () => {
+Deno.test("encodeHandle() gives every handle its own name, and leaves bare ids as they are", () => {
   const handles = ["pvc-1", "nas2/pvc-1", "nas2", "nas2-pvc-1", "nas/2pvc-1", "a/b", "a-b"];
   const encoded = handles.map(encodeHandle);
   assert.equal(new Set(encoded).size, handles.length);
@@ -166,7 +166,7 @@ Deno.test("encodeHandle() gives no two handles one name, and leaves bare ids as 
   assert.equal(encodeHandle("pvc-1"), "pvc-1");
 });
 
-Deno.test("VolumeIdPrefix strips the prefix of its own router alone", () => {
+Deno.test("VolumeIdPrefix strips only the prefix of its own router", () => {
   const [bare, named] = [new VolumeIdPrefix(""), new VolumeIdPrefix("nas2/")];
   assert.deepEqual([bare.add("x"), named.add("x")], ["x", "nas2/x"]);
   assert.deepEqual([bare.strip("x"), named.strip("nas2/x")], ["x", "x"]);

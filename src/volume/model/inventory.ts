@@ -1,4 +1,4 @@
-/** A file-backed disk as the router reports it. Its `comment` carries the record (see `record.ts`), or something else. */
+/** A file-backed disk as the router reports it. Its `comment` holds the record (see `record.ts`), or something else. */
 export interface StoredVolume {
   /** The volume id: the router's slot. */
   readonly id: string;
@@ -10,36 +10,42 @@ export interface StoredVolume {
   readonly exportNqn: string;
   /** TCP port of the export; 0 when none was ever set. */
   readonly exportPort: number;
-  /** Host NQNs that may connect; absent or empty, everybody may. Not read where all volumes are. */
+  /** Host NQNs that may connect; every host may when it is absent or empty. Not read when all volumes are read. */
   readonly allowedHosts?: readonly string[];
-  /** What else the router does with the disk, in words; absent, nothing. Where all volumes are read only that it is mounted. */
+  /**
+   * What else the router does with the disk, for people; absent for nothing. When all volumes are read, it only says
+   * whether the disk is mounted.
+   */
   readonly routerUses?: readonly string[];
-  /** Whether the router mounts a file system that it finds in the disk. Not read where all volumes are. */
+  /** Whether the router mounts a file system that it finds on the disk. Not read when all volumes are read. */
   readonly mayBeMounted?: true;
-  /** The whole comment, as it stands. */
+  /** The whole comment, unchanged. */
   readonly comment: string;
 }
 
-/** A disk that this driver did not make and must not touch: hardware, raid, a disk without a backing file. */
+/** A disk that this driver did not make and must not touch: hardware, RAID, a disk without a backing file. */
 export interface ForeignDisk {
   readonly id: string;
   readonly kind: string;
 }
 
-/** A mounted file system of the router on which images lie. */
+/** A mounted file system of the router that holds images. */
 export interface Pool {
-  /** First segment of the paths on it, without slashes. */
+  /** First segment of its paths, without slashes. */
   readonly mountPoint: string;
   readonly filesystem: string;
   readonly sizeBytes: bigint;
   readonly freeBytes: bigint;
-  /** As the router words it, such as "clean" or "clean, sync:repair, resync = 3%"; "" where it says nothing. */
+  /** The router's own text, such as "clean" or "clean, sync:repair, resync = 3%"; "" where it reports none. */
   readonly state: string;
-  /** Arrays below this one that are not clean, such as a mirror of a striped pool. Read only where pools alone are. */
+  /** Arrays below this one that are not clean, such as a mirror of a striped pool. Read only by a read of the pools. */
   readonly unsoundArrays?: readonly { readonly slot: string; readonly state: string }[];
-  /** The label under which Btrfs subvolumes are made on it; undefined where there are none. */
+  /** The label under which Btrfs subvolumes are made on it; undefined where the pool has none. */
   readonly subvolumeLabel: string | undefined;
-  /** A file-backed disk whose own bytes say that it is a file system of that label. Where one volume is read only its own. */
+  /**
+   * A file-backed disk whose content claims to be a file system of that label. A read of one volume checks only that
+   * volume.
+   */
   readonly labelTakenBy?: string;
 }
 
@@ -51,7 +57,7 @@ export interface SubvolumeRef {
   readonly path: string;
 }
 
-/** Where an image lies, or is to lie. */
+/** Where an image is, or will be. */
 export interface ImageLocation {
   readonly path: string;
   /** The subvolume that holds the image and nothing else; undefined for a plain file. */
@@ -66,35 +72,35 @@ export interface StoredFile {
   readonly directory: boolean;
 }
 
-/** What every look at the router tells beside its subject, so that absence can be judged. */
+/** State that every read of the router returns as well, so that absence can be judged. */
 export interface RouterState {
   /** The mounted pools. */
   readonly pools: readonly Pool[];
   /** Milliseconds since the router booted. */
   readonly upMs: number;
-  /** Whether an export is named after its slot and nothing else (RouterOS before 7.21), so that no node can be fenced. */
+  /** Whether the router names an export after its slot (RouterOS before 7.21), so that no node can be fenced. */
   readonly unfenced?: boolean;
 }
 
-/** One look at one volume. */
+/** A read of one volume. */
 export interface VolumeView extends RouterState {
   /** The disk in that slot, when it is file-backed. */
   readonly volume: StoredVolume | undefined;
-  /** The disk in that slot when it is anything else. */
+  /** The disk in that slot when it is of any other type. */
   readonly foreign: ForeignDisk | undefined;
-  /** Other disks whose image path holds the file-name prefix asked about. */
+  /** Other disks whose image path contains the file-name prefix. */
   readonly sharers: readonly StoredVolume[];
-  /** Every file and folder whose path holds the file-name prefix asked about. */
+  /** Every file and folder whose path contains the file-name prefix. */
   readonly files: readonly StoredFile[];
 }
 
-/** One look at everything. */
+/** A read of all disks. */
 export interface Inventory extends RouterState {
-  /** Every file-backed disk, of whatever owner, ordered by id. */
+  /** Every file-backed disk of every owner, ordered by id. */
   readonly volumes: readonly StoredVolume[];
 }
 
-/** What a create is about. */
+/** The subject of a create. */
 export interface Wanted {
   readonly id: string;
   /** See `filePrefixOf()`. */
@@ -103,25 +109,28 @@ export interface Wanted {
   readonly folder: string;
 }
 
-/** An inventory together with files: what a create decides on. */
+/** An inventory together with files: the input of a create. */
 export interface CreateView extends Inventory {
   /** The disk in the wanted slot when it is not file-backed. */
   readonly foreign: ForeignDisk | undefined;
-  /** Every file and folder of the file-name prefix, the wanted folder if it is there, and all snapshots, see `anySnapshot`. */
+  /**
+   * Every file and folder of the file-name prefix, the wanted folder if it exists, and all snapshots, see
+   * `anySnapshot`.
+   */
   readonly files: readonly StoredFile[];
 }
 
-/** What a volume or a snapshot is made from: a volume by its id, a snapshot by the text that all its paths hold. */
+/** The source of a volume or a snapshot: a volume by its id, a snapshot by the text that all its paths contain. */
 export type SourceQuery = { readonly id: string } | { readonly part: string };
 
-/** One look at a volume and at what one is made from; its files are those of both, and the wanted folder if it is there. */
+/** A read of a volume and of its source. Its files are those of both, and the wanted folder if it exists. */
 export interface SourceView extends VolumeView {
   /** The disk of the source, when that is a volume and file-backed. */
   readonly source: StoredVolume | undefined;
 }
 
-/** One look at files. */
+/** A read of files. */
 export interface FileView extends RouterState {
-  /** Every file and folder whose path holds the text asked about. */
+  /** Every file and folder whose path contains the requested text. */
   readonly files: readonly StoredFile[];
 }

@@ -2,25 +2,28 @@ import { VolumeError } from "../errors.ts";
 import { isLegacyId, poolOf } from "./ids.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
-/** Name of the image in a subvolume: the same everywhere, so that a snapshot of the subvolume needs no renaming. */
+/**
+ * Name of the image in every subvolume. It is the same everywhere, so that a snapshot of the subvolume needs no
+ * renaming.
+ */
 const inSubvolume = "disk.img";
 
 /**
- * What the names of all of a volume's files and folders begin with: `<id>.<cluster hash>`.
+ * The prefix of the names of all files and folders of a volume: `<id>.<cluster hash>`.
  *
- * The cluster hash is in the name because removing the disk entry destroys the record, and a retried delete must still
- * know which file is its own. A volume of the legacy Go driver has another form of id, which this driver gives nothing, and
- * keeps the file that it has: `<id>`.
+ * The cluster hash is part of the name because removing the disk entry destroys the record, and a repeated delete must
+ * still know which file is its own. The id of a volume of the legacy Go driver has another form, which this driver
+ * never makes. Such a volume keeps its file, `<id>`.
  */
 export function filePrefixOf(id: string, cluster: string): string {
   return isLegacyId(id) ? id : `${id}.${cluster}`;
 }
 
-/** Whether subvolumes of a file system may lie anywhere in it, or at its top only. */
+/** Whether subvolumes of a file system may be nested, or lie only at its top. */
 export type SubvolumeNames = "nested" | "flat";
 
 /**
- * Where a new image goes: into a Btrfs subvolume of its own where the pool can have one, so that it can be snapshotted;
+ * Where a new image goes: into its own Btrfs subvolume where the pool supports that, so that it can be snapshotted;
  * else it is a plain file.
  *
  * @throws {VolumeError} unavailable while a volume has the pool's label
@@ -40,10 +43,10 @@ export function imageLocationFor(
 }
 
 /**
- * Refuses to make a subvolume by a label that a volume has too, whose writer chooses it: nobody knows which of the two
- * the router would take.
+ * Refuses to make a subvolume by a label that a volume has too: whoever writes to a volume chooses its label, and the
+ * router may take either file system.
  *
- * @throws {VolumeError} unavailable while there is one
+ * @throws {VolumeError} unavailable while there is such a volume
  */
 export function assertOwnLabel({ subvolumeLabel, labelTakenBy, mountPoint }: Pool): void {
   if (labelTakenBy === undefined) return;
@@ -65,32 +68,32 @@ export function subvolumeLocation(folder: string, label: string): ImageLocation 
 }
 
 /**
- * A folder in the subvolume of a clone that has never had a disk, where its disk is added by a command of its own. The
- * router makes it right after the subvolume and removes it right before it adds the disk: a clone without a disk and
+ * A folder in the subvolume of a clone that never had a disk, where a separate command adds the disk. The router makes
+ * the folder right after the subvolume, and removes it right before it adds the disk. So a clone without a disk and
  * without this folder may have been used.
  */
 export function neverUsedMark({ path }: ImageLocation): string {
   return `${path.slice(0, -inSubvolume.length)}no-disk-yet`;
 }
 
-/** A path without its pool: how a file system names what is in it. */
+/** A path without its pool, as the file system names it. */
 export function withinPool(path: string): string {
   return path.slice(poolOf(path).length + 2);
 }
 
-/** Whether a path is where the image of that file-name prefix can be, in whatever folder. */
+/** Whether the image of that file-name prefix can have this path, in any folder. */
 export function isImageOf(path: string, filePrefix: string): boolean {
   if (path.endsWith(`/${filePrefix}.img`)) return true;
   return !isLegacyId(filePrefix) && path.endsWith(`/${filePrefix}/${inSubvolume}`);
 }
 
-/** The folder that was chosen for a volume, from the path of its image. */
+/** The base folder of a volume, from the path of its image. */
 export function baseOf(imagePath: string, filePrefix: string): string {
   return imagePath.slice(0, imagePath.lastIndexOf(`/${filePrefix}`));
 }
 
 /**
- * The place of an image that is there.
+ * The location of an existing image.
  *
  * @throws {VolumeError} unavailable when its pool shows no subvolumes now: it is not mounted, or not by its label
  */
@@ -107,11 +110,11 @@ export function locationOf(imagePath: string, pools: readonly Pool[]): ImageLoca
 }
 
 /**
- * What of a volume or a snapshot is left in the allowed folders, to be removed: its image, its subvolume, copies that
- * were never finished. What else lies in a subvolume goes with it. The legacy driver made neither: a folder that has the
- * name of its volume is somebody's.
+ * The remains of a volume or a snapshot in the allowed folders, to be removed: its image, its subvolume, and unfinished
+ * copies. A subvolume is removed with everything in it. The legacy driver made neither copies nor subvolumes: a folder
+ * of its volume's name is not the driver's.
  *
- * @param files every file and folder whose path holds the file-name prefix
+ * @param files every file and folder whose path contains the file-name prefix
  */
 export function leftoversOf(
   files: readonly StoredFile[],
@@ -127,19 +130,19 @@ export function leftoversOf(
     if (rest === `/${inSubvolume}`) return [locationOf(path, pools)];
     return rest === ".img" || isUnfinished(rest) ? [plainLocation(path)] : [];
   });
-  // A subvolume shows as its folder and as the image in it.
+  // A subvolume appears both as its folder and as the image in it.
   return locations.filter((location, index) =>
     locations.findIndex(({ path }) => path === location.path) === index
   );
 }
 
-/** What follows the file-name prefix in a path in one of the folders; undefined for any other path. */
+/** The text after the file-name prefix of a path in one of the folders; undefined for any other path. */
 function restOf(path: string, filePrefix: string, basePaths: readonly string[]): string | undefined {
   const base = basePaths.find((base) => path.startsWith(`${base}/${filePrefix}`));
   return base === undefined ? undefined : path.slice(`${base}/${filePrefix}`.length);
 }
 
-/** Paths of the copies of a volume in the allowed folders that were never finished. */
+/** Paths of unfinished copies of a volume in the allowed folders. */
 export function unfinishedCopies(
   files: readonly StoredFile[],
   filePrefix: string,
@@ -151,7 +154,7 @@ export function unfinishedCopies(
     .map(({ path }) => path);
 }
 
-/** Where a copy is made before it gets its name. A nonce keeps one attempt from another's file. */
+/** The path of a copy until it is complete. A nonce keeps each attempt away from another one's file. */
 export function unfinishedPath(path: string, nonce: string): string {
   return `${path}.${nonce}.part`;
 }

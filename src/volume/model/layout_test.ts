@@ -35,7 +35,7 @@ const leftovers = (files: readonly StoredFile[], basePaths = bases, mounted = po
 
 Deno.test("filePrefixOf() names volume and cluster", () => assert.equal(filePrefix, "pvc-1.0123abcd"));
 
-Deno.test("imageLocationFor() gives a volume a subvolume where there can be one, else a file", () => {
+Deno.test("imageLocationFor() puts a volume into a subvolume where the pool supports that, else into a file", () => {
   const inFolder = {
     path: `/pool/csi/${filePrefix}/disk.img`,
     subvolume: { label: "pool-fs", path: `csi/${filePrefix}` },
@@ -56,7 +56,7 @@ Deno.test("imageLocationFor() gives a volume a subvolume where there can be one,
   }
 });
 
-Deno.test("imageLocationFor() refuses a subvolume by a label that a volume has too, and gives a file all the same", () => {
+Deno.test("imageLocationFor() refuses a subvolume by a label that a volume has too, and still returns a file", () => {
   const taken = { ...pool, labelTakenBy: "pvc-9" };
   assert.throws(
     () => imageLocationFor("/pool/csi", filePrefix, taken, "nested"),
@@ -66,12 +66,12 @@ Deno.test("imageLocationFor() refuses a subvolume by a label that a volume has t
   assert.deepEqual(imageLocationFor("/pool/csi", filePrefix, taken, "flat"), file);
 });
 
-Deno.test("withinPool() names what is in a pool as its file system does", () => {
+Deno.test("withinPool() returns a path as the pool's file system names it", () => {
   assert.equal(withinPool("/pool/csi/deep/x"), "csi/deep/x");
   assert.equal(withinPool("/pool/x"), "x");
 });
 
-Deno.test("isImageOf() knows both forms in whatever folder, and nothing that looks like them", () => {
+Deno.test("isImageOf() recognises both forms in any folder, and nothing similar", () => {
   for (const base of [...bases, "/pool/old/deep"]) {
     for (const path of [`${base}/${filePrefix}.img`, `${base}/${filePrefix}/disk.img`]) {
       assert.equal(isImageOf(path, filePrefix), true, path);
@@ -95,11 +95,11 @@ Deno.test("isImageOf() knows both forms in whatever folder, and nothing that loo
   for (const path of others) assert.equal(isImageOf(path, filePrefix), false, path);
 });
 
-Deno.test("baseOf() takes the last segment that is the volume's", () => {
+Deno.test("baseOf() goes by the last segment that is the volume's", () => {
   assert.equal(baseOf(`/pool/${filePrefix}/${filePrefix}/disk.img`, filePrefix), `/pool/${filePrefix}`);
 });
 
-Deno.test("locationOf() reports where an image lies, on any pool", () => {
+Deno.test("locationOf() returns where an image is, on any pool", () => {
   const cases: [string, ImageLocation][] = [
     [`/pool/csi/${filePrefix}.img`, plainLocation(`/pool/csi/${filePrefix}.img`)],
     [`/fast/csi/${filePrefix}.img`, plainLocation(`/fast/csi/${filePrefix}.img`)],
@@ -110,7 +110,7 @@ Deno.test("locationOf() reports where an image lies, on any pool", () => {
   for (const [path, location] of cases) assert.deepEqual(locationOf(path, pools), location, path);
 });
 
-Deno.test("locationOf() does not guess in which subvolume an image lies", () => {
+Deno.test("locationOf() does not guess an image's subvolume", () => {
   for (
     const path of [
       `/fast/csi/${filePrefix}/disk.img`,
@@ -122,7 +122,7 @@ Deno.test("locationOf() does not guess in which subvolume an image lies", () => 
   }
 });
 
-Deno.test("leftoversOf() finds each form of what a volume can leave, once", () => {
+Deno.test("leftoversOf() finds each form of remains once", () => {
   const subvolume = subvolumeLocation(`/pool/csi/${filePrefix}`, "pool-fs");
   const cases: [string, StoredFile[], ImageLocation[]][] = [
     ["nothing", [], []],
@@ -150,7 +150,7 @@ Deno.test("leftoversOf() finds each form of what a volume can leave, once", () =
   for (const [name, files, locations] of cases) assert.deepEqual(leftovers(files), locations, name);
 });
 
-Deno.test("leftoversOf() never takes what is not the volume's own", () => {
+Deno.test("leftoversOf() never returns what is not the volume's own", () => {
   const others = [
     file(`/pool/csi/pvc-1.ffffffff.img`),
     folder(`/pool/csi/pvc-1.ffffffff`),
@@ -193,7 +193,7 @@ Deno.test("leftoversOf() is not deceived by folders whose paths have the same le
   );
 });
 
-Deno.test("leftoversOf() does not call a subvolume gone whose pool shows no label", () => {
+Deno.test("leftoversOf() does not report a subvolume as gone when its pool shows no label", () => {
   const files = [folder(`/pool/csi/${filePrefix}`), file(`/pool/csi/${filePrefix}/disk.img`)];
   for (const mounted of [[], [{ ...pool, subvolumeLabel: undefined }]]) {
     assert.throws(() => leftovers(files, bases, mounted), refusal("unavailable", /shows no label/));
@@ -207,7 +207,7 @@ Deno.test("unfinishedPath() is a leftover and an unfinished copy, and no image",
   assert.equal(isImageOf(path, filePrefix), false);
 });
 
-Deno.test("unfinishedCopies() takes neither an image nor another one's copy", () => {
+Deno.test("unfinishedCopies() returns neither an image nor another volume's copy", () => {
   const others = [
     file(`/pool/csi/${filePrefix}.img`),
     file(`/pool/csi/${filePrefix}/disk.img`),

@@ -4,30 +4,30 @@ import type { StoredFile, StoredVolume, VolumeView } from "./inventory.ts";
 import { parseComment } from "./record.ts";
 
 /**
- * Snapshots of the legacy Go driver: disks that it had the router add with the properties of a volume's disk. Its data is
- * not copied with them, as far as the router's manual tells: there is nothing in them to restore.
+ * Snapshots of the legacy Go driver: disks that it had the router add with the properties of a volume's disk. According
+ * to the router's manual that copies no data: there is nothing in them to restore.
  *
  * @module
  */
 
-/** Where a person reads on. */
+/** The page that explains them. */
 export const legacySnapshotsPage = "docs/guides/from-the-go-driver.md";
 
-/** `snap-<uuid>`, and behind it in newer versions `-at-` and decimal or hexadecimal digits. */
+/** `snap-<uuid>`, followed in newer versions by `-at-` and decimal or hexadecimal digits. */
 const idForm =
   /^snap-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-at-([0-9a-f]{1,32}))?$/;
 
-/** The legacy driver is no older: 2025-01-01, in seconds since the Unix epoch. */
+/** The legacy driver does not exist for longer than this: 2025-01-01, in seconds since the Unix epoch. */
 const firstSeconds = 1_735_689_600;
 
-/** Whether it has the form of the legacy driver's snapshot ids. No id of this driver has. */
+/** Whether the text has the form of the legacy driver's snapshot ids. No id of this driver has it. */
 export function isLegacySnapshotId(id: string): boolean {
   return idForm.test(id);
 }
 
 /**
- * When a snapshot of the legacy driver was made, in seconds since the Unix epoch, where its id tells: one of its versions
- * put the time there. Others put the first digits of the uuid there once more, which follow from a name.
+ * When a snapshot of the legacy driver was made, in seconds since the Unix epoch, if its id contains the time. One of
+ * its versions put the time there. Others repeated the first digits of the uuid, which follow from a name.
  */
 export function legacySnapshotTime(id: string, nowMs: number): number | undefined {
   const [, uuid = "", suffix = ""] = idForm.exec(id) ?? [];
@@ -37,8 +37,8 @@ export function legacySnapshotTime(id: string, nowMs: number): number | undefine
 }
 
 /**
- * Whether a disk is a snapshot of the legacy driver: by slot, image and name of its export together, and without a record.
- * Whatever deviates is somebody's.
+ * Whether a disk is a snapshot of the legacy driver: it has that driver's slot, image and export name, and no record. A
+ * disk that deviates in any of these belongs to somebody else.
  */
 export function isLegacySnapshot(stored: StoredVolume, basePaths: readonly string[]): boolean {
   const { id, imagePath, comment } = stored;
@@ -46,7 +46,10 @@ export function isLegacySnapshot(stored: StoredVolume, basePaths: readonly strin
     parseComment(comment).state === "none" && isNamedAsLeft(stored);
 }
 
-/** It asked for no export: what there is of one came with the properties of the volume, or is called after the slot. */
+/**
+ * The legacy driver did not export its snapshots. An export was copied with the volume's properties, or is named after
+ * the slot.
+ */
 function isNamedAsLeft({ id, exported, exportNqn }: StoredVolume): boolean {
   if (exportNqn === "") return !exported;
   return exportNqn.endsWith(`:${id}`) || isLegacyId(exportNqn.slice(exportNqn.lastIndexOf(":") + 1));
@@ -56,7 +59,7 @@ function legacySnapshotImage(base: string, id: string): string {
   return `${base}/${id}.img`;
 }
 
-/** What it is and what there is to know about it, for people. */
+/** Describes a snapshot of the legacy driver for people. */
 export function describeLegacySnapshot({ exported, exportNqn }: StoredVolume): string {
   const named = exportNqn === "" ? "" : ` nqn=${exportNqn}`;
   return "a snapshot of the legacy driver, which holds no copy of a volume's data according to the router's manual: " +
@@ -77,11 +80,11 @@ function howToRemove(sharers: readonly Pick<StoredVolume, "id">[]): string {
 }
 
 /**
- * Refuses a call about a snapshot of the legacy driver of which anything is left: a disk in its slot, of whatever kind, or
- * a file where its image was.
+ * Refuses a call about a snapshot of the legacy driver of which anything exists: a disk of any type in its slot, or a
+ * file at its image's path.
  *
- * @param view a look at the slot and at everything that is called like it
- * @throws {VolumeError} precondition saying what it is, and what a person does with it
+ * @param view a read of the slot and of everything with that name
+ * @throws {VolumeError} precondition saying what it is, and what a person can do with it
  */
 export function assertNoLegacySnapshot(
   verb: string,
@@ -116,7 +119,7 @@ function isImage({ path, directory }: StoredFile, id: string, basePaths: readonl
   return !directory && basePaths.some((base) => path === legacySnapshotImage(base, id));
 }
 
-/** The error for a volume that is to be made from a snapshot of the legacy driver, whether that is there or not. */
+/** The error for a volume to be made from a snapshot of the legacy driver, whether that exists or not. */
 export function noData(id: string): VolumeError {
   return new VolumeError(
     "precondition",

@@ -26,7 +26,7 @@ const left: StoredVolume = {
   comment: "",
 };
 
-Deno.test("isLegacySnapshotId() knows both forms, which no volume and no snapshot of this driver has", () => {
+Deno.test("isLegacySnapshotId() recognises both forms, which no volume and no snapshot of this driver has", () => {
   for (const suffix of ["", "-at-1739800000", "-at-3a9f8c02d1", "-at-0"]) {
     const one = `${id}${suffix}`;
     assert.equal(isLegacySnapshotId(one), true, one);
@@ -49,7 +49,7 @@ Deno.test("isLegacySnapshotId() knows both forms, which no volume and no snapsho
   for (const other of others) assert.equal(isLegacySnapshotId(other), false, other);
 });
 
-Deno.test("legacySnapshotTime() reads a time, and takes no digits of a name for one", () => {
+Deno.test("legacySnapshotTime() reads a time, and does not mistake digits of a name for one", () => {
   const nowMs = 1_800_000_000_000;
   const cases: readonly [string, number | undefined][] = [
     [`${id}-at-1739800000`, 1_739_800_000],
@@ -66,7 +66,7 @@ Deno.test("legacySnapshotTime() reads a time, and takes no digits of a name for 
   for (const [one, seconds] of cases) assert.equal(legacySnapshotTime(one, nowMs), seconds, one);
 });
 
-Deno.test("isLegacySnapshot() knows one by slot, image and NQN together, and nothing that deviates", () => {
+Deno.test("isLegacySnapshot() recognises one by slot, image and NQN together, and nothing that deviates", () => {
   const newer = `${id}-at-3a9f8c02d1`;
   const elsewhere = "/pool/other";
   const cases: readonly [string, Partial<StoredVolume>, boolean][] = [
@@ -94,7 +94,7 @@ Deno.test("isLegacySnapshot() knows one by slot, image and NQN together, and not
   for (const [name, change, expected] of cases) {
     const stored = { ...left, ...change };
     assert.equal(isLegacySnapshot(stored, ["/pool/more", testBase]), expected, name);
-    // No call that changes a volume ever takes it for one.
+    // No call that changes a volume may treat it as a volume.
     if (expected) assert.equal(judgeOwnership(stored, testCluster).state, "no-record", name);
   }
 });
@@ -109,7 +109,7 @@ const nothing: VolumeView = {
   upMs: 1e9,
 };
 
-Deno.test("assertNoLegacySnapshot() refuses whatever is left, says what it is and how it goes", () => {
+Deno.test("assertNoLegacySnapshot() refuses any remains, says what they are and how to remove them", () => {
   const sharer = { ...left, id: "disk1" };
   const cases: readonly [string, Partial<VolumeView>, RegExp][] = [
     [
@@ -134,7 +134,7 @@ Deno.test("assertNoLegacySnapshot() refuses whatever is left, says what it is an
   }
 });
 
-Deno.test("assertNoLegacySnapshot() lets what is none of it pass", () => {
+Deno.test("assertNoLegacySnapshot() accepts everything else", () => {
   const files = [
     { ...image, path: `${testBase}/${id}-at-1739800000.img` },
     { ...image, path: `/pool/backup/${id}.img` },

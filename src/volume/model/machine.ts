@@ -1,8 +1,8 @@
 import { digest } from "./digest.ts";
 
 /**
- * Eight hex digits that stand for the machine behind a node id, or undefined when it has no machine id. Case and white space
- * do not count, because kubelets and kernels differ in them.
+ * Eight hex digits that identify the machine behind a node id; undefined when it has no machine id. Case and white
+ * space do not count, because kubelets and kernels differ in them.
  *
  * @param machineId of systemd, as in `/etc/machine-id` and in a Node's `status.nodeInfo.machineID`
  * @param systemUuid of the firmware, as in a Node's `status.nodeInfo.systemUUID`; "" where there is none

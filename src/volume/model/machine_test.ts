@@ -4,7 +4,7 @@ import { isMachineHash, machineHash } from "./machine.ts";
 const id = "0123456789abcdef0123456789abcdef";
 const uuid = "4c4c4544-0042-3510-8057-b4c04f4a4e32";
 
-Deno.test("machineHash() differs between machines, and not by case and white space", () => {
+Deno.test("machineHash() differs between machines, and ignores case and white space", () => {
   const hash = machineHash(id, uuid)!;
   assert.ok(isMachineHash(hash));
   assert.equal(machineHash(` ${id}\n`, uuid.toUpperCase()), hash);

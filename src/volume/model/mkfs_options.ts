@@ -5,7 +5,7 @@ import type { FilesystemType } from "./capabilities.ts";
 type Form = { readonly value: RegExp } | { readonly keys: ReadonlySet<string> };
 
 const number: Form = { value: /^[0-9]{1,12}$/ };
-/** With `journal_dev`, what is made is another file system's journal. */
+/** With `journal_dev`, mkfs would make another file system's journal. */
 const features: Form = { value: /^(?!.*\bjournal_dev\b)\^?[a-z0-9_]+(?:,\^?[a-z0-9_]+)*$/ };
 
 function keys(...names: readonly string[]): Form {
@@ -13,8 +13,8 @@ function keys(...names: readonly string[]): Form {
 }
 
 /**
- * The options that a StorageClass may pass. Everything else could force, name another device or file, make less than
- * the whole file system, or nothing at all.
+ * The options that a StorageClass may pass. Any other option could force mkfs, name another device or file, or make an
+ * incomplete file system or none.
  */
 const allowed: Readonly<Record<FilesystemType, Readonly<Record<string, Form>>>> = {
   ext4: {
@@ -44,9 +44,9 @@ const allowed: Readonly<Record<FilesystemType, Readonly<Record<string, Form>>>> 
 };
 
 /**
- * Reads the mkfs options of a StorageClass: option and value as separate words, each option once.
+ * Parses the mkfs options of a StorageClass: option and value as separate words, each option once.
  *
- * @throws {VolumeError} invalid when a word is not on the list of what may be passed
+ * @throws {VolumeError} invalid when a word is not on the list of allowed options
  */
 export function parseMkfsOptions(text: string, filesystem: FilesystemType): readonly string[] {
   const words = text.split(" ").filter((word) => word !== "");
@@ -68,8 +68,8 @@ export function parseMkfsOptions(text: string, filesystem: FilesystemType): read
 }
 
 /**
- * The mkfs options of a volume context that was written when `-e panic` was still accepted: a context never changes, and
- * its volume must stay usable.
+ * Replaces `-e panic` in the mkfs options of a volume context that was written when it was still accepted: a context
+ * never changes, and its volume must stay usable.
  */
 export function withoutPanic(text: string): string {
   return text.replace(/(?<=^| )-e +panic(?= |$)/, "-e remount-ro");

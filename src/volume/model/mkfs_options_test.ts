@@ -62,7 +62,7 @@ for (const [filesystem, text] of bad) {
   });
 }
 
-Deno.test("parseMkfsOptions() says that a panic would take the node with every other volume on it", () => {
+Deno.test("parseMkfsOptions() says that a panic would stop the node with every other volume on it", () => {
   assert.throws(
     () => parseMkfsOptions("-m 1 -e panic", "ext4"),
     /an error of one volume would stop the node/,

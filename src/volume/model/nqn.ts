@@ -1,19 +1,19 @@
 import { parseEpoch } from "./epoch.ts";
 import { decodeHandle, isBackendName, isVolumeId } from "./ids.ts";
 
-/** What an NQN of this driver's exports says. */
+/** The parts of the NQN of an export of this driver. */
 export interface ExportName {
-  /** As clients know it: `<backend>/<volume>` for one of several routers. */
+  /** The client's id: `<backend>/<volume>` for one of several routers. */
   readonly volumeId: string;
-  /** "" for an export of the legacy Go driver, which has none. */
+  /** "" for an export of the legacy Go driver, which has no epoch. */
   readonly epoch: string;
 }
 
 /**
- * Reads the NQN of an export, `<prefix>:<volume>[:<epoch>]` or `<prefix>:<backend>:<volume>:<epoch>`; undefined when it is
- * none of this driver's.
+ * Parses the NQN of an export, `<prefix>:<volume>[:<epoch>]` or `<prefix>:<backend>:<volume>:<epoch>`; undefined when
+ * it does not belong to this driver.
  *
- * @param prefix what the NQNs of this driver's exports begin with, without the colon after it
+ * @param prefix the prefix of the NQNs of this driver's exports, without the colon after it
  */
 export function parseExportNqn(nqn: string, prefix: string): ExportName | undefined {
   if (!nqn.startsWith(`${prefix}:`) || nqn.length > 223) return undefined;

@@ -1,7 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { isVolumeId } from "./ids.ts";
 
-/** Bytes that a page may have at most, well under the 4 MiB that gRPC clients accept by default. */
+/** The largest page in bytes, well under the 4 MiB that gRPC clients accept by default. */
 export const maxPageBytes = 3 << 20;
 
 const tokenPrefix = "after:";
@@ -13,21 +13,21 @@ export interface Page<Item> {
   readonly nextToken: string;
 }
 
-/** What a page may hold. */
+/** The page that a client requests. */
 export interface PageRequest {
-  /** As a client gave it back; empty for the first page. */
+  /** The token that a client sent back; empty for the first page. */
   readonly token: string;
   /** 0 for as many as fit. */
   readonly maxEntries: number;
 }
 
 /**
- * Cuts a page out of items ordered by id. A token names the last id given out, so that pages stay right while items
- * come and go: none is shown twice, and none that stays is missed.
+ * Cuts a page out of items ordered by id. A token names the last id of the page before, so that pages stay correct
+ * while items come and go: no item appears twice, and none that stays is missed.
  *
  * @param sizeOf encoded size of one item, in bytes
  * @param isId whether a text has the form of an item's id
- * @throws {VolumeError} bad-token for a token that was never given out, invalid for a negative number of entries
+ * @throws {VolumeError} bad-token for a token that was never issued, invalid for a negative number of entries
  */
 export function cutPage<Item extends { readonly id: string }>(
   items: readonly Item[],

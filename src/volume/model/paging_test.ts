@@ -9,7 +9,7 @@ const item = (number: number) => ({ id: `v${String(number).padStart(4, "0")}` })
 const items = Array.from({ length: 10 }, (_, index) => item(index));
 const small = () => 1;
 
-Deno.test("cutPage() shows every item once, in pages of any size", () => {
+Deno.test("cutPage() returns every item once, in pages of any size", () => {
   for (const maxEntries of [1, 2, 3, 9, 10, 11]) {
     const seen: string[] = [];
     let token = "";
@@ -24,13 +24,13 @@ Deno.test("cutPage() shows every item once, in pages of any size", () => {
   }
 });
 
-Deno.test("cutPage() gives no token with the last page", () => {
+Deno.test("cutPage() returns no token with the last page", () => {
   assert.deepEqual(cutPage(items, { token: "", maxEntries: 0 }, small), { items, nextToken: "" });
   assert.deepEqual(cutPage(items, { token: "", maxEntries: 10 }, small), { items, nextToken: "" });
   assert.deepEqual(cutPage([], { token: "", maxEntries: 3 }, small), { items: [], nextToken: "" });
 });
 
-Deno.test("cutPage() misses and repeats nothing that stays while items come and go", () => {
+Deno.test("cutPage() neither misses nor repeats an item that stays while others come and go", () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = new SeededRandom(seed);
     const stays = Array.from({ length: 30 }, (_, index) => item(index * 3));
@@ -45,7 +45,7 @@ Deno.test("cutPage() misses and repeats nothing that stays while items come and 
       token = page.nextToken;
       const changed = Math.floor(random.fraction() * 30) * 3 + 1;
       if (!others.delete(changed)) others.add(changed);
-      // The item that the token names may go, too.
+      // The item that the token names may disappear, too.
       others.delete(Number(token.slice(-4)));
     }
     assert.equal(new Set(seen).size, seen.length, "none is shown twice");
@@ -61,7 +61,7 @@ Deno.test("cutPage() ends a page before it is too large to be received, but give
   assert.equal(cutPage(items, { token: "", maxEntries: 0 }, () => maxPageBytes + 1).items.length, 1);
 });
 
-Deno.test("cutPage() refuses tokens that it never gave out", () => {
+Deno.test("cutPage() refuses tokens that it never issued", () => {
   const tokens = [
     "after:",
     "after:A",
@@ -82,7 +82,7 @@ Deno.test("cutPage() refuses tokens that it never gave out", () => {
   }
 });
 
-Deno.test("cutPage() goes on after a snapshot where snapshots are listed, and nowhere else", () => {
+Deno.test("cutPage() continues after a snapshot where snapshots are listed, and nowhere else", () => {
   const ids = ["a", "b", "c"].map(aSnapshotId).toSorted();
   const snapshots = ids.map((id) => ({ id }));
   const first = cutPage(snapshots, { token: "", maxEntries: 2 }, small, isSnapshotId);

@@ -1,7 +1,7 @@
 import { digest } from "./digest.ts";
 import { VolumeError } from "../errors.ts";
 
-/** What a StorageClass may leave to the controller's settings. */
+/** The controller's settings that fill in missing parameters of a StorageClass. */
 export interface ParameterDefaults {
   readonly backend: string;
   /** Folders that volumes may lie in; the first is the default. */
@@ -14,7 +14,7 @@ export interface ParameterDefaults {
   readonly routerPort: number;
 }
 
-/** What the parameters of a StorageClass mean. */
+/** The parsed parameters of a StorageClass. */
 export interface VolumeParameters {
   readonly backend: string;
   readonly basePath: string;
@@ -23,21 +23,21 @@ export interface VolumeParameters {
   readonly nvmePort: number;
   /** How long two nodes may share a block volume for a migration, in seconds. */
   readonly migrationTimeoutSeconds: number;
-  /** The file system of capabilities that name none; "" leaves it to the driver. */
+  /** The file system of capabilities that name none; "" for the driver's default. */
   readonly fsType: string;
-  /** What only the node uses; passed through the volume context as it stands. */
+  /** Parameters that only the node uses; passed through the volume context unchanged. */
   readonly node: Readonly<Record<string, string>>;
 }
 
 type Check = (key: string, value: string, defaults: ParameterDefaults) => void;
 
 const nodeKeys: Readonly<Record<string, Check>> = {
-  /** The legacy driver's key; `csi.storage.k8s.io/fstype`, which ends in the capability, wins over it. */
+  /** The legacy driver's key; `csi.storage.k8s.io/fstype`, which becomes part of the capability, overrides it. */
   fsType: matching(/^(?:ext4|xfs)$/, "ext4 or xfs"),
   fsLabel: matching(/^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/, "1 to 12 characters of A-Z, a-z, 0-9, ., _ and -"),
   ctrlLossTmo: integer(-1, 86_400),
   reconnectDelay: integer(1, 3_600),
-  // 0 is how the legacy driver says that it is left to the kernel.
+  // The legacy driver writes 0 to leave it to the kernel.
   keepAliveTmo: integer(0, 3_600),
   nrIoQueues: integer(1, 256),
   fastIoFailTmo: integer(1, 86_400),
@@ -45,7 +45,8 @@ const nodeKeys: Readonly<Record<string, Check>> = {
   dataDigest: matching(/^(?:true|false)$/, "true or false"),
   deviceLayer: matching(/^(?:auto|multipath|none)$/, "auto, multipath or none"),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
-  // A force flag would switch off the last guard of mkfs: -F of mkfs.ext4, -f of mkfs.xfs, alone or in a cluster.
+  // A force flag (-F of mkfs.ext4, -f of mkfs.xfs, alone or combined with others) would switch off mkfs's last safety
+  // check.
   mkfsOptions: matching(
     /^(?=.{1,512}$)[\x21-\x7e]+(?: [\x21-\x7e]+)*$/,
     "mkfs options separated by single spaces, at most 512 characters",
@@ -60,7 +61,9 @@ const controllerKeys: Readonly<Record<string, Check>> = {
   migrationTimeoutSeconds: integer(30, 3_600),
 };
 
-/** Keys of the legacy Go driver. They must agree with this controller's settings: a volume on the wrong router is lost. */
+/**
+ * Keys of the legacy Go driver. They must agree with this controller's settings: a volume on the wrong router is lost.
+ */
 const legacyKeys: Readonly<Record<string, Check>> = {
   rdsAddress: (key, value, defaults) => mustEqual(key, value, defaults.routerAddress, "--rds-address"),
   sshPort: (key, value, defaults) => mustEqual(key, value, String(defaults.routerPort), "--rds-port"),
@@ -69,10 +72,10 @@ const legacyKeys: Readonly<Record<string, Check>> = {
 
 const checks: Readonly<Record<string, Check>> = { ...nodeKeys, ...controllerKeys, ...legacyKeys };
 
-/** Every key that a StorageClass may have, beside those of the sidecars. */
+/** Every key that a StorageClass may have, besides those of the sidecars. */
 export const parameterNames: readonly string[] = Object.keys(checks);
 
-/** What each key is for, as a sentence. */
+/** A sentence of help for each key. */
 export const parameterHelp: Readonly<Record<string, string>> = {
   backend: "Name of the router; must be the controller's `--backend`.",
   volumePath:
@@ -109,11 +112,11 @@ export const parameterHelp: Readonly<Record<string, string>> = {
   nqnPrefix: "The legacy driver's key; must be the controller's `--nqn-prefix`.",
 };
 
-/** Keys that the sidecars add or take for themselves. */
+/** Keys that the sidecars add or use themselves. */
 const sidecarPrefix = "csi.storage.k8s.io/";
 
 /**
- * Reads the parameters of a StorageClass.
+ * Parses the parameters of a StorageClass.
  *
  * @throws {VolumeError} invalid for an unknown key or a value that is not allowed, naming both
  */
@@ -147,15 +150,13 @@ export function parseParameters(
   };
 }
 
-/** Eight hex digits over the parameters that were given: a second CreateVolume of the name must give the same ones. */
+/** Eight hex digits of the given parameters: a second CreateVolume of the name must pass the same ones. */
 export function parametersDigest(parameters: Readonly<Record<string, string>>): string {
   const own = ownParameters(parameters).toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   return digest(JSON.stringify(own), 8);
 }
 
-/**
- * What the node and a later ControllerPublishVolume need to know of the parameters: the volume context.
- */
+/** Makes the volume context: the parameters that the node and a later ControllerPublishVolume need. */
 export function volumeContext(parameters: VolumeParameters): Record<string, string> {
   return {
     backend: parameters.backend,
@@ -168,8 +169,8 @@ export function volumeContext(parameters: VolumeParameters): Record<string, stri
 }
 
 /**
- * Reads a volume context that came back. Keys that this driver did not put there are the sidecars' or the earlier
- * driver's and are passed over; those it knows must be valid.
+ * Parses a volume context. Keys that this driver did not write belong to the sidecars or the legacy driver and are
+ * ignored; known keys must be valid.
  *
  * @throws {VolumeError} invalid when a known key has a value that is not allowed
  */
@@ -177,7 +178,7 @@ export function parseVolumeContext(
   context: Readonly<Record<string, string>>,
   defaults: ParameterDefaults,
 ): VolumeParameters {
-  // Where new volumes may go says nothing about one that is there already.
+  // The folder for new volumes does not matter for an existing volume.
   const known = ownParameters(fromLegacyContext(context)).filter(([key]) =>
     key !== "volumePath" &&
     Object.hasOwn(checks, key) && !Object.hasOwn(legacyKeys, key)
@@ -186,8 +187,8 @@ export function parseVolumeContext(
 }
 
 /**
- * Whether a PersistentVolume says that it is static: that the disk which it names is to be imported if it is no volume yet. A
- * StorageClass cannot say so.
+ * Whether a PersistentVolume is static: the disk that it names is to be imported if it is no volume yet. A StorageClass
+ * cannot be.
  *
  * @throws {VolumeError} invalid for anything but true and false
  */
@@ -200,13 +201,13 @@ function ownParameters(parameters: Readonly<Record<string, string>>): [string, s
   return Object.entries(parameters).filter(([key]) => !key.startsWith(sidecarPrefix));
 }
 
-/** The longest folder for volumes, in bytes: with it every command fits into what the router takes in one. */
+/** The longest folder for volumes, in bytes: with it every command stays within the router's limit for one command. */
 export const maxBasePathBytes = 64;
 
 /**
- * Checks a folder for volumes by itself: absolute, plain segments, nothing that climbs.
+ * Checks the form of a folder for volumes: absolute, plain segments, no `..`.
  *
- * @throws {VolumeError} invalid when it is anything else
+ * @throws {VolumeError} invalid when it has another form
  */
 export function assertBasePath(key: string, value: string): void {
   const segments = value.split("/").slice(1);
@@ -222,8 +223,8 @@ export function assertBasePath(key: string, value: string): void {
 }
 
 /**
- * Only the folders themselves: a delete that was cut off after the disk entry knows no more than the id, and looks for
- * its image in exactly these.
+ * Only the folders themselves are allowed: a delete that was interrupted after the disk entry knows only the id, and
+ * searches for the image in exactly these.
  */
 function checkBasePath(key: string, value: string, defaults: ParameterDefaults): void {
   assertBasePath(key, value);
@@ -256,7 +257,7 @@ function refuse(key: string, value: string, allowed: string): never {
   );
 }
 
-/** Numbers of a connection that the legacy driver limits less than this one: the most of each, as it is allowed here. */
+/** Numbers of a connection for which the legacy driver has a higher limit than this one, with this driver's limit. */
 const most: Readonly<Record<string, number>> = {
   ctrlLossTmo: 86_400,
   reconnectDelay: 3_600,
@@ -264,14 +265,14 @@ const most: Readonly<Record<string, number>> = {
 };
 
 /**
- * A volume context with what the legacy Go driver has written there in the words of this one; any other as it stands. A
- * volume keeps its context for good, so that none may be refused for a number that this driver's StorageClasses do not take:
- * 0 left a time to the kernel, and is left out; what is larger than is allowed becomes the largest.
+ * Converts the values that the legacy Go driver wrote into a volume context to this driver's; returns any other context
+ * unchanged. A volume keeps its context forever, so no value may be refused because this driver's StorageClasses do not
+ * accept it. 0 left a time to the kernel, and is left out; a value above the limit becomes the limit.
  */
 export function fromLegacyContext(
   context: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
-  // It names the export there, and this driver the router's backend.
+  // The legacy driver's context names the export, this driver's the router's backend.
   if (!Object.hasOwn(context, "nqn") || Object.hasOwn(context, "backend")) return context;
   return Object.fromEntries(
     Object.entries(context).flatMap(([key, value]) => {
@@ -283,15 +284,15 @@ export function fromLegacyContext(
   );
 }
 
-/** Most addresses of one router: each is a path that a node connects. */
+/** The maximum number of addresses of one router: a node connects a path to each. */
 export const maxNvmeAddresses = 8;
 
 const addressForm = /^[A-Za-z0-9:](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9:])?$/;
 
 /**
- * Reads the addresses that nodes reach volumes at: IP addresses or host names, separated by commas.
+ * Parses the addresses at which nodes reach volumes: IP addresses or host names, separated by commas.
  *
- * @throws {VolumeError} invalid when one can be neither, when one is there twice, or when there are none or too many
+ * @throws {VolumeError} invalid when one can be neither, when one appears twice, or when there are none or too many
  */
 export function parseNvmeAddresses(key: string, text: string): readonly string[] {
   const addresses = text.split(",");

@@ -48,7 +48,7 @@ const everything = {
   fsType: "xfs",
 };
 
-Deno.test("parseParameters() takes what an empty StorageClass leaves open from the settings", () => {
+Deno.test("parseParameters() fills an empty StorageClass from the settings", () => {
   assert.deepEqual(parseParameters({}, defaults), {
     backend: "default",
     basePath: testBase,
@@ -60,7 +60,7 @@ Deno.test("parseParameters() takes what an empty StorageClass leaves open from t
   });
 });
 
-Deno.test("parseParameters() reads every key that it knows", () => {
+Deno.test("parseParameters() reads every known key", () => {
   assert.deepEqual(new Set(Object.keys(everything)), new Set(parameterNames));
   const { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues } = everything;
   const { fastIoFailTmo, hdrDigest, dataDigest, deviceLayer, fsckMode, mkfsOptions } = everything;
@@ -77,7 +77,7 @@ Deno.test("parseParameters() reads every key that it knows", () => {
   });
 });
 
-Deno.test("parameterHelp explains exactly the keys that are known", () => {
+Deno.test("parameterHelp explains exactly the known keys", () => {
   assert.deepEqual(Object.keys(parameterHelp).toSorted(), parameterNames.toSorted());
 });
 
@@ -101,7 +101,7 @@ Deno.test("parseParameters() refuses unknown keys, also those that every object 
   }
 });
 
-Deno.test("parseParameters() passes over what is the sidecars'", () => {
+Deno.test("parseParameters() ignores the sidecars' keys", () => {
   const sidecars = { "csi.storage.k8s.io/pvc/name": "x", "csi.storage.k8s.io/fstype": "zfs" };
   assert.deepEqual(parseParameters(sidecars, defaults), parseParameters({}, defaults));
 });
@@ -162,7 +162,7 @@ const wrongFolders = [
   "/" + "x".repeat(64),
 ];
 
-Deno.test("assertBasePath() accepts plain absolute folders and refuses all else", () => {
+Deno.test("assertBasePath() accepts plain absolute folders and refuses everything else", () => {
   for (const path of ["/pool", "/pool/csi", "/storage-pool/metal-csi", "/a/b_c/d.e", "/" + "x".repeat(63)]) {
     assertBasePath("--base-path", path);
   }
@@ -171,7 +171,7 @@ Deno.test("assertBasePath() accepts plain absolute folders and refuses all else"
   }
 });
 
-Deno.test("parseParameters() accepts no volumePath but the allowed folders, where a delete looks for images", () => {
+Deno.test("parseParameters() accepts as volumePath only the allowed folders, where a delete searches for images", () => {
   const outside = [
     "/pool",
     "/pool/csi-evil",
@@ -190,7 +190,7 @@ Deno.test("parseParameters() accepts no volumePath but the allowed folders, wher
   }
 });
 
-Deno.test("parametersDigest() tells different parameters apart, whatever their order and whatever sidecars add", () => {
+Deno.test("parametersDigest() distinguishes different parameters, whatever their order and whatever sidecars add", () => {
   const one = parametersDigest({ fsckMode: "off", nvmePort: "4420" });
   assert.match(one, /^[0-9a-f]{8}$/);
   assert.equal(
@@ -204,18 +204,18 @@ Deno.test("parametersDigest() tells different parameters apart, whatever their o
   for (const other of others) assert.notEqual(parametersDigest(other as Record<string, string>), one);
 });
 
-Deno.test("parseVolumeContext() reads back what volumeContext() wrote, but for where new volumes go", () => {
+Deno.test("parseVolumeContext() reads back what volumeContext() wrote, except where new volumes go", () => {
   const parameters = parseParameters(everything, defaults);
   const read = parseVolumeContext(volumeContext(parameters), defaults);
   assert.deepEqual(read, { ...parameters, basePath: defaults.basePaths[0] });
 });
 
-Deno.test("parseVolumeContext() takes a volume whose base path is no longer one of the settings", () => {
+Deno.test("parseVolumeContext() accepts a volume whose base path is no longer one of the settings", () => {
   const context = volumeContext(parseParameters(everything, defaults));
   assert.equal(parseVolumeContext(context, { ...defaults, basePaths: ["/other/csi"] }).backend, "default");
 });
 
-Deno.test("parseVolumeContext() passes over foreign and earlier keys but checks its own", () => {
+Deno.test("parseVolumeContext() ignores foreign and legacy keys but checks its own", () => {
   const context = {
     ...volumeContext(parseParameters({}, defaults)),
     "storage.kubernetes.io/csiProvisionerIdentity": "x",
@@ -252,7 +252,7 @@ const earlier = {
   volumePath: "/pool/csi/pvc-1.img",
 };
 
-Deno.test("fromLegacyContext() leaves out what was left to the kernel, and shortens what is too long", () => {
+Deno.test("fromLegacyContext() leaves out what was left to the kernel, and limits values that are too large", () => {
   const cases: readonly (readonly [given: Record<string, string>, read: Record<string, string>])[] = [
     [{}, {}],
     [{ ctrlLossTmo: "-1", reconnectDelay: "5", keepAliveTmo: "0" }, {
@@ -264,7 +264,7 @@ Deno.test("fromLegacyContext() leaves out what was left to the kernel, and short
       { ctrlLossTmo: "604800", reconnectDelay: "9999999999", keepAliveTmo: "3601" },
       { ctrlLossTmo: "86400", reconnectDelay: "3600", keepAliveTmo: "3600" },
     ],
-    // What that driver never wrote is no business of this.
+    // Values that the legacy driver never wrote stay as they are.
     [{ ctrlLossTmo: "soon", fsckMode: "0" }, { ctrlLossTmo: "soon", fsckMode: "0" }],
   ];
   for (const [given, read] of cases) {
@@ -272,7 +272,7 @@ Deno.test("fromLegacyContext() leaves out what was left to the kernel, and short
   }
 });
 
-Deno.test("fromLegacyContext() leaves a context of this driver's as it stands", () => {
+Deno.test("fromLegacyContext() returns a context of this driver unchanged", () => {
   const contexts: readonly Readonly<Record<string, string>>[] = [
     {},
     { backend: "default", ctrlLossTmo: "0" },

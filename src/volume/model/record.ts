@@ -6,16 +6,16 @@ import type { StoredVolume } from "./inventory.ts";
 import { isMachineHash } from "./machine.ts";
 
 /**
- * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not used,
- * because every comment has to fit into a command twice.
+ * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not
+ * used, because every comment has to fit into a command twice.
  *
  * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
  * less), machines 3 and for each holder 9 (one comma less), source 45, epoch 21, name 15, kind 15, blank epoch 12,
- * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in 253;
- * two fit when their ids have 45 bytes together (about 105 in the usual record); what does not fit is refused before
- * anything is changed. The mark of a first holder that has left takes 4 of the room that this holder had, a node that
- * could not be shut out 11, or up to 28 where there is more room. The mark of an epoch with a device layer takes 4, and is
- * left out where there is no room for it.
+ * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in
+ * 253 bytes. Two fit when their ids have 45 bytes together (about 105 in the usual record). What does not fit is
+ * refused before anything is changed. The mark of a first holder that has left takes 4 bytes of the room that this
+ * holder had; a node that could not be shut out takes 11, or up to 28 where there is more room. The mark of an epoch
+ * with a device layer takes 4, and is left out where there is no room for it.
  */
 export const maxCommentBytes = 255;
 
@@ -29,16 +29,19 @@ export interface Holder {
   readonly sinceSeconds: number;
   readonly readOnly: boolean;
   readonly mode: AccessMode;
-  /** The machine behind the node id, see `machineHash()`; absent where it is not known, or only reads beside others. */
+  /**
+   * The machine behind the node id, see `machineHash()`; absent where it is not known, or the node only reads beside
+   * others.
+   */
   readonly machine?: string;
 }
 
-/** The ids of nodes that hold a volume. */
+/** Returns the ids of the nodes. */
 export function nodeIdsOf(holders: readonly Pick<Holder, "nodeId">[]): string[] {
   return holders.map(({ nodeId }) => nodeId);
 }
 
-/** A node that has left a volume while another one held it on, and that the router could not be told to shut out. */
+/** A node that has left a volume while another one kept it, and that the router could not shut out. */
 export interface UnfencedNode {
   /** See {@linkcode nodeDigest}. */
   readonly nodeDigest: string;
@@ -48,12 +51,12 @@ export interface UnfencedNode {
   readonly machine?: string;
 }
 
-/** Eight hex digits that stand for a node id, for which there is no room once it has left. */
+/** Eight hex digits that represent a node id: after the node has left, the record has no room for the id. */
 export function nodeDigest(nodeId: string): string {
   return digest(nodeId, 8);
 }
 
-/** What the router remembers about a volume on this driver's behalf. */
+/** What the router stores about a volume for this driver. */
 export interface VolumeRecord {
   /** Hash of the cluster that owns the volume, see `clusterHash()`. */
   readonly cluster: string;
@@ -65,44 +68,50 @@ export interface VolumeRecord {
   readonly parameters: string;
   /** The running epoch while there are holders, else the last one; counter 0 before the first. */
   readonly epoch: Epoch | undefined;
-  /** The counter of the one epoch in which the volume may be formatted; 0 when never again. */
+  /** The counter of the only epoch in which the volume may be formatted; 0 when it may not be any more. */
   readonly blankEpoch: number;
   /** When the export was last withdrawn, in seconds since the Unix epoch. */
   readonly withdrawnAtSeconds: number | undefined;
-  /** What the volume was made from: `v:` or `s:` and the id; of an imported one `i:` and what binds it to slot and file. */
+  /**
+   * The source of the volume: `v:` or `s:` and the id; for an imported one `i:` and a digest that binds it to slot and
+   * file.
+   */
   readonly source: string | undefined;
-  /** How often it was grown or rewritten, so that no command that the router runs late finds the comment it expects. */
+  /**
+   * How often the volume was grown or its record rewritten. It makes each comment unique, so that a command that the
+   * router runs late never finds the comment it expects.
+   */
   readonly growths?: number;
   readonly holders: readonly Holder[];
-  /** The holder that began this read-only epoch has left it to the others: none of them may replay a log. */
+  /** The holder that began this read-only epoch has left the volume to the others: none of them may replay a log. */
   readonly firstHolderLeft?: true;
-  /** A node that has left this epoch and may still write: only it may join before the epoch ends. */
+  /** A node that has left this epoch and may still write: only that node may join before the epoch ends. */
   readonly unfenced?: UnfencedNode;
-  /** No node was given this epoch but by a publish context that only a node with a device layer takes. */
+  /** Every node of this epoch got a publish context that only a node with a device layer accepts. */
   readonly layered?: true;
   /**
-   * Fields that only a newer version of this driver knows, word for word: they may change what the others mean. Absent
-   * where there are none.
+   * Fields that only a newer version of this driver knows, word for word: they may change the meaning of the others.
+   * Absent where there are none.
    */
   readonly newerFields?: readonly string[];
 }
 
-/** A comment, taken apart: the record, and what people wrote around it. */
+/** A parsed comment: the record, and what people wrote around it. */
 export interface RecordComment {
   readonly record: VolumeRecord;
   readonly before: string;
   readonly after: string;
 }
 
-/** What a comment turned out to be. */
+/** The result of parsing a comment. */
 export type ParsedComment =
   | { readonly state: "record"; readonly comment: RecordComment }
-  /** No record at all: a disk that somebody else made. */
+  /** No record at all: a disk that this driver did not make. */
   | { readonly state: "none" }
-  /** There was one. It is never guessed at. */
+  /** There was a record. Its content is never guessed. */
   | { readonly state: "damaged"; readonly reason: string };
 
-/** A volume whose record is whole and belongs to this cluster: the only kind that is ever changed. */
+/** A volume whose record is complete and belongs to this cluster. Only such volumes are ever changed. */
 export interface OwnedVolume {
   readonly stored: StoredVolume;
   readonly comment: RecordComment;
@@ -114,22 +123,22 @@ const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
 const knownFields = "cnkpbewsghjlmu";
 const unfencedForm = /^([0-9a-f]{8})(?:@([0-9a-z]{1,8}))?(?:\/([0-9a-f]{8}))?$/;
-/** Stands for a machine that is not known. */
+/** Represents an unknown machine. */
 const noMachine = "-";
 const fieldForm = /^([a-z])=(\S+)$/;
 const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
 
-/** The cluster that the record in a comment names, damaged or not; undefined when it names none. */
+/** The cluster that the record in a comment names, even a damaged record; undefined when it names none. */
 export function clusterOfComment(text: string): string | undefined {
   return /\{rds1 c=([0-9a-f]{8}) /.exec(text)?.[1];
 }
 
-/** Whether a comment without a record has something in it that only a record has. */
+/** Whether a comment without a record contains something that only a record has. */
 export function hasPartOfRecord(text: string): boolean {
   return /\brds[0-9] |\bc=[0-9a-f]{8} n=[0-9a-f]/.test(text);
 }
 
-/** Reads a comment. Pure and total: anything that is not a whole record is "none" or "damaged". */
+/** Parses a comment. Pure and total: anything but a complete record is "none" or "damaged". */
 export function parseComment(text: string): ParsedComment {
   const openings = text.match(anyOpening)?.length ?? 0;
   if (openings === 0) return { state: "none" };
@@ -148,9 +157,9 @@ export function parseComment(text: string): ParsedComment {
 }
 
 /**
- * Writes a record into a comment, keeping what people wrote around it.
+ * Writes a record into a comment, and keeps what people wrote around it.
  *
- * @throws {VolumeError} exhausted when it would not fit into what the router keeps
+ * @throws {VolumeError} exhausted when it does not fit into what the router keeps
  */
 export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes): string {
   const body = formatBody(comment.record);
@@ -166,12 +175,12 @@ export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes
   return text;
 }
 
-/** The record with nothing in it changed, and yet another comment than before. */
+/** Returns the same record with a different comment than before. */
 export function rewritten(record: VolumeRecord): VolumeRecord {
   return { ...record, growths: (record.growths ?? 0) + 1 };
 }
 
-/** A record's comment with nothing around it. */
+/** A comment that contains only the record. */
 export function newComment(record: VolumeRecord): RecordComment {
   return { record, before: "", after: "" };
 }
@@ -215,12 +224,12 @@ function formatUnfenced({ nodeDigest, sinceSeconds, machine }: UnfencedNode): st
   return nodeDigest + since + (machine === undefined ? "" : `/${machine}`);
 }
 
-/** A time that nobody knows takes less room than one that is known; earlier versions cannot read it either. */
+/** An unknown time takes less room than a known one; earlier versions cannot read it either. */
 function formatWithdrawal(seconds: number): string {
   return seconds === Number.MAX_SAFE_INTEGER ? "-" : seconds.toString(36);
 }
 
-/** The record, or in words why it is none. */
+/** Returns the record; for an invalid body, why it is none. */
 function parseBody(body: string): VolumeRecord | string {
   const fields = new Map<string, string>();
   const newerFields: string[] = [];
@@ -289,15 +298,16 @@ function parseUnfenced(text: string): UnfencedNode | undefined {
   };
 }
 
-/** A time that cannot be read is infinitely late, so that the grace after it is waited for in full. */
+/** A time that cannot be read counts as infinitely late, so that the full grace period after it is waited for. */
 function parseWithdrawal(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^[0-9a-z]{1,8}$/.test(text) ? parseInt(text, 36) : Number.MAX_SAFE_INTEGER;
 }
 
 /**
- * The holders with their machines. A version that does not know the field keeps it as it is when a holder leaves: where the
- * numbers differ it cannot be said whose machine is whose, and none is known. Undefined when the field is not readable.
+ * Returns the holders with their machines. A version that does not know the field keeps it unchanged when a holder
+ * leaves. So when the numbers differ, it is unknown whose machine is whose, and no machine is returned. Returns
+ * undefined when the field is not readable.
  */
 function withMachines(holders: readonly Holder[], text: string | undefined): readonly Holder[] | undefined {
   if (text === undefined) return holders;

@@ -30,7 +30,7 @@ function hex(random: Random, bytes: number): string {
   return Array.from(random.bytes(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A record with every part that it can have, or without. */
+/** A record with a random selection of its optional parts. */
 function randomRecord(random: Random): VolumeRecord {
   const holders: Holder[] = Array.from({ length: below(random, 4) }, (_, index) => ({
     nodeId: `n${index}` + "x.-Y"[below(random, 4)]!.repeat(below(random, 9)) + "z",
@@ -72,7 +72,7 @@ function read(text: string): RecordComment {
   return parsed.state === "record" ? parsed.comment : assert.fail();
 }
 
-/** A record with these words in it, whose check digits are right. */
+/** A record with this body and correct check digits. */
 function sealed(body: string): string {
   return `{rds1 ${body} x=${digest(body, 8)}}`;
 }
@@ -91,7 +91,7 @@ Deno.test("parseComment() reads back what formatComment() wrote, for any record"
   }
 });
 
-Deno.test("parseComment() never takes a damaged record for another one", () => {
+Deno.test("parseComment() never mistakes a damaged record for another one", () => {
   const random = new SeededRandom(11);
   const others = "0123456789abcdefghijklmnopqrstuvwxyz =,@/-.{}R\n\u00fc";
   for (let i = 0; i < 6; i++) {
@@ -114,7 +114,7 @@ Deno.test("parseComment() never takes a damaged record for another one", () => {
   }
 });
 
-Deno.test("parseComment() calls a record damaged, not missing, when anything behind its mark is changed", () => {
+Deno.test("parseComment() calls a record damaged, not missing, when anything after its mark is changed", () => {
   const text = formatComment(newComment(aRecord()));
   for (let at = "{rds1".length; at < text.length; at++) {
     const mutant = text.slice(0, at) + "~" + text.slice(at + 1);
@@ -145,7 +145,7 @@ Deno.test("parseComment() refuses two records, newer ones and those cut off", ()
   }
 });
 
-Deno.test("parseComment() refuses a record that is sealed but makes no sense", () => {
+Deno.test("parseComment() refuses a record with correct check digits and invalid content", () => {
   assert.equal(parseComment(sealed(body)).state, "record");
   const wrong = [
     "",
@@ -194,13 +194,13 @@ Deno.test("parseComment() and formatComment() keep the fields of a newer version
   assert.equal(read(sealed(body)).record.newerFields, undefined);
 });
 
-Deno.test("parseComment() takes a withdrawal time that it cannot read for infinitely late", () => {
+Deno.test("parseComment() treats a withdrawal time that it cannot read as infinitely late", () => {
   for (const time of ["-", "?", "-1", "2gosa7pa2gv", "zzzzzzzzz", "1.5"]) {
     assert.equal(read(sealed(`${body} w=${time}`)).record.withdrawnAtSeconds, Number.MAX_SAFE_INTEGER, time);
   }
 });
 
-Deno.test("parseComment() knows no machine where an earlier version has let one of the holders go", () => {
+Deno.test("parseComment() returns no machines after an earlier version has removed a holder", () => {
   const fields = `${body} e=1-00000000 h=a@1/x,b@1/x m=0a0b0c0d,-`;
   const machines = (text: string) => read(sealed(text)).record.holders.map(({ machine }) => machine);
   assert.deepEqual(machines(fields), ["0a0b0c0d", undefined]);
@@ -235,7 +235,7 @@ Deno.test("formatComment() fits one holder of any legal id beside the largest of
   assert.ok(bytes(recordOf(Number.MAX_SAFE_INTEGER), "n".repeat(64)) <= 253, "a time that is not known");
 });
 
-Deno.test("a record gets no longer when one of two holders leaves and is noted by its id alone", () => {
+Deno.test("a record gets no longer when one of two holders leaves and only its digest is noted", () => {
   const record = aRecord({ capabilities: "block/x", epoch: { counter: 1, nonce: "ffffffff" } });
   const holder = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
   const both = formatComment(newComment({ ...record, holders: [holder("a"), holder("b")] }));

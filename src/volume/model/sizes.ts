@@ -1,11 +1,11 @@
 import { VolumeError } from "../errors.ts";
 
-/** One MiB: what sizes are rounded up to. */
+/** One MiB: sizes are rounded up to it. */
 export const mebibyte = 1n << 20n;
 /** One GiB: the smallest volume, unless the request's limit is lower. */
 export const minimumSizeBytes = 1n << 30n;
 
-/** A requested size: what is required and what must not be exceeded, in bytes; 0 when the request leaves it open. */
+/** A requested size range in bytes; 0 means that the request leaves the bound open. */
 export interface SizeRange {
   readonly requiredBytes: bigint;
   readonly limitBytes: bigint;
@@ -14,7 +14,7 @@ export interface SizeRange {
 /**
  * Checks a range by itself.
  *
- * @throws {VolumeError} invalid when a bound is negative, out-of-range when the limit is below what is required
+ * @throws {VolumeError} invalid when a bound is negative, out-of-range when the limit is below the required size
  */
 export function assertSizeRange(range: SizeRange): void {
   if (range.requiredBytes < 0n || range.limitBytes < 0n) {
@@ -32,7 +32,7 @@ export function assertSizeRange(range: SizeRange): void {
 }
 
 /**
- * The size of a new volume, in bytes: what is required rounded up to MiB, at least 1 GiB unless the limit is lower.
+ * The size of a new volume, in bytes: the required size rounded up to MiB, at least 1 GiB unless the limit is lower.
  *
  * @throws {VolumeError} invalid or out-of-range when no such size exists
  */
@@ -53,7 +53,7 @@ export function chooseSize(range: SizeRange): bigint {
 }
 
 /**
- * The size of a volume that is made from another one or from a snapshot, in bytes: never smaller than that.
+ * The size of a volume made from another volume or a snapshot, in bytes: never smaller than the source.
  *
  * @throws {VolumeError} invalid or out-of-range when no such size exists
  */
@@ -70,7 +70,7 @@ export function chooseCloneSize(range: SizeRange, sourceBytes: bigint): bigint {
 }
 
 /**
- * The size to grow an existing volume to; its present size when that is enough already, because nothing ever shrinks.
+ * The size to which an existing volume grows; its present size when that is enough, because nothing ever shrinks.
  *
  * @throws {VolumeError} invalid when nothing is required, out-of-range when the limit cannot be kept
  */
@@ -89,7 +89,7 @@ export function chooseGrownSize(range: SizeRange, currentBytes: bigint): bigint 
   return size;
 }
 
-/** Whether an existing volume's size answers the range. */
+/** Whether an existing volume's size is within the range. */
 export function sizeAnswers(range: SizeRange, sizeBytes: bigint): boolean {
   return sizeBytes >= range.requiredBytes && (range.limitBytes === 0n || sizeBytes <= range.limitBytes);
 }
@@ -104,11 +104,11 @@ function describe(range: SizeRange): string {
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
-/** Bytes for people, of at most three digits: `1.5 GiB`. */
+/** Formats bytes for people, with at most three digits: `1.5 GiB`. */
 export function formatBytes(amount: bigint | number): string {
   let value = Number(amount);
   let unit = 0;
-  // What would be rounded to 1024 is one of the next unit.
+  // A value that would be rounded to 1024 is 1 of the next unit.
   while (value >= 1023.5 && unit < units.length - 1) {
     value /= 1024;
     unit++;

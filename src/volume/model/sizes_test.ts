@@ -35,7 +35,7 @@ Deno.test("chooseSize() rounds up to MiB, from 1 GiB on, within the limit", () =
   }
 });
 
-Deno.test("chooseSize() refuses ranges that no size answers", () => {
+Deno.test("chooseSize() refuses ranges that no size satisfies", () => {
   const cases: [bigint, bigint, VolumeErrorKind][] = [
     [-5n, 0n, "invalid"],
     [0n, -5n, "invalid"],
@@ -71,7 +71,7 @@ Deno.test("chooseCloneSize() is never smaller than the source, and rounded only 
   }
 });
 
-Deno.test("chooseCloneSize() refuses ranges that no size of the source's or more answers", () => {
+Deno.test("chooseCloneSize() refuses ranges that no size of at least the source's satisfies", () => {
   const cases: [bigint, bigint, bigint, VolumeErrorKind][] = [
     [-5n, 0n, gib, "invalid"],
     [2n, 1n, gib, "out-of-range"],
@@ -85,7 +85,7 @@ Deno.test("chooseCloneSize() refuses ranges that no size of the source's or more
   }
 });
 
-Deno.test("chooseGrownSize() grows to what is required and never shrinks", () => {
+Deno.test("chooseGrownSize() grows to the required size and never shrinks", () => {
   const cases: [bigint, bigint, bigint, bigint][] = [
     [2n * gib, 0n, gib, 2n * gib],
     [2n * gib - 1n, 0n, gib, 2n * gib],
@@ -103,7 +103,7 @@ Deno.test("chooseGrownSize() grows to what is required and never shrinks", () =>
   }
 });
 
-Deno.test("chooseGrownSize() refuses what it cannot keep", () => {
+Deno.test("chooseGrownSize() refuses a limit that it cannot keep", () => {
   assert.throws(() => chooseGrownSize(range(0n), gib), refusal("invalid"));
   assert.throws(() => chooseGrownSize(range(-5n), gib), refusal("invalid"));
   assert.throws(() => chooseGrownSize(range(gib, 2n * gib), 3n * gib), refusal("out-of-range", /current=/));
@@ -118,7 +118,7 @@ Deno.test("sizeAnswers() holds between the bounds, both included", () => {
   assert.equal(sizeAnswers(range(gib, 2n * gib), 2n * gib + 1n), false);
 });
 
-Deno.test("assertSizeRange() lets an open range pass", () => assertSizeRange(range(0n)));
+Deno.test("assertSizeRange() accepts an open range", () => assertSizeRange(range(0n)));
 
 for (
   const [amount, text] of [

@@ -4,19 +4,22 @@ import { leftoversOf } from "./layout.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
 /**
- * A snapshot, as its name on the router tells: there is no comment to write a record into.
+ * A snapshot, as its name on the router describes it: a snapshot has no comment for a record.
  *
- * The name is `snap-<28 hex digits>.<source>.<time>.<b or n>.<cluster hash>`, of a folder (a Btrfs subvolume) with the
- * image in it, or of a file with `.img` behind it.
+ * The name is `snap-<28 hex digits>.<source>.<time>.<b or n>.<cluster hash>`. It names a folder (a Btrfs subvolume)
+ * that contains the image, or a file with the ending `.img`.
  */
 export interface SnapshotName {
-  /** `snap-` and 28 hex digits: one character more than any volume id may have, so that neither is taken for the other. */
+  /**
+   * `snap-` and 28 hex digits: one character more than any volume id may have, so that neither is mistaken for the
+   * other.
+   */
   readonly id: string;
-  /** Id of the volume that it was made from. */
+  /** Id of the source volume. */
   readonly source: string;
   /** Seconds since the Unix epoch. */
   readonly createdAtSeconds: number;
-  /** Whether the source had never been published, so that nothing can be in it. */
+  /** Whether the source had never been published, so that the snapshot holds no data. */
   readonly blank: boolean;
   /** Hash of the cluster that owns it. */
   readonly cluster: string;
@@ -31,7 +34,7 @@ export interface StoredSnapshot extends SnapshotName {
   readonly ready: boolean;
 }
 
-/** What every snapshot's path holds. */
+/** A text that every snapshot's path contains. */
 export const anySnapshot = "/snap-";
 
 const nameForm =
@@ -45,17 +48,17 @@ export function formatSnapshotName(snapshot: SnapshotName): string {
   return `${id}.${source}.${createdAtSeconds.toString(36)}.${blank ? "b" : "n"}.${cluster}`;
 }
 
-/** What every path of one snapshot holds, and no path of another one. */
+/** A text that every path of one snapshot contains, and no path of another one. */
 export function snapshotPart(id: string): string {
   return `/${id}.`;
 }
 
-/** What every path of a snapshot of that volume holds. */
+/** A text that every path of a snapshot of that volume contains. */
 export function sourcePart(volumeId: string): string {
   return `.${volumeId}.`;
 }
 
-/** The snapshots among files, of whatever cluster, ordered by id and then by age. A folder alone is none. */
+/** The snapshots among files, of any cluster, ordered by id and then by age. A folder alone is no snapshot. */
 export function parseSnapshots(files: readonly StoredFile[]): StoredSnapshot[] {
   const found = files.flatMap((file) => {
     const match = file.directory ? null : pathForm.exec(file.path);
@@ -74,7 +77,9 @@ export function parseSnapshots(files: readonly StoredFile[]): StoredSnapshot[] {
   return found.toSorted((a, b) => compare(a.id, b.id) || a.createdAtSeconds - b.createdAtSeconds);
 }
 
-/** The name of a snapshot whose subvolume that folder is, whatever it holds; undefined for anything else. */
+/**
+ * The name of the snapshot that has this folder as its subvolume, whatever it contains; undefined for anything else.
+ */
 export function parseSnapshotFolder({ path, directory }: StoredFile): SnapshotName | undefined {
   if (!directory) return undefined;
   const [snapshot] = parseSnapshots([{ path: `${path}.img`, sizeBytes: 0n, directory: false }]);
@@ -82,8 +87,8 @@ export function parseSnapshotFolder({ path, directory }: StoredFile): SnapshotNa
 }
 
 /**
- * Snapshots of one cluster in the allowed folders, one of each id: a whole one wins over one that is still being copied.
- * What lies elsewhere is somebody's copy: no call would delete it.
+ * Snapshots of one cluster in the allowed folders, one of each id: a complete one is preferred to one that is still
+ * being copied. A snapshot in another folder is a foreign copy: no call would delete it.
  */
 export function ownSnapshots(
   snapshots: readonly StoredSnapshot[],
@@ -103,7 +108,7 @@ function isIn(base: string, { imagePath, id }: StoredSnapshot): boolean {
   return imagePath.startsWith(`${base}${snapshotPart(id)}`);
 }
 
-/** Paths of the copies of one snapshot of one cluster, in the allowed folders, that are not finished. */
+/** Paths of the unfinished copies of one snapshot of one cluster, in the allowed folders. */
 export function unfinishedSnapshots(
   files: readonly StoredFile[],
   id: string,
@@ -116,7 +121,7 @@ export function unfinishedSnapshots(
 }
 
 /**
- * Refuses a snapshot that was made from something else than is asked for.
+ * Refuses a snapshot that was made from another source than requested.
  *
  * @throws {VolumeError} exists-incompatible
  */
@@ -135,7 +140,7 @@ function compare(a: string, b: string): number {
 
 /**
  * Everything on the router that belongs to one snapshot of one cluster, in the allowed folders, to be removed: its
- * subvolume or its file, and copies that were never finished.
+ * subvolume or its file, and unfinished copies.
  *
  * @param files every file and folder of the snapshot, see {@linkcode snapshotPart}
  */

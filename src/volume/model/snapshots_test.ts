@@ -32,7 +32,7 @@ const folder = (path: string): StoredFile => ({ path, sizeBytes: 0n, directory: 
 const pathOf = (over: Partial<SnapshotName> = {}, end = "/disk.img", base = "/pool/csi") =>
   `${base}/${formatSnapshotName({ ...name, ...over })}${end}`;
 
-Deno.test("snapshotIdFor() makes ids of one form out of any name, another for each and in each cluster", () => {
+Deno.test("snapshotIdFor() makes an id of one form from any name, different for each name and each cluster", () => {
   const names = [
     "a",
     "b",
@@ -102,7 +102,7 @@ Deno.test("parseSnapshots() reads back every name that formatSnapshotName() wrot
   }
 });
 
-Deno.test("parseSnapshots() takes nothing else for one", () => {
+Deno.test("parseSnapshots() accepts no other name", () => {
   const wrong = [
     folder(pathOf({}, "")),
     folder(pathOf({}, ".img")),
@@ -150,7 +150,7 @@ Deno.test("parseSnapshots() orders by id and then by age", () => {
   assert.deepEqual(found.map((one) => one.imagePath), [paths[1], paths[3], paths[2], paths[0]]);
 });
 
-Deno.test("ownSnapshots() shows one of each id of one cluster, and rather a whole one", () => {
+Deno.test("ownSnapshots() returns one snapshot of each id of one cluster, and prefers a complete one", () => {
   const part = ".img.0123abcd.part";
   const cases: [string, string[], string | undefined][] = [
     ["another cluster's", [pathOf({ cluster: other })], undefined],
@@ -185,7 +185,7 @@ Deno.test("ownSnapshots() shows one of each id of one cluster, and rather a whol
   assert.equal(ownSnapshots(parseSnapshots(two), cluster, ["/pool/csi"]).length, 2);
 });
 
-Deno.test("ownSnapshots() lets a copy that lies elsewhere neither count nor hide the real one", () => {
+Deno.test("ownSnapshots() ignores a copy in another folder, which does not hide the real one", () => {
   const elsewhere = ["/pool/backup", "/pool/csi/deep", "/pool2/csi", "/pool"].map((base) =>
     file(pathOf({}, "/disk.img", base))
   );
@@ -240,7 +240,7 @@ Deno.test("snapshotLocations() finds everything of one snapshot of one cluster i
   assert.deepEqual(snapshotLocations(others, id, cluster, bases, [pool]), []);
 });
 
-Deno.test("snapshotLocations() finds a subvolume in which there is nothing", () => {
+Deno.test("snapshotLocations() finds an empty subvolume", () => {
   const found = snapshotLocations([folder(pathOf({}, ""))], id, cluster, ["/pool/csi"], [pool]);
   assert.deepEqual(found, [subvolumeLocation(pathOf({}, ""), "pool-fs")]);
 });

@@ -3,32 +3,32 @@ import { digest } from "./digest.ts";
 import { baseOf, filePrefixOf, isImageOf } from "./layout.ts";
 import type { OwnedVolume, VolumeRecord } from "./record.ts";
 
-/** What a volume is made from. */
+/** The source of a volume. */
 export interface SourceRef {
   readonly kind: "volume" | "snapshot";
   readonly id: string;
 }
 
-/** As it stands in the record: `v:` or `s:` and the id. */
+/** Formats a source as the record has it: `v:` or `s:` and the id. */
 export function formatSource({ kind, id }: SourceRef): string {
   return `${kind === "volume" ? "v" : "s"}:${id}`;
 }
 
 /**
- * What stands for the source of a volume that was there before: it binds the record to the slot and to the file, as neither's
- * name tells. A disk that was copied on the router carries the record of another slot, and a disk that was pointed to
- * another file that of another file.
+ * The source field of an imported volume. It binds the record to the slot and to the file, because their names do not
+ * contain the volume. A disk that was copied on the router has the record of another slot, and a disk that was pointed
+ * at another file has the record of the earlier file.
  */
 export function importedSource(id: string, imagePath: string): string {
   return `i:${digest(`${id}\n${imagePath}`, 16)}`;
 }
 
-/** Whether somebody else made the disk and a person had it imported: its image is never removed. */
+/** Whether a person had the disk imported that something else had made: its image is never removed. */
 export function isImported(record: Pick<VolumeRecord, "source">): boolean {
   return record.source?.startsWith("i:") === true;
 }
 
-/** Whether its disk uses the image that is this volume's: the one that was imported, or the one that is named after it. */
+/** Whether its disk uses the volume's own image: the one that was imported, or the one that is named after it. */
 export function usesOwnImage({ stored, record }: OwnedVolume, cluster: string): boolean {
   const { id, imagePath } = stored;
   return isImported(record)
@@ -36,7 +36,7 @@ export function usesOwnImage({ stored, record }: OwnedVolume, cluster: string): 
     : isImageOf(imagePath, filePrefixOf(id, cluster));
 }
 
-/** The folder in which the image lies, or its subvolume. */
+/** The folder that contains the image or its subvolume. */
 export function folderOf({ stored, record }: OwnedVolume, cluster: string): string {
   const { id, imagePath } = stored;
   return isImported(record) ? parentFolder(imagePath) : baseOf(imagePath, filePrefixOf(id, cluster));

@@ -6,7 +6,7 @@ import { formatSource } from "./sources.ts";
 const volume = volumeIdFor("a");
 const snapshot = aSnapshotId("a");
 
-Deno.test("formatSource() tells a volume from a snapshot", () => {
+Deno.test("formatSource() distinguishes a volume from a snapshot", () => {
   assert.equal(formatSource({ kind: "volume", id: volume }), `v:${volume}`);
   assert.equal(formatSource({ kind: "snapshot", id: snapshot }), `s:${snapshot}`);
 });

@@ -1,23 +1,23 @@
 import { VolumeError } from "../errors.ts";
 import type { FilesystemType } from "./capabilities.ts";
 
-/** How far making a file system came, as the node's state file says. */
+/** How far mkfs came, according to the node's state file. */
 export type MkfsState = "none" | "started" | "done";
 
-/** What is remembered of a volume that is to be unstaged, and that its target did not offer at the last look. */
+/** What is remembered of a volume that is to be unstaged, and that its target did not offer at the last read. */
 export interface FenceMemory {
-  /** When the last read began that lacked it, in milliseconds since the Unix epoch. */
+  /** When the last read began that did not offer it, in milliseconds since the Unix epoch. */
   readonly lastMissedMs: number;
-  /** For how long successive reads have lacked it, in milliseconds. */
+  /** For how long successive reads have not offered it, in milliseconds. */
   readonly missedForMs: number;
-  /** When it was last asked to be unstaged, in milliseconds since the Unix epoch; earlier versions did not keep that. */
+  /** When an unstage was last requested, in milliseconds since the Unix epoch; earlier versions did not record that. */
   readonly askedMs?: number;
 }
 
-/** What of a connection carries a checksum: NVMe/TCP Transport Specification, "Digests". */
+/** The parts of a connection that carry a checksum: NVMe/TCP Transport Specification, "Digests". */
 export type Digest = "header" | "data";
 
-/** What a volume's connection was made with, so that it can be made again: as in a StorageClass, in seconds. */
+/** The parameters of a volume's connection, so that it can be made again: as in a StorageClass, in seconds. */
 export interface LayerSettings {
   readonly ctrlLossTmo?: number;
   readonly reconnectDelay?: number;
@@ -32,7 +32,7 @@ export interface PublishedTarget {
   readonly readOnly: boolean;
 }
 
-/** The device that a volume was found as, so that a later look can tell whether it is still that one. */
+/** The device that a volume was found as. A later read can compare it. */
 export interface StagedDevice {
   readonly deviceNumber: string;
   /** NGUID or UUID in lower case hex, "" where the target gives none. */
@@ -41,49 +41,55 @@ export interface StagedDevice {
 }
 
 /**
- * What a node remembers of a volume: written and synced before it connects, because unstaging gets no context, and
- * because nobody else knows how far making a file system came.
+ * A node's record of a volume. It is written and synced before the node connects, because an unstage gets no context,
+ * and because nothing else shows how far mkfs came.
  */
 export interface StagingState {
   readonly volumeId: string;
   readonly nqn: string;
   readonly epoch: string;
-  /** Where it is reached. */
+  /** The addresses where the volume is reached. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** What of its connection carries a checksum; absent where nothing does. The kernel shows it nowhere. */
+  /** The parts of its connection that carry a checksum; absent where none does. The kernel does not show it. */
   readonly digests?: readonly Digest[];
   readonly kind: "block" | FilesystemType;
   readonly readOnly: boolean;
   readonly mountFlags: readonly string[];
   readonly stagingPath: string;
-  /** The size that the volume is known to have at least. */
+  /** The least size that the volume is known to have. */
   readonly sizeBytes: bigint;
-  /** The device last found; its size and unique id are those that mkfs was started on, if it was. */
+  /** The device last found. If mkfs was started, its size and unique id are those on which it was started. */
   readonly device: StagedDevice | undefined;
   readonly mkfs: MkfsState;
   /** Set before the first mount. */
   readonly everMounted: boolean;
-  /** Device number that was mounted last: what it has left behind may be cleared away. */
+  /** Device number that was mounted last: a mount that it left behind may be removed. */
   readonly mountedAs: string | undefined;
-  /** Of the file system that was mounted last, as blkid tells it; absent for one that was only just made. */
+  /** UUID from blkid of the file system that was mounted last; absent for a newly made one. */
   readonly filesystemUuid?: string;
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
-  /** That it is used by a map on its device, see `DeviceMaps`; absent where it is used as it is. */
+  /**
+   * Set when the volume is used through a map on its device, see `DeviceMaps`; absent where the device is used
+   * directly.
+   */
   readonly layer?: LayerSettings;
-  /** Whether staging went through to its end. */
+  /** Whether staging completed. */
   readonly staged: boolean;
   readonly published: readonly PublishedTarget[];
-  /** Set while it is mounted only to replay its log: such a mount, left by a crash, is no staged volume. */
+  /** Set while it is mounted only to replay its log: such a mount, left by a crash, does not count as staged. */
   readonly replaying?: true;
-  /** For how long its target lacks it that is to be unstaged; absent while either is not so. */
+  /**
+   * For how long the target has not offered a volume that is to be unstaged; absent while it is offered or not to be
+   * unstaged.
+   */
   readonly missed?: FenceMemory;
 }
 
 const stagingStateVersion = 1;
 
-/** The text of a state file. */
+/** Formats a state file. */
 export function formatStagingState(stagingState: StagingState): string {
   return JSON.stringify(
     { version: stagingStateVersion, ...stagingState },
@@ -93,10 +99,10 @@ export function formatStagingState(stagingState: StagingState): string {
 }
 
 /**
- * Reads a state file.
+ * Parses a state file.
  *
- * @throws {VolumeError} precondition when it is damaged, of another version or about another volume: what it says is
- * never guessed at
+ * @throws {VolumeError} precondition when it is damaged, of another version or about another volume: its content is
+ *   never guessed
  */
 export function parseStagingState(text: string, volumeId: string, path: string): StagingState {
   const fields = readObject(text);
@@ -110,13 +116,14 @@ export function parseStagingState(text: string, volumeId: string, path: string):
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The staging state, or the name of the first field that is wrong. */
+/** Returns the staging state, or the name of the first wrong field. */
 function readStagingState(fields: Fields): StagingState | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
   const { version: _version, missed, replaying, filesystemUuid, ...known } = fields;
   const device = known.device as (Fields | undefined);
-  // What is damaged here costs only time: a look more, and nobody would mend it.
+  // A damaged memory only costs time, because the fence starts its clock again. An error would stay until a person
+  // repaired the file.
   const memory = parseFenceMemory(missed);
   return {
     ...known,
@@ -207,13 +214,13 @@ function damaged(path: string, why: string): VolumeError {
   );
 }
 
-/** What a stage request says that has to agree with what is staged already. */
+/** The parts of a stage request that must match what is staged already. */
 export type StagingIntent = Pick<
   StagingState,
   "kind" | "readOnly" | "mountFlags" | "stagingPath" | "digests"
 >;
 
-/** The first way in which a staged volume differs from what is asked for now; undefined when it answers the request. */
+/** The first difference between a staged volume and a request; undefined when it satisfies the request. */
 export function stagingDifference(stagingState: StagingState, intent: StagingIntent): string | undefined {
   if (stagingState.kind !== intent.kind) return `staged=${stagingState.kind} asked=${intent.kind}`;
   if (stagingState.readOnly !== intent.readOnly) {
@@ -228,16 +235,17 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
 }
 
 /**
- * Whether a file system was begun here and not handed over yet. Nobody else knows that: without it, what lies on the device
- * would be taken for data, and its root would stay closed.
+ * Whether a file system was begun here and not handed over yet. Only this record shows that: without it, the content of
+ * the device would count as data, and its root would stay closed.
  */
 export function isUnfinished({ mkfs, rootOpened }: StagingState): boolean {
   return mkfs === "started" || (mkfs === "done" && !rootOpened);
 }
 
 /**
- * The staging state for another way of staging what was begun: as wanted now, with all that is known of the file system. That ends
- * where the device is handed out as it is: what lies on it from then on is data, and no unfinished file system.
+ * The staging state for another kind of staging of a volume that was begun: the wanted state, with all that is known of
+ * the file system. Where the device is handed out raw that knowledge ends: from then on its content is data, and no
+ * unfinished file system.
  */
 export function beginAnew(
   { device, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid }: StagingState,
@@ -248,7 +256,7 @@ export function beginAnew(
   return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened, ...filesystem };
 }
 
-/** The staging state with that target among the published ones, in place of an earlier entry. */
+/** The staging state with that target published, replacing an earlier entry. */
 export function withPublished(stagingState: StagingState, target: PublishedTarget): StagingState {
   return {
     ...stagingState,
@@ -264,20 +272,20 @@ export function withoutPublished(stagingState: StagingState, targetPath: string)
   };
 }
 
-/** The staging state with that memory of its target's lacking it, or with none. */
+/** The staging state with that memory of missed reads, or with none. */
 export function withMissed(stagingState: StagingState, memory: FenceMemory | undefined): StagingState {
   const { missed: _missed, ...rest } = stagingState;
   return memory === undefined ? rest : { ...rest, missed: memory };
 }
 
-/** Whether every use of the device here is a read-only one: a read-only bind of a device does not stop writes. */
+/** Whether every use of the device on this node is read-only: a read-only bind of a device does not stop writes. */
 export function wantsReadOnlyDevice(stagingState: StagingState): boolean {
   if (stagingState.readOnly) return true;
   return stagingState.kind === "block" && stagingState.published.length > 0 &&
     stagingState.published.every((target) => target.readOnly);
 }
 
-/** Reads a memory that was kept in a file; undefined, which starts the clock anew, when it is anything else. */
+/** Parses a stored memory of missed reads; undefined, which starts the clock again, when it has another form. */
 export function parseFenceMemory(value: unknown): FenceMemory | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { lastMissedMs, missedForMs, askedMs } = value as Readonly<Record<string, unknown>>;

@@ -35,12 +35,12 @@ Deno.test("parseStagingState() reads what formatStagingState() wrote", () => {
   assert.deepEqual(parseStagingState(formatStagingState(stagingState), "pvc-1", "/f"), stagingState);
 });
 
-Deno.test("parseStagingState() reads a staging state that knows no device yet", () => {
+Deno.test("parseStagingState() reads a staging state without a device", () => {
   const early = { ...stagingState, device: undefined, mountedAs: undefined, staged: false };
   assert.deepEqual(parseStagingState(formatStagingState(early), "pvc-1", "/f"), early);
 });
 
-Deno.test("parseStagingState() keeps when the target began to lack the volume, and drops a damaged note of that", () => {
+Deno.test("parseStagingState() keeps the memory of missed reads, and drops a damaged one", () => {
   const missing = { ...stagingState, missed: { lastMissedMs: 5, missedForMs: 6, askedMs: 4 } };
   assert.deepEqual(parseStagingState(formatStagingState(missing), "pvc-1", "/f"), missing);
   for (const missed of [null, "x", { lastMissedMs: "5" }]) {
@@ -49,13 +49,13 @@ Deno.test("parseStagingState() keeps when the target began to lack the volume, a
   }
 });
 
-Deno.test("withMissed() sets that note and takes it away", () => {
+Deno.test("withMissed() sets that memory and removes it", () => {
   const memory = { lastMissedMs: 5, missedForMs: 6 };
   assert.deepEqual(withMissed(stagingState, memory), { ...stagingState, missed: memory });
   assert.deepEqual(withMissed({ ...stagingState, missed: memory }, undefined), stagingState);
 });
 
-Deno.test("parseStagingState() keeps with what a volume with a device layer was connected", () => {
+Deno.test("parseStagingState() keeps the connection parameters of a volume with a device layer", () => {
   for (const layer of [{}, { ctrlLossTmo: -1, reconnectDelay: 2 }]) {
     const layered = { ...stagingState, layer };
     assert.deepEqual(parseStagingState(formatStagingState(layered), "pvc-1", "/f"), layered);
@@ -102,7 +102,7 @@ Deno.test("parseStagingState() throws precondition for every truncation", () => 
   }
 });
 
-Deno.test("parseStagingState() reads the checksums of a connection, and refuses words that it does not know", () => {
+Deno.test("parseStagingState() reads the checksums of a connection, and refuses unknown names", () => {
   const digested: StagingState = { ...stagingState, digests: ["header", "data"] };
   assert.deepEqual(parseStagingState(formatStagingState(digested), "pvc-1", "/f"), digested);
   const text = JSON.stringify({ ...JSON.parse(formatStagingState(stagingState)), digests: ["all"] });
@@ -123,7 +123,7 @@ for (
     ["digests", ["data"]],
   ] as const
 ) {
-  Deno.test(`stagingDifference() notices another ${field}`, () => {
+  Deno.test(`stagingDifference() reports another ${field}`, () => {
     assert.notEqual(stagingDifference(stagingState, { ...stagingState, [field]: value }), undefined);
   });
 }

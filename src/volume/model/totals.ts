@@ -1,56 +1,56 @@
 import type { Holder } from "./record.ts";
-/** A pool in numbers. */
+/** Totals of a pool. */
 export interface PoolTotals {
   readonly sizeBytes: bigint;
   readonly freeBytes: bigint;
-  /** What its disks have together, whoever owns them. */
+  /** The total size of its disks, of every owner. */
   readonly diskBytes: bigint;
-  /** What is promised to snapshots beside that; undefined when they were not looked at. */
+  /** What is promised to snapshots besides; undefined when snapshots were not read. */
   readonly snapshotBytes: bigint | undefined;
 }
 
-/** A folder for volumes in numbers. */
+/** Totals of a folder for volumes. */
 export interface FolderTotals {
-  /** The folder; {@linkcode elsewhere} for what lies in none that is allowed now. */
+  /** The folder; {@linkcode elsewhere} for volumes outside the allowed folders. */
   readonly basePath: string;
   /** Mount point of its pool. */
   readonly poolName: string;
-  /** Undefined while it is not mounted: then nothing is known of what lies there. */
+  /** Undefined while it is not mounted: its content is unknown then. */
   readonly pool: PoolTotals | undefined;
   /** This cluster's volumes. */
   readonly volumes: number;
-  /** Nodes that hold one of them, each as often as it holds one. */
+  /** Number of holders of its volumes; a node counts once for each volume that it holds. */
   readonly attachments: number;
   /** Volumes that two nodes share for a migration. */
   readonly migrations: number;
 }
 
-/** A volume of this cluster as a look has shown it: what people want to know of it. */
+/** What people want to know of a volume of this cluster, from one inventory. */
 export interface VolumeTotals {
   readonly id: string;
   readonly sizeBytes: bigint;
-  /** The folder that it lies in; {@linkcode elsewhere} for one that is not allowed now. */
+  /** The folder of its image; {@linkcode elsewhere} for one outside the allowed folders. */
   readonly basePath: string;
-  /** Who holds it, as its record says. */
+  /** The holders in its record. */
   readonly holders: readonly Holder[];
   readonly exported: boolean;
   readonly migrating: boolean;
   /**
-   * The counter of its epoch; 0 before the first. Without the rest: the whole name of an export is what lets a host in
-   * where the router knows no other check.
+   * The counter of its epoch; 0 before the first. The rest is left out: on a router without other checks, the complete
+   * name of an export admits a host.
    */
   readonly epoch: number;
 }
 
-/** What a router with this cluster's volumes looks like in numbers. */
+/** Totals of a router for this cluster's volumes. */
 export interface Totals {
-  /** The allowed folders in their order, then what lies elsewhere. */
+  /** The allowed folders in their order, then {@linkcode elsewhere}. */
   readonly folders: readonly FolderTotals[];
-  /** This cluster's volumes, in the order of the look. */
+  /** This cluster's volumes, in the order of the inventory. */
   readonly volumes: readonly VolumeTotals[];
-  /** Whether it was looked at snapshots too. */
+  /** Whether snapshots were read too. */
   readonly withSnapshots: boolean;
 }
 
-/** Stands in the place of a folder for volumes in none that is allowed. */
+/** Represents the folder of volumes outside the allowed folders. */
 export const elsewhere = "elsewhere";

@@ -1,19 +1,19 @@
 import type { UnfencedNode } from "../model/record.ts";
 import type { CallContext } from "./system.ts";
 
-/** Who may share a volume for a migration. */
+/** Decides which nodes may share a volume for a migration. */
 export interface MigrationPairs {
   /**
-   * Why a second node may not have a volume for writing beside the one that holds it, in words; undefined when it may.
+   * Why a second node may not write to a volume beside its holder, for people; undefined when it may.
    *
-   * @throws {VolumeError} unavailable when that cannot be told
+   * @throws {VolumeError} unavailable when that is unknown
    */
   reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** What owners of claims allow. Its answer adds to a node's own checks of the device and replaces none. */
+/** The consents of claims' owners. A consent adds to a node's own checks of the device and replaces none. */
 export interface FormatConsents {
-  /** The claim that is bound to a volume, as of the last reading; undefined when it is not known. */
+  /** The claim that is bound to a volume, as of the last read; undefined when it is not known. */
   claimOf(volumeId: string): ClaimName | undefined;
   /**
    * Whether the owner of the volume's claim allows a file system to be made in the epoch of that counter.
@@ -29,18 +29,18 @@ export interface ClaimName {
   readonly name: string;
 }
 
-/** Any two nodes may. */
+/** Lets any two nodes share a volume. */
 export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(undefined) };
 
-/** Which nodes exist. */
+/** Finds nodes of the cluster. */
 export interface NodeDirectory {
-  /** Whether a node of that id is known to the cluster. */
+  /** Whether the cluster has a node of that id. */
   isKnown(nodeId: string, context: CallContext): Promise<boolean>;
-  /** The machine behind that id right now, see `machineHash()`; undefined when that cannot be told. */
+  /** The machine behind that id right now, see `machineHash()`; undefined when it is unknown. */
   machineOf(nodeId: string, context: CallContext): Promise<string | undefined>;
 }
 
-/** A node that has left a volume which other nodes go on holding. */
+/** A node that has left a volume while other nodes kept it. */
 export interface DetachedNode extends UnfencedNode {
   readonly volumeId: string;
 }
@@ -48,18 +48,18 @@ export interface DetachedNode extends UnfencedNode {
 /** What the cluster knows of nodes that have left a volume. */
 export interface DetachedNodes {
   /**
-   * Why it is not known that the node has given the volume up, in words; undefined when its kubelet says that it has. A cluster
-   * that does not answer is such a reason.
+   * Why it is unknown whether the node has given up the volume, for people; undefined when its kubelet says that it
+   * has. A cluster that does not answer is such a reason.
    */
   reasonAgainst(node: DetachedNode, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** Nothing is known of any node. */
+/** For a controller without a cluster: the state of every node is unknown. */
 export const unknownDetachedNodes: DetachedNodes = {
   reasonAgainst: () => Promise.resolve("there is no cluster that knows"),
 };
 
-/** The nodes that were named on the command line: all there is where there is no cluster to ask. */
+/** The nodes from the command line, for a controller without a cluster. */
 export function fixedNodes(nodeIds: readonly string[]): NodeDirectory {
   const known = new Set(nodeIds);
   return {

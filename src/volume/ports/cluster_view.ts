@@ -1,15 +1,15 @@
 import type { CallContext } from "./system.ts";
 
-/** A PersistentVolume of this driver, as far as rules about volumes need it. */
+/** The fields of a PersistentVolume of this driver that rules about volumes need. */
 export interface ClusterVolume {
   /** Name of the object, for people. */
   readonly name: string;
   /** The volume handle. */
   readonly volumeId: string;
   readonly access: "block" | "mount";
-  /** As the object says; "" leaves it to the driver. */
+  /** From the object; "" leaves it to the driver. */
   readonly fsType: string;
-  /** As Kubernetes words them, such as `ReadWriteOnce`. */
+  /** In Kubernetes' words, such as `ReadWriteOnce`. */
   readonly accessModes: readonly string[];
   readonly readOnly: boolean;
   /** The volume context. */
@@ -18,36 +18,36 @@ export interface ClusterVolume {
 
 /** A VolumeAttachment of this driver, whether its volume is known or not. */
 export interface ClusterAttachment {
-  /** Undefined when it cannot be told which volume it is about. */
+  /** Undefined when its volume is unknown. */
   readonly volumeId: string | undefined;
   readonly nodeName: string;
-  /** The CSI node id, where the attacher has noted it. */
+  /** The CSI node id, if the attacher has recorded it. */
   readonly nodeId?: string | undefined;
   readonly attached: boolean;
-  /** Whether it is going away. */
+  /** Whether it is being deleted. */
   readonly deleting: boolean;
-  /** Of what was answered when it was attached, the publish context: `epoch`, `nqn` and `nvmePort`. */
+  /** The part of the publish context of its attach: `epoch`, `nqn` and `nvmePort`. */
   readonly publishContext: Readonly<Record<string, string>>;
 }
 
 /** A VolumeAttachment of this driver whose volume is known. */
 export interface NodeAttachment {
   readonly volumeId: string;
-  /** The CSI node id, not the object's node name; "" when it cannot be told. */
+  /** The CSI node id, not the object's node name; "" when it is unknown. */
   readonly nodeId: string;
-  /** Whether the attachment is done: only then may a node have the volume. */
+  /** Whether the attachment is complete: only then may a node use the volume. */
   readonly attached: boolean;
   /** Seconds since the Unix epoch; undefined when it is not known. */
   readonly sinceSeconds: number | undefined;
-  /** Counter of the epoch that was answered when it was attached; 0 for none, as by the legacy driver. */
+  /** Counter of the epoch in the publish context of its attach; 0 for none, as with the legacy driver. */
   readonly epochCounter: number;
 }
 
-/** A VolumeAttachment to this driver whose PersistentVolume is gone: which volume it was about cannot be told. */
+/** A VolumeAttachment of this driver whose PersistentVolume is gone, so that its volume is unknown. */
 export interface UnknownVolumeAttachment {
   /** Name of the object. */
   readonly name: string;
-  /** Name of the PersistentVolume that is gone. */
+  /** Name of the missing PersistentVolume. */
   readonly volumeName: string;
   /** Name of the cluster's node. */
   readonly nodeName: string;
@@ -55,56 +55,61 @@ export interface UnknownVolumeAttachment {
   readonly sinceSeconds: number | undefined;
 }
 
-/** The cluster's own list of what it uses. It decides nothing about the router; it says what somebody may still need. */
+/**
+ * The cluster's own list of the volumes it uses. It says nothing about the router's state, only what may still be
+ * needed.
+ */
 export interface ClusterView {
   /**
    * Every PersistentVolume of this driver.
    *
-   * @throws {VolumeError} unavailable when the list cannot be read whole
+   * @throws {VolumeError} unavailable when the list cannot be read completely
    */
   volumes(context: CallContext): Promise<readonly ClusterVolume[]>;
   /**
-   * The volume handles of every other CSI driver's PersistentVolumes: this driver may run under another name too, on the same
-   * router and for the same cluster.
+   * The volume handles of every other CSI driver's PersistentVolumes: this driver may run under another name too, on
+   * the same router and for the same cluster.
    *
-   * @throws {VolumeError} unavailable when the list cannot be read whole
+   * @throws {VolumeError} unavailable when the list cannot be read completely
    */
   othersHandles(context: CallContext): Promise<ReadonlySet<string>>;
   /**
-   * Every snapshot that a VolumeSnapshotContent names, of any driver: this one may run under another name too. Undefined
-   * when that cannot be told: while this driver makes one, and where the cluster knows no such objects, or does not show them.
+   * Every snapshot that a VolumeSnapshotContent names, of any driver: this one may run under another name too.
+   * Undefined when that is unknown: while this driver makes a snapshot, and where the cluster has no such objects, or
+   * does not show them.
    *
-   * @throws {VolumeError} unavailable when the list cannot be read whole
+   * @throws {VolumeError} unavailable when the list cannot be read completely
    */
   snapshotHandles(context: CallContext): Promise<ReadonlySet<string> | undefined>;
   /**
-   * Every VolumeAttachment of this driver whose PersistentVolume is there.
+   * Every VolumeAttachment of this driver whose PersistentVolume exists.
    *
-   * @throws {VolumeError} unavailable when the list cannot be read whole
+   * @throws {VolumeError} unavailable when the list cannot be read completely
    */
   attachments(context: CallContext): Promise<readonly NodeAttachment[]>;
   /**
-   * Every VolumeAttachment of this driver, with the volumes' objects read anew: who withdraws an export must not take one
-   * whose volume is unknown for none.
+   * Every VolumeAttachment of this driver, after the volumes' objects were read again: a caller that withdraws an
+   * export must know the volume of every attachment.
    *
-   * @throws {VolumeError} unavailable when not all of them can be read; precondition when they do not tell who has a volume
+   * @throws {VolumeError} unavailable when not all of them can be read; precondition when attachments do not show which
+   *   nodes have a volume
    */
   allAttachments(context: CallContext): Promise<readonly ClusterAttachment[]>;
-  /** The volume context of a volume, as of the last reading; undefined when it is not known. */
+  /** The volume context of a volume, as of the last read; undefined when it is not known. */
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
   /**
    * Every VolumeAttachment of this driver whose PersistentVolume is gone.
    *
-   * @throws {VolumeError} unavailable when the list cannot be read whole
+   * @throws {VolumeError} unavailable when the list cannot be read completely
    */
   unknownVolumeAttachments(context: CallContext): Promise<readonly UnknownVolumeAttachment[]>;
   /**
-   * Finds that whoever has a volume has a VolumeAttachment, so that without one nobody has it.
+   * Checks that the cluster makes a VolumeAttachment for every use of a volume, so that a volume without one is unused.
    *
-   * @throws {VolumeError} precondition when this driver's are not made; unavailable when it cannot be told
+   * @throws {VolumeError} precondition when it makes none for this driver; unavailable when that is unknown
    */
   assertAttachmentsReadable(context: CallContext): Promise<void>;
 }
 
-/** What the loops need to know of the cluster. */
+/** The part of the cluster that the reconcile loops need. */
 export type ReconciledCluster = Pick<ClusterView, "allAttachments" | "volumeContext">;

@@ -3,30 +3,30 @@ import type { AuditKind } from "../model/audit_kinds.ts";
 import type { Totals } from "../model/totals.ts";
 import type { HealthProblem } from "../model/health.ts";
 
-/** A claim by name, where there is no volume yet. */
+/** A claim by name, for a volume that does not exist yet. */
 export interface ClaimRef {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
 }
 
-/** Something that happens in a controller, and that people may have to act on. */
+/** An event in a controller that people may have to act on. */
 export type ReportedEvent =
-  /** A node left a volume that goes on being exported for others, and the router could not be told to shut it out. */
+  /** A node left a volume that stays exported for others, and the router could not shut it out. */
   | {
     readonly kind: "leaver-unfenced";
     readonly volumeId: string;
     readonly nodeId: string;
     readonly remaining: readonly string[];
   }
-  /** Nodes lost a volume without being asked: all of them, or one that left others. */
+  /** Nodes were disconnected from a volume without being asked: all of them, or one that left while others kept it. */
   | {
     readonly kind: "fenced";
     readonly volumeId: string;
     readonly nodeIds: readonly string[];
     readonly remaining: readonly string[];
   }
-  /** A node may not have a volume, and that stays so until somebody does something. */
+  /** A node may not attach a volume, until a person acts. */
   | {
     readonly kind: "attach-refused";
     readonly volumeId: string;
@@ -35,7 +35,7 @@ export type ReportedEvent =
   }
   /** A volume waits for a node that has not registered the driver, so that it cannot be attached there. */
   | { readonly kind: "node-without-driver"; readonly volumeId: string; readonly nodeName: string }
-  /** The pool has no room for a volume: a new one, of which only the claim is there, one that is to grow, or a snapshot. */
+  /** The pool has no room for a volume: a new one, which has only a claim yet, one that is to grow, or a snapshot. */
   | { readonly kind: "out-of-space"; readonly about: string | ClaimRef; readonly message: string }
   /** The problems of a volume have changed; there are none when it is healthy again. */
   | { readonly kind: "health"; readonly volumeId: string; readonly problems: readonly HealthProblem[] }
@@ -47,14 +47,14 @@ export type ReportedEvent =
     readonly newer: string;
     readonly limitSeconds: number;
   }
-  /** The export of a volume that nodes hold was off, or other than they know it, and is as it should be again. */
+  /** The export of a volume that nodes hold was off or different, and was restored. */
   | { readonly kind: "export-restored"; readonly volumeId: string; readonly nodeIds: readonly string[] }
-  /** The cluster wants a volume nowhere that is exported. */
+  /** A volume is exported, and the cluster wants it nowhere. */
   | {
     readonly kind: "export-unwanted";
     readonly volumeId: string;
     readonly nodeIds: readonly string[];
-    /** Whether the export was withdrawn; it is only reported otherwise. */
+    /** Whether the export was withdrawn; otherwise it is only reported. */
     readonly withdrawn: boolean;
   }
   /** The router has lost the latest changes of a volume: the cluster knows of a later epoch. */
@@ -66,16 +66,16 @@ export type ReportedEvent =
     readonly withdrawn: boolean;
   };
 
-/** Something that happens in a controller. */
+/** An event in a controller. */
 export type ControllerEvent =
   | ReportedEvent
   /**
-   * An audit has found so many things without an owner, by kind; a kind that is left out has none. Without counts this
-   * controller makes no audits any more, and what it found says nothing about today.
+   * The counts of an audit's findings by kind; a kind that is left out has none. Without counts this controller makes
+   * no audits any more, and its last findings are out of date.
    */
   | { readonly kind: "audited"; readonly counts: ReadonlyMap<AuditKind, number> | undefined }
-  /** A look at the whole router that was made for something else has shown this, at that time (`Clock.now()`). */
+  /** The totals of an inventory that was read for another purpose, at that time (`Clock.now()`). */
   | { readonly kind: "inventory-read"; readonly totals: Totals; readonly atMs: number };
 
-/** Hears what happens in a controller. */
+/** Receives the events of a controller. */
 export type ControllerEvents = EventListener<ControllerEvent>;

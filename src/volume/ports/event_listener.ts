@@ -1,12 +1,12 @@
-/** Hears of events. It never throws, waits, or changes what is done. */
+/** Receives events. It never throws, waits, or affects the caller. */
 export interface EventListener<Event> {
   occurred(event: Event): void;
 }
 
-/** Hears nothing. */
+/** Ignores all events. */
 export const unheard: EventListener<unknown> = { occurred() {} };
 
-/** One listener that hands each event to several. */
+/** A listener that passes each event to several others. */
 export function fanOut<Event>(...listeners: readonly EventListener<Event>[]): EventListener<Event> {
   return {
     occurred: (event) => {

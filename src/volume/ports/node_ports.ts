@@ -8,11 +8,11 @@ import type { Digest } from "../model/staging_state.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
 import type { CallContext } from "./system.ts";
 
-/** A subsystem to be reached: what ControllerPublish put into the publish context. */
+/** A subsystem to connect, from the publish context of ControllerPublishVolume. */
 export interface Target {
   /** Subsystem NQN of the epoch. */
   readonly nqn: string;
-  /** All are connected; any one is enough. Never empty. */
+  /** All are connected; one is enough to use the volume. Never empty. */
   readonly addresses: readonly string[];
   readonly port: number;
   readonly sizeBytes: bigint;
@@ -22,26 +22,26 @@ export interface Target {
   readonly keepAliveTmo?: number;
   readonly nrIoQueues?: number;
   readonly fastIoFailTmo?: number;
-  /** What of the transport carries a checksum. A target that does not support it refuses. @default {[]} */
+  /** The parts of the transport that carry a checksum. A target that does not support it refuses. @default {[]} */
   readonly digests?: readonly Digest[];
 }
 
-/** One path to a subsystem: a controller of the kernel's. */
+/** One path to a subsystem: a controller of the kernel's initiator. */
 export interface Connection {
   readonly nqn: string;
-  /** As the kernel calls it. It says nothing about the names of devices. */
+  /** The kernel's name of it. It says nothing about the names of devices. */
   readonly name: string;
   readonly state: "live" | "connecting" | "deleting" | "other";
-  /** The state in the kernel's word. */
+  /** The state in the kernel's own word. */
   readonly stateName: string;
   readonly address: string;
   readonly port: number;
-  /** Who the target takes this node for; "" where the connector has no such names. */
+  /** The identity under which the target sees this node; "" where the connector has none. */
   readonly hostNqn: string;
   readonly hostId: string;
 }
 
-/** Where a target's list of subsystems is asked for. */
+/** Where a target answers which subsystems it offers. */
 export interface TargetAddress {
   readonly address: string;
   readonly port: number;
@@ -63,7 +63,7 @@ export interface FoundDevice {
 declare const proven: unique symbol;
 
 /**
- * A device whose identity was compared with what was asked for, just now. Only `node/connections/device.ts` makes one, and
+ * A device whose identity was just compared with the expected one. Only `node/connections/device.ts` makes one, and
  * without one nothing can be formatted, checked, mounted, bound or resized.
  */
 export type ProvenDevice = FoundDevice & { readonly [proven]: true };
@@ -75,18 +75,21 @@ export type ProvenDevice = FoundDevice & { readonly [proven]: true };
 export interface Connector {
   readonly name: string;
   /**
-   * Whether the kernel keeps a device, and {@linkcode Connector.disconnect} throws `in-use`, while anybody has it open.
-   * If it does not, a process that cannot be inspected has to count as one that has it open.
+   * Whether the kernel keeps a device, and {@linkcode Connector.disconnect} throws `in-use`, while a process has it
+   * open. If it does not, a process that cannot be inspected has to count as one that has it open.
    */
   readonly sparesOpenDevices: boolean;
-  /** Whom connections are made as and {@linkcode Connector.offered} is asked as; absent where there are no such names. */
+  /**
+   * The identity under which connections are made and {@linkcode Connector.offered} asks; absent where the connector
+   * has none.
+   */
   readonly host?: HostIdentity;
   /**
-   * Why this node could connect to nothing right now, such as a kernel without the transport, for people; undefined when
-   * nothing stands in the way. Asks the kernel only.
+   * Why this node can connect nothing right now, such as a kernel without the transport, for people; undefined when
+   * nothing prevents it. Reads only the kernel.
    */
   obstacle(context: CallContext): Promise<string | undefined>;
-  /** Connects, or verifies the connection that is there. Idempotent. Throws `unavailable` when the target refuses. */
+  /** Connects, or verifies an existing connection. Idempotent. Throws `unavailable` when the target refuses. */
   connect(target: Target, context: CallContext): Promise<void>;
   /** Finds the device of a subsystem by walking from its NQN, never from a path. Undefined while there is none. */
   find(nqn: string, context: CallContext): Promise<FoundDevice | undefined>;
@@ -102,13 +105,15 @@ export interface Connector {
   /** The paths to a subsystem, in any state; empty when it is not connected. */
   connections(nqn: string, context: CallContext): Promise<readonly Connection[]>;
   /**
-   * NQNs of the subsystems that the target offers to this node right now, asked as the host that connections are made
-   * as. Throws `unavailable` unless it answered, and answered whole.
+   * NQNs of the subsystems that the target offers to this node right now, read with the identity under which
+   * connections are made. Throws `unavailable` unless it answered completely.
    */
   offered(at: TargetAddress, context: CallContext): Promise<readonly string[]>;
   /** NQNs of this driver's prefix that are connected now, in any state. */
   connected(context: CallContext): Promise<readonly string[]>;
-  /** Those of them that have a path which is live. Each path is read once, however many there are. */
+  /**
+   * The connected NQNs of this driver's prefix that have a live path. Each path is read once, however many there are.
+   */
   live(context: CallContext): Promise<ReadonlySet<string>>;
 }
 
@@ -127,7 +132,7 @@ export interface MountEntry {
   readonly superOptions: readonly string[];
 }
 
-/** What can be known about what a path is, without following a link and without hanging. */
+/** What a path is, without following a link and without hanging. */
 export interface PathInfo {
   readonly kind: "directory" | "file" | "block" | "link" | "other";
   /** For a block device its number, `major:minor`. */
@@ -143,15 +148,15 @@ export interface MountOptions {
    * @default {false}
    */
   readonly replay?: boolean;
-  /** Options of the file system, as the volume capability gave them. */
+  /** Options of the file system, from the volume capability. */
   readonly flags: readonly string[];
 }
 
 /**
- * The mount table of this node and what may be done to it.
+ * This node's mount table and its operations.
  *
- * Targets are mount points as the kernel writes them (see {@linkcode Paths.mountPoint}). What mounts or binds looks
- * at the table afterwards, and throws `identity-mismatch` when it does not show the proven device there.
+ * Targets are mount points as the kernel writes them (see {@linkcode Paths.mountPoint}). A mount or bind reads the
+ * table afterwards, and throws `identity-mismatch` when it does not show the proven device there.
  */
 export interface Mounts {
   /** The whole table, in the kernel's order. */
@@ -165,8 +170,8 @@ export interface Mounts {
     context: CallContext,
   ): Promise<void>;
   /**
-   * Binds the folder `source`, on which the device is mounted, onto another; one that is bound already is only made
-   * read-only where that is missing. Exactly one mount is there afterwards.
+   * Binds the folder `source`, on which the device is mounted, onto another; a folder that is bound already is only
+   * made read-only where that is missing. Exactly one mount exists afterwards.
    */
   bindFolder(
     device: ProvenDevice,
@@ -175,7 +180,7 @@ export interface Mounts {
     options: { readonly readOnly: boolean },
     context: CallContext,
   ): Promise<void>;
-  /** Binds a device node onto a file; otherwise as {@linkcode Mounts.bindFolder}. */
+  /** Binds a device node onto a file; otherwise like {@linkcode Mounts.bindFolder}. */
   bindDevice(
     device: ProvenDevice,
     target: string,
@@ -186,11 +191,11 @@ export interface Mounts {
   unmount(target: string, context: CallContext): Promise<void>;
 }
 
-/** What the ends of a device and blkid say. */
+/** What the ends of a device and blkid show. */
 export interface DeviceProbe {
   /** True only when head and tail were read without error and every byte was zero. */
   readonly blank: boolean;
-  /** What blkid found: a type, nothing, or that it could not say. */
+  /** blkid's result: a type, nothing, or that it could not tell. */
   readonly signature:
     /** With the file system's UUID, where it has one. */
     | { readonly state: "found"; readonly type: string; readonly uuid?: string }
@@ -198,16 +203,16 @@ export interface DeviceProbe {
     | { readonly state: "unknown"; readonly reason: string };
 }
 
-/** Whether all that was synced to a file system is seen without replaying its log. */
+/** Whether a file system shows all synced data without a replay of its log. */
 export type LogState = { readonly state: "clean" | "dirty" } | {
   readonly state: "unknown";
   readonly reason: string;
 };
 
-/** How a file system is made. */
+/** Options for making a file system. */
 export interface FormatOptions {
   readonly label?: string;
-  /** Further words of the tool's command line. */
+  /** Further arguments for mkfs. */
   readonly extra: readonly string[];
   /** Whether inode tables and journal may be initialised later: only where all of the device is known to be zero. */
   readonly lazy: boolean;
@@ -215,16 +220,16 @@ export interface FormatOptions {
 
 /** The file system tools. */
 export interface Filesystems {
-  /** Reads both ends and asks for signatures. Throws `unavailable` when an end cannot be read whole. */
+  /** Reads both ends and runs blkid. Throws `unavailable` when an end cannot be read completely. */
   probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe>;
-  /** Whether the file system whose signature is there was made to the end. Changes nothing. */
+  /** Whether the file system whose signature was found was made completely. Changes nothing. */
   isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean>;
   /**
-   * Whether the log of a file system that is not mounted has to be replayed; unknown where another kind lies there.
+   * Whether the log of an unmounted file system has to be replayed; unknown where the device holds another type.
    * Changes nothing. Throws `unavailable` when the device cannot be read.
    */
   logState(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<LogState>;
-  /** Zeroes what {@linkcode Filesystems.probe} reads. Not killed when the context ends. */
+  /** Zeroes the areas that {@linkcode Filesystems.probe} reads. Not killed when the context ends. */
   eraseEnds(device: ProvenDevice, context: CallContext): Promise<void>;
   /** Makes a file system. Not killed when the context ends. */
   format(
@@ -236,8 +241,8 @@ export interface Filesystems {
   /**
    * Checks before a first mount; repairs only what is safe.
    *
-   * @throws {VolumeError} precondition with the command a person can run; in-use when it could not begin for that;
-   * unavailable when it did not end
+   * @throws {VolumeError} precondition with the command a person can run; in-use when the device is in use; unavailable
+   *   when the check did not end
    */
   check(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<void>;
   /** Grows a mounted file system to its device. */
@@ -270,40 +275,40 @@ export interface FilesystemStats {
 /** A block device by number and path. */
 export type DeviceNode = Pick<FoundDevice, "deviceNumber" | "path">;
 
-/** Who has a device open. */
+/** A process or device that has a device open. */
 export interface DeviceHolder {
-  /** False for one who cannot be looked into, and so may have it open or not. */
+  /** False for a process that cannot be inspected, and so may have it open or not. */
   readonly certain: boolean;
   /** For people. */
   readonly description: string;
 }
 
-/** What a node can ask of a block device. */
+/** Operations on block devices. */
 export interface BlockDevices {
   /** Sets the kernel's read-only flag of the device (BLKROSET). */
   setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void>;
   /**
-   * Has the kernel read the device anew: what it once read of it stays in its memory for as long as anybody, such as a
-   * map, has the device open. Throws `unavailable` when that cannot be done.
+   * Makes the kernel read the device again: it keeps what it has read in memory for as long as anything, such as a map,
+   * has the device open. Throws `unavailable` when that fails.
    */
   forgetReads(device: ProvenDevice, context: CallContext): Promise<void>;
-  /** Whether the kernel refuses writes to the device; undefined where it does not say. Starts no process. */
+  /** Whether the kernel refuses writes to the device; undefined where it does not show that. Starts no process. */
   isReadOnly(device: ProvenDevice): Promise<boolean | undefined>;
   /**
-   * Who has the device open: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
+   * The holder of the device: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
    * when it is provably not open. A mount is not seen here.
    */
   holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined>;
   /**
-   * Keeps the device open, so that neither its name nor its number is given to another one while tools go by them.
-   * Answers how to let go of it, which never fails and takes no long time.
+   * Keeps the device open, so that the kernel gives neither its name nor its number to another device while tools go by
+   * them. Returns a function that closes it, which never fails and is quick.
    *
-   * Throws `unavailable` when it does not open, `identity-mismatch` when another one lies at its path.
+   * Throws `unavailable` when it does not open, `identity-mismatch` when another device has its path.
    */
   hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>>;
   /**
-   * What this node's kernel has made on top of the device or of a partition of it: device mapper (LVM, multipath) and
-   * md, each in words for people. Nothing of the driver's is among them.
+   * Devices that this node's kernel has made on top of the device or a partition of it: device mapper (LVM, multipath)
+   * and md, each described for people. The driver's own maps are left out.
    */
   layers(device: DeviceNode): Promise<readonly string[]>;
   /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
@@ -316,37 +321,39 @@ export interface Machine {
   is(hash: string): boolean | undefined;
 }
 
-/** The folders of the kubelet, asked in ways that cannot hang the process. */
+/** File operations on the kubelet's folders that cannot hang the process. */
 export interface Paths {
   /** What is at `path`, not following links; undefined when nothing is there. */
   info(path: string, context: CallContext): Promise<PathInfo | undefined>;
   /**
-   * As {@linkcode Paths.info}, for a path of which {@linkcode Paths.mountPoint} was told and where nothing is mounted: it is
-   * on the node's own file system, and no child is needed to look at it.
+   * Like {@linkcode Paths.info}, for a path that {@linkcode Paths.mountPoint} has resolved and where nothing is
+   * mounted: it is on the node's own file system, and needs no child process.
    */
   ownInfo(path: string, context: CallContext): Promise<PathInfo | undefined>;
-  /** How the kernel writes `path` as a mount point: links in its parents resolved, its last name left as it is. */
+  /**
+   * Returns `path` as the kernel writes it for a mount point: links in its parents resolved, its last name unchanged.
+   */
   mountPoint(path: string): Promise<string>;
-  /** What `path` leads to, links followed; undefined when nothing is there. */
+  /** Returns what `path` leads to, with links followed; undefined when nothing is there. */
   realPath(path: string): Promise<string | undefined>;
-  /** Makes a folder, and its parents. OK when it is there. */
+  /** Makes a folder, and its parents. OK when it exists. */
   makeFolder(path: string, mode: number): Promise<void>;
-  /** Makes an empty file. OK when it is there. */
+  /** Makes an empty file. OK when it exists. */
   makeFile(path: string, mode: number): Promise<void>;
   setMode(path: string, mode: number): Promise<void>;
   /**
    * Writes and syncs a small file in place of an older one, atomically.
    *
-   * @throws {VolumeError} unavailable when the system does not take it, as on a full disk
+   * @throws {VolumeError} unavailable when the system refuses, for example on a full disk
    */
   writeFile(path: string, text: string, mode: number): Promise<void>;
-  /** Undefined when there is none. */
+  /** Undefined when there is no such file. */
   readFile(path: string): Promise<string | undefined>;
   /** Removes an empty folder. OK when there is none. Never recursive. */
   removeEmptyFolder(path: string): Promise<void>;
-  /** Removes an empty file. OK when there is none; a file with content is left, and an error. */
+  /** Removes an empty file. OK when there is none; a file with content stays, and is an error. */
   removeEmptyFile(path: string): Promise<void>;
-  /** Removes a file of this driver's own, and what an interrupted write left of it. OK when there is neither. */
+  /** Removes a file of this driver's own, and the remains of an interrupted write of it. OK when there is neither. */
   removeFile(path: string): Promise<void>;
   /** Names in a folder; empty when there is none. */
   list(path: string): Promise<readonly string[]>;

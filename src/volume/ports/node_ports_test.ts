@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import type { DeviceMaps } from "./device_maps.ts";
 import type { BlockDevices, Filesystems, FoundDevice, Mounts, ProvenDevice } from "./node_ports.ts";
 
-/** Whether what is only found is refused where a proven device is wanted: by the compiler. */
+/** Whether the compiler refuses a found device where a proven one is required. */
 type Refuses<Method extends (device: never, ...rest: never[]) => unknown> = FoundDevice extends
   Parameters<Method>[0] ? false : ProvenDevice extends Parameters<Method>[0] ? true : false;
 
-/** Everything that is done to a device, or trusts what is on it. The compiler checks every `true`. */
+/** Every operation on a device, or that trusts its content. The compiler checks every `true`. */
 const provenOnly: {
   readonly filesystems: Readonly<
     { [Name in Exclude<keyof Filesystems, "stats">]: Refuses<Filesystems[Name]> }
   >;
   readonly mounts: Readonly<{ [Name in Exclude<keyof Mounts, "table" | "unmount">]: Refuses<Mounts[Name]> }>;
-  /** What is put below a map. */
+  /** The device below a map. */
   readonly maps: Readonly<
     { [Name in "make" | "reload"]: Refuses<(below: Parameters<DeviceMaps[Name]>[1]) => void> }
   >;
@@ -39,13 +39,13 @@ const provenOnly: {
   devices: { setReadOnly: true, isReadOnly: true, forgetReads: true },
 };
 
-/** Never called: nobody but the proof makes a proven device, says the compiler. */
+/** Never called. It compiles only because the compiler refuses to make a proven device without the proof. */
 export function withoutProof(found: FoundDevice): ProvenDevice {
   // @ts-expect-error -- found, not proven
   return { ...found };
 }
 
-Deno.test("nothing that touches a device takes one that was only found", () => {
+Deno.test("no operation on a device accepts one that was only found", () => {
   const answers = Object.values(provenOnly).flatMap((methods) => Object.values(methods));
   assert.deepEqual(new Set(answers), new Set([true]));
 });

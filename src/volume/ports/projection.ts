@@ -1,16 +1,16 @@
 import type { OwnedVolume, VolumeRecord } from "../model/record.ts";
 
-/** Who holds a volume, as people are shown it. */
+/** The holders of a volume, as people are shown them. */
 export interface Attachment {
-  /** Node ids, the one that has held it longest first. */
+  /** Node ids; the one that has held it longest is first. */
   readonly nodes: readonly string[];
-  /** Since when the first of them has, in seconds since the Unix epoch. */
+  /** Since when the first of them has held it, in seconds since the Unix epoch. */
   readonly sinceSeconds: number;
   /** Whether none of them may write. */
   readonly readOnly: boolean;
 }
 
-/** What a record says about who holds the volume; undefined when nobody does. */
+/** Returns the holders from a record; undefined when it has none. */
 export function attachmentOf({ holders }: Pick<VolumeRecord, "holders">): Attachment | undefined {
   const [first, ...others] = holders.toSorted((a, b) => a.sinceSeconds - b.sinceSeconds);
   if (first === undefined) return undefined;
@@ -23,18 +23,15 @@ export function attachmentOf({ holders }: Pick<VolumeRecord, "holders">): Attach
   };
 }
 
-/**
- * Where people are shown who holds which volume. It is written after the fact and never believed; no method throws or
- * waits.
- */
+/** Shows people which nodes hold which volume. It is written afterwards and never read; no method throws or waits. */
 export interface VolumeProjection {
-  /** What was read back of a volume by a call that has it to itself. */
+  /** Shows a volume that a call read back while it held the volume's lock. */
   show(id: string, record: Pick<VolumeRecord, "holders">): void;
-  /** To be asked for before a look at all volumes: what is shown from then on is newer than that look. */
+  /** To be called before all volumes are read: what `show()` gets from then on is newer than that read. */
   beforeRead(): number;
-  /** What a look showed. Volumes that it does not contain are left as they are: absence is a claim. */
+  /** Shows the volumes of a read. Volumes that it does not contain stay as they are: their absence is not proven. */
   showAll(reading: number, volumes: readonly OwnedVolume[]): void;
 }
 
-/** Shows nobody anything. */
+/** A projection that shows nothing. */
 export const noProjection: VolumeProjection = { show() {}, beforeRead: () => 0, showAll() {} };

@@ -7,7 +7,7 @@ Deno.test("attachmentOf() names the node first that has held the volume longest"
   assert.deepEqual(attachmentOf({ holders }), { nodes: ["a", "b"], sinceSeconds: 10, readOnly: false });
 });
 
-Deno.test("attachmentOf() is undefined when nobody holds the volume", () => {
+Deno.test("attachmentOf() is undefined when the volume has no holder", () => {
   assert.equal(attachmentOf({ holders: [] }), undefined);
 });
 

@@ -16,21 +16,21 @@ import type { CallContext } from "./system.ts";
 
 /** A subvolume to be made. */
 export interface NewSubvolume extends SubvolumeRef {
-  /** The subvolume that it is to be a snapshot of; undefined for an empty one. */
+  /** The subvolume to make it a snapshot of; undefined for an empty one. */
   readonly parent?: SubvolumeRef;
   readonly readOnly: boolean;
-  /** Has to hold when it is made: what its maker has concluded from the disk of the parent is still so then. */
+  /** Must hold when the subvolume is made: the caller's conclusions from the parent's disk must still be true then. */
   readonly guard?: DiskGuard;
 }
 
-/** What a subvolume says of itself. */
+/** The properties that a subvolume reports. */
 export interface StoredSubvolume {
   readonly readOnly: boolean;
-  /** Whether it was made as a snapshot of one with that last segment of its path; "" when of none. */
+  /** The last segment of its parent's path, if it was made as a snapshot; else "". */
   readonly parentName: string;
 }
 
-/** A condition that the router itself checks within the command: the disk is there with exactly that comment. */
+/** A condition that the router itself checks within the command: the disk exists with exactly that comment. */
 export interface DiskGuard {
   readonly id: string;
   readonly comment: string;
@@ -39,121 +39,126 @@ export interface DiskGuard {
 /** A disk as it was read last. */
 export type KnownDisk = Pick<StoredVolume, "id" | "comment" | "imagePath" | "sizeBytes" | "exported">;
 
-/** A folder to be made if it is not there; on a Btrfs pool as a subvolume of that label. */
+/** A folder to be made if it does not exist; on a Btrfs pool as a subvolume of that label. */
 export interface NewFolder {
   readonly path: string;
   readonly label: string | undefined;
 }
 
-/** A disk to be added. It is never exported at first, and never if a disk is in its slot or on its image. */
+/** A disk to be added. It is not exported at first. It is not added if a disk is in its slot or on its image. */
 export interface NewVolume {
   readonly id: string;
   readonly location: ImageLocation;
-  /** Undefined when the image is there already, from `copied` or `subvolume`: it is adopted with the size it has. */
+  /** Undefined when the image exists already, from `copied` or `subvolume`: it keeps its size. */
   readonly sizeBytes: bigint | undefined;
   readonly comment: string;
   /** The folder of the image or its subvolume, to be made first. */
   readonly makeFolder?: NewFolder;
   /** The image's subvolume, to be made first. */
   readonly subvolume?: NewSubvolume;
-  /** A finished copy to be renamed to the image first, if the disk can then be added: both, or neither. */
+  /** A finished copy to be renamed to the image first, if the disk can then be added: both happen, or neither. */
   readonly copied?: { readonly path: string };
-  /** Whether the image is somebody's, in whatever folder and of whatever name. */
+  /** Whether the image was made by something else, in any folder and of any name. */
   readonly imported?: boolean;
 }
 
-/** Under which NQN and at which TCP port a disk is exported. */
+/** The NQN and the TCP port of an export. */
 export interface VolumeExport {
   readonly nqn: string;
   readonly port: number;
 }
 
-/** What a change of a disk sets; what is left out stays. */
+/** The changes of a disk; fields that are left out stay. */
 export interface VolumeChange {
   readonly comment?: string;
   readonly sizeBytes?: bigint;
   /** `false` withdraws the export. */
   readonly export?: VolumeExport | false;
-  /** Host NQNs that may connect from now on; none lets everybody in. Whoever is connected stays. */
+  /** Host NQNs that may connect from now on; an empty list admits every host. Connected hosts stay connected. */
   readonly allowedHosts?: readonly string[];
-  /** Lets the router mount no file system that it finds in the disk. */
+  /** Stops the router from mounting a file system that it finds on the disk. */
   readonly neverMounted?: true;
   /**
-   * Withdraws the export and turns it on as it was: whoever is connected has to come again. `export` is left out then. A new
-   * size is given while it is off; whoever is cut off in between leaves it off under the comment of before.
+   * Withdraws the export and turns it on unchanged: connected hosts have to reconnect. `export` is left out then. A new
+   * size is set while it is off. If the command is interrupted in between, the export stays off with the earlier
+   * comment.
    */
   readonly bounce?: boolean;
 }
 
 /**
- * How a mutation ended, after reading back. Neither success nor failure is assumed: whoever asked compares
- * `after` with what it wanted.
+ * The result of a mutation, after reading back. Neither success nor failure is assumed: the caller compares `after`
+ * with what it wanted.
  */
 export interface MutationOutcome<View> {
-  /** What was read after the command. */
+  /** The state that was read after the command. */
   readonly after: View;
   /**
-   * What the router said instead of doing it, if it said anything; its words are for people, not for decisions.
-   * Undefined when the command ran through, or when its end is unknown.
+   * The router's message when it refused, for people and not for decisions. Undefined when the command completed, or
+   * when its end is unknown.
    */
   readonly refusal: string | undefined;
 }
 
-/** What nobody has looked at before a disk is added, exported or removed. */
+/** Conditions under which a disk is added, exported or removed without a read before. */
 export interface Unseen {
-  /** What the names of all files of the volume begin with. */
+  /** The prefix of the names of all files of the volume. */
   readonly filePrefix: string;
   readonly folder: string;
-  /** How long the router has to be up, in milliseconds. */
+  /** The least uptime of the router, in milliseconds. */
   readonly settleMs: number;
 }
 
-/** How a mutation ended of a disk that nobody had looked for, or at. */
+/** The result of a mutation of a disk that was not read before. */
 export interface UnseenMutation extends MutationOutcome<VolumeView> {
-  /** Whether the answer was lost, so that the router may still do it later. */
+  /** Whether the answer was lost, so that the router may still run the command later. */
   readonly isUnanswered: boolean;
 }
 
 /**
- * The router as the controller sees it: the one truth about volumes.
+ * The router as the controller sees it: the one source of truth about volumes.
  *
  * Every method throws {@linkcode VolumeError} `unavailable` when the router could not be asked or its answer could not
- * be read whole, `deadline` or `cancelled` when the context ends first. A method that changes something settles an
- * ambiguous end by reading before it returns.
+ * be read completely, `deadline` or `cancelled` when the context ends first. A method that changes something reads back
+ * before it returns, so that an ambiguous end becomes clear.
  */
 export interface VolumeStore {
-  /** Looks at one volume and at its files, and at `folder` if there is to be one. One command. */
+  /** Reads one volume and its files, and `folder` if it is given. One command. */
   view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView>;
-  /** Looks at everything. One command, unless the router's output limit forces more. */
+  /** Reads everything that a create needs. One command, unless the router's output limit forces more. */
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
-  /** Looks at one volume, and at what it is made from or what is made from it: at no other disk. One command. */
+  /** Reads one volume, and its source or the volumes made from it, and no other disk. One command. */
   sourceView(wanted: Wanted, source: SourceQuery, context: CallContext): Promise<SourceView>;
   /**
-   * Looks at what was made from a source: the file-backed disks whose comment holds the text of it, see `formatSource()`, and
-   * the files whose path holds `part`. One command, unless the router's output limit forces more.
+   * Reads everything that was made from a source: the file-backed disks whose comment contains its text, see
+   * `formatSource()`, and the files whose path contains `part`. One command, unless the router's output limit forces
+   * more.
    */
   madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView>;
-  /** Reads the mounted pools and the uptime alone. One command. */
+  /** Reads only the mounted pools and the uptime. One command. */
   state(context: CallContext): Promise<RouterState>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
 
   /** Lists the mounted pools, with the arrays below them that are not sound. One command. */
   poolHealth(context: CallContext): Promise<readonly Pool[]>;
-  /** Looks for files and folders whose path holds `part`, a text of `[a-z0-9./-]`. One command. */
+  /** Finds files and folders whose path contains `part`, a text of `[a-z0-9./-]`. One command. */
   files(part: string, context: CallContext): Promise<FileView>;
-  /** Looks which of these paths are there. One command, unless there are too many for one. */
+  /** Reads which of these paths exist. One command, unless there are too many for one. */
   filesAt(paths: readonly string[], context: CallContext): Promise<FileView>;
-  /** Looks at one subvolume; undefined when there is none. One command. */
+  /** Reads one subvolume; undefined when there is none. One command. */
   subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
-  /** Adds a disk (after what has to be made for it), never exported, and reads every disk back. One command. */
+  /**
+   * Adds a disk without exporting it, after making its folder, subvolume or image, and reads every disk back. One
+   * command.
+   */
   add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
-  /** The same, and reads only that disk back. */
+  /** Like `add()`, but reads only that disk back. */
   addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>>;
   /**
-   * Adds a blank disk that nobody has looked for, if the router finds no disk and no file of it, and its folder on its mounted
-   * pool, and reads only that disk back. One command; undefined, and nothing sent, where it is not known that the router is up
-   * for long enough, or one command is too short.
+   * Adds a blank disk without a read before, and reads only that disk back. The router adds it if it finds no disk and
+   * no file of it, and its folder on its mounted pool. One command. Returns undefined, and sends nothing, where it is
+   * not known that the router has been up for long enough, or one command is too short.
    */
   addUnseen(
     volume: NewVolume,
@@ -161,8 +166,8 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<UnseenMutation | undefined>;
   /**
-   * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
-   * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.
+   * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command. Withdrawing an
+   * export and setting a new one in the same change is also one command, so that it is off as briefly as possible.
    */
   change(
     id: string,
@@ -171,10 +176,10 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
   /**
-   * Turns the export of a disk on that nobody has looked at, with whatever else changes, and reads it back: if its comment is
-   * exactly the guard's, its export is off, the router has not mounted it, no other path of a disk holds the prefix, and its pool
-   * is mounted. One command; undefined, and nothing changed, where one command is too short, the router names exports after
-   * their slots, or it could not be asked.
+   * Turns on the export of a disk without a read before, with the other changes, and reads it back. The router does it
+   * if the disk's comment is exactly the guard's, its export is off, the router has not mounted it, no other disk's
+   * path contains the prefix, and its pool is mounted. One command. Returns undefined, and changes nothing, where one
+   * command is too short, the router names exports after their slots, or it could not be asked.
    */
   exportUnseen(
     disk: DiskGuard,
@@ -183,9 +188,9 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<UnseenMutation | undefined>;
   /**
-   * Grows a disk that nobody has looked at, with a new comment, and reads it back: if it is exactly as it is given here, its image
-   * is there, and its pool is mounted. One command; undefined, and nothing changed, where one command is too short, or it could
-   * not be asked.
+   * Grows a disk without a read before, with a new comment, and reads it back: only if the disk is exactly as given here,
+   * its image exists, and its pool is mounted. One command; undefined, and nothing changed, if the conditions do not fit
+   * into one command, or the router could not be asked.
    */
   growUnseen(
     disk: KnownDisk,
@@ -193,8 +198,8 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<UnseenMutation | undefined>;
   /**
-   * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
-   * only when no disk uses it any more; reads back what is left of the file-name prefix. One command.
+   * Removes a disk if its comment is still exactly `expectedComment`. It then removes the image, or the subvolume with
+   * it, only when no disk uses it any more, and reads back what is left of the file-name prefix. One command.
    */
   remove(
     disk: DiskGuard,
@@ -203,10 +208,11 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
   /**
-   * Removes a disk that nobody has looked at, and its image or the subvolume with it: if its comment is exactly the guard's, its
-   * export is off, its path and no other one of a disk holds the prefix, and its pool is mounted. Shows what is left: nothing,
-   * or what a second command reads. One command; undefined, and nothing changed, where it is not known that the router is up for
-   * long enough, or where the image lies, one command is too short, or it could not be asked.
+   * Removes a disk and its image, or the subvolume with it, without a read before: only if the disk's comment is exactly
+   * the guard's, its export is off, its pool is mounted, and of all disks' paths only its own contains the prefix. Returns
+   * what is left, for which it reads once more unless nothing is. One command; undefined, and nothing changed, if the
+   * router's uptime or the image's place is not known, the conditions do not fit into one command, or the router could not
+   * be asked.
    */
   removeUnseen(
     disk: DiskGuard,
@@ -214,15 +220,18 @@ export interface VolumeStore {
     unseen: Pick<Unseen, "filePrefix" | "settleMs">,
     context: CallContext,
   ): Promise<UnseenMutation | undefined>;
-  /** Removes an image, or the subvolume with it, if no disk uses it; reads back every file that holds `part`. One command. */
+  /**
+   * Removes an image, or the subvolume with it, if no disk uses it; reads back every file whose path contains `part`.
+   * One command.
+   */
   removeImage(
     location: ImageLocation,
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>>;
   /**
-   * Makes a subvolume if no file's path holds `part` and no volume has the label of its file system, and reads back the files
-   * whose path then does. One command.
+   * Makes a subvolume if no file's path contains `part` and no volume has the label of its file system, and reads back
+   * the files whose path then does. One command.
    */
   addSubvolume(
     subvolume: NewSubvolume,
@@ -230,8 +239,8 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<Pick<FileView, "files">>>;
   /**
-   * Copies a file to a path that is free, which can take hours, and tells whether the router said that it is done; after
-   * any other end the copy is of no use. Only where the router is known to answer when a copy is whole.
+   * Copies a file to a free path, which can take hours. Returns whether the router reported that it is complete; after
+   * any other end the copy is unusable. Only for routers that are known to report when a copy is complete.
    *
    * @param makeFolder the folder of the copy, to be made first
    */
@@ -241,7 +250,9 @@ export interface VolumeStore {
     context: CallContext,
     makeFolder?: NewFolder,
   ): Promise<{ readonly done: boolean; readonly refusal?: string }>;
-  /** Renames a file to a path that is free, if the guard holds; reads back every file that holds `part`. One command. */
+  /**
+   * Renames a file to a free path, if the guard holds; reads back every file whose path contains `part`. One command.
+   */
   renameFile(
     from: string,
     to: string,
@@ -249,6 +260,6 @@ export interface VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>>;
-  /** Whether the router can be asked right now, and is fit for this driver. */
+  /** Resolves when the router can be asked right now, and is fit for this driver. */
   probe(context: CallContext): Promise<void>;
 }

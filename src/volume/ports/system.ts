@@ -12,15 +12,15 @@ export interface Clock {
   timer(ms: number, callback: () => void): () => void;
 }
 
-/** Chance, passed in so that a simulation can seed it. */
+/** Randomness, passed in so that a simulation can seed it. */
 export interface Random {
-  /** `count` bytes. */
+  /** Returns `count` random bytes. */
   bytes(count: number): Uint8Array;
-  /** A float in [0, 1). */
+  /** Returns a float in [0, 1). */
   fraction(): number;
 }
 
-/** What one call carries down to the last command it sends. */
+/** What each call passes down to the last command it sends. */
 export interface CallContext {
   /** Names this call in every log line. */
   readonly requestId: string;

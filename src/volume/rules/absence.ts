@@ -7,7 +7,7 @@ import type { RouterState, StoredFile } from "../model/inventory.ts";
 export const defaultSettleMs = 120_000;
 
 /**
- * Refuses to conclude anything from what a router does not show while it may still be starting.
+ * Throws while a router may still be starting, because absence then proves nothing.
  *
  * @throws {VolumeError} unavailable until the router has been up for `settleMs`
  */
@@ -24,8 +24,8 @@ export function assertSettled(state: RouterState, settleMs: number): void {
 }
 
 /**
- * Accepts that a volume is gone only when the router can be believed: settled, and every pool that could hold the
- * image is mounted.
+ * Throws unless absence proves that a volume is gone: the router is settled, and every pool that could hold the image
+ * is mounted.
  *
  * @param basePaths the folders in which the image could lie
  * @throws {VolumeError} unavailable when its absence proves nothing
@@ -39,9 +39,7 @@ export function assertAbsenceProven(
   for (const basePath of basePaths) assertPoolMounted(state, basePath);
 }
 
-/**
- * @throws {VolumeError} unavailable when the pool that `path` lies on is not mounted
- */
+/** @throws {VolumeError} unavailable when the pool of `path` is not mounted */
 export function assertPoolMounted(state: RouterState, path: string): void {
   if (state.pools.some((pool) => pool.mountPoint === poolOf(path))) return;
   const mounted = state.pools.map((pool) => pool.mountPoint).join(", ");
@@ -53,9 +51,9 @@ export function assertPoolMounted(state: RouterState, path: string): void {
 }
 
 /**
- * Concludes from a view without the disk that the volume does not exist.
+ * Concludes from a read without the disk that the volume does not exist.
  *
- * @throws {VolumeError} unavailable while an image of its name is there, or absence is not proven
+ * @throws {VolumeError} unavailable while an image of its name exists, or absence is not proven
  */
 export function assertGone(
   id: string,

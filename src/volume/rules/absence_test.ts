@@ -27,7 +27,7 @@ function state(over: { upMs?: number; pools?: readonly string[]; files?: readonl
   return { upMs: over.upMs ?? defaultSettleMs, pools, files: over.files ?? [] };
 }
 
-Deno.test("assertGone() believes a settled router with every pool mounted and no image", () => {
+Deno.test("assertGone() accepts a settled router with every pool mounted and no image", () => {
   assertGone("v", filePrefix, state(), bases, defaultSettleMs);
   const others: StoredFile[] = [
     { path: "/pool/csi", sizeBytes: 0n, directory: true },
@@ -41,7 +41,7 @@ Deno.test("assertGone() believes a settled router with every pool mounted and no
   for (const file of others) assertGone("v", filePrefix, state({ files: [file] }), bases, defaultSettleMs);
 });
 
-Deno.test("assertGone() proves nothing by what a router cannot show", () => {
+Deno.test("assertGone() concludes nothing from what a router cannot show", () => {
   const cases: [string, ReturnType<typeof state>, RegExp][] = [
     ["just booted", state({ upMs: 0 }), /booted only 0 s ago.*try again in 120 s/],
     ["almost settled", state({ upMs: defaultSettleMs - 1 }), /try again in 1 s/],
@@ -63,12 +63,12 @@ Deno.test("assertGone() proves nothing by what a router cannot show", () => {
   }
 });
 
-Deno.test("assertAbsenceProven() asks for the pools of the paths given and no others", () => {
+Deno.test("assertAbsenceProven() checks the pools of the given paths and no others", () => {
   assertAbsenceProven(state({ pools: ["pool"] }), ["/pool/csi"], defaultSettleMs);
   assert.throws(() => assertAbsenceProven(state({ upMs: 1 }), [], defaultSettleMs), refusal("unavailable"));
 });
 
-Deno.test("assertSettled() and assertPoolMounted() let pass what is sure", () => {
+Deno.test("assertSettled() and assertPoolMounted() accept what is certain", () => {
   assertSettled(state({ pools: [] }), defaultSettleMs);
   assertSettled(state({ upMs: 0 }), 0);
   assertPoolMounted(state({ upMs: 0 }), "/pool/csi/deep/v.img");

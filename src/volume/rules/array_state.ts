@@ -1,6 +1,6 @@
 import type { Pool } from "../model/inventory.ts";
 
-/** States in which an array does all that it should; any other is reported as it stands. */
+/** States in which an array works fully; any other is reported unchanged. */
 const soundStates: ReadonlySet<string> = new Set([
   "",
   "clean",
@@ -10,25 +10,25 @@ const soundStates: ReadonlySet<string> = new Set([
   "write-pending",
 ]);
 
-/** What the state of a RAID array says. */
+/** The parsed state of a RAID array. */
 export interface ArrayState {
   readonly sound: boolean;
-  /** What it does beside serving, such as `sync:repair, resync = 3%`; "" for nothing. */
+  /** What it does besides serving, such as `sync:repair, resync = 3%`; "" for nothing. */
   readonly activity: string;
 }
 
 /**
- * Reads the state of an array, which is a list: the first part judges, and an array that checks or copies beside that is
- * as sound as before.
+ * Parses the state of an array, which is a list. The first part decides: an array that also checks or copies is as
+ * sound as before.
  *
- * @param state as the router words it, such as `clean, sync:repair, resync = 3%`; "" where it says nothing
+ * @param state the router's text, such as `clean, sync:repair, resync = 3%`; "" where it reports none
  */
 export function parseArrayState(state: string): ArrayState {
   const [first = "", ...others] = state.split(/[,;]/).map((part) => part.trim());
   return { sound: soundStates.has(first), activity: others.filter((part) => part !== "").join(", ") };
 }
 
-/** Why a pool has lost redundancy, in words for people; undefined when it has not. */
+/** Why a pool has lost redundancy, for people; undefined when it has not. */
 export function describeUnsoundPool({ mountPoint, state, unsoundArrays = [] }: Pool): string | undefined {
   const parts = [
     ...parseArrayState(state).sound ? [] : [`state=${state}`],

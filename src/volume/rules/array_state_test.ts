@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describeUnsoundPool, parseArrayState } from "./array_state.ts";
 
-Deno.test("parseArrayState() goes by the first part, and keeps what the array does beside", () => {
+Deno.test("parseArrayState() goes by the first part, and keeps the array's other activity", () => {
   const cases = [
     ["", true, ""],
     ["clean", true, ""],

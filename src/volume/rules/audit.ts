@@ -24,7 +24,7 @@ import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
 /**
- * Everything on the router that lacks its owner, ordered by kind and id. What is healthy is not mentioned.
+ * Everything on the router that lacks its owner, ordered by kind and id. Healthy objects are left out.
  *
  * @param seen all disks, the mounted pools, and the files of this cluster
  */
@@ -128,7 +128,7 @@ function judgeOwned(volume: OwnedVolume, view: AuditView, scope: AuditScope): Au
   return [...findings, ...judgeNeed(volume, view, scope)];
 }
 
-/** Whether the cluster needs a disk, and knows its holders. */
+/** Judges whether the cluster needs a disk, and knows its holders. */
 function judgeNeed(volume: OwnedVolume, view: AuditView, scope: AuditScope): AuditFinding[] {
   const { used } = scope;
   const { stored: { id, imagePath: path, comment }, record: { holders } } = volume;
@@ -161,7 +161,7 @@ function judgeNeed(volume: OwnedVolume, view: AuditView, scope: AuditScope): Aud
 function idleSince({ record }: OwnedVolume, { nowMs }: AuditScope): number | undefined {
   const seconds = record.withdrawnAtSeconds;
   if (record.holders.length > 0 || seconds === undefined) return undefined;
-  // One that cannot be read is no time.
+  // A time that cannot be read lies in the far future, and counts as none.
   return seconds * 1000 > nowMs + orphanGraceMs ? undefined : seconds;
 }
 
@@ -192,7 +192,7 @@ function isOwnImage({ id, imagePath }: StoredVolume, { cluster, basePaths }: Aud
     basePaths.some((base) => imagePath.startsWith(`${base}/${filePrefixOf(id, cluster)}`));
 }
 
-/** What the cluster names and the router does not have. */
+/** Findings for objects that the cluster names and the router does not have. */
 function judgeUse({ disks }: AuditView, { used, cluster }: AuditScope): AuditFinding[] {
   if (used === undefined) return [];
   const lost = used.volumes.filter(({ volumeId }) => !disks.has(volumeId)).map((volume): AuditFinding => ({
@@ -206,7 +206,7 @@ function judgeUse({ disks }: AuditView, { used, cluster }: AuditScope): AuditFin
   const unheld = used.attachments.flatMap(({ volumeId, nodeId, attached, sinceSeconds }): AuditFinding[] => {
     const stored = disks.get(volumeId);
     const ownership = stored === undefined ? undefined : judgeOwnership(stored, cluster);
-    // Of one whose node cannot be told nothing is known.
+    // Without the node's id, nothing can be said about the attachment.
     if (!attached || nodeId === "" || ownership?.state !== "owned") return [];
     if (ownership.volume.record.holders.some((holder) => holder.nodeId === nodeId)) return [];
     const found = `a VolumeAttachment says that a node has it, and the router does not: node=${nodeId}`;

@@ -11,7 +11,7 @@ import type { StoredFile } from "../model/inventory.ts";
 import { formatBytes } from "../model/sizes.ts";
 import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
 
-/** A copy may take so long, in milliseconds: until then it may be another process's, and still be made. */
+/** How long a copy may take, in milliseconds. A younger copy may belong to another process that is still making it. */
 const longestCopyMs = 25 * 3_600_000;
 
 /** Files and folders of this cluster that no disk uses, in the allowed folders. */
@@ -25,10 +25,10 @@ export function orphanFiles(view: AuditView, scope: AuditScope): AuditFinding[] 
   ];
 }
 
-/** A file or folder that only this cluster names so. */
+/** A file or folder whose name belongs to this cluster. */
 interface OwnFile {
   readonly id: string;
-  /** What follows the file-name prefix of the volume. */
+  /** The text after the file-name prefix of the volume. */
   readonly rest: string;
   readonly file: StoredFile;
 }
@@ -88,7 +88,10 @@ function isNamed(id: string, { named, attachments }: AuditView, { used }: AuditS
   return used?.others?.has(id) === true || named.has(id) || attachments.has(id);
 }
 
-/** Their names hold no cluster: only a PersistentVolume tells that one is this cluster's. */
+/**
+ * Findings for images of the legacy driver. Their names contain no cluster: only a PersistentVolume shows that one is
+ * this cluster's.
+ */
 function legacyImages(view: AuditView, scope: AuditScope): AuditFinding[] {
   return view.files.flatMap(({ path, directory, sizeBytes }): AuditFinding[] => {
     const id = /([^/]*)[.]img$/.exec(path)?.[1] ?? "";
@@ -128,7 +131,7 @@ function judgeSnapshot(
   if (used?.snapshots?.has(id) === false) {
     const found = `a snapshot that no VolumeSnapshotContent names: source=${source}`;
     const kept = keptForAge(sinceSeconds, nowMs, orphanGraceMs);
-    // A backup may want it by its name alone: it goes when a person says so, never for its age.
+    // A backup may refer to it by name alone: it is deleted only on a person's request, never for its age.
     return [{ kind: "snapshot-without-object", id, path, found, sinceSeconds: undefined, kept }];
   }
   if (view.disks.has(source)) return [];
@@ -142,7 +145,10 @@ function judgeSnapshot(
   }];
 }
 
-/** Subvolumes that are named as a snapshot of this cluster and hold no image, which no list of snapshots shows. */
+/**
+ * Findings for subvolumes that are named as a snapshot of this cluster and hold no image. No list of snapshots shows
+ * them.
+ */
 function emptySnapshots(view: AuditView, { cluster, basePaths }: AuditScope): AuditFinding[] {
   return view.files.flatMap((file): AuditFinding[] => {
     const { path } = file;

@@ -4,38 +4,41 @@ import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../
 import { judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
 
-/** One thing on the router that lacks its owner, or lacks itself. */
+/** One object that lacks its owner on the router, or its counterpart there. */
 export interface AuditFinding {
   readonly kind: AuditKind;
-  /** The volume or the snapshot; of an attachment whose PersistentVolume is gone that one's name. */
+  /** The volume or the snapshot; for an attachment whose PersistentVolume is gone, that PersistentVolume's name. */
   readonly id: string;
   /** The image, the copy or the subvolume; "" where there is none. */
   readonly path: string;
   /** For people. */
   readonly found: string;
-  /** Since when it has been so, as the record says; undefined when nothing tells. In seconds since the Unix epoch. */
+  /**
+   * Since when it has been so, according to the record, in seconds since the Unix epoch; undefined when that is
+   * unknown.
+   */
   readonly sinceSeconds: number | undefined;
-  /** Why it is not deleted, whoever asks; undefined when it may be. */
+  /** Why it is never deleted; undefined when it may be. */
   readonly kept: string | undefined;
-  /** Of a disk that may be deleted: the comment it was judged by. */
+  /** The comment on which the finding is based, for a disk that may be deleted. */
   readonly comment?: string;
 }
 
-/** What an audit is about. */
+/** The scope of an audit. */
 export interface AuditScope {
   /** Hash of this cluster's id. */
   readonly cluster: string;
   readonly basePaths: readonly string[];
   /** What the cluster uses; undefined when it was not asked. */
   readonly used: ClusterUse | undefined;
-  /** Whether a person vouches for what no cluster was asked about. */
+  /** Whether a person vouches that what no cluster was asked about is unused. */
   readonly vouched: boolean;
   readonly nowMs: number;
-  /** Whether a copy of that volume or snapshot is being made by this very process. */
+  /** Whether this very process is copying that volume or snapshot. */
   readonly isCopying: (id: string) => boolean;
 }
 
-/** What the cluster says that it uses. */
+/** What the cluster uses, according to its objects. */
 export interface ClusterUse {
   readonly volumes: readonly ClusterVolume[];
   readonly attachments: readonly NodeAttachment[];
@@ -47,7 +50,7 @@ export interface ClusterUse {
   readonly orphans: readonly UnknownVolumeAttachment[];
 }
 
-/** One look at the router and what is looked up in it for each of thousands of disks and files. */
+/** One view of the router, with the indexes that judging thousands of disks and files needs. */
 export interface AuditView extends Inventory, FileView {
   /** All files and folders. */
   readonly paths: ReadonlySet<string>;
@@ -56,7 +59,7 @@ export interface AuditView extends Inventory, FileView {
   readonly disks: ReadonlyMap<string, StoredVolume>;
   /** Disks by the path of their image. */
   readonly users: ReadonlyMap<string, readonly StoredVolume[]>;
-  /** The volumes that something was made from which still is there. */
+  /** The volumes from which an existing volume or snapshot was made. */
   readonly sources: ReadonlySet<string>;
   /** The volumes of PersistentVolumes. */
   readonly named: ReadonlySet<string>;
@@ -64,7 +67,7 @@ export interface AuditView extends Inventory, FileView {
   readonly attachments: ReadonlyMap<string, readonly NodeAttachment[]>;
 }
 
-/** Makes the look-ups. */
+/** Builds the indexes. */
 export function auditView(view: Inventory & FileView, { cluster, used }: AuditScope): AuditView {
   const { volumes, files } = view;
   return {
@@ -93,10 +96,12 @@ function sourcesOf({ volumes, files }: Inventory & FileView, cluster: string): R
 
 const ofVolume = formatSource({ kind: "volume", id: "" });
 
-/** What is younger is never deleted: a router may still carry out what it was sent so long ago, in milliseconds. */
+/**
+ * Younger objects are never deleted, in milliseconds: a router may still run a command that it was sent this long ago.
+ */
 export const orphanGraceMs = 600_000;
 
-/** Why something of that age is left alone; undefined when it is old enough. A time from the future is no age. */
+/** Why an object of that age is left alone; undefined when it is old enough. A time in the future counts as unknown. */
 export function keptForAge(
   sinceSeconds: number | undefined,
   nowMs: number,
@@ -108,13 +113,13 @@ export function keptForAge(
   return `it is younger than ${minMs / 60_000} minutes`;
 }
 
-/** Whether it may be deleted for its age alone: its age has to be known. */
+/** Whether it may be deleted by age: its age has to be known. */
 export function isDue({ kept, sinceSeconds }: AuditFinding, nowMs: number, olderThanMs: number): boolean {
   if (kept !== undefined || sinceSeconds === undefined) return false;
   return nowMs - sinceSeconds * 1000 >= Math.max(olderThanMs, orphanGraceMs);
 }
 
-/** What names a finding, so that two looks can be compared. */
+/** The key of a finding, to compare two audits. */
 export function findingKey({ kind, id, path }: AuditFinding): string {
   return `${kind} ${id} ${path}`;
 }

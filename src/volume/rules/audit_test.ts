@@ -31,7 +31,7 @@ function file(path: string, directory = false): StoredFile {
   return { path, directory, sizeBytes: directory ? 0n : 1n << 30n };
 }
 
-/** Disks with their images, and what else lies there. */
+/** Disks with their images, and other files. */
 function view(disks: readonly StoredVolume[], files: readonly StoredFile[] = []): Inventory & FileView {
   const images = disks.map(({ imagePath }) => file(imagePath));
   return { volumes: disks, files: [...images, ...files], pools: [pool], upMs: 1e9 };
@@ -79,7 +79,7 @@ const legacySnapshot: StoredVolume = {
 const lone = `${testBase}/pvc-9.${testCluster}`;
 const snapshot = `${testBase}/snap-${"1".repeat(28)}.pvc-1.${nowSeconds.toString(36)}.n.${testCluster}`;
 
-Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says what protects it", () => {
+Deno.test("judgeAudit() names each object that lacks its owner, by kind, and says what protects it", () => {
   const cases: readonly [string, Inventory & FileView, string, RegExp | undefined][] = [
     ["a disk whose image is gone", { ...view([idle]), files: [] }, "disk-without-image pvc-1", /by hand/],
     [
@@ -136,7 +136,7 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
   }
 });
 
-Deno.test("judgeAudit() reports a snapshot that no object names, though its source is there, once it is old enough", () => {
+Deno.test("judgeAudit() reports a snapshot that no object names, even if its source exists, once it is old enough", () => {
   const id = `snap-${"1".repeat(28)}`;
   const shown = view([idle], [file(snapshot, true), file(`${snapshot}/disk.img`)]);
   const judge = (snapshots: ReadonlySet<string> | undefined, atMs = nowMs + orphanGraceMs) =>
@@ -156,7 +156,7 @@ Deno.test("judgeAudit() reports a disk that the router itself uses, and how", ()
   assert.match(finding!.kept!, /does not publish it before/);
 });
 
-Deno.test("judgeAudit() reports a snapshot of the legacy driver what is known, and that it never goes by itself", () => {
+Deno.test("judgeAudit() reports what is known of a snapshot of the legacy driver, and that it is never deleted by age", () => {
   const nqn = `${testPrefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
   const exported = { ...legacySnapshot, exported: true, exportNqn: nqn };
   const [finding] = judgeAudit(view([exported]), scope({ used: used(), vouched: true }));
@@ -177,7 +177,7 @@ Deno.test("judgeAudit() reports a snapshot of the legacy driver what is known, a
 
 const goneEarlier = "pvc-7c9e6679-7425-40de-944b-e07fc1f90ae7";
 
-Deno.test("judgeAudit() reports an image of the legacy driver that no disk uses, and never that it may go", () => {
+Deno.test("judgeAudit() reports an image of the legacy driver that no disk uses, and never that it may be deleted", () => {
   const path = `${testBase}/${goneEarlier}.img`;
   const shown = view([], [file(path)]);
   const image = (over: Partial<AuditScope>) =>
@@ -192,7 +192,7 @@ Deno.test("judgeAudit() reports an image of the legacy driver that no disk uses,
   assert.match(found, /named as the legacy driver.*no disk uses: 1 GiB/);
 });
 
-Deno.test("judgeAudit() takes no file for an image of the legacy driver that it does not name so, or that a disk uses", () => {
+Deno.test("judgeAudit() reports no file as an image of the legacy driver that has another form of name, or that a disk uses", () => {
   const path = `${testBase}/${goneEarlier}.img`;
   const files = [
     file(`${testBase}/${goneEarlier}.img.bak`),
@@ -205,7 +205,7 @@ Deno.test("judgeAudit() takes no file for an image of the legacy driver that it 
   assert.deepEqual(kinds(judgeAudit(view([user], files), scope())), ["no-record disk1"]);
 });
 
-Deno.test("judgeAudit() reports a snapshot's subvolume in which no image is, and that it goes with its VolumeSnapshot", () => {
+Deno.test("judgeAudit() reports a snapshot's subvolume without an image, and that deleting its VolumeSnapshot removes it", () => {
   const findings = judgeAudit(view([idle], [file(snapshot, true)]), scope({ vouched: true }));
   assert.deepEqual(kinds(findings), [`leftover-subvolume snap-${"1".repeat(28)}`]);
   assert.match(findings[0]!.kept!, /VolumeSnapshot may name it/);
@@ -226,7 +226,7 @@ Deno.test("judgeAudit() leaves alone what other clusters and other folders hold"
   assert.deepEqual(judgeAudit(view([], files), scope({ vouched: true })), []);
 });
 
-Deno.test("judgeAudit() compares with the cluster where it was asked", () => {
+Deno.test("judgeAudit() compares with the cluster if that was asked", () => {
   const attachments = [anAttachment("pvc-1", "node-3"), anAttachment("pvc-1", "node-4", { attached: false })];
   const findings = judgeAudit(
     view([idle, held]),
@@ -240,7 +240,7 @@ Deno.test("judgeAudit() compares with the cluster where it was asked", () => {
   ]);
 });
 
-Deno.test("judgeAudit() reports an attachment whose PersistentVolume is gone, on whatever node", () => {
+Deno.test("judgeAudit() reports an attachment whose PersistentVolume is gone, on any node", () => {
   const orphan = { name: "csi-0a", volumeName: "pv-gone", nodeName: "node-1", sinceSeconds: nowSeconds - 60 };
   const orphans = [orphan, { ...orphan, name: "csi-0b", nodeName: "node-2" }];
   const findings = judgeAudit(view([]), scope({ used: { ...used(), orphans } }));
@@ -250,7 +250,7 @@ Deno.test("judgeAudit() reports an attachment whose PersistentVolume is gone, on
   assert.match(findings[0]!.kept!, /nothing to delete/);
 });
 
-Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when nothing protects it", () => {
+Deno.test("judgeAudit() allows deleting a disk without a PersistentVolume only when nothing protects it", () => {
   const young = aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 60 });
   const attachments = [anAttachment("pvc-1", "node-1", { attached: false })];
   const named = { volumes: [], orphans: [], attachments };
@@ -280,7 +280,7 @@ Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when noth
   }
 });
 
-Deno.test("judgeAudit() lets an image go when a cluster was asked, or a person vouches, and nobody needs it", () => {
+Deno.test("judgeAudit() allows deleting an unneeded image when a cluster was asked, or a person vouches", () => {
   const shown = view([], [file(`${lone}.img`)]);
   const kept = (over: Partial<AuditScope>) =>
     judgeAudit(shown, scope(over)).find(({ path }) => path !== "")!.kept;
@@ -295,7 +295,7 @@ Deno.test("judgeAudit() lets an image go when a cluster was asked, or a person v
   assert.match(found!.kept!, /uses another file/);
 });
 
-Deno.test("judgeAudit() keeps the unfinished copy of a snapshot for as long as it may be made elsewhere", () => {
+Deno.test("judgeAudit() keeps the unfinished copy of a snapshot for as long as another process may make it", () => {
   const part = (hours: number) =>
     file(
       `${testBase}/snap-${"1".repeat(28)}.pvc-1.${
@@ -308,7 +308,7 @@ Deno.test("judgeAudit() keeps the unfinished copy of a snapshot for as long as i
   assert.equal(kept(26), undefined);
 });
 
-Deno.test("isDue() needs a known age, from the past, above the grace and what is asked for", () => {
+Deno.test("isDue() needs a known age, in the past, above the grace period and the requested age", () => {
   const [finding] = judgeAudit(view([idle]), scope({ used: used() }));
   const week = 7 * 86_400_000;
   assert.equal(isDue(finding!, nowMs, week), true);

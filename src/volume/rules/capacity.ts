@@ -7,21 +7,21 @@ import { formatBytes } from "../model/sizes.ts";
 /** How much of a pool may be promised: 1 promises exactly its size. */
 export type Overcommit = number;
 
-/** What was promised on a router: its disks, and its files as far as they were looked for, snapshots among them. */
+/** What is promised on a router: its disks, and its files as far as they were read, including snapshots. */
 export type Promises = Pick<CreateView, "volumes" | "files">;
 
 /**
  * Bytes that can still be promised on a pool.
  *
- * Free space says little, because images are sparse and it does not fall when one is made: what was promised to every
- * file-backed disk counts, whoever owns it, and so does every snapshot, which keeps what its source overwrites. Never
- * negative.
+ * Free space says little, because images are sparse and it does not fall when one is made. What counts is what was
+ * promised to every file-backed disk of every owner, and to every snapshot, which keeps the blocks that its source
+ * overwrites. Never negative.
  */
 export function availableBytes(pool: Pool, promises: Promises, overcommit: Overcommit): bigint {
   return availableBeside(pool, promisedBytes(pool, promises), overcommit);
 }
 
-/** The same, where the sum of what was promised is known. */
+/** Like `availableBytes()`, for a known sum of promises. */
 export function availableBeside(pool: Pool, promised: bigint, overcommit: Overcommit): bigint {
   const left = promisableBytes(pool, overcommit) - promised;
   const available = left < pool.freeBytes ? left : pool.freeBytes;
@@ -29,9 +29,9 @@ export function availableBeside(pool: Pool, promised: bigint, overcommit: Overco
 }
 
 /**
- * Bytes that were promised on a pool beyond what may be; 0 when it is at most exactly full.
+ * Bytes that were promised on a pool beyond the limit; 0 when it is at most exactly full.
  *
- * @param moreBytes what is going to be promised beside what is shown
+ * @param moreBytes what is about to be promised besides
  */
 export function overPromisedBytes(
   pool: Pool,
@@ -44,10 +44,10 @@ export function overPromisedBytes(
 }
 
 /**
- * Whether a sum that may be out of date still shows that there is room: at least a tenth of the pool, and as much as all
- * requests in flight want together, would be left.
+ * Whether a sum that may be out of date still proves enough room: at least a tenth of the pool, and as much as all
+ * requests in flight want together, must be left.
  *
- * @param promised with the requests in flight
+ * @param promised including the requests in flight
  */
 export function isAmple(
   pool: Pick<Pool, "sizeBytes">,
@@ -64,17 +64,17 @@ function promisableBytes(pool: Pick<Pool, "sizeBytes">, overcommit: Overcommit):
   return pool.sizeBytes * BigInt(Math.round(overcommit * 1000)) / 1000n;
 }
 
-/** What every disk on a pool has together, in bytes, without what snapshots take. */
+/** The size of all disks on a pool together, in bytes, without snapshots. */
 export function diskBytes(pool: Pool, { volumes }: Pick<Promises, "volumes">): bigint {
   return promisedBytes(pool, { volumes, files: [] });
 }
 
-/** What snapshots on a pool keep beside that, in bytes. */
+/** What snapshots on a pool take besides, in bytes. */
 export function snapshotBytes(pool: Pool, promises: Promises): bigint {
   return promisedBytes(pool, promises) - diskBytes(pool, promises);
 }
 
-/** Bytes that were promised on a pool: to every disk of a file, and to every snapshot. */
+/** Bytes that were promised on a pool: to every file-backed disk, and to every snapshot. */
 export function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint {
   const images: readonly (StoredVolume | StoredFile)[] = [...volumes, ...snapshotFiles(files, volumes)];
   return images.reduce(
@@ -83,7 +83,7 @@ export function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint 
   );
 }
 
-/** A snapshot that somebody made a disk of is counted as that. */
+/** A snapshot that is also a disk's image is counted as the disk. */
 function snapshotFiles(files: readonly StoredFile[], volumes: readonly StoredVolume[]): StoredFile[] {
   const disks = new Set(volumes.map((volume) => volume.imagePath));
   const paths = new Set(parseSnapshots(files).map((snapshot) => snapshot.imagePath));
@@ -95,7 +95,7 @@ function pathOf(image: StoredVolume | StoredFile): string {
 }
 
 /**
- * The pool that a base path lies on.
+ * The pool of a base path.
  *
  * @throws {VolumeError} unavailable when it is not mounted
  */
@@ -111,9 +111,9 @@ export function getPool(inventory: Pick<Inventory, "pools">, basePath: string): 
 }
 
 /**
- * Refuses what would promise more than the pool can hold.
+ * Refuses to promise more than the pool can hold.
  *
- * @param own paths of unfinished copies that already take some of what is needed
+ * @param own paths of unfinished copies that already take a part of what is needed
  * @throws {VolumeError} exhausted when fewer than `neededBytes` are left
  */
 export function assertRoom(

@@ -26,7 +26,7 @@ const name = formatSnapshotName({
   cluster: "ffffffff",
 });
 
-Deno.test("availableBytes() goes by the first segment of the path, whoever owns the disk", () => {
+Deno.test("availableBytes() goes by the first segment of the path, for disks of every owner", () => {
   const disks = [
     disk(1n),
     disk(2n, "/pool/elsewhere/y.img"),
@@ -36,7 +36,7 @@ Deno.test("availableBytes() goes by the first segment of the path, whoever owns 
   assert.equal(availableBytes(pool, promises(disks), 1), 1000n - 3n);
 });
 
-Deno.test("availableBytes() counts every snapshot of the pool once, whoever owns it, and no other file", () => {
+Deno.test("availableBytes() counts every snapshot of the pool once, of every owner, and no other file", () => {
   const cases: [string, StoredFile[], bigint][] = [
     ["in a subvolume", [file(`/pool/csi/${name}`, 0n, true), file(`/pool/csi/${name}/disk.img`, 7n)], 7n],
     ["a file", [file(`/pool/csi/${name}.img`, 7n)], 7n],

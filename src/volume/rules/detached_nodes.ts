@@ -1,14 +1,14 @@
 import type { Holder, UnfencedNode } from "../model/record.ts";
 import { nodeDigest } from "../model/record.ts";
 
-/** A Node of the cluster, as far as it tells whether its kubelet has given a volume up. */
+/** The fields of a Node that show whether its kubelet has given up a volume. */
 export interface ClusterNode {
   /** Seconds since the Unix epoch; undefined when it is not known. */
   readonly createdSeconds: number | undefined;
   /** See `machineHash()`; undefined when it is not known. */
   readonly machine: string | undefined;
   readonly isReady: boolean;
-  /** When its kubelet last reported that; seconds since the Unix epoch, undefined when it is not known. */
+  /** When its kubelet last reported its state, in seconds since the Unix epoch; undefined when it is not known. */
   readonly heartbeatSeconds: number | undefined;
   readonly isOutOfService: boolean;
   /** Names of the volumes that its kubelet uses. */
@@ -17,11 +17,11 @@ export interface ClusterNode {
 
 /** What the cluster shows of a node that has left a volume. */
 export interface DetachedNodeView {
-  /** Names of the Nodes on which this driver has registered itself under that node id. */
+  /** Names of the Nodes on which this driver is registered under that node id. */
   readonly nodeNames: readonly string[];
   /** Undefined when there is no Node of that name. */
   readonly node: ClusterNode | undefined;
-  /** Whether a VolumeAttachment of the volume to that node stands that is not being deleted. */
+  /** Whether a VolumeAttachment of the volume to that node exists that is not being deleted. */
   readonly isAttached: boolean;
   /** Name of the volume among `volumesInUse`. */
   readonly volumeInUse: string;
@@ -42,17 +42,18 @@ export function unfencedNode({ nodeId, sinceSeconds, machine }: Holder): Unfence
 }
 
 /**
- * Whether that is the node that has left. Where its machine is on record, one that cannot be told may be another machine of
- * that name, beside which the one that left would go on writing.
+ * Whether that is the node that has left. If its machine is recorded, a node of unknown machine does not match: it may
+ * be another machine of that name, while the one that left goes on writing.
  */
 export function isSameNode(left: UnfencedNode, nodeId: string, machine: string | undefined): boolean {
   return left.nodeDigest === nodeDigest(nodeId) && (left.machine === undefined || left.machine === machine);
 }
 
 /**
- * Why it is not known that a node which has left a volume has given it up, in words; undefined when its kubelet says so. That
- * is a hint and no proof, because kubelets lose track of volumes (kubernetes issues 101791, 121937): it may let a third
- * node join a shared block volume, which the kernel has flushed when its last user closed it, and shortens no grace.
+ * Why it is unknown whether a node that has left a volume has given it up, for people; undefined when its kubelet says
+ * so. That is a hint and no proof, because kubelets lose track of volumes (kubernetes issues 101791, 121937). It may
+ * let a third node join a shared block volume, which the kernel has flushed when its last user closed it, and shortens
+ * no grace period.
  */
 export function reasonAgainstDetached(
   { sinceSeconds, machine }: Pick<UnfencedNode, "sinceSeconds" | "machine">,
@@ -78,7 +79,7 @@ export function reasonAgainstDetached(
   return node.volumesInUse.includes(view.volumeInUse) ? `its kubelet uses the volume: ${name}` : undefined;
 }
 
-/** What is not known is not compared. */
+/** An unknown machine matches every machine. */
 function isSameMachine(one: string | undefined, other: string | undefined): boolean {
   return one === undefined || other === undefined || one === other;
 }

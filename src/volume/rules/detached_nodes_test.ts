@@ -28,7 +28,7 @@ function aView(over: Partial<DetachedNodeView> = {}): DetachedNodeView {
   return { nodeNames: ["worker-1"], node: aNode(), isAttached: false, volumeInUse, nowSeconds, ...over };
 }
 
-Deno.test("a node has given a volume up when its kubelet, alive and the same since before, does not use it", () => {
+Deno.test("a node has given up a volume when its kubelet, alive and the same since before, does not use it", () => {
   assert.equal(reasonAgainstDetached(held, aView()), undefined);
   assert.equal(reasonAgainstDetached({ sinceSeconds: held.sinceSeconds }, aView()), undefined);
   const unknown = aView({ node: aNode({ machine: undefined }) });
@@ -51,16 +51,16 @@ const doubts: readonly [what: string, view: Partial<DetachedNodeView>, reason: R
 ];
 
 for (const [what, view, reason] of doubts) {
-  Deno.test(`a node has not provably given a volume up that ${what}`, () => {
+  Deno.test(`a node has not provably given up a volume that ${what}`, () => {
     assert.match(reasonAgainstDetached(held, aView(view)) ?? "", reason);
   });
 }
 
-Deno.test("a node has not provably given a volume up that it held for an unknown time", () => {
+Deno.test("a node has not provably given up a volume that it held for an unknown time", () => {
   assert.match(reasonAgainstDetached({}, aView()) ?? "", /the record does not say/);
 });
 
-Deno.test("isSameNode() knows a node by id and machine", () => {
+Deno.test("isSameNode() recognises a node by id and machine", () => {
   const left = unfencedNode(aHolder("a", { machine: "0a0b0c0d" }));
   assert.equal(isSameNode(left, "a", "0a0b0c0d"), true);
   assert.equal(isSameNode(left, "a", undefined), false, "it may be another machine of that name");

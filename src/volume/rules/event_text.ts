@@ -1,6 +1,6 @@
 import type { ReportedEvent } from "../ports/controller_events.ts";
 
-/** An event in words. */
+/** The text of an event. */
 export interface EventText {
   readonly type: "Normal" | "Warning";
   /** Why, as one word in upper camel case, for machines. */
@@ -9,7 +9,7 @@ export interface EventText {
   readonly message: string;
 }
 
-/** Puts an event into words that say what to do. */
+/** Returns the text of an event, which says what to do. */
 export function eventText(event: ReportedEvent): EventText {
   switch (event.kind) {
     case "leaver-unfenced":

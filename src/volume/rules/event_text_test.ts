@@ -82,7 +82,7 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
   ];
 
 for (const [event, type, reason, message] of reported) {
-  Deno.test(`eventText() puts ${JSON.stringify(event).slice(0, 80)} into words`, () => {
+  Deno.test(`eventText() describes ${JSON.stringify(event).slice(0, 80)}`, () => {
     const text = eventText(event);
     assert.deepEqual([text.type, text.reason], [type, reason]);
     assert.match(text.message, message);

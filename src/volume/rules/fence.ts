@@ -6,66 +6,70 @@ import type { Connection, TargetAddress } from "../ports/node_ports.ts";
 
 /** One attempt to read what a target offers. */
 export interface OfferedRead extends TargetAddress {
-  /** NQNs; undefined when the target did not answer, or not whole. */
+  /** NQNs; undefined when the target did not answer completely. */
   readonly offered: readonly string[] | undefined;
 }
 
 /** All that is known when a connection is judged. */
 export interface FenceInput {
   readonly volumeId: string;
-  /** The subsystem NQN that it is connected as here. */
+  /** The NQN of the connected subsystem. */
   readonly nqn: string;
   /** The paths to it. */
   readonly connections: readonly Connection[];
-  /** Whom this node's questions are answered as; undefined where the connector has no such names. */
+  /** The identity under which this node asks targets; undefined where the connector has none. */
   readonly host: HostIdentity | undefined;
   /** Whether writes wait in a map for a connection that the kernel has given up. @default {false} */
   readonly queued?: boolean;
   readonly reads: readonly OfferedRead[];
-  /** The NQN under which the controller publishes the volume now, where a call has said so. */
+  /** The NQN under which the controller publishes the volume now, if a call has said so. */
   readonly publishedNqn?: string;
-  /** Whether this is for a call that unstages the volume: nobody here wants to write to it any more. */
+  /** Whether a call unstages the volume: then nothing on this node wants to write to it. */
   readonly unstaging: boolean;
   readonly memory: FenceMemory | undefined;
   /** When the reads began, in milliseconds since the Unix epoch. */
   readonly nowMs: number;
-  /** The settle time, of which {@linkcode settleTimesToUnstage} have to pass, in milliseconds. */
+  /** The settle time in milliseconds; {@linkcode settleTimesToUnstage} of them have to pass. */
   readonly settleMs: number;
 }
 
-/** What a look at a connection comes to. */
+/** The result of judging a connection. */
 export type FenceResult =
-  /** Nothing is connected: nothing can hang, and there is nothing to cut off. */
+  /** Nothing is connected: nothing can hang, and there is nothing to disconnect. */
   | { readonly state: "gone" }
   | { readonly state: "live" }
   | { readonly state: "fenced"; readonly why: string }
-  /** To be looked at again, with that memory; without one the clock starts anew. */
+  /** To be judged again, with that memory; without one the clock starts again. */
   | { readonly state: "undecided"; readonly why: string; readonly memory: FenceMemory | undefined };
 
 /**
- * No gap between two reads counts for more than this part of the settle time: neither a clock that was set forward nor a
- * machine that stood still makes a few reads look like a long time.
+ * A gap between two reads counts for at most this part of the settle time. So neither a clock that was set forward nor
+ * a suspended machine makes a few reads look like a long time.
  */
 export const gapsPerSettleTime = 3;
 
-/** The settle time, unless a setting says otherwise. */
+/** The default settle time. */
 export const defaultFenceSettleMs = 120_000;
 
-/** For how many settle times reads have to lack a volume before an unstage may cut it off. */
+/** For how many settle times reads must not offer a volume before an unstage may disconnect it. */
 export const settleTimesToUnstage = 10;
 
-/** How long a call to unstage counts as the last word: the kubelet comes again after two minutes, and waits two for each. */
+/**
+ * How long a call to unstage stays in effect: the kubelet repeats it after two minutes, and waits up to two minutes for
+ * each.
+ */
 const askLastsMs = 300_000;
 
 /**
- * Whether the router has taken a volume away from this node. Only then may it be cut off: a router that is silent, that
- * is still starting, or that somebody reconfigures for a moment, is none that has.
+ * Decides whether the router has withdrawn a volume from this node. Only then may it be disconnected: a router that is
+ * silent, still starting, or reconfigured for a moment has not withdrawn it.
  *
- * Another epoch proves it only if it is a later one. An earlier one, or a name that is not understood, can be a router
- * that forgot its last seconds or a person's edit, which the controller may yet put right: it counts as the volume lacking.
+ * Another epoch proves a withdrawal only if it is later. An earlier epoch, or a name that cannot be parsed, can come
+ * from a router that forgot its last seconds or from a person's edit, which the controller may still correct: it counts
+ * as a read that does not offer the volume.
  *
- * A lack proves nothing: a router that boots slowly and a pool that waits for its password look the same for hours. It
- * counts only for who unstages the volume, and only after long, so that an unstage ends.
+ * Such a read proves nothing: a router that boots slowly and a pool that waits for its password look the same for
+ * hours. It counts only while the volume is being unstaged, and only after a long time, so that an unstage ends.
  */
 export function judgeFence(input: FenceInput): FenceResult {
   const { connections, volumeId, nqn } = input;
@@ -106,10 +110,11 @@ function judgeMissing(input: FenceInput): FenceResult {
 }
 
 /**
- * The clock runs from the first call to unstage, and other looks let it run on; it ends when nobody asks any more.
+ * The clock runs from the first call to unstage. Other checks let it run on; it ends when no unstage is requested any
+ * more.
  *
- * A memory from the future was written by another clock than this. In a gap as long as the settle time the volume may have
- * come back, and the router may be starting once more.
+ * A memory from the future was written by another clock. In a gap as long as the settle time the volume may have come
+ * back, and the router may be starting again.
  */
 function missedAgain({ memory, nowMs, settleMs, unstaging }: FenceInput): FenceMemory | undefined {
   const lastAskedMs = memory?.askedMs ?? -Infinity;
@@ -128,12 +133,15 @@ function undecided(why: string, memory?: FenceMemory): FenceResult {
   return { state: "undecided", why, memory };
 }
 
-/** Whether a connection was made as this host: what is offered to one host says nothing about another's. */
+/** Whether a connection was made by this host: what is offered to one host says nothing about another's. */
 export function isOfHost(connection: Connection, host: HostIdentity | undefined): boolean {
   return connection.hostNqn === (host?.hostNqn ?? "") && connection.hostId === (host?.hostId ?? "");
 }
 
-/** A target lists only what it offers at the address and port that it is asked at. */
+/**
+ * Whether a read asked one of the connection's addresses: a target lists only what it offers at the address and port
+ * where it is asked.
+ */
 function leadsTo(read: OfferedRead, connections: readonly Connection[]): boolean {
   return connections.some((path) => path.address === read.address && path.port === read.port);
 }
@@ -145,7 +153,10 @@ function isLater(other: string, nqn: string, volumeId: string): boolean {
   return own.epoch === undefined || theirs.epoch.counter > own.epoch.counter;
 }
 
-/** `<prefix>:<volume>` and the epoch, which what the legacy driver exported has not; undefined for anything else. */
+/**
+ * Splits `<prefix>:<volume>` from the epoch, which exports of the legacy driver do not have; undefined for anything
+ * else.
+ */
 function splitNqn(
   nqn: string,
   volumeId: string,

@@ -45,7 +45,7 @@ function input(change: Partial<FenceInput> = {}): FenceInput {
   };
 }
 
-/** Missed for long enough by the next read. */
+/** Missing for long enough with the next read. */
 const almost: FenceMemory = {
   lastMissedMs: now - 30_000,
   missedForMs: minMs - 10_000,
@@ -90,12 +90,12 @@ const fenced: readonly [string, Partial<FenceInput>][] = [
 ];
 
 for (const [name, change] of fenced) {
-  Deno.test(`judgeFence() takes for fenced: ${name}`, () => {
+  Deno.test(`judgeFence() returns fenced for: ${name}`, () => {
     assert.equal(judgeFence(input(change)).state, "fenced");
   });
 }
 
-/** Everything here would be fenced if only one thing were not as it is. */
+/** Each of these would be fenced if one thing were different. */
 const spared: readonly [string, Partial<FenceInput>][] = [
   ["what waits in a map and is offered again", { connections: [], queued: true, reads: [read([own])] }],
   ["what waits in a map for a router that does not answer", {
@@ -166,7 +166,7 @@ const spared: readonly [string, Partial<FenceInput>][] = [
 ];
 
 for (const [name, change] of spared) {
-  Deno.test(`judgeFence() spares, and starts its clock anew for: ${name}`, () => {
+  Deno.test(`judgeFence() does not fence, and starts its clock again for: ${name}`, () => {
     const result = judgeFence(input(change));
     assert.deepEqual([result.state, result.state === "undecided" && result.memory], [
       "undecided",
@@ -198,7 +198,7 @@ for (const [name, offered] of waiting) {
 }
 
 for (const address of ["10.0.0.1", "10.0.0.2"]) {
-  Deno.test(`judgeFence() never takes a live controller for fenced, at ${address}`, () => {
+  Deno.test(`judgeFence() never fences a live controller, at ${address}`, () => {
     const connections = ["10.0.0.1", "10.0.0.2"].map((each) =>
       path({ address: each, state: each === address ? "live" : "connecting" })
     );
@@ -232,29 +232,29 @@ function assertNever(states: readonly string[], message?: string): void {
   assert.deepEqual(new Set(states), new Set(["undecided"]), message);
 }
 
-/** Reads at those seconds, all of which lack the volume. */
+/** Reads at those seconds, none of which offers the volume. */
 function missed(...seconds: readonly number[]): readonly (readonly [number, readonly string[]])[] {
   return seconds.map((at) => [at, []] as const);
 }
 
-/** Reads every 30 seconds, the first and the last at those seconds, all of which lack the volume. */
+/** Reads every 30 seconds, the first and the last at those seconds, none of which offers the volume. */
 function missedFrom(first: number, last: number): ReturnType<typeof missed> {
   return missed(...Array.from({ length: (last - first) / 30 + 1 }, (_, index) => first + 30 * index));
 }
 
-Deno.test("judgeFence() takes for fenced what every read has lacked for ten settle times while it is unstaged", () => {
+Deno.test("judgeFence() fences a volume that no read has offered for ten settle times while it is unstaged", () => {
   const states = history([...missedFrom(0, 1200), ...missed(1201)]);
   assert.deepEqual(states, [...Array(41).fill("undecided"), "fenced"]);
 });
 
-Deno.test("judgeFence() never takes a lack for a fence while nobody unstages the volume", () => {
+Deno.test("judgeFence() never fences a missing volume that is not being unstaged", () => {
   assertNever(history(missedFrom(0, 86_400), false));
 });
 
-Deno.test("judgeFence() lets the clock of an unstage run on at other looks, which never fence", () => {
+Deno.test("judgeFence() lets the clock of an unstage run on at other checks, which never fence", () => {
   let memory: FenceMemory | undefined;
   const states = Array.from({ length: 42 }, (_, index) => {
-    // The kubelet comes again every two minutes, the look every half.
+    // The kubelet repeats the call every two minutes; a check runs every half minute.
     const change = { memory, nowMs: now + index * 30_000, unstaging: index % 4 === 0 && index <= 40 };
     const result = judgeFence(input({ ...change, reads: [read([])] }));
     memory = result.state === "undecided" ? result.memory : undefined;
@@ -269,7 +269,7 @@ Deno.test("judgeFence() lets the clock of an unstage run on at other looks, whic
   assert.equal(judgeFence(input({ memory, nowMs: now + 1_240_000 })).state, "fenced");
 });
 
-Deno.test("judgeFence() begins anew with an unstage after a time in which nobody asked", () => {
+Deno.test("judgeFence() starts the clock again for an unstage after a time without one", () => {
   const forgotten = { lastMissedMs: now - 30_000, missedForMs: 2 * minMs };
   for (const memory of [forgotten, { ...forgotten, askedMs: now - 301_000 }]) {
     const result = judgeFence(input({ memory }));
@@ -286,7 +286,7 @@ Deno.test("judgeFence() waits for the disks of a router that has booted, first n
   assertNever(history([...boot, ...missedFrom(60, 600), [630, [other]], [690, [other]], [720, [own]]]));
 });
 
-Deno.test("judgeFence() waits anew after a bounce of the export, and after a silence", () => {
+Deno.test("judgeFence() waits again after a toggle of the export, and after a silence", () => {
   for (const between of [[own], undefined]) {
     assertNever(history([...missedFrom(0, 1170), [1200, between], ...missedFrom(1230, 2430)]));
   }
@@ -298,12 +298,12 @@ Deno.test("judgeFence() is not hurried by a clock that is set forward", () => {
   assertNever(history([...missedFrom(0, 1200), ...missedFrom(87_000, 87_030)]), "a day later it begins anew");
 });
 
-Deno.test("judgeFence() starts anew when the clock was set back", () => {
+Deno.test("judgeFence() starts again when the clock was set back", () => {
   assertNever(history([...missedFrom(0, 1200), ...missedFrom(1170, 2370)]));
   assert.equal(history([...missed(0), ...missedFrom(-30, 1170), ...missed(1171)]).at(-1), "fenced");
 });
 
-Deno.test("parseFenceMemory() reads what was written and starts anew for anything else", () => {
+Deno.test("parseFenceMemory() reads what was written, and starts again for anything else", () => {
   assert.deepEqual(parseFenceMemory(JSON.parse(JSON.stringify(almost))), almost);
   const earlier = { lastMissedMs: now, missedForMs: 1 };
   assert.deepEqual(parseFenceMemory(earlier), earlier);

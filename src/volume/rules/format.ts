@@ -7,16 +7,16 @@ import { parseEpoch } from "../model/epoch.ts";
 import type { ClaimName } from "../ports/cluster_ports.ts";
 import { consentCommand } from "./format_consent.ts";
 
-/** Everything that the decision whether to format depends on. */
+/** The input of the decision whether to format. */
 export interface FormatQuestion {
   readonly volumeId: string;
   /** The file system that was asked for. */
   readonly wanted: FilesystemType;
-  /** Whether the publish context says that nothing was ever written to the volume. Necessary, never sufficient. */
+  /** Whether the publish context says that the volume was never written. Necessary, never sufficient. */
   readonly mayFormat: boolean;
   /** The epoch of the publish context. */
   readonly epoch: string;
-  /** The claim whose owner may allow a format in the next epoch; undefined when nobody can be named. */
+  /** The claim whose owner may allow a format in the next epoch; undefined when there is none. */
   readonly claim: ClaimName | undefined;
   /** Whether the node's state file is about the epoch of the publish context. */
   readonly sameEpoch: boolean;
@@ -26,20 +26,20 @@ export interface FormatQuestion {
   readonly sizeMatches: boolean;
   readonly probe: DeviceProbe;
   readonly mkfs: MkfsState;
-  /** Whether the device is the one that mkfs was started on: same unique id, same size. */
+  /** Whether it is the device on which mkfs was started: same unique id, same size. */
   readonly sameDevice: boolean;
   /** Whether the file system was ever mounted from here in this epoch. */
   readonly everMounted: boolean;
   /**
-   * Whether the file system whose signature was found was made to the end. Only looked at when mkfs was started and
-   * its end is not on record.
+   * Whether the file system whose signature was found was made completely. Checked only when mkfs was started and its
+   * end is not recorded.
    */
   readonly complete: boolean;
 }
 
-/** What to do with a device that is to hold a file system. */
+/** The decision for a device that is to hold a file system. */
 export type FormatDecision =
-  /** Make a file system: every sign says that there never was one. */
+  /** Make a file system: every check says that there never was one. */
   | { readonly action: "format" }
   /** Zero the ends and make it again, without lazy initialisation: the one begun here was never finished. */
   | { readonly action: "reformat-interrupted" }
@@ -112,7 +112,7 @@ function obstacleToFormat(question: FormatQuestion): Obstacle | undefined {
   return undefined;
 }
 
-/** Only where nothing but the record speaks against it does the consent of the claim's owner help. */
+/** The consent of the claim's owner helps only where the record is the only obstacle. */
 function consentAdvice({ volumeId, epoch, claim }: FormatQuestion, [refusal]: Obstacle): string {
   const counter = parseEpoch(epoch)?.counter;
   if (refusal !== "not-blank-on-record" || claim === undefined || counter === undefined) return "";

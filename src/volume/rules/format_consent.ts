@@ -6,14 +6,14 @@ import { isReadOnlyUse } from "./publish.ts";
 /** The annotation by which the owner of a claim allows one format, see {@linkcode formatConsent}. */
 export const formatConsentAnnotation = "rds.csi.srvlab.io/allow-format";
 
-/** What the annotation has to say: this volume, in this epoch and no other. */
+/** The value of the annotation: this volume, in this epoch and no other. */
 export function formatConsent(volumeId: string, epochCounter: number): string {
   return `${volumeId}@${epochCounter}`;
 }
 
 /**
- * Whether the owner of the claim may allow a file system to be made in the epoch that begins with that record: a volume
- * that was made blank, and is to be written. The first epoch needs no consent.
+ * Whether the owner of the claim may allow a file system in the epoch that begins with that record: for a volume that
+ * was made blank, and is to be written. The first epoch needs no consent.
  */
 export function mayConsentToFormat(
   { epoch, blankEpoch, source }: VolumeRecord,

@@ -27,7 +27,7 @@ const fresh: FormatQuestion = {
 const interrupted: Partial<FormatQuestion> = { mkfs: "started", probe: garbage };
 const halfMade: Partial<FormatQuestion> = { mkfs: "started", probe: holding("ext4") };
 
-/** Each with the action, or with why there is none. */
+/** Each with the expected action or refusal. */
 const cases: readonly [string, Partial<FormatQuestion>, FormatDecision["action"] | FormatRefusal][] = [
   ["a blank device of a volume never written", {}, "format"],
   ["a blank device that may not be formatted", { mayFormat: false }, "not-blank-on-record"],
@@ -93,7 +93,7 @@ Deno.test("decideFormat() formats in exactly one combination of the plain condit
   assert.equal(formatting, 1);
 });
 
-Deno.test("decideFormat() names what it found and the command that renews blankness", () => {
+Deno.test("decideFormat() names what it found and the command that allows formatting again", () => {
   const decision = decideFormat({ ...fresh, probe: holding("LVM2_member") });
   assert.equal(decision.action, "refuse");
   assert.equal(decision.action === "refuse" && decision.kind, "precondition");
@@ -103,7 +103,7 @@ Deno.test("decideFormat() names what it found and the command that renews blankn
   );
 });
 
-Deno.test("decideFormat() gives the claim's owner the whole command, where his consent is all that lacks", () => {
+Deno.test("decideFormat() gives the claim's owner the complete command, where only his consent is missing", () => {
   const reasonOf = (change: Partial<FormatQuestion>) => {
     const decision = decideFormat({ ...fresh, ...change });
     return decision.action === "refuse" ? decision.reason : decision.action;

@@ -1,6 +1,6 @@
 import type { VolumeRecord } from "../model/record.ts";
 
-/** Uptime is told in whole seconds; this much more makes sure that the boot really came later. */
+/** Routers report the uptime in whole seconds; this margin makes sure that the boot really came later. */
 const bootMarginMs = 2_000;
 
 /** What is known about the last withdrawal of an export. */
@@ -10,16 +10,16 @@ export interface GraceInput {
   readonly graceMs: number;
   /** How long the router has been up: a reboot ends every lingering export. */
   readonly upMs: number;
-  /** For how long this process has seen it to be off, by a clock that nobody sets. */
+  /** For how long this process has seen the export off, by a monotonic clock. */
   readonly ageMs: number;
 }
 
 /**
  * Milliseconds to wait before a new epoch, a delete or a copy, so that no forgotten connection of the last epoch can
- * still be written through.
+ * still write.
  *
- * Only whether there was a withdrawal is taken from the record, not when: that is by the clock of whoever wrote it, and two
- * controllers' clocks may be hours apart.
+ * The record says only whether there was a withdrawal. Its time is not used: it is by the clock of the controller that
+ * wrote it, and two controllers' clocks may differ by hours.
  */
 export function remainingGraceMs({ record, graceMs, upMs, ageMs }: GraceInput): number {
   if (record.withdrawnAtSeconds === undefined || graceMs === 0) return 0;
@@ -28,8 +28,8 @@ export function remainingGraceMs({ record, graceMs, upMs, ageMs }: GraceInput): 
 }
 
 /**
- * The time to record for a withdrawal that is about to be sent, in whole seconds: a moment ahead, because the command
- * takes effect only after this is written. Earlier versions go by it.
+ * The time to record for a withdrawal that is about to be sent, in whole seconds: a moment in the future, because the
+ * command takes effect after this is written. Earlier versions go by it.
  */
 export function withdrawalSeconds(nowMs: number): number {
   return Math.ceil(nowMs / 1000) + 1;

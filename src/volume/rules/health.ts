@@ -9,13 +9,13 @@ import { isExportedAsRecorded } from "./publish.ts";
 
 /** A boot of the router after which the kernels of nodes drop its devices. */
 export interface RouterBoot {
-  /** When it was (`Clock.now()`). */
+  /** The time of the boot (`Clock.now()`). */
   readonly atMs: number;
-  /** Whether every node that has the volume staged has a device layer under it, which outlasts the boot. */
+  /** Whether every node that stages the volume has a device layer below it, which outlasts the boot. */
   readonly isLayered: (volumeId: string) => boolean;
 }
 
-/** What is looked up for each disk, by the path of its image: thousands of disks are judged at once. */
+/** Indexes by the path of an image: thousands of disks are judged at once. */
 interface Images {
   readonly pools: readonly Pool[];
   readonly files: ReadonlyMap<string, StoredFile>;
@@ -25,11 +25,11 @@ interface Images {
 }
 
 /**
- * Judges every volume of a cluster that a call could name: those with a disk, and those of which only the image is left.
- * Ordered by id.
+ * Judges every volume of a cluster that a call could name: those with a disk, and those of which only the image is
+ * left. Ordered by id.
  *
- * @param view all disks, the mounted pools, and the files whose path holds the cluster's hash
- * @param boot the router's last one, where that gives its exports new identities
+ * @param view all disks, the mounted pools, and the files whose path contains the cluster's hash
+ * @param boot the router's last one, if it gives its exports new identities at a boot
  */
 export function judgeHealth(
   view: Inventory & FileView,
@@ -62,7 +62,7 @@ function imagesOf({ volumes, files, pools }: Inventory & FileView): Images {
   return { pools, files: images, users, secondUsers };
 }
 
-/** What is wrong with the volume of a disk; undefined when it is none of this cluster's. */
+/** The problems of a disk's volume; undefined when it is not this cluster's. */
 function diskProblems(
   stored: StoredVolume,
   images: Images,
@@ -72,7 +72,7 @@ function diskProblems(
 ): HealthProblem[] | undefined {
   const ownership = judgeOwnership(stored, cluster);
   if (ownership.state === "damaged" || ownership.state === "no-record") {
-    // Else the record was lost or edited.
+    // A disk with this cluster's name and no readable record: the record was lost or edited.
     if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
     const reason = ownership.state === "damaged" ? ownership.reason : "it is gone";
     return [
@@ -157,12 +157,12 @@ function exportProblems(volume: OwnedVolume): HealthProblem[] {
     ];
 }
 
-/** An uptime is told in seconds, and read a moment before it is judged. */
+/** The router reports its uptime in seconds, and it is read a moment before it is judged. */
 const bootErrorMs = 5000;
 
 /**
- * The kernels of these nodes have dropped the device: whatever has it must be started anew, which is not seen from here.
- * Nor is a device layer that the node's own setting made.
+ * The kernels of these nodes have dropped the device, so its users must be restarted. Whether they have been is not
+ * visible here. Nor is a device layer that comes from the node's own setting.
  */
 function restartProblems({ record, stored }: OwnedVolume, boot: RouterBoot | undefined): HealthProblem[] {
   if (boot === undefined || boot.isLayered(stored.id)) return [];
@@ -193,7 +193,7 @@ function useProblems({ routerUses, mayBeMounted }: StoredVolume): HealthProblem[
   return [problem("DEGRADED", "MayBeMounted", message)];
 }
 
-/** Images of volumes whose disk entry is not there. */
+/** Problems of volumes whose image exists without a disk entry. */
 function lostDisks(
   files: readonly StoredFile[],
   known: ReadonlySet<string>,

@@ -49,7 +49,7 @@ function problemsOf(seen: Inventory & FileView, id = "pvc-1"): [HealthStatus, st
   ) => [status, reason]);
 }
 
-Deno.test("judgeHealth() finds nothing wrong with volumes that are as they should be", () => {
+Deno.test("judgeHealth() finds no problem of healthy volumes", () => {
   const volumes = [
     idle,
     aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-2" }),
@@ -129,7 +129,7 @@ Deno.test("judgeHealth() reports what the router itself does, or may do, with th
   assert.deepEqual(problemsOf(view([{ ...held, mayBeMounted: true }])), [["DEGRADED", "MayBeMounted"]]);
 });
 
-Deno.test("judgeHealth() says of each problem what and where it is", () => {
+Deno.test("judgeHealth() says for each problem what and where it is", () => {
   const seen = view([{ ...held, exported: false }]);
   const [health] = judgeHealth(seen, testCluster, bases);
   assert.deepEqual(health?.problems.map(({ message }) => message), [
@@ -147,7 +147,7 @@ Deno.test("judgeHealth() goes by the first part of a pool's state, and by the ar
   ]]);
 });
 
-Deno.test("judgeHealth() calls every state of a pool degraded that is not known to be sound", () => {
+Deno.test("judgeHealth() calls a pool degraded in every state that is not known to be sound", () => {
   const sound = ["", "clean", "active", "active-idle", "read-auto", "write-pending"];
   for (const state of sound) assert.deepEqual(problemsOf(view([idle], { pools: [{ ...pool, state }] })), []);
   for (const state of ["degraded", "recovering", "inactive", "CLEAN", "failed"]) {
@@ -176,7 +176,7 @@ Deno.test("judgeHealth() does not judge what is not this cluster's", () => {
   }
 });
 
-Deno.test("judgeHealth() takes no other file for a volume that has lost its disk", () => {
+Deno.test("judgeHealth() mistakes no other file for a volume that has lost its disk", () => {
   const others = [
     file(`${testBase}/pvc-1.ffffffff.img`),
     file(`/pool/elsewhere/pvc-1.${testCluster}.img`),
@@ -198,7 +198,7 @@ Deno.test("judgeHealth() takes no other file for a volume that has lost its disk
   assert.deepEqual(problemsOf(known), []);
 });
 
-Deno.test("judgeHealth() sees a lost disk also in an allowed folder that lies in another one", () => {
+Deno.test("judgeHealth() finds a lost disk also in an allowed folder that lies in another one", () => {
   const inner = `${testBase}/inner`;
   for (const path of [plainImage("pvc-1", inner), subvolumeImage("pvc-1", inner)]) {
     const health = judgeHealth(view([], { files: [file(path)] }), testCluster, [testBase, inner]);
@@ -206,7 +206,7 @@ Deno.test("judgeHealth() sees a lost disk also in an allowed folder that lies in
   }
 });
 
-Deno.test("judgeHealth() judges only what a call could name, and each once, in order", () => {
+Deno.test("judgeHealth() judges only what a call could name, each once, in order", () => {
   const odd = ["My disk", "-a", "x".repeat(33)].map((id) => aDisk(aRecord(), { id, exported: true }));
   assert.deepEqual(judgeHealth(view(odd), testCluster, bases), []);
   const lost = ["pvc-3", "pvc-1", "pvc-2"].flatMap((id) => [
@@ -223,7 +223,7 @@ Deno.test("judgeHealth() judges only what a call could name, and each once, in o
   ]);
 });
 
-Deno.test("judgeHealth() names the nodes that have had a volume since before the router started", () => {
+Deno.test("judgeHealth() names the nodes that have held a volume since before the router started", () => {
   const since = (nodeId: string, sinceSeconds: number) => aHolder(nodeId, { sinceSeconds });
   const disk = aDisk(aRecord({ epoch, holders: [since("a", 1000), since("b", 1090), since("c", 1100)] }));
   const at = (atMs?: number, isLayered = false) => {

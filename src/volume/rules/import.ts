@@ -10,40 +10,40 @@ import type { RouterState, StoredFile, StoredVolume } from "../model/inventory.t
 import type { PublishFacts } from "./publish.ts";
 import { hasPartOfRecord, type RecordComment } from "../model/record.ts";
 
-/** What a disk is to be as a volume. Nobody but a person, or the PersistentVolume, can say it. */
+/** What a disk becomes as a volume. Only a person or the PersistentVolume can say that. */
 export interface ImportClaim {
   readonly kind: VolumeKind;
   readonly mode: AccessMode;
-  /** Whether a person vouches that nobody uses the export that is on: it is withdrawn then. */
+  /** Whether a person vouches that an export that is on is unused: it is withdrawn then. */
   readonly exportIsUnused: boolean;
 }
 
-/** What is seen of a disk that is to be imported, beside the disk. */
+/** What was read besides a disk that is to be imported. */
 export interface ImportScene extends RouterState {
   readonly cluster: string;
   readonly basePaths: readonly string[];
   readonly settleMs: number;
   /** Every file-backed disk. */
   readonly volumes: readonly StoredVolume[];
-  /** Files and folders whose path holds that of the image. */
+  /** Files and folders whose path contains that of the image. */
   readonly files: readonly StoredFile[];
 }
 
-/** The longest path of an image, in bytes: with it every command fits into what the router takes in one. */
+/** The longest path of an image, in bytes: with it every command stays within the router's limit for one command. */
 export const maxImagePathBytes = 128;
 
 /** Sectors of disks, in bytes. */
 const sectorBytes = 512n;
 
-/** A name that this driver gives a volume's or a snapshot's file or folder, of whatever cluster. */
+/** The form of this driver's names for files and folders of volumes and snapshots, of any cluster. */
 const ownName =
   /^(?:snap-[0-9a-f]{28}[.].*|[a-z0-9-]{1,40})[.][0-9a-f]{8}(?:[.]img(?:[.][0-9a-f]{8}[.]part)?)?$/;
 
 /**
- * Refuses a disk that is not beyond doubt a file of its own which nobody else uses.
+ * Refuses a disk unless it certainly is a file of its own without another user.
  *
- * @param stored as a look at it alone shows it, with how the router uses it
- * @throws {VolumeError} precondition saying what is in the way and what to do; unavailable while disks may be missing
+ * @param stored as a read of this disk alone returns it, with how the router uses it
+ * @throws {VolumeError} precondition saying what prevents it and what to do; unavailable while disks may be missing
  */
 export function assertImportable(stored: StoredVolume, claim: ImportClaim, scene: ImportScene): void {
   const { id, sizeBytes, exported, exportNqn, comment } = stored;
@@ -74,16 +74,16 @@ export function assertImportable(stored: StoredVolume, claim: ImportClaim, scene
 }
 
 /**
- * The file of a path, if it may become a volume's image.
+ * Returns the file of a path, if it may become a volume's image.
  *
- * @throws {VolumeError} precondition when it may not; unavailable while that cannot be told
+ * @throws {VolumeError} precondition when it may not; unavailable while that is unknown
  */
 export function importableImage(id: string, path: string, scene: ImportScene): StoredFile {
   assertSlot(id);
   assertSettled(scene, scene.settleMs);
   assertImagePath(id, path);
   if (!scene.basePaths.some((base) => poolOf(base) === poolOf(path))) {
-    // Whether a volume is gone is concluded from those pools, and from no other.
+    // The driver concludes that a volume is gone only from those pools.
     throw doubt(
       id,
       `its file lies on a pool without a folder of this driver: path=${path} folders=${
@@ -105,9 +105,10 @@ export function importableImage(id: string, path: string, scene: ImportScene): S
 }
 
 /**
- * The comment that makes a disk a volume of this cluster's, never blank. What somebody wrote stays before the record.
+ * The comment that makes a disk a volume of this cluster, never blank. Existing text stays before the record.
  *
- * It counts as withdrawn just now: since when its export has been off is not known, and whoever had it may still write.
+ * The volume counts as withdrawn just now: it is unknown since when its export has been off, and an earlier user may
+ * still write.
  */
 export function importedComment(
   { id, imagePath, comment }: Pick<StoredVolume, "id" | "imagePath" | "comment">,
@@ -121,7 +122,7 @@ export function importedComment(
     name: nameDigest(id),
     capabilities: formatCapabilities({ kind, modes: [mode] }),
     parameters: "00000000",
-    // What follows an epoch of which the router has no record any more must not look older than it.
+    // The epoch after one that the router has no record of must not look older than that one.
     epoch: { ...epochZero(random), counter: forgotten },
     blankEpoch: 0,
     withdrawnAtSeconds: withdrawalSeconds(nowMs),
@@ -131,14 +132,14 @@ export function importedComment(
   return { record, before: comment === "" ? "" : `${comment} `, after: "" };
 }
 
-/** @throws {VolumeError} precondition when whoever made it knows it, or may */
+/** @throws {VolumeError} precondition when it is a known volume, or may be one */
 function assertNobodys(stored: StoredVolume, cluster: string): void {
   const { state } = judgeOwnership(stored, cluster);
   if (state === "owned") throw doubt(stored.id, "it is a volume of this cluster already");
   if (state !== "no-record") assertOwned(stored, cluster, "import");
 }
 
-/** A form that no call could name, or that says whose it is. */
+/** Refuses a slot whose form no call could name, or that shows another owner. */
 function assertSlot(id: string): void {
   if (!isLegacyId(id)) return;
   throw doubt(
@@ -186,7 +187,7 @@ function assertImagePath(id: string, path: string): void {
   }
 }
 
-/** A path without what means nothing in it: the same file in other words. */
+/** Normalises a path, so that one file has one text. */
 function plain(path: string): string {
   const names: string[] = [];
   for (const name of path.split("/")) {

@@ -45,7 +45,7 @@ function scene(stored: StoredVolume = disk, over: Partial<ImportScene> = {}): Im
   };
 }
 
-Deno.test("assertImportable() takes somebody's disk, wherever its file lies on a pool of this driver's", () => {
+Deno.test("assertImportable() accepts a foreign disk whose file lies anywhere on a pool of this driver", () => {
   for (const path of [imagePath, "/pool/disk.img", "/pool/csi/x", "/pool/a.b/c.d/e"]) {
     const stored = { ...disk, imagePath: path };
     assertImportable(stored, claim, scene(stored));
@@ -55,7 +55,7 @@ Deno.test("assertImportable() takes somebody's disk, wherever its file lies on a
 const sharer = { ...disk, id: "other", imagePath: "/pool//films/./x/../all of them.img" };
 const exported = { ...disk, exported: true, exportNqn: `${testPrefix}:films` };
 
-/** What is refused, by the kind of error. */
+/** Each refusal, with its message. */
 const refused: readonly (readonly [string, StoredVolume, Partial<ImportScene>, RegExp])[] = [
   ["a volume of this cluster", aDisk(aRecord(), { id: "films" }), {}, /already/],
   ["another cluster's", aDisk(aRecord({ cluster: "ffffffff" }), { id: "films" }), {}, /another cluster/],
@@ -113,13 +113,13 @@ for (const [what, stored, over, text] of refused) {
   });
 }
 
-Deno.test("assertImportable() concludes nothing from a router that shows not all there is", () => {
+Deno.test("assertImportable() concludes nothing from a router that does not show everything", () => {
   for (const over of [{ upMs: 1000 }, { pools: [] }]) {
     assert.throws(() => assertImportable(disk, claim, scene(disk, over)), refusal("unavailable"));
   }
 });
 
-Deno.test("assertImportable() takes an export for unused on a person's word, and nothing else", () => {
+Deno.test("assertImportable() treats an export as unused only on a person's word", () => {
   assertImportable(exported, { ...claim, exportIsUnused: true }, scene(exported));
   const mounted = { ...exported, routerUses: ["its file system is mounted"] };
   assert.throws(
@@ -128,7 +128,7 @@ Deno.test("assertImportable() takes an export for unused on a person's word, and
   );
 });
 
-Deno.test("importedComment() is never blank, like no other before it, and holds for that slot and that file alone", () => {
+Deno.test("importedComment() is never blank, differs from all earlier ones, and is valid for that slot and that file alone", () => {
   const random = new SeededRandom(1);
   const write = (forgotten = 0) =>
     formatComment(importedComment(disk, claim, testCluster, forgotten, { nowMs: 1_000, random }));

@@ -14,19 +14,23 @@ import type { StoredFile, StoredVolume } from "../model/inventory.ts";
 import { maxMigratingHolders } from "./publish.ts";
 import { type Holder, nodeIdsOf, type OwnedVolume, type RecordComment } from "../model/record.ts";
 
-/** What a volume of the legacy Go driver is, and who has it: from the cluster's objects, or from a person. */
+/** What is known of a volume of the legacy Go driver, from the cluster's objects or from a person. */
 export interface LegacyClaim {
   readonly kind: VolumeKind;
   readonly mode: AccessMode;
   readonly holders: readonly Holder[];
   /**
-   * Counter of the last epoch that this driver gave a node, of which the router has no record any more; 0 when it gave none.
-   * Nobody has the volume then under the NQN that the legacy driver gave it, other than who was shut out since.
+   * Counter of the last epoch that this driver gave a node, of which the router has no record any more; 0 when it gave
+   * none. If there was one, the only nodes that may still use the legacy driver's NQN are nodes that were shut out
+   * since.
    */
   readonly forgotten: number;
 }
 
-/** How Kubernetes' modes reach a driver that tells single-node modes apart; two of them at once are no mode of CSI's. */
+/**
+ * The CSI modes that Kubernetes passes to a driver that distinguishes single-node modes. A volume of two modes at once
+ * has no CSI mode.
+ */
 export const modesOfVolumes: Readonly<Record<string, AccessMode>> = {
   ReadWriteOnce: "single-node-multi-writer",
   ReadWriteOncePod: "single-node-single-writer",
@@ -35,10 +39,11 @@ export const modesOfVolumes: Readonly<Record<string, AccessMode>> = {
 };
 
 /**
- * What the cluster's objects say of a volume of the legacy driver. Whoever's attachment is not done has not got it; nor has
- * anybody when a node was answered a later epoch: the router was restored to what it was before it.
+ * Concludes from the cluster's objects how a volume of the legacy driver is used. A node whose attachment is not
+ * complete is no holder. When a node was given a later epoch, there are no holders: the router was restored to an
+ * earlier state.
  *
- * @throws {VolumeError} precondition when they leave a doubt
+ * @throws {VolumeError} precondition when the objects leave a doubt
  */
 export function claimOf(
   volume: ClusterVolume,
@@ -61,7 +66,7 @@ export function claimOf(
 }
 
 /**
- * Checks that so many nodes may have a volume at once in that way.
+ * Checks that so many nodes may hold a volume at once in that mode.
  *
  * @throws {VolumeError} precondition when they may not; invalid when a node's id has another form than this driver's
  */
@@ -83,21 +88,21 @@ export function assertClaim(id: string, claim: LegacyClaim): LegacyClaim {
   return claim;
 }
 
-/** What is seen of a disk that is to be taken over, beside the disk. */
+/** What was read besides a disk that is to be migrated. */
 export interface LegacyScene {
   readonly basePaths: readonly string[];
   readonly nqnPrefix: string;
   readonly cluster: string;
-  /** Other disks whose image path holds the id. */
+  /** Other disks whose image path contains the id. */
   readonly sharers: readonly StoredVolume[];
-  /** Files whose path holds the id. */
+  /** Files whose path contains the id. */
   readonly files: readonly StoredFile[];
 }
 
 /**
- * Refuses a disk that is not beyond doubt as the legacy driver has left it.
+ * Refuses a disk unless it is exactly as the legacy driver leaves it.
  *
- * @throws {VolumeError} precondition saying in what it differs
+ * @throws {VolumeError} precondition saying how it differs
  */
 export function assertLeftByLegacyDriver(stored: StoredVolume, scene: LegacyScene): void {
   const { id, imagePath, exported, exportNqn, sizeBytes } = stored;
@@ -121,8 +126,8 @@ export function assertLeftByLegacyDriver(stored: StoredVolume, scene: LegacyScen
 }
 
 /**
- * The comment that makes a volume of the legacy driver one of this cluster's. What somebody wrote stays before the record.
- * It is never blank: nobody knows what the legacy driver has done to it.
+ * The comment that makes a volume of the legacy driver one of this cluster. Existing text stays before the record. It
+ * is never blank: it is unknown what the legacy driver has done to the volume.
  */
 export function migratedComment(
   stored: StoredVolume,
@@ -136,26 +141,26 @@ export function migratedComment(
     name: nameDigest(stored.id),
     capabilities: formatCapabilities({ kind, modes: [mode] }),
     parameters: "00000000",
-    // What follows a forgotten epoch must not look older than it.
+    // The epoch after a forgotten one must not look older than that one.
     epoch: { ...legacyEpoch, counter: forgotten },
     blankEpoch: 0,
     withdrawnAtSeconds: undefined,
     source: undefined,
-    // A record like no other: a command of an earlier takeover that the router runs late finds nothing.
+    // A unique record: if the router runs a command of an earlier migration late, it finds no match.
     growths: 1 + random.bytes(2).reduce((sum, byte) => sum * 256 + byte, 0) % 46_655,
     holders,
   };
   return { record, before: stored.comment === "" ? "" : `${stored.comment} `, after: "" };
 }
 
-/** The comment that somebody had written before the volume was taken over. */
+/** The comment from before the volume was migrated. */
 export function commentWithoutRecord({ before, after }: RecordComment): string {
   return after === "" ? before.replace(/ $/, "") : before + after;
 }
 
 /**
- * Whether nobody was known to have a volume when it was taken over, and it is still exported as it was then. Of one whose
- * record a newer version wrote that is not known.
+ * Whether the volume was migrated without known holders, and is still exported as it was then. For a record of a newer
+ * version that is unknown.
  */
 export function awaitsHolders({ stored, record }: OwnedVolume): boolean {
   return record.newerFields === undefined && isLegacyEpoch(record.epoch) && record.holders.length === 0 &&
@@ -171,7 +176,7 @@ function kindOf({ volumeId, access, fsType, attributes }: ClusterVolume): Volume
 
 function modeOf({ volumeId, accessModes }: ClusterVolume, kind: VolumeKind): AccessMode {
   const modes = new Set(accessModes);
-  // As the attacher chooses.
+  // The same choice as the attacher's.
   if (modes.has("ReadWriteMany") && kind.access === "block") return "multi-node-multi-writer";
   const [only, ...others] = modes;
   const mode = only !== undefined && Object.hasOwn(modesOfVolumes, only) ? modesOfVolumes[only] : undefined;

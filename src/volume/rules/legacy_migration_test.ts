@@ -31,7 +31,7 @@ const left: StoredVolume = {
 };
 const random = new SeededRandom(1);
 
-Deno.test("claimOf() gives kind, mode and holders as the cluster's objects say", () => {
+Deno.test("claimOf() returns kind, mode and holders from the cluster's objects", () => {
   const cases: readonly [string, Parameters<typeof aClusterVolume>[1], string, string][] = [
     ["one node", {}, "ext4", "single-node-multi-writer"],
     ["one pod", { accessModes: ["ReadWriteOncePod"] }, "ext4", "single-node-single-writer"],
@@ -57,7 +57,7 @@ Deno.test("claimOf() gives kind, mode and holders as the cluster's objects say",
   }
 });
 
-Deno.test("claimOf() counts only attachments of the volume that are done", () => {
+Deno.test("claimOf() counts only complete attachments of the volume", () => {
   const attachments = [
     anAttachment(id, "node-1", { attached: false }),
     anAttachment("pvc-2", "node-2"),
@@ -99,7 +99,7 @@ const scene: LegacyScene = {
   files: [{ path, sizeBytes: 1n << 30n, directory: false }],
 };
 
-Deno.test("assertLeftByLegacyDriver() accepts a disk as it was left, exported or not, with a note or without", () => {
+Deno.test("assertLeftByLegacyDriver() accepts a disk as the legacy driver leaves it, exported or not, with a note or without", () => {
   for (const over of [{}, { exported: false }, { exported: false, exportNqn: "" }, { comment: "mine" }]) {
     assertLeftByLegacyDriver({ ...left, ...over }, scene);
   }
@@ -116,7 +116,7 @@ Deno.test("assertLeftByLegacyDriver() refuses any doubt", () => {
     [{ exportNqn: `nqn.2024-01.com.example:${id}` }, {}, /another name/],
     [{ exported: false, exportNqn: `nqn.2024-01.com.example:${id}` }, {}, /another name/],
     [{}, { sharers: [{ ...left, id: "disk1" }] }, /disk=disk1/],
-    // As the legacy driver's snapshots would be without a path of their own.
+    // A snapshot of the legacy driver, if it had no path of its own.
     [{}, { sharers: [{ ...left, id: `snap-${id.slice(4)}`, exported: false }] }, /disk=snap-0f8fad5b/],
     [{}, { files: [] }, /does not exist/],
     [{}, { files: [{ path, sizeBytes: 0n, directory: true }] }, /does not exist/],
@@ -134,7 +134,7 @@ function taken(stored: StoredVolume, nodes: readonly string[] = []) {
   return assertOwned({ ...stored, comment }, testCluster, "test");
 }
 
-Deno.test("migratedComment() keeps what somebody wrote, and gives it back", () => {
+Deno.test("migratedComment() keeps existing text, and gives it back", () => {
   for (const comment of ["", "mine", "mine, of 2024 ", "a {brace}"]) {
     const volume = taken({ ...left, comment }, ["node-1"]);
     assert.equal(commentWithoutRecord(volume.comment), comment);
@@ -148,7 +148,7 @@ Deno.test("migratedComment() never writes the same record again, for a command t
   assert.equal(new Set(comments).size, comments.length);
 });
 
-Deno.test("a volume that was taken over goes on under its NQN, in whatever mode its one writer asks", () => {
+Deno.test("a migrated volume keeps its NQN, in whatever mode its one writer asks", () => {
   const volume = taken(left, ["node-1"]);
   assert.deepEqual(publishedNodeIds(volume), ["node-1"]);
   assert.equal(nqnOf(volume, volume.record.epoch!, testPrefix, {}), nqn);
@@ -175,7 +175,7 @@ Deno.test("a volume that was taken over goes on under its NQN, in whatever mode 
   );
 });
 
-Deno.test("awaitsHolders() holds until the first withdrawal, and of no other volume", () => {
+Deno.test("awaitsHolders() holds until the first withdrawal, and for no other volume", () => {
   const open = taken(left);
   assert.equal(awaitsHolders(open), true);
   assert.equal(awaitsHolders(taken(left, ["node-1"])), false);

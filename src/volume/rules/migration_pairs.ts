@@ -1,6 +1,6 @@
 import type { Holder, OwnedVolume, VolumeRecord } from "../model/record.ts";
 
-/** A pod that uses a claim, or may be the owner of one that does. */
+/** A pod that uses a claim, or may own a pod that does. */
 export interface ClaimUser {
   readonly name: string;
   readonly uid: string;
@@ -10,12 +10,12 @@ export interface ClaimUser {
   readonly hasEnded: boolean;
   /** Uid of the virtual machine instance that it runs; undefined when it runs none. */
   readonly machine: string | undefined;
-  /** Uids of its owners: a disk that was plugged in later has a pod of its own, which the machine's pod owns. */
+  /** Uids of its owners: a disk that is plugged in later has its own pod, which the machine's pod owns. */
   readonly owners: readonly string[];
 }
 
 /**
- * Why the users of a claim are not the pods of one virtual machine that migrates, in words; undefined when they are.
+ * Why the users of a claim are not the pods of one virtual machine that migrates, for people; undefined when they are.
  *
  * @param pods every pod of the claim's namespace that uses it or runs a virtual machine
  */
@@ -33,7 +33,7 @@ export function reasonAgainstPair(pods: readonly ClaimUser[]): string | undefine
   const several = new Set(users.map(({ machine }) => machine));
   const names = users.map(({ name }) => name).join(", ");
   if (several.size > 1) return `pods of several virtual machines use it: ${names}`;
-  // A disk that was plugged in goes a little later than the pod that it was plugged into.
+  // The pod of a plugged-in disk ends a little later than the pod that owns it.
   const running = new Set(users.map(({ launcher }) => launcher).filter((one) => one?.hasEnded === false));
   return running.size > 2 ? `more than two pods of its virtual machine use it: ${names}` : undefined;
 }
@@ -46,7 +46,7 @@ export function isMigrating({ holders }: VolumeRecord): boolean {
 /** A volume that two nodes share for longer than a migration may take. */
 export interface OverdueMigration {
   readonly volumeId: string;
-  /** The node that has it longest. */
+  /** The node that has held it longest. */
   readonly older: string;
   readonly newer: string;
   readonly limitSeconds: number;
@@ -61,7 +61,7 @@ export function overdueMigration(
   const writers = writersOf(record.holders).toSorted((a, b) => a.sinceSeconds - b.sinceSeconds);
   const [older, newer] = writers;
   if (older === undefined || newer === undefined) return undefined;
-  // From when they were two: how long the first one was alone is its own business.
+  // The time counts from the second node: the first one may have been alone for long.
   if (nowMs / 1000 - newer.sinceSeconds <= limitSeconds) return undefined;
   return { volumeId: stored.id, older: older.nodeId, newer: newer.nodeId, limitSeconds };
 }

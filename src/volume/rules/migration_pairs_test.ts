@@ -67,7 +67,7 @@ const shared = (nodeId: string, sinceSeconds: number) =>
 const epoch = { counter: 1, nonce: "0a0b0c0d" };
 const volume = aVolume({ epoch, holders: [shared("new", 1_000), shared("old", 10)] });
 
-Deno.test("overdueMigration() names the older node once both have had the volume for too long", () => {
+Deno.test("overdueMigration() names the older node once both have held the volume for too long", () => {
   assert.equal(overdueMigration(volume, 300, 1_300_000), undefined);
   assert.deepEqual(overdueMigration(volume, 300, 1_301_000), {
     volumeId: "pvc-1",
@@ -77,13 +77,13 @@ Deno.test("overdueMigration() names the older node once both have had the volume
   });
 });
 
-Deno.test("overdueMigration() has nothing to say of one writer, or of readers", () => {
+Deno.test("overdueMigration() returns nothing for one writer, or for readers", () => {
   assert.equal(overdueMigration(aVolume({ epoch, holders: [shared("a", 0)] }), 300, 1e12), undefined);
   const readers = ["a", "b"].map((id) => aHolder(id, { mode: "multi-node-reader-only" }));
   assert.equal(overdueMigration(aVolume({ epoch, holders: readers }), 300, 1e12), undefined);
 });
 
-Deno.test("isMigrating() is so of two writers, and not of one or of readers", () => {
+Deno.test("isMigrating() is true for two writers, and not for one or for readers", () => {
   const isSo = (...holders: Parameters<typeof isMigrating>[0]["holders"]) =>
     isMigrating(aVolume({ epoch, holders }).record);
   const readers = ["a", "b"].map((id) => aHolder(id, { mode: "multi-node-reader-only" }));

@@ -1,10 +1,10 @@
 import type { MountEntry } from "../ports/node_ports.ts";
 
 /**
- * What is mounted at that mount point, the visible one last.
+ * The mounts at that mount point, the visible one last.
  *
- * A folder that is bound over itself and shared, as some installations do with the kubelet's, shows everything mounted
- * in it twice, once in the mount that it covers. Such a copy is not reached by any path, and goes with the other one.
+ * Some installations bind the kubelet's folder over itself and share it. Such a folder shows everything mounted in it
+ * twice, once in the mount that it covers. No path reaches that copy, and it disappears with the other one.
  */
 export function mountsAt(table: readonly MountEntry[], mountPoint: string): readonly MountEntry[] {
   const entries = table.filter((entry) => entry.mountPoint === mountPoint);
@@ -13,7 +13,7 @@ export function mountsAt(table: readonly MountEntry[], mountPoint: string): read
   return reached.length > 0 ? reached : entries;
 }
 
-/** Whether no mount that this one lies in is covered by another. */
+/** Whether no parent mount of this one is covered by another. */
 function isReached(table: readonly MountEntry[], entry: MountEntry): boolean {
   const lineage = lineageOf(table, entry);
   return lineage.slice(1).every((above) => {
@@ -25,7 +25,7 @@ function isReached(table: readonly MountEntry[], entry: MountEntry): boolean {
   });
 }
 
-/** The mount, what it is mounted in, and so on. */
+/** The mount, its parent mount, and so on. */
 function lineageOf(table: readonly MountEntry[], entry: MountEntry): readonly MountEntry[] {
   const lineage: MountEntry[] = [];
   for (let at: MountEntry | undefined = entry; at !== undefined && !lineage.includes(at);) {

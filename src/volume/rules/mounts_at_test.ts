@@ -22,7 +22,7 @@ function idsAt(table: readonly MountEntry[], mountPath: string): readonly number
   return mountsAt(table, mountPath).map((each) => each.mountId);
 }
 
-Deno.test("mountsAt() gives what is stacked at the mount point, the visible one last", () => {
+Deno.test("mountsAt() returns the stacked mounts at the mount point, the visible one last", () => {
   const table = [root, entry(2, 1, "/k"), entry(3, 2, "/k/t"), entry(4, 3, "/k/t"), entry(5, 1, "/other")];
   assert.deepEqual([idsAt(table, "/k/t"), idsAt(table, "/k"), idsAt(table, "/none")], [[3, 4], [2], []]);
 });
@@ -32,7 +32,7 @@ Deno.test("mountsAt() leaves out the copy in a mount that is covered by another 
   assert.deepEqual([idsAt(table, "/k/t"), idsAt(table, "/k")], [[5], [2, 3]]);
 });
 
-Deno.test("mountsAt() gives what is there when none is reached, and when a parent is not in the table", () => {
+Deno.test("mountsAt() returns the mounts when none is reached, and when a parent is not in the table", () => {
   const hidden = [root, entry(2, 1, "/k"), entry(3, 2, "/k"), entry(4, 2, "/k/t"), entry(5, 4, "/k/t")];
   assert.deepEqual(idsAt(hidden, "/k/t"), [4, 5]);
   assert.deepEqual(idsAt([entry(8, 99, "/k/t"), entry(9, 8, "/k/t")], "/k/t"), [8, 9]);

@@ -7,10 +7,10 @@ export type Shown =
   | { readonly state: "nothing" }
   /** Without a number when it is no device at all. */
   | { readonly state: "device"; readonly deviceNumber: string | undefined }
-  /** It could not be looked at in time. */
+  /** It could not be read in time. */
   | { readonly state: "silent"; readonly reason: string };
 
-/** One look at a volume of which this node has state. */
+/** One read of a volume that has a staging state on this node. */
 export interface NodeReading {
   readonly stagingState: StagingState;
   /** The paths to its subsystem, in any state. */
@@ -18,20 +18,20 @@ export interface NodeReading {
   readonly device: FoundDevice | undefined;
   /** Whether a map lets writes wait while there is no device. @default {false} */
   readonly waits?: boolean;
-  /** What is there under the volume's NQN while a map waits, and is not below it; undefined when nothing is. */
+  /** The device under the volume's NQN that is not below its waiting map; undefined when there is none. */
   readonly returned?: FoundDevice | undefined;
-  /** In what the device differs from the volume, for people; undefined when it is proven. */
+  /** How the device differs from the volume, for people; undefined when it is proven. */
   readonly mismatch: string | undefined;
-  /** What is mounted at the staging path and can be seen there; always undefined for a block volume. */
+  /** The visible mount at the staging path; always undefined for a block volume. */
   readonly mount: MountEntry | undefined;
   /** Why the file system at the staging path does not answer; undefined when it does or there is none. */
   readonly silence: string | undefined;
-  /** What the node's kernel has made on top of the device, see `BlockDevices.layers()`. */
+  /** Devices that the node's kernel has made on top of the device, see `BlockDevices.layers()`. */
   readonly layers: readonly string[];
   readonly targets: readonly { readonly targetPath: string; readonly shown: Shown }[];
 }
 
-/** Judges a volume as this node sees it. It only tells: whoever acts on a device proves it again. */
+/** Judges a volume as this node sees it. It only reports: an operation on a device proves it again. */
 export function judgeNodeHealth(reading: NodeReading): HealthProblem[] {
   if (reading.stagingState.staged) {
     return [
@@ -57,7 +57,7 @@ function connectionProblems({ stagingState, connections }: NodeReading): HealthP
     const message = `no path to the volume is live, so that its I/O waits: paths=${paths}`;
     return [problem("INACCESSIBLE", "ConnectionLost", message)];
   }
-  // A connector without addresses has one way only.
+  // A connector without addresses has only one path.
   const ways = new Set(live.map(({ address, port }) => `${address}:${port}`));
   const expected = live.every(({ address }) => address === "") ? 1 : stagingState.addresses.length;
   if (ways.size >= expected) return [];
@@ -77,7 +77,7 @@ function deviceProblems(
     return [problem("INACCESSIBLE", "DeviceWaiting", `${why} nqn=${stagingState.nqn}`)];
   }
   if (device === undefined) {
-    // Without a connection there can be none, and that is told already.
+    // Without a connection there can be no device, and the missing connection is reported already.
     if (connections.length === 0) return [];
     return [
       problem(
@@ -105,7 +105,7 @@ function deviceProblems(
   return [problem("INACCESSIBLE", "DeviceMismatch", message)];
 }
 
-/** What the workload has written looks like LVM or md, and the node has begun to use it: two write to one device. */
+/** The workload's data looks like LVM or md, and the node has begun to use it: both write to one device. */
 function layerProblems({ layers, device }: NodeReading): HealthProblem[] {
   if (layers.length === 0) return [];
   const message = `this node itself uses the device by what is written in it: device=${device?.path} ` +
@@ -167,7 +167,10 @@ function writabilityProblems(
   ];
 }
 
-/** One problem a kind, because no two of a volume may have the same reason (CSI specification, VolumeHealthEntry). */
+/**
+ * Returns one problem for each kind, because two problems of a volume may not have the same reason (CSI specification,
+ * VolumeHealthEntry).
+ */
 function targetProblems({ stagingState, targets }: NodeReading): HealthProblem[] {
   const own = stagingState.device?.deviceNumber;
   const missing = targets.filter(({ shown }) => shown.state === "nothing").map(({ targetPath }) =>

@@ -3,19 +3,19 @@ import { isLegacyId } from "../model/ids.ts";
 import { filePrefixOf, isImageOf } from "../model/layout.ts";
 import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
 import { type OwnedVolume, parseComment, type ParsedComment } from "../model/record.ts";
-/** Whose disk it is. */
+/** The owner of a disk. */
 export type Ownership =
   | { readonly state: "owned"; readonly volume: OwnedVolume }
   | { readonly state: "other-cluster"; readonly cluster: string }
   | { readonly state: "no-record" }
-  /** No record, and in all else a volume of the legacy Go driver. */
+  /** No record, and in everything else a volume of the legacy Go driver. */
   | { readonly state: "earlier-driver" }
   | { readonly state: "damaged"; readonly reason: string };
 
-/** What the comments of volumes say: looks at thousands share the volumes that did not change, and so their records. */
+/** The parsed comments of volumes. Reads of thousands of volumes share the unchanged ones, and so their records. */
 const parsedComments = new WeakMap<StoredVolume, ParsedComment>();
 
-/** Judges by the record alone; look-alike slots and paths count for nothing. */
+/** Judges by the record alone; similar slots and paths do not count. */
 export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
   const parsed = parsedOf(stored);
   if (parsed.state === "none") return { state: isOfLegacyDriver(stored) ? "earlier-driver" : "no-record" };
@@ -33,16 +33,16 @@ function parsedOf(stored: StoredVolume): ParsedComment {
   return parsed;
 }
 
-/** The legacy driver left its mark in slot, path and NQN; what has all three is not somebody's disk by accident. */
+/** The legacy driver left its mark in slot, path and NQN; a disk with all three is not a coincidence. */
 function isOfLegacyDriver({ id, imagePath, exported, exportNqn }: StoredVolume): boolean {
   const named = exportNqn.endsWith(`:${id}`) || (!exported && exportNqn === "");
   return isLegacyId(id) && imagePath.endsWith(`/${id}.img`) && named;
 }
 
 /**
- * The volume, for a call that is going to change it.
+ * Returns the volume, for a call that is about to change it.
  *
- * @throws {VolumeError} precondition when it carries no whole record of this cluster, or one that a newer version wrote
+ * @throws {VolumeError} precondition when it has no complete record of this cluster, or one that a newer version wrote
  */
 export function assertOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
   const volume = getOwned(stored, cluster, verb);
@@ -59,10 +59,10 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
 }
 
 /**
- * The volume, for a call that reads it or takes it from its nodes: its record may be a newer version's, so that a rollback
- * keeps no node from giving it up.
+ * Returns the volume, for a call that reads it or takes it from its nodes. Its record may be a newer version's, so that
+ * a node can give it up after a rollback.
  *
- * @throws {VolumeError} precondition when it carries no whole record of this cluster
+ * @throws {VolumeError} precondition when it has no complete record of this cluster
  */
 export function getOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
   const ownership = judgeOwnership(stored, cluster);
@@ -99,10 +99,10 @@ export function getOwned(stored: StoredVolume, cluster: string, verb: string): O
 }
 
 /**
- * The volume, for a call that reads it; undefined when it is somebody else's. Nobody may be told that a volume is gone of
- * which only its record is not to be read.
+ * Returns the volume, for a call that reads it; undefined when it belongs to another. A volume whose record is only
+ * unreadable must not be reported as gone.
  *
- * @throws {VolumeError} precondition when it is there, or may be, and its record tells nothing
+ * @throws {VolumeError} precondition when it exists, or may, and its record cannot be read
  */
 export function findOwned(
   stored: StoredVolume,
@@ -122,7 +122,7 @@ export function findOwned(
   return getOwned(stored, cluster, "read");
 }
 
-/** Whether an image is named as only this cluster names one, in an allowed folder. */
+/** Whether an image has a name that only this cluster gives, in an allowed folder. */
 export function isNamedAsOwn(
   { id, imagePath }: StoredVolume,
   cluster: string,

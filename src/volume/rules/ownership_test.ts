@@ -30,7 +30,7 @@ const earlier: StoredVolume = {
   comment: "",
 };
 
-Deno.test("judgeOwnership() knows a volume of the legacy driver by slot, path and NQN together", () => {
+Deno.test("judgeOwnership() recognises a volume of the legacy driver by slot, path and NQN together", () => {
   const cases: [string, Partial<StoredVolume>, string][] = [
     ["as it was left", {}, "earlier-driver"],
     ["with a note", { comment: "mine" }, "earlier-driver"],
@@ -75,7 +75,7 @@ Deno.test("assertOwned() refuses every other disk and says why", () => {
   );
 });
 
-Deno.test("assertNotForeign() refuses hardware and lets an empty slot pass", () => {
+Deno.test("assertNotForeign() refuses hardware and accepts an empty slot", () => {
   assertNotForeign(undefined, "delete");
   const disk = { id: "storage-pool", kind: "raid" };
   assert.throws(

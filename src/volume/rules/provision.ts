@@ -19,13 +19,13 @@ export interface CreateRequest {
   readonly range: SizeRange;
   readonly capabilities: VolumeCapabilities;
   readonly parameters: VolumeParameters;
-  /** The parameters as they were given, for their digest. */
+  /** The parameters as given, for their digest. */
   readonly rawParameters: Readonly<Record<string, string>>;
-  /** What its data is to be copied from; undefined for a blank volume. */
+  /** The source of its data; undefined for a blank volume. */
   readonly source?: SourceRef;
 }
 
-/** What a request will make, as far as that follows from the request alone. */
+/** The result of a request, as far as the request alone determines it. */
 export interface VolumePlan {
   readonly id: string;
   /** See `filePrefixOf()`. */
@@ -36,7 +36,7 @@ export interface VolumePlan {
 }
 
 /**
- * The new volume that a request describes, whatever the router has.
+ * The new volume that a request describes, without the router's state.
  *
  * @throws {VolumeError} invalid or out-of-range when there can be no such volume
  */
@@ -59,17 +59,17 @@ export function planVolume(request: CreateRequest, cluster: string, random: Rand
   return { id, filePrefix: filePrefixOf(id, cluster), basePath: request.parameters.basePath, record };
 }
 
-/** What the node would refuse when it is about to make the file system is refused before there is a volume. */
+/** Refuses options before the volume exists that the node would refuse when it makes the file system. */
 function assertMkfsOptions({ capabilities: { kind }, parameters }: CreateRequest): void {
   if (kind.access === "mount") parseMkfsOptions(parameters.node["mkfsOptions"] ?? "", kind.filesystem);
 }
 
 /**
- * The volume that an earlier try of the same request made; undefined when the slot, the image and the folder are free
- * to make one.
+ * The volume that an earlier attempt of the same request made; undefined when the slot, the image and the folder are
+ * free.
  *
  * @throws {VolumeError} exists-incompatible when the name was used for something else; precondition when the slot or
- * the image is somebody else's
+ *   the image belongs to another
  */
 export function findCreated(
   view: Pick<VolumeView, "foreign" | "volume" | "sharers">,
@@ -91,7 +91,7 @@ export function findCreated(
   );
 }
 
-/** What a read of all disks shows of the one that is wanted. */
+/** The part of a read of all disks that concerns the wanted volume. */
 export function slotOf(view: CreateView, { id }: Pick<VolumePlan, "id">): VolumeView {
   const { volumes, ...rest } = view;
   const volume = volumes.find((volume) => volume.id === id);
@@ -126,7 +126,7 @@ function assertCompatible(volume: OwnedVolume, plan: VolumePlan, request: Create
   );
 }
 
-/** Whether it is a clone that an earlier try has not grown to its size yet: it was never published. */
+/** Whether it is a clone that an earlier attempt has not grown to its size yet: it was never published. */
 export function isUnfinishedClone({ record, stored }: OwnedVolume, range: SizeRange): boolean {
   return record.source !== undefined && record.epoch?.counter === 0 && stored.sizeBytes < range.requiredBytes;
 }
@@ -135,7 +135,10 @@ function isOwnPath(imagePath: string, { filePrefix, basePath }: VolumePlan): boo
   return isImageOf(imagePath, filePrefix) && baseOf(imagePath, filePrefix) === basePath;
 }
 
-/** Adding a disk on an existing file adopts the old data in it: such a file must never become somebody's new volume. */
+/**
+ * Throws if the image exists: adding a disk on an existing file keeps its old data, which must never become a new
+ * volume.
+ */
 export function assertNoImage(view: Pick<VolumeView, "files">, plan: VolumePlan): void {
   const image = view.files.find((file) => !file.directory && isOwnPath(file.path, plan));
   if (image === undefined) return;
@@ -146,7 +149,7 @@ export function assertNoImage(view: Pick<VolumeView, "files">, plan: VolumePlan)
   );
 }
 
-/** The folder of new volumes, where it is still missing; a subvolume where the pool can have one there. */
+/** The folder of new volumes, if it does not exist yet; a subvolume where the pool supports that. */
 export function missingFolder(
   view: Pick<VolumeView, "files">,
   folder: string,

@@ -40,7 +40,7 @@ function view(over: Partial<CreateView> = {}): CreateView {
   return { volumes: [], pools: [], upMs: 1, foreign: undefined, files: [], ...over };
 }
 
-/** What an earlier try of the request has left on the router. */
+/** What an earlier attempt of the request has left on the router. */
 function existing(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolume> = {}): CreateView {
   const made = aDisk({ ...plan.record, ...record }, {
     id: plan.id,
@@ -56,7 +56,7 @@ function find(seen: CreateView, over: Partial<CreateRequest> = {}) {
   return findCreated(slotOf(seen, planned(wanted)), planned(wanted), wanted);
 }
 
-Deno.test("planVolume() describes a volume that nobody has published yet", () => {
+Deno.test("planVolume() describes a volume that was never published", () => {
   assert.equal(plan.id, "pvc-0f8fad5bd9cb469fa16570867728");
   assert.equal(plan.filePrefix, `${plan.id}.${testCluster}`);
   assert.equal(plan.basePath, testBase);
@@ -65,15 +65,15 @@ Deno.test("planVolume() describes a volume that nobody has published yet", () =>
   assert.deepEqual([blankEpoch, epoch?.counter, holders, source], [1, 0, [], undefined]);
 });
 
-Deno.test("planVolume() is the same for every try of one request", () => {
+Deno.test("planVolume() is the same for every attempt of one request", () => {
   assert.deepEqual(planned({ ...request }), plan);
 });
 
-Deno.test("planVolume() remembers the source", () => {
+Deno.test("planVolume() records the source", () => {
   assert.equal(planned({ ...request, source }).record.source, "v:pvc-2");
 });
 
-Deno.test("planVolume() refuses what can never be made, before anything is asked", () => {
+Deno.test("planVolume() refuses impossible requests before anything is read", () => {
   const tooSmall = { requiredBytes: 0n, limitBytes: 1n };
   assert.throws(() => planned({ ...request, range: tooSmall }), refusal("out-of-range"));
   planned({ ...request, range: tooSmall, source });
@@ -82,7 +82,7 @@ Deno.test("planVolume() refuses what can never be made, before anything is asked
   assert.throws(() => planned({ ...request, name: "" }), refusal("invalid"));
 });
 
-Deno.test("findCreated() finds nothing where slot and image are free, whatever else is there", () => {
+Deno.test("findCreated() finds nothing where slot and image are free, whatever else exists", () => {
   assert.equal(find(view()), undefined);
   const others = [
     aDisk(aRecord(), { id: "disk1", imagePath: `/pool/other/${plan.filePrefix}.img` }),
@@ -93,7 +93,7 @@ Deno.test("findCreated() finds nothing where slot and image are free, whatever e
   assert.equal(find(view({ volumes: others })), undefined);
 });
 
-Deno.test("findCreated() finds what an earlier try made, also when it is in use or has grown", () => {
+Deno.test("findCreated() finds what an earlier attempt made, also when it is in use or has grown", () => {
   const holders = [aHolder("a")];
   const views = [
     existing(),
@@ -105,7 +105,7 @@ Deno.test("findCreated() finds what an earlier try made, also when it is in use 
   for (const seen of views) assert.equal(find(seen)?.stored, seen.volumes[0]);
 });
 
-Deno.test("findCreated() refuses one of the same name that differs", () => {
+Deno.test("findCreated() refuses a different volume of the same name", () => {
   const block = { kind: { access: "block" }, modes: ["single-node-writer"] } as const;
   const readers = { kind: request.capabilities.kind, modes: ["multi-node-reader-only"] } as const;
   const twice = { range: { requiredBytes: 2n * gibibyte, limitBytes: 0n } };
@@ -177,7 +177,7 @@ Deno.test("findCreated() refuses an image that another disk uses", () => {
   }
 });
 
-Deno.test("findCreated() compares the parameters as they were given, not what they come to", () => {
+Deno.test("findCreated() compares the parameters as given, not their effect", () => {
   const seen = existing({ parameters: parametersDigest({ nvmePort: "4420" }) });
   assert.throws(() => find(seen), refusal("exists-incompatible"));
   assert.ok(find(seen, { rawParameters: { nvmePort: "4420" } }));
@@ -193,7 +193,7 @@ Deno.test("assertNoImage() refuses an image without a disk, in a file and in a s
   }
 });
 
-Deno.test("assertNoImage() lets pass what is no image of the volume in its folder", () => {
+Deno.test("assertNoImage() accepts files that are no image of the volume in its folder", () => {
   const files = [
     { path: testBase, sizeBytes: 0n, directory: true },
     { path: `${testBase}/${plan.filePrefix}`, sizeBytes: 0n, directory: true },
@@ -214,7 +214,7 @@ const pool: Pool = {
   subvolumeLabel: "pool-fs",
 };
 
-Deno.test("missingFolder() names the folder of the pool that is not there yet", () => {
+Deno.test("missingFolder() names the folder of the pool that does not exist yet", () => {
   const folder = { path: testBase, sizeBytes: 0n, directory: true };
   const label = "pool-fs";
   const missing = { makeFolder: { path: testBase, label } };

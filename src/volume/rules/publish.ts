@@ -14,52 +14,56 @@ import {
   type VolumeRecord,
 } from "../model/record.ts";
 
-/** Who wants to hold a volume, and how. */
+/** The node that wants to hold a volume, and how. */
 export interface PublishRequest {
   readonly nodeId: string;
   readonly capability: Capability;
   readonly readOnly: boolean;
-  /** Whether its PersistentVolume says that a disk which has no record is to be imported. */
+  /** Whether its PersistentVolume says that a disk without a record is to be imported. */
   readonly isStatic?: boolean;
-  /** Whether nodes have to stage it with a device layer that outlasts a toggle of its export, see `outlastsToggle()`. */
+  /**
+   * Whether nodes have to stage it with a device layer that outlasts a toggle of its export, see `outlastsToggle()`.
+   */
   readonly needsLayer?: boolean;
 }
 
-/** What publishing has to do, given what the router shows. */
+/** The decision on a publish, from what the router shows. */
 export type PublishDecision =
   /** The node holds it and the export is on under the epoch's NQN: nothing to do. */
   | { readonly action: "held"; readonly record: VolumeRecord }
-  /** The epoch goes on: write this record and (re-)assert the export under the same NQN. */
+  /** The epoch goes on: write this record and set the export again under the same NQN. */
   | { readonly action: "continue"; readonly record: VolumeRecord }
-  /** Nobody holds it, yet it is exported: withdraw first, then decide again. */
+  /** It has no holder, yet it is exported: withdraw first, then decide again. */
   | { readonly action: "withdraw" }
-  /** Nobody holds it: wait for the grace of the last withdrawal, then begin the epoch in this record. */
+  /** It has no holder: wait for the grace period of the last withdrawal, then begin the epoch in this record. */
   | { readonly action: "begin"; readonly record: VolumeRecord };
 
-/** What the world lends to a decision. */
+/** Facts from outside that a decision depends on. */
 export interface PublishFacts {
   readonly nowMs: number;
   readonly random: Random;
-  /** The machine of the node that wants it, see `machineHash()`; undefined where it is not known. */
+  /** The machine of the requesting node, see `machineHash()`; undefined where it is not known. */
   readonly machine?: string | undefined;
   /**
-   * Why it is not known that the node which has left and was not shut out has given the volume up, in words; "" when it is.
+   * Why it is unknown whether the node that has left and was not shut out has given up the volume, for people; "" when
+   * it has.
    *
-   * @default {nobody was asked}
+   * @default {the cluster was not asked}
    */
   readonly stillUnfenced?: string;
 }
 
-/** The most nodes that hold an RWX block volume at once: the two sides of a live migration. */
+/** The maximum number of nodes that hold an RWX block volume at once: the two sides of a live migration. */
 export const maxMigratingHolders = 2;
 
 /**
  * Decides what publishing a volume to a node takes.
  *
- * The epoch never changes while a node holds the volume; a new one begins only when nobody does and the export is off.
+ * The epoch never changes while a node holds the volume; a new one begins only when it has no holder and the export is
+ * off.
  *
  * @throws {VolumeError} invalid when the volume is of another kind, exists-incompatible when the node holds it in
- * another way, published-elsewhere when another node holds it
+ *   another way, published-elsewhere when another node holds it
  */
 export function decidePublish(
   volume: OwnedVolume,
@@ -92,36 +96,42 @@ export function decidePublish(
   return { action: "begin", record: request.needsLayer ? { ...begun, layered: true } : begun };
 }
 
-/** An epoch is layered only while each holder was published so: two PersistentVolumes of one volume may differ. */
+/**
+ * An epoch is layered only while each holder was published with a layer: two PersistentVolumes of one volume may
+ * differ.
+ */
 function sameLayer(record: VolumeRecord, { needsLayer }: PublishRequest): VolumeRecord {
   return needsLayer ? record : withoutLayer(record);
 }
 
-/** The record of an epoch of which it is not known that every holder has the device layer. */
+/** The record of an epoch in which some holder may lack the device layer. */
 export function withoutLayer(record: VolumeRecord): VolumeRecord {
   if (record.layered === undefined) return record;
   const { layered: _layered, ...rest } = record;
   return rest;
 }
 
-/** Whether nodes hold the volume, and each of them has the device layer below it: its export may go off and on again. */
+/** Whether nodes hold the volume, and each of them has the device layer below it: then its export may be toggled. */
 export function isHeldLayered({ record }: OwnedVolume): boolean {
   return record.layered === true && record.holders.length > 0;
 }
 
-/** Two machines of one name that only read beside others harm nobody, and the record has room for more nodes without. */
+/**
+ * Whether the request adds a reader beside others. Two machines of one name that both only read do no harm, and without
+ * machines the record has room for more nodes.
+ */
 function joinsReaders({ holders }: VolumeRecord, { capability, readOnly }: PublishRequest): boolean {
   return holders.length > 0 && isReadOnlyUse(capability.mode, readOnly);
 }
 
-/** The record of a volume whose last holder is gone: the epoch stays as the last one, the withdrawal gets its time. */
+/** The record of a volume whose last holder is gone: it keeps the last epoch, and records the withdrawal's time. */
 export function withdrawnRecord(record: VolumeRecord, nowMs: number): VolumeRecord {
   return { ...withoutMark(record), holders: [], withdrawnAtSeconds: withdrawalSeconds(nowMs) };
 }
 
 /**
- * The record with an epoch that is no earlier than any that a node has been given, by what the cluster knows: after a restore
- * of the router the next one would be, or would have the counter of one that has been already.
+ * The record with an epoch that is no earlier than any that a node has been given, according to the cluster. After a
+ * restore of the router, the next epoch could otherwise be earlier, or repeat a counter.
  */
 export function raisedRecord(record: VolumeRecord, knownCounter: number, random: Random): VolumeRecord {
   if (knownCounter <= (record.epoch?.counter ?? 0)) return record;
@@ -137,13 +147,13 @@ function beginEpoch(
   return {
     ...withoutMark(record),
     epoch: nextEpoch(record.epoch, random),
-    // Whoever gets the raw device may write anything to it: from then on it may hold data.
+    // A user of the raw device may write anything to it: from then on it may hold data.
     blankEpoch: capability.access === "block" ? 0 : record.blankEpoch,
     holders: [holder],
   };
 }
 
-/** What is noted of nodes that have left is about one epoch. */
+/** The marks of nodes that have left belong to one epoch. */
 function withoutMark(
   { firstHolderLeft: _firstHolderLeft, unfenced: _unfenced, layered: _layered, ...record }: VolumeRecord,
 ): VolumeRecord {
@@ -151,9 +161,9 @@ function withoutMark(
 }
 
 /**
- * The NQN of an epoch of a volume. An epoch that the router knows already keeps the NQN that it has there: neither a
- * changed prefix nor an upgrade of the router must cut the volumes that are in use. A router that names exports after
- * their slots leaves no choice.
+ * The NQN of an epoch of a volume. An epoch that the router knows already keeps its NQN there: neither a changed prefix
+ * nor an upgrade of the router must disconnect volumes in use. A router that names exports after their slots leaves no
+ * choice.
  */
 export function nqnOf(
   volume: OwnedVolume,
@@ -180,7 +190,7 @@ export function isExportedAsRecorded(volume: OwnedVolume): boolean {
 }
 
 /**
- * Refuses to publish on a router that cannot fence, unless an operator has said that it may.
+ * Refuses to publish on a router that cannot fence, unless an operator has allowed it.
  *
  * @throws {VolumeError} precondition
  */
@@ -193,7 +203,7 @@ export function assertFences(id: string, state: RouterState, allowUnfenced: bool
   );
 }
 
-/** Nodes that really have the volume: holders whose export is on under the record's NQN. */
+/** Nodes that can really use the volume: holders whose export is on under the record's NQN. */
 export function publishedNodeIds(volume: OwnedVolume): readonly string[] {
   return isExportedAsRecorded(volume) ? nodeIdsOf(volume.record.holders) : [];
 }
@@ -210,8 +220,8 @@ export function mayFormat(
 }
 
 /**
- * Whether the node may replay the log of a file system that it only reads: it began the epoch, so that nobody read the
- * volume before it, and whoever joins waits for a clean log. Holders stand in the order in which they came.
+ * Whether the node may replay the log of a file system that it only reads. It may if it began the epoch: then nothing
+ * read the volume before, and nodes that join wait for a clean log. Holders are in the order in which they came.
  */
 export function mayReplay(
   record: VolumeRecord,
@@ -223,26 +233,26 @@ export function mayReplay(
     !isLegacyEpoch(record.epoch) && record.holders[0]?.nodeId === nodeId;
 }
 
-/** Whether nothing may be written by this use of the volume. */
+/** Whether this use of the volume may not write. */
 export function isReadOnlyUse(mode: AccessMode, readOnly: boolean): boolean {
   return readOnly || isReadOnlyMode(mode);
 }
 
-/** What unpublishing has to do. */
+/** The decision on an unpublish. */
 export type UnpublishDecision =
-  /** Nobody is left: withdraw the export under this record, and verify. */
+  /** No holder is left: withdraw the export under this record, and verify. */
   | { readonly action: "withdraw"; readonly record: VolumeRecord }
-  /** Others are left: the export goes on for them. */
+  /** Others are left: the export stays for them. */
   | {
     readonly action: "leave";
     readonly record: VolumeRecord;
     readonly remaining: readonly Holder[];
-    /** To be noted, unless it is known to have given the volume up; undefined for a node that may not write. */
+    /** To be recorded, unless it is known to have given up the volume; undefined for a node that may not write. */
     readonly unfenced: UnfencedNode | undefined;
   }
   /** The node does not hold it, others do: nothing changes. */
   | { readonly action: "not-holder"; readonly remaining: readonly Holder[] }
-  /** Nobody holds it and the export is off: nothing to do. */
+  /** It has no holder and the export is off: nothing to do. */
   | { readonly action: "done" };
 
 /**
@@ -263,7 +273,10 @@ export function decideUnpublish(volume: OwnedVolume, nodeId: string, nowMs: numb
   return { action: "withdraw", record: withdrawnRecord(record, nowMs) };
 }
 
-/** Notes it when the one that began the read-only epoch of a file system leaves: the next one in the list joined it. */
+/**
+ * Marks the record when the holder that began the read-only epoch of a file system leaves: the next one in the list
+ * only joined.
+ */
 function withoutNode(record: VolumeRecord, remaining: readonly Holder[]): VolumeRecord {
   const [first] = record.holders;
   const began = first !== undefined && !remaining.includes(first) &&
@@ -295,8 +308,8 @@ export function assertKind(volume: OwnedVolume, capability: Capability): void {
 }
 
 /**
- * Whether the volume may be used in that mode as far as two writers go: they need a volume that was made for them, so
- * that one that was made for a single writer never has two.
+ * Whether the volume may be used in that mode with regard to two writers. They need a volume that was made for them, so
+ * that a volume made for a single writer never has two.
  */
 export function mayBeShared(record: VolumeRecord, mode: AccessMode): boolean {
   if (mode !== "multi-node-multi-writer") return true;
@@ -313,22 +326,25 @@ function assertSameUse(volume: OwnedVolume, own: Holder, request: PublishRequest
   );
 }
 
-/** Of one writer: which of them a holder has is the same for the router. */
+/** The modes of one writer. The router treats them alike. */
 const writerModes: readonly AccessMode[] = [
   "single-node-writer",
   "single-node-single-writer",
   "single-node-multi-writer",
 ];
 
-/** Of a holder that was taken over the mode was only concluded from the cluster's objects. */
+/**
+ * Whether both modes are the same, or both are for one writer in the legacy epoch: there the recorded mode was only
+ * concluded from the cluster's objects.
+ */
 function isSameWriter(record: VolumeRecord, own: AccessMode, asked: AccessMode): boolean {
   return own === asked ||
     (isLegacyEpoch(record.epoch) && writerModes.includes(own) && writerModes.includes(asked));
 }
 
 /**
- * Keeps a third writer out. A node that has left goes on knowing the name of the export, and may write under it: for as long
- * only that node may come back.
+ * Keeps a third writer out. A node that has left still knows the name of the export, and may write under it. Until that
+ * ends, only that node may join again.
  */
 function assertShutOut(
   { stored, record: { unfenced, holders } }: OwnedVolume,

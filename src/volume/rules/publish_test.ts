@@ -35,7 +35,7 @@ function publish(volume: OwnedVolume, request: Partial<PublishRequest> = {}) {
   return decidePublish(volume, { nodeId: "a", capability: ext4, readOnly: false, ...request }, deps);
 }
 
-/** A volume that these nodes hold in one mode, exported as it should be. */
+/** A volume with these holders in one mode, exported correctly. */
 function held(nodes: readonly string[], mode: AccessMode, kind = "ext4/w", disk: Partial<StoredVolume> = {}) {
   return aVolume({ epoch, capabilities: kind, holders: nodes.map((node) => aHolder(node, { mode })) }, disk);
 }
@@ -60,7 +60,7 @@ Deno.test("decidePublish() changes nothing for the holder of a good export", () 
   assert.deepEqual(publish(volume), { action: "held", record: volume.record });
 });
 
-Deno.test("decidePublish() re-asserts a lost or edited export under the record's own epoch", () => {
+Deno.test("decidePublish() sets a lost or edited export again under the record's own epoch", () => {
   const edits: Partial<StoredVolume>[] = [
     { exported: false },
     { exportNqn: "" },
@@ -78,7 +78,7 @@ Deno.test("decidePublish() has an export without a holder withdrawn before anyth
   assert.deepEqual(publish(aVolume({}, { exported: true, exportNqn: "nqn.x" })), { action: "withdraw" });
 });
 
-Deno.test("decidePublish() refuses a second node for every mode that is for one, and names the holder", () => {
+Deno.test("decidePublish() refuses a second node for every mode for one node, and names the holder", () => {
   const modes: AccessMode[] = [
     "single-node-writer",
     "single-node-reader-only",
@@ -188,7 +188,7 @@ Deno.test("decidePublish() ends blankness when a raw device is handed out, and o
   assert.equal(blankOf(aVolume(), ext4), 1);
 });
 
-Deno.test("mayFormat() says yes in the blank epoch only, to a file system that is written to", () => {
+Deno.test("mayFormat() is true only in the blank epoch, for a file system that is written to", () => {
   const record = (blankEpoch: number) => aVolume({ blankEpoch }).record;
   const at = (counter: number) => ({ counter, nonce: "0123abcd" });
   assert.equal(mayFormat(record(1), at(1), ext4, false), true);
@@ -200,7 +200,7 @@ Deno.test("mayFormat() says yes in the blank epoch only, to a file system that i
   assert.equal(mayFormat(record(1), at(1), block("single-node-writer"), false), false);
 });
 
-Deno.test("mayReplay() says yes to the node that began the epoch of a file system that is only read", () => {
+Deno.test("mayReplay() is true for the node that began the epoch of a file system that is only read", () => {
   const mode = "multi-node-reader-only";
   const { record } = held(["a", "b"], mode, "ext4/n");
   assert.equal(mayReplay(record, "a", mount(mode), true), true);
@@ -211,7 +211,7 @@ Deno.test("mayReplay() says yes to the node that began the epoch of a file syste
   assert.equal(mayReplay({ ...record, epoch: legacyEpoch }, "a", mount(mode), true), false);
 });
 
-Deno.test("decideUnpublish() notes that the first reader of a file system leaves, until the epoch ends", () => {
+Deno.test("decideUnpublish() records that the first reader of a file system leaves, until the epoch ends", () => {
   const marked = (nodeId: string, mode: AccessMode, kind: string) => {
     const decision = decideUnpublish(held(["a", "b"], mode, kind), nodeId, nowMs);
     return decision.action === "leave" ? decision.record.firstHolderLeft : assert.fail(decision.action);
@@ -250,13 +250,13 @@ Deno.test("nqnOf() keeps the NQN that the router has for the epoch when the pref
   assert.equal(nqnOf(running, next, other, fencing), `${other}:pvc-1:4-0123abcd`);
 });
 
-Deno.test("nqnOf() is the slot on a router that gives an export no other name", () => {
+Deno.test("nqnOf() is the slot on a router that supports no other name", () => {
   for (const exportNqn of ["", "pvc-1", `${testPrefix}:pvc-1:3-0123abcd`]) {
     assert.equal(nqnOf(aVolume({}, { exportNqn }), epoch, testPrefix, unfenced), "pvc-1");
   }
 });
 
-Deno.test("nqnOf() keeps the slot as the NQN of an epoch that began before the router was upgraded, and no longer", () => {
+Deno.test("nqnOf() keeps the slot as the NQN of an epoch that began before the router was upgraded, and only of that one", () => {
   const running = held(["a"], "single-node-writer", "ext4/w", { exportNqn: "pvc-1" });
   assert.equal(nqnOf(running, epoch, testPrefix, fencing), "pvc-1");
   assert.equal(
@@ -276,7 +276,7 @@ Deno.test("isExportedAsRecorded() accepts the slot as the NQN only of this volum
   assert.equal(isExportedAsRecorded(aVolume({ epoch }, { exported: false, exportNqn: "pvc-1" })), false);
 });
 
-Deno.test("assertFences() refuses a router that cannot fence, unless an operator takes the risk", () => {
+Deno.test("assertFences() refuses a router that cannot fence, unless an operator accepts the risk", () => {
   assertFences("pvc-1", fencing, false);
   assertFences("pvc-1", { ...fencing, unfenced: false }, false);
   assertFences("pvc-1", unfenced, true);
@@ -306,7 +306,7 @@ Deno.test("decideUnpublish() withdraws for the last holder, for all at once, and
   }
 });
 
-Deno.test("decideUnpublish() lets the others go on", () => {
+Deno.test("decideUnpublish() keeps the export for the other nodes", () => {
   const volume = held(["a", "b", "c"], "multi-node-reader-only", "ext4/n");
   const decision = decideUnpublish(volume, "b", nowMs);
   assert.equal(decision.action, "leave");
@@ -317,7 +317,7 @@ Deno.test("decideUnpublish() lets the others go on", () => {
   });
 });
 
-Deno.test("decideUnpublish() changes nothing for a node that holds nothing", () => {
+Deno.test("decideUnpublish() changes nothing for a node that is no holder", () => {
   const elsewhere = held(["b"], "single-node-writer");
   assert.deepEqual(decideUnpublish(elsewhere, "a", nowMs), {
     action: "not-holder",
@@ -328,7 +328,7 @@ Deno.test("decideUnpublish() changes nothing for a node that holds nothing", () 
   }
 });
 
-Deno.test("decidePublish() lets only the node join that left and may still write, unless that is known to be done with it", () => {
+Deno.test("decidePublish() lets only the node join that left and may still write, unless it has given up the volume", () => {
   const mode = "multi-node-multi-writer";
   const unfenced = { nodeDigest: nodeDigest("a"), machine: "0a0b0c0d" };
   const volume = aVolume({
@@ -354,7 +354,7 @@ Deno.test("decidePublish() lets only the node join that left and may still write
   assert.deepEqual(publish(volume, { nodeId: "b", capability: block(mode) }).action, "held");
 });
 
-Deno.test("decideUnpublish() notes a node that leaves another writer behind, and no reader", () => {
+Deno.test("decideUnpublish() records a node that leaves another writer behind, and no reader", () => {
   const left = (mode: AccessMode, kind: string) => {
     const decision = decideUnpublish(held(["a", "b"], mode, kind), "a", nowMs);
     return decision.action === "leave" ? decision.unfenced?.nodeDigest : assert.fail(decision.action);

@@ -3,36 +3,36 @@ import { type Epoch, formatEpoch, parseEpoch } from "../model/epoch.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
-/** What has to be done about a volume that the cluster and the router see differently. */
+/** A step for a volume on which the cluster and the router differ. */
 export type ReconcileStep =
-  /** Nodes hold it, and it is not exported as they know it: turn the export on again, under the same NQN. */
+  /** Nodes hold it, and its export is off or different: turn it on again, under the same NQN. */
   | { readonly action: "restore"; readonly volume: OwnedVolume }
   /** It is exported or held, and wanted nowhere. */
   | { readonly action: "withdraw"; readonly volume: OwnedVolume }
-  /** The cluster knows of a later epoch than the router: whatever is exported, it is not what a node uses. */
+  /** The cluster knows of a later epoch than the router: nodes do not use what the router exports. */
   | { readonly action: "older-epoch"; readonly volume: OwnedVolume; readonly known: number };
 
-/** What a pass concludes. */
+/** The result of one round. */
 export interface Reconciliation {
   readonly steps: readonly ReconcileStep[];
-  /** Volumes that are unwanted for long enough, and for which this pass does nothing, with the reason. */
+  /** Volumes that have been unwanted for long enough and are still kept, with the reason. */
   readonly heldBack: readonly OwnedVolume[];
   readonly heldBackReason: string | undefined;
-  /** Since when each unwanted volume is, for the next pass. */
+  /** Since when each volume has been unwanted, for the next round. */
   readonly unwantedSinceMs: ReadonlyMap<string, number>;
 }
 
-/** How careful a pass is. */
+/** The limits of a round. */
 export interface ReconcileRules {
   /** How long a volume has to be unwanted, and held, before it is withdrawn, in milliseconds. */
   readonly graceMs: number;
-  /** The most that are withdrawn in a pass. */
+  /** The maximum number of withdrawals in a round. */
   readonly maxWithdrawals: number;
 }
 
-/** What a pass looks at. */
+/** The input of a round. */
 export interface ReconcileView {
-  /** LoadedVolume at before the attachments: what is held by then and wanted by nobody later has been let go. */
+  /** Read before the attachments: a volume that was held then and is wanted nowhere later has been given up. */
   readonly volumes: readonly OwnedVolume[];
   readonly attachments: readonly ClusterAttachment[];
   readonly unwantedSinceMs: ReadonlyMap<string, number>;
@@ -42,15 +42,15 @@ export interface ReconcileView {
   readonly monotonicMs: number;
   /** Whether the cluster has an object of a volume. */
   isNamed(volumeId: string): boolean;
-  /** Whether the router shows all it has. */
+  /** Whether the router shows everything it has. */
   readonly settled: boolean;
 }
 
 /**
- * Compares the router with the cluster. It publishes nothing that is not held, and withdraws nothing on a doubt: an
- * attachment that cannot be told, a router that has just booted, or most volumes unwanted at once, as after a restored
- * backup of the cluster, are doubts. So is a volume that the cluster has no object of: it may be in use in another one that
- * was given the same `--cluster-id`. A volume whose record a newer version wrote is left alone.
+ * Compares the router with the cluster. It publishes no volume that is not held, and withdraws none on a doubt. Doubts
+ * are an attachment of an unknown volume, a router that has just booted, or most volumes unwanted at once, as after a
+ * restored backup of the cluster. A volume without an object in the cluster is a doubt too: another cluster with the
+ * same `--cluster-id` may use it. A volume whose record a newer version wrote is left alone.
  */
 export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
   const readable = view.volumes.filter(({ record }) => record.newerFields === undefined);
@@ -90,16 +90,17 @@ function isInUse({ stored, record }: OwnedVolume): boolean {
 const unnamed =
   "no PersistentVolume of this cluster names them: another cluster may use them; see rds-csi audit";
 
-/** Whether nobody wants a volume as it is held, by attachments that were read just now. */
+/** Whether nothing wants a volume as it is held, by attachments that were just read. */
 export function isStillUnwanted(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
   if (attachments.some(({ volumeId }) => volumeId === undefined)) return false;
   return !isWanted(volume, attachments.filter(({ volumeId }) => volumeId === volume.stored.id));
 }
 
 /**
- * Whether the cluster wants a volume where it is. An attachment that is not done, of a node that does not hold it, only waits:
- * for a holder that nobody will ever take away, as when the router has forgotten that it did, it would wait for ever. One of an
- * earlier epoch, as after a restore of etcd, proves of such a node that it is not who holds it now.
+ * Whether the cluster wants a volume where it is. An incomplete attachment of another node than the holders does not
+ * count: it only waits for them, and would wait forever for a holder that nothing removes, for example because the
+ * router forgot the removal. A complete attachment of another node does not count either when its epoch is earlier, as
+ * after a restore of etcd: that node does not use the volume now.
  */
 function isWanted({ record }: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
   const { holders, epoch } = record;
@@ -110,7 +111,7 @@ function isWanted({ record }: OwnedVolume, attachments: readonly ClusterAttachme
   );
 }
 
-/** A node's id may be another than its name. */
+/** A node's id may differ from its name. */
 function isOfHolder({ nodeName, nodeId }: ClusterAttachment, holders: readonly Holder[]): boolean {
   return holders.some((holder) => holder.nodeId === nodeName || holder.nodeId === nodeId);
 }
@@ -120,7 +121,7 @@ function isOfEarlierEpoch({ publishContext }: ClusterAttachment, { counter }: Ep
   return known !== undefined && known.counter < counter;
 }
 
-/** The latest epoch that the cluster knows of a volume; 0 when it knows none. */
+/** The latest epoch of a volume that the cluster knows; 0 when it knows none. */
 export function latestEpoch(attachments: readonly ClusterAttachment[]): number {
   return Math.max(0, ...attachments.map(({ publishContext }) => counterOf(publishContext)));
 }

@@ -64,7 +64,7 @@ for (const [what, volume, one, steps] of restored) {
   });
 }
 
-Deno.test("reconcile() withdraws what is wanted nowhere, held or not, the longest unwanted first", () => {
+Deno.test("reconcile() withdraws a volume that is wanted nowhere, held or not, the longest unwanted first", () => {
   const exported = aVolume({ epoch }, { id: "b", exported: true });
   const volumes = [held("a"), exported, held("c"), held("d")];
   const since = new Map([["a", 300_000], ["b", 100_000], ["c", 200_000]]);
@@ -73,7 +73,7 @@ Deno.test("reconcile() withdraws what is wanted nowhere, held or not, the longes
   assert.deepEqual([...unwantedSinceMs.keys()], ["a", "b", "c"]);
 });
 
-Deno.test("reconcile() waits until a volume is unwanted, and held, for the whole grace", () => {
+Deno.test("reconcile() waits until a volume is unwanted, and held, for the whole grace period", () => {
   const young = Math.floor(nowMs / 1000) - 599;
   assert.deepEqual(pass([held("a", {}, young)], []).steps, []);
   const first = pass([held("a")], [], { unwantedSinceMs: new Map() });
@@ -83,12 +83,12 @@ Deno.test("reconcile() waits until a volume is unwanted, and held, for the whole
   assert.deepEqual(pass([held("a")], [], { unwantedSinceMs, monotonicMs: 1_600_000 }).steps, ["withdraw a"]);
 });
 
-Deno.test("reconcile() begins to count anew when a volume was wanted in between", () => {
+Deno.test("reconcile() starts the grace period again when a volume was wanted in between", () => {
   const { unwantedSinceMs } = pass([held("a")], [attachment("a", { deleting: true })]);
   assert.equal(unwantedSinceMs.size, 0);
 });
 
-Deno.test("reconcile() withdraws at most a few in a pass", () => {
+Deno.test("reconcile() withdraws at most a few in a round", () => {
   const unwanted = ["a", "b", "c", "d"].map((id) => held(id));
   const wanted = ["e", "f", "g", "h", "i"].map((id) => held(id));
   const attachments = wanted.map(({ stored }) => attachment(stored.id));
@@ -113,14 +113,14 @@ for (const [what, attachments, over] of doubts) {
   });
 }
 
-Deno.test("reconcile() never restores what the cluster knows a later epoch of", () => {
+Deno.test("reconcile() never restores a volume of which the cluster knows a later epoch", () => {
   const later = attachment("a", { publishContext: { epoch: "5-ffffffff" } });
   assert.deepEqual(pass([held("a")], [later]).steps, ["older-epoch a"]);
   assert.deepEqual(pass([held("a", off)], [later]).steps, ["older-epoch a"]);
   assert.deepEqual(pass([aVolume({ epoch }, { id: "a", ...off })], [later]).steps, ["older-epoch a"]);
 });
 
-Deno.test("isStillUnwanted() is false for one that is wanted, and where it cannot be told", () => {
+Deno.test("isStillUnwanted() is false for a volume that is wanted, and where that is unknown", () => {
   const waiting = attachment("a", { nodeName: "x", attached: false, publishContext: {} });
   assert.equal(isStillUnwanted(held("a"), [attachment("b")]), true);
   assert.equal(isStillUnwanted(held("a"), [waiting]), true);
@@ -131,7 +131,7 @@ Deno.test("isStillUnwanted() is false for one that is wanted, and where it canno
   assert.equal(isStillUnwanted(held("a"), [attachment(undefined)]), false);
 });
 
-Deno.test("reconcile() takes a holder away that only an attachment of another node names, in an epoch before its own", () => {
+Deno.test("reconcile() removes a holder when only another node's attachment of an earlier epoch names the volume", () => {
   const earlier = attachment("a", { nodeName: "x", publishContext: { epoch: "3-0a0b0c0d" } });
   for (const volume of [held("a"), held("a", off)]) {
     assert.deepEqual(pass([volume], [earlier]).steps, ["withdraw a"]);

@@ -2,7 +2,8 @@ import { VolumeError } from "../errors.ts";
 import type { StoredVolume } from "../model/inventory.ts";
 
 /**
- * Refuses a volume whose disk the router itself uses: both would write to it, and neither would know of the other.
+ * Refuses a volume whose disk the router itself uses: the router and a node would both write to it without knowing of
+ * each other.
  *
  * @throws {VolumeError} precondition naming the uses
  */
@@ -18,8 +19,8 @@ export function assertNotUsedByRouter({ id, routerUses = [] }: StoredVolume, ver
 }
 
 /**
- * Whether the router is to be told, together with the export, that it mounts nothing in the disk: while no export is on, so
- * that nobody is cut off by that.
+ * Whether the command that turns the export on should also stop the router from mounting the disk. Only while no export
+ * is on, so that no node is disconnected by it.
  */
 export function isToBeKeptUnmounted({ exported, mayBeMounted, routerUses }: StoredVolume): boolean {
   return mayBeMounted === true && !exported && routerUses === undefined;

@@ -1,7 +1,7 @@
-/** How bad it is (CSI specification, StorageHealthErrorType). */
+/** The severity (CSI specification, StorageHealthErrorType). */
 export type StorageStatus = "STORAGE_DEGRADED" | "STORAGE_UNREACHABLE";
 
-/** One thing that is wrong with what all volumes of a node stand on. */
+/** One problem of what all volumes of a node depend on. */
 export interface StorageProblem {
   readonly status: StorageStatus;
   /** One CamelCase word for machines; no two problems of a node have the same. */
@@ -10,32 +10,32 @@ export interface StorageProblem {
   readonly message: string;
 }
 
-/** One address of a router, as it was just asked. */
+/** One address of a router, as just asked. */
 export interface AddressReading {
   /** `address:port`. */
   readonly where: string;
   /** Why it did not answer; undefined when it did. */
   readonly failure: string | undefined;
-  /** Whether a connection to it is live; only known of one that did not answer. */
+  /** Whether a connection to it is live; read only for an address that did not answer. */
   readonly live: boolean;
 }
 
-/** One look at what all volumes of a node stand on. */
+/** One read of what all volumes of a node depend on. */
 export interface StorageReading {
   /** Why nothing can be connected; undefined when it can. */
   readonly obstacle: string | undefined;
-  /** Why the folder of the state files takes no writes; undefined when it does. */
+  /** Why the folder of the state files refuses writes; undefined when it does not. */
   readonly stateFailure: string | undefined;
   /** Every address in use. */
   readonly addresses: readonly AddressReading[];
-  /** Addresses of which one is enough, by volume, without doubles. */
+  /** For each volume the addresses of which one is enough, without duplicates. */
   readonly groups: readonly (readonly string[])[];
 }
 
 /**
- * Judges what all volumes of a node stand on.
+ * Judges what all volumes of a node depend on.
  *
- * An address that answers nothing while a connection to it is live is not unreachable: the router may be unable to list
+ * An address that does not answer while a connection to it is live is not unreachable: the router may be unable to list
  * its exports, and serve them well.
  */
 export function judgeStorage(reading: StorageReading): StorageProblem[] {

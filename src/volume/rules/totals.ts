@@ -7,15 +7,15 @@ import { judgeOwnership } from "./ownership.ts";
 import type { Inventory, Pool, StoredFile } from "../model/inventory.ts";
 import type { OwnedVolume } from "../model/record.ts";
 
-/** One look at every disk, and at the files of snapshots where it was at those too. */
+/** An inventory, with the files of snapshots if they were read. */
 export interface WholeInventory extends Inventory {
   readonly files?: readonly StoredFile[];
 }
 
-/** Counts what a look has shown. What others have on the router counts only where it takes room. */
+/** Counts an inventory. Other owners' disks count only for the space that they take. */
 export function totalsOf(reading: WholeInventory, cluster: string, basePaths: readonly string[]): Totals {
   const counts = new Map([...basePaths, elsewhere].map((base) => [base, noVolumes()]));
-  // Thousands of volumes share the text, which a path's part does not.
+  // Thousands of volumes then share one string, instead of each keeping its image's path in memory.
   const known = new Map([...counts.keys()].map((base) => [base, base]));
   const volumes: VolumeTotals[] = [];
   for (const stored of reading.volumes) {

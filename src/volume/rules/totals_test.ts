@@ -52,7 +52,7 @@ const reading: WholeInventory = {
   ],
 };
 
-Deno.test("totalsOf() counts this cluster's volumes, holders and migrations by folder, and what everybody's disks take", () => {
+Deno.test("totalsOf() counts this cluster's volumes, holders and migrations by folder, and the space of every owner's disks", () => {
   const { folders, withSnapshots } = totalsOf(reading, testCluster, [testBase, `${testBase}/inner`]);
   assert.equal(withSnapshots, false);
   const totals = {
@@ -69,12 +69,12 @@ Deno.test("totalsOf() counts this cluster's volumes, holders and migrations by f
   ]);
 });
 
-Deno.test("totalsOf() gives of a pool that is not mounted no figures", () => {
+Deno.test("totalsOf() gives no totals for a pool that is not mounted", () => {
   const [folder] = totalsOf({ ...reading, pools: [] }, testCluster, [testBase]).folders;
   assert.equal(folder?.pool, undefined);
 });
 
-Deno.test("totalsOf() promises exactly what is not available any more", () => {
+Deno.test("totalsOf() promises exactly what is no longer available", () => {
   const files = [{ path: `${testBase}/${snapshot}/disk.img`, sizeBytes: 5n * gibibyte, directory: false }];
   const { folders, withSnapshots } = totalsOf({ ...reading, files }, testCluster, [testBase]);
   assert.equal(withSnapshots, true);
@@ -84,7 +84,7 @@ Deno.test("totalsOf() promises exactly what is not available any more", () => {
   assert.equal(diskBytes + snapshotBytes!, pool.sizeBytes - available);
 });
 
-Deno.test("totalsOf() names this cluster's volumes, with whoever holds them, and no whole name of an export", () => {
+Deno.test("totalsOf() names this cluster's volumes, with their holders, and no complete name of an export", () => {
   const { volumes } = totalsOf(reading, testCluster, [testBase]);
   assert.deepEqual(
     volumes.map(({ id, basePath, holders, migrating, epoch }) => [

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../../volume/errors.ts";
 import type { Router, Routers } from "./routers.ts";
 
-/** A page as a request asks for it. */
+/** The page that a request asks for. */
 export interface PageAsked {
   readonly startingToken: string;
   readonly maxEntries: number;
@@ -13,15 +13,15 @@ export interface RouterPage<Entry> {
   readonly nextToken: string;
 }
 
-/** A page that has so many entries is given out before the next router is asked, so that it stays small on the wire. */
+/** A page with so many entries is returned before the next router is read, so that it stays small on the wire. */
 const enough = 2_000;
 
 /**
- * One page of a list over all routers, one after the other; the token says which is next, and from where on. A router that
- * cannot be asked fails the page: a list without its volumes would say that they are gone, and whoever attaches by it would
- * take them for detached.
+ * One page of a list over all routers, one router after the other; the token names the next router and the position
+ * there. A router that cannot be asked fails the page: without its volumes the list would say that they are gone, and
+ * an attacher would take them for detached.
  *
- * @throws {VolumeError} bad-token for a token that was never given out; what asking a router throws
+ * @throws {VolumeError} bad-token for a token that was never issued; any error of a router
  */
 export async function listPage<Entry>(
   routers: Routers,
@@ -45,7 +45,7 @@ export async function listPage<Entry>(
   }
 }
 
-/** What stands before the router's own token is its prefix. */
+/** The text before the router's own token is its prefix. */
 function parseToken(all: readonly Router[], given: string): { index: number; token: string } {
   if (given === "") return { index: 0, token: "" };
   const at = given.indexOf("/") + 1;

@@ -7,42 +7,42 @@ import type { UnaryHandler } from "../../server/call.ts";
 /** A router whose volumes the Controller service serves. Its controller knows nothing of the other routers. */
 export interface Router {
   readonly name: string;
-  /** Translates between the ids of its controller and those that clients know. */
+  /** Translates between the ids of its controller and those of clients. */
   readonly ids: VolumeIdPrefix;
-  /** Whether it is meant where no router is named. */
+  /** Whether it is the router of requests that name none. */
   readonly isDefault: boolean;
-  /** Segments that reach it; empty where no topology is configured. */
+  /** Topology segments that can reach it; empty where no topology is configured. */
   readonly topology: Readonly<Record<string, string>>;
   readonly deps: ControllerDeps;
 }
 
-/** The router that an id is about, and the id that it has there. */
+/** The router of an id, and the id on that router. */
 export interface Located {
   readonly router: Router;
   readonly id: string;
 }
 
-/** Serves a call on its router: by the id that the router knows. */
+/** Serves a call on its router, with the router's own id. */
 export type RouterHandler<Req, Res> = (at: Located, request: Req, context: CallContext) => Promise<Res>;
 
 /** All routers of a driver; the one without a prefix first. */
 export class Routers {
   readonly all: readonly Router[];
 
-  /** @param all at least one; the only one may have no name that ids carry, see `VolumeIdPrefix.none` */
+  /** @param all at least one; an only router must not have a name in its ids, see `VolumeIdPrefix.none` */
   constructor(all: readonly Router[]) {
     this.all = all.toSorted((a, b) => a.ids.text < b.ids.text ? -1 : a.ids.text > b.ids.text ? 1 : 0);
   }
 
-  /** Whether the routers have names in --config; the only router of the flags is always meant. */
+  /** Whether the routers have names from --config; an only router from flags serves every request. */
   get areNamed(): boolean {
     return this.all[0]!.ids.isOfSeveral;
   }
 
   /**
-   * The router that an id is about. An empty one is anybody's: each refuses it.
+   * The router of an id. An empty id may go to any router: each refuses it.
    *
-   * @throws {VolumeError} precondition when it is no router's: whoever took its router out of the file may put it back
+   * @throws {VolumeError} precondition when the id belongs to no router: its router may be added to the file again
    */
   locate(handle: string): Located {
     if (handle === "") return { router: this.all[0]!, id: "" };
@@ -72,30 +72,33 @@ export class Routers {
     );
   }
 
-  /** One of them alone. */
+  /** This router alone. */
   only(router: Router): Routers {
     return new Routers([router]);
   }
 
-  /** Their names, for messages. */
+  /** The names of the routers, for messages. */
   get names(): string {
     return `routers=${this.all.map(({ name }) => name).join(",")}`;
   }
 
-  /** What a call about an id locks, so that nothing is locked for an id of no router. @throws as {@linkcode Routers.locate} */
+  /**
+   * The lock key of an id; throws for an id of no router, so that nothing is locked for it. @throws as {@linkcode
+   * Routers.locate}
+   */
   lockKey(handle: string): string {
     this.locate(handle);
     return handle;
   }
 
-  /** Makes a handler of one that serves a call on the router of a volume. */
+  /** Makes a handler that serves each call on its volume's router. */
   byVolume<Req extends { readonly volumeId: string }, Res>(
     handler: RouterHandler<Req, Res>,
   ): UnaryHandler<Req, Res> {
     return this.byId(({ volumeId }) => volumeId, handler);
   }
 
-  /** As {@linkcode Routers.byVolume}, by another field of the request. */
+  /** Like {@linkcode Routers.byVolume}, with another field of the request. */
   byId<Req, Res>(idOf: (request: Req) => string, handler: RouterHandler<Req, Res>): UnaryHandler<Req, Res> {
     return async (request, context) => {
       const at = this.locate(idOf(request));
@@ -103,7 +106,7 @@ export class Routers {
     };
   }
 
-  /** Asks one router. What it refuses is reported with its name, because ids in the text have no prefix. */
+  /** Runs work on one router. Its errors get the router's name, because ids in their text have no prefix. */
   async on<T>(router: Router, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -115,10 +118,10 @@ export class Routers {
   }
 
   /**
-   * A volume context as the router of its volume takes it. The id says which router it is; one that was made before there
-   * was a file may say another name, but not that of another router.
+   * A volume context for the router of its volume. The id names the router. A context that was made before there was a
+   * file may have another name, but not that of another router.
    *
-   * @throws {VolumeError} invalid when it says another router
+   * @throws {VolumeError} invalid when it names another router
    */
   contextFor(router: Router, context: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     const { backend: said = router.name } = context;
@@ -140,21 +143,23 @@ export class Routers {
   }
 }
 
-/** What a request says of where a volume may be. */
+/** Where a request wants a new volume. */
 interface Wanted {
   readonly parameters: Readonly<Record<string, string>>;
-  /** Handle of what it is to be made from; undefined for an empty one. */
+  /** Handle of its source; undefined for an empty volume. */
   readonly source: string | undefined;
-  /** Segments of places from which it has to be reachable, at least one of them, the better first; empty for anywhere. */
+  /**
+   * Topology segments of which at least one has to reach the volume, in order of preference; empty for no requirement.
+   */
   readonly locations: readonly Readonly<Record<string, string>>[];
 }
 
 /**
- * The router that a new volume goes to: the one that the StorageClass names, or its source's, or the first one that the
- * wanted places reach, or the default one. The same request always leads to the same router.
+ * The router for a new volume: the one that the StorageClass names, or its source's, or the first one that the wanted
+ * topology reaches, or the default one. The same request always leads to the same router.
  *
- * @throws {VolumeError} invalid when none is meant, or the source is another router's; exhausted when the places do not
- * reach it; precondition when the source is no router's
+ * @throws {VolumeError} invalid when none is named, or the source is another router's; exhausted when the topology does
+ *   not reach it; precondition when the source is no router's
  */
 export function chooseRouter(routers: Routers, wanted: Wanted): Router {
   if (!routers.areNamed) return routers.all[0]!;
@@ -176,7 +181,7 @@ export function chooseRouter(routers: Routers, wanted: Wanted): Router {
   );
 }
 
-/** Whether one of the places reaches the router; any does that is configured for none. */
+/** Whether one of the segments reaches the router; all do if no topology is configured for it. */
 export function reaches(
   { topology }: Router,
   locations: readonly Readonly<Record<string, string>>[],
@@ -188,7 +193,7 @@ export function reaches(
 
 function byPlaces(routers: Routers, locations: Wanted["locations"]): Router | undefined {
   const withTopology = routers.all.filter(({ topology }) => Object.keys(topology).length > 0);
-  // Of several that one place reaches the default one, then by name.
+  // If one segment reaches several routers, the default one comes first, then by name.
   const inOrder = withTopology.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault));
   for (const location of locations) {
     const found = inOrder.find((router) => reaches(router, [location]));
