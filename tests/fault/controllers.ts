@@ -1,4 +1,4 @@
-// Controllers as processes of their own, some of them always started before they are needed.
+// Controllers as separate processes. Some are always started before they are needed.
 import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
@@ -16,12 +16,12 @@ export interface Controller {
   kill(): Promise<void>;
 }
 
-/** The port that the router of all controllers of this worker is to listen on. */
+/** The SSH port of the router that all controllers of this worker use. */
 const sshPort = freePort();
 
-/** Controllers of one router, which need not be there yet. */
+/** Controllers of one router, which may start after them. */
 export class Controllers implements AsyncDisposable {
-  /** The router. */
+  /** The options of the router. */
   static readonly router: StackOptions = { simulator: { ...growsOnline.simulator, sshPort } };
   readonly #folder: string;
   readonly #csi = loadCsi();
@@ -42,18 +42,18 @@ export class Controllers implements AsyncDisposable {
     for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());
   }
 
-  /** A controller that has done nothing yet. */
+  /** Returns a controller that has handled no call yet. */
   async takeNew(): Promise<Controller> {
     this.#ready.push(this.#start());
     return await this.#ready.shift()!;
   }
 
-  /** Any controller. */
+  /** Returns a used controller, or a new one when there is none. */
   async take(): Promise<Controller> {
     return this.#used.pop() ?? await this.takeNew();
   }
 
-  /** Hands one back that is alive. */
+  /** Returns a living controller for later use. */
   giveBack(controller: Controller): void {
     this.#used.push(controller);
   }
@@ -65,7 +65,7 @@ export class Controllers implements AsyncDisposable {
       ...reach(router, `${this.#folder}/password`),
       ...["--router-profile", `${this.#folder}/profile.json`],
       ...["--log-level", "error", "--endpoint", endpoint],
-      // Without /readyz to answer, it asks the router nothing that no call is about.
+      // Without /readyz it sends the router no commands of its own, only those of calls.
       ...["--metrics-address", ""],
     ];
     const part = startPart("sources", "serve", this.#folder, flags);
@@ -88,7 +88,7 @@ async function kill(part: Part, clients: CsiClients): Promise<void> {
   clients.close();
 }
 
-/** Asks for something that needs no router. */
+/** Makes a call that needs no router, and returns whether it is answered. */
 async function answers(clients: CsiClients): Promise<boolean> {
   try {
     await clients.identity.call("GetPluginInfo", {}, 1000);

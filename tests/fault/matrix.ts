@@ -1,10 +1,10 @@
-// Lets every fault strike every command of every call of the controller, and kills the controller at every boundary
-// between two commands. `make test/fault`.
+// Applies every fault to every command of every call of the controller, and kills the controller between any two
+// commands. `make test/fault`.
 //
-// By default every kind of fault meets every command of every call once. Faults of one row are alike, so they take turns.
-// A kill after a command leaves the router in the same state as a kill before the next command, and a command that changes
-// nothing leaves it as it was; the default run kills once for each state. MATRIX_ALL=1 lets every fault and every kill meet
-// every command.
+// By default every kind of fault affects every command of every call once. Faults of one row are alike, so they take
+// turns. A kill after a command leaves the router in the same state as a kill before the next command. A command that
+// changes nothing leaves the state unchanged. So the default run kills once for each state. With MATRIX_ALL=1 every
+// fault and every kill affects every command.
 //
 // MATRIX_ONLY is a regular expression on rows and columns, as in `MATRIX_ONLY='drops.*Publish'`.
 import { print } from "../../tools/print.ts";
@@ -17,12 +17,12 @@ import type { Rpc } from "./rpcs.ts";
 import { commandsOf, tryUnder, Worker } from "./trial.ts";
 import { routerFaults } from "./router_faults.ts";
 
-/** Cells on one router before another one takes its place: what is there slows down whatever lists it. */
+/** How many cells use one router before it is replaced: objects left on it slow down every list. */
 const cellsPerRouter = 12;
 
 /**
- * The calls of every `*_rpcs.ts` beside this file, so that none can be forgotten. Never awaited at the top level: a worker
- * loses what it is sent while its module waits.
+ * Returns the calls of every `*_rpcs.ts` in this folder, so that none can be forgotten. Never awaited at the top level,
+ * because a worker loses messages that arrive while its module waits.
  */
 async function allRpcs(): Promise<readonly Rpc[]> {
   const files = await Array.fromAsync(Deno.readDir(import.meta.dirname!), ({ name }) => name);
@@ -50,7 +50,7 @@ function targetsOf(
   return rpcs.flatMap((rpc) => changesOf(rpc).map((changes, index) => ({ rpc, nth: index + 1, changes })));
 }
 
-/** A row: a cell for each target, those that need the same router with one worker. */
+/** A row: one cell for each target. Cells that need the same router share a worker. */
 function tracksOf(
   row: string,
   chosen: readonly Target[],
@@ -79,7 +79,7 @@ function tracksOf(
   });
 }
 
-/** Faults that are alike share a row and take turns, unless every one is to meet every command. */
+/** Spreads faults that are alike over the commands of one row, unless MATRIX_ALL is set. */
 function faultTracks(targets: readonly Target[], row: string, faults: readonly Fault[]): Cell[][] {
   return faults.flatMap((fault, turn) => {
     const chosen = targets.filter(({ nth }, index) =>
@@ -92,7 +92,7 @@ function faultTracks(targets: readonly Target[], row: string, faults: readonly F
   });
 }
 
-/** Those of a worker share one port: each has its router to itself. */
+/** The controllers of a worker share one port, so each worker has a router of its own. */
 let controllers: Controllers | undefined;
 
 function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
@@ -117,11 +117,11 @@ const isWell = await runMatrices(import.meta.url, {
   matrices: async (commands) => {
     const rpcs = await allRpcs();
     const targets = targetsOf(rpcs, ({ name }) => commands[name]!);
-    // Who is killed has not made the volume itself.
+    // The controller that is killed has not made the volume itself, so it does not remember it.
     const killTargets = targetsOf(rpcs, ({ name, unremembered }) => unremembered ?? commands[name]!);
     const faults = [...wireFaults, ...routerFaults];
     return [
-      // They wait more than they work.
+      // The trials mostly wait.
       {
         suite: "fault",
         tracks: faults.flatMap(([row, faults]) => faultTracks(targets, row, faults)),

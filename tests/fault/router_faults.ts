@@ -1,4 +1,4 @@
-// What happens at the router itself while a call is under way: pools, people, reboots, other drivers.
+// Faults of the router itself during a call: pools, people, reboots, other drivers.
 import { systemClock } from "../../src/host/clock.ts";
 import { type Disk, plainDisk, type PoolState } from "../../src/simulator/model/disk.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
@@ -10,18 +10,18 @@ import type { Scene } from "./scene.ts";
 
 const everything = 7_681_574_174_720n;
 
-/** A router with more disks than most, and a pool that has room for one more. */
+/** A router with many disks, and a pool that has room for one more. */
 const crowded = {
   seedDisks: 10_000,
   pools: [{ name: "storage-pool", sizeBytes: 2n ** 50n, freeBytes: 2n ** 49n }],
 };
 
-/** What a person has to put right is answered by its own code. */
+/** The code for problems that a person has to repair. */
 const refused = { codes: ["FAILED_PRECONDITION"] } as const;
 
 type More = Pick<Fault, "codes" | "options" | "strands">;
 
-/** Something that happens right before a command; it gives what a person does about it. */
+/** An action right before a command. `act` returns how a person repairs it. */
 function deps(name: string, act: (scene: Scene) => Healing, more: More = {}): Fault {
   return {
     name,
@@ -34,7 +34,7 @@ function deps(name: string, act: (scene: Scene) => Healing, more: More = {}): Fa
   };
 }
 
-/** Changes a disk; what is undone is that change, if it is still there. */
+/** Changes a disk. The repair undoes the change where it still holds. */
 function editDisk({ simulator: { model } }: Scene, disk: Disk, change: Partial<Disk>): Healing {
   model.disks.replace({ ...disk, ...change });
   return () => {
@@ -62,12 +62,12 @@ function turn({ simulator: { model } }: Scene, behaviours: Partial<Behaviours>):
   return () => model.configure(undefined, before);
 }
 
-/** The disks of the volumes that Kubernetes knows, as far as they are there. */
+/** Returns the existing disks of the volumes that Kubernetes knows. */
 function disksOf({ simulator: { model }, volumes }: Scene): readonly Disk[] {
   return [...volumes.keys()].flatMap((id) => model.disks.findBySlot(id) ?? []);
 }
 
-/** A person takes the entries of all disks away, and puts back those of volumes that are still missed. */
+/** A person removes the entries of all disks, and later puts back those of volumes that are still missing. */
 function removeEntries(scene: Scene): Healing {
   const { disks } = scene.simulator.model;
   const removed = disksOf(scene);
@@ -78,7 +78,7 @@ function removeEntries(scene: Scene): Healing {
   };
 }
 
-/** A person takes the images away, and puts back those of volumes that are still there. */
+/** A person removes the images, and later puts back those of volumes that still exist. */
 function removeImages(scene: Scene): Healing {
   const { disks, files } = scene.simulator.model;
   const removed = disksOf(scene);
@@ -91,7 +91,7 @@ function removeImages(scene: Scene): Healing {
   };
 }
 
-/** A person switches every export over, and later switches it to what Kubernetes was told. */
+/** A person toggles every export, and later sets it to the state that Kubernetes was told. */
 function switchExports(scene: Scene): Healing {
   const { disks } = scene.simulator.model;
   for (const disk of disksOf(scene)) disks.replace({ ...disk, exported: !disk.exported });
@@ -102,7 +102,7 @@ function switchExports(scene: Scene): Healing {
   };
 }
 
-/** Somebody takes the slot of the volume that is about to be made, where one is. */
+/** Another owner takes the slot of the volume that is about to be made, where there is one. */
 function takeSlot(scene: Scene): Healing {
   const { disks } = scene.simulator.model;
   const slot = scene.lastId;
@@ -114,7 +114,7 @@ function takeSlot(scene: Scene): Healing {
   };
 }
 
-/** Others take every session that the router gives. */
+/** Other clients take every session that the router allows. */
 function takeSessions(scene: Scene): Healing {
   const { faults, model, violations } = scene.simulator;
   const before = model.behaviours;
@@ -122,7 +122,7 @@ function takeSessions(scene: Scene): Healing {
   faults.arm({ match: "", nth: 1, times: 1, action: "drop-before", value: undefined });
   return () => {
     model.configure(undefined, before);
-    // One that the driver was refused is none that it took.
+    // A session that the router refused to the driver does not count as a violation.
     if (violations.list().every(({ rule }) => rule === "session-limit")) violations.clear();
   };
 }
@@ -139,7 +139,7 @@ function rebooting(
     options: { flags: ["--settle-time", "1s"] },
     alone: true,
     strike: async (scene, nth) => {
-      // What was there before the call has long been saved.
+      // Waits until the objects from before the call are saved.
       await systemClock.sleep(60);
       scene.simulator.faults.arm({ match: "", nth, times: 1, action, value: undefined });
       beforeCommand(
@@ -148,7 +148,7 @@ function rebooting(
         () => void request(scene, "POST", "/reboot", { downMs: 30, ...options }),
       );
       return async () => {
-        // Nothing is believed of a router that has just booted, nor shown before all is back.
+        // Waits, because the driver trusts no router that has just booted, and the router shows its disks late.
         while (scene.simulator.model.system.uptimeMs < 1000) await systemClock.sleep(50);
         await systemClock.sleep((options.disksLateMs ?? 0) + 100);
       };
@@ -162,7 +162,7 @@ interface RebootOptions {
   readonly loseLastMs?: number;
 }
 
-/** Does something to the router at its control port. */
+/** Sends a request to the router's control port. */
 async function request({ simulator }: Scene, method: string, path: string, body: object): Promise<void> {
   const response = await fetch(`${simulator.controlUrl}${path}`, { method, body: JSON.stringify(body) });
   const text = await response.text();
@@ -210,7 +210,7 @@ async function showAnotherKey(scene: Scene): Promise<Healing> {
   return () => request(scene, "POST", "/host-key", { privateKey: routerHostKey.privatePem });
 }
 
-/** The connection drops at a command, and the router does not let the driver in again. */
+/** The connection drops at a command, and the router refuses the driver's next login. */
 function lockedOut(name: string, lock: (scene: Scene) => Promise<Healing>): Fault {
   return {
     name,
@@ -222,7 +222,7 @@ function lockedOut(name: string, lock: (scene: Scene) => Promise<Healing>): Faul
   };
 }
 
-/** The user's group loses a policy before the call, and gets it back. */
+/** The user's group loses a policy before the call, and gets it back later. */
 function withoutPolicy(policy: "ssh" | "read" | "write"): Fault {
   return {
     name: `no policy ${policy}`,
@@ -253,7 +253,7 @@ function twice(name: string, delayMs: number): Fault {
   };
 }
 
-/** A fault that nothing brings about: the router is like that from the start. */
+/** A router that has the fault from the start. */
 function from(name: string, simulator: SimulatorOptions): Fault {
   return { name, options: { simulator }, strike: () => undefined, once: true };
 }
@@ -268,7 +268,7 @@ const empty: Strand = {
   says: /the router did not do it|already have such subvolume/,
 };
 
-/** Faults of the router itself, in rows as those of the wire. */
+/** Faults of the router itself, in rows like those of the wire. */
 export const routerFaults: readonly (readonly [row: string, faults: readonly Fault[]])[] = [
   ["pool unmounted", [deps("", (scene) => editPool(scene, { mounted: false }))]],
   ["pool degraded", [deps("", (scene) => editPool(scene, { state: "degraded" }))]],

@@ -1,4 +1,4 @@
-// A driver at its router, what Kubernetes was told so far, and whether the router holds exactly that.
+// A driver with its router, a record of what Kubernetes was told, and checks that the router holds exactly that.
 import assert from "node:assert/strict";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { Disk } from "../../src/simulator/model/disk.ts";
@@ -9,16 +9,16 @@ import type { Stack } from "../support/stack.ts";
 /** The folder of every volume and snapshot, without leading slash. */
 export const folder = "storage-pool/metal-csi";
 
-/** A volume as Kubernetes was told that it is. */
+/** A volume as it was reported to Kubernetes. */
 export interface ReportedVolume {
   readonly sizeBytes: bigint;
-  /** The nodes that it was published to and not yet taken from. */
+  /** The nodes that it was published to and not yet unpublished from. */
   readonly nodes: readonly string[];
   /** The NQN that those nodes were given. */
   readonly nqn: string | undefined;
 }
 
-/** A snapshot as Kubernetes was told that it is. */
+/** A snapshot as it was reported to Kubernetes. */
 export interface ReportedSnapshot {
   readonly sizeBytes: bigint;
   readonly source: string;
@@ -26,16 +26,16 @@ export interface ReportedSnapshot {
   readonly createdAtSeconds: number;
 }
 
-/** One router and what Kubernetes believes about it. */
+/** One router, and what Kubernetes knows about it. */
 export class Scene {
   readonly simulator: Simulator;
   /** Starts another driver of the same cluster. */
   readonly another: () => Promise<{ readonly clients: CsiClients }>;
-  /** Every volume that Kubernetes was told of, by its id. */
+  /** Every volume that was reported to Kubernetes, by its id. */
   readonly volumes = new Map<string, ReportedVolume>();
-  /** Every snapshot that Kubernetes was told of, by its id. */
+  /** Every snapshot that was reported to Kubernetes, by its id. */
   readonly snapshots = new Map<string, ReportedSnapshot>();
-  /** What was there before the driver: none of its business. */
+  /** Objects from before the driver, which it must not change. */
   readonly #others: readonly string[];
   #clients: CsiClients;
   #names = 0;
@@ -47,17 +47,17 @@ export class Scene {
     this.#others = others;
   }
 
-  /** A scene on a router that no driver has touched yet. */
+  /** Opens a scene on a router that no driver has changed yet. */
   static async open(stack: Stack): Promise<Scene> {
     return new Scene(stack, (await readState(stack.simulator)).items);
   }
 
-  /** Clients of the driver that serves now. */
+  /** Clients of the present driver. */
   get clients(): CsiClients {
     return this.#clients;
   }
 
-  /** Does something while another driver serves. */
+  /** Runs `work` with another driver as the present one. */
   async through<Result>(clients: CsiClients, work: () => Promise<Result>): Promise<Result> {
     const before = this.#clients;
     this.#clients = clients;
@@ -68,12 +68,12 @@ export class Scene {
     }
   }
 
-  /** A name that nothing had yet. */
+  /** Returns a name that has not been used yet. */
   newName(): string {
     return `pvc-${String(++this.#names).padStart(8, "0")}-0000-4000-8000-000000000000`;
   }
 
-  /** The id that a volume of the last new name has or will have. */
+  /** The id of the volume of the last new name, made or not. */
   get lastId(): string {
     return `pvc-${String(this.#names).padStart(8, "0")}00004000800000000000`;
   }
@@ -82,12 +82,12 @@ export class Scene {
     return this.simulator.model.disks.findBySlot(id);
   }
 
-  /** The disk of a volume, which must be there. */
+  /** Returns the disk of a volume; fails when it does not exist. */
   getDisk(id: string): Disk {
     return this.disk(id) ?? assert.fail(`there is no disk ${id}`);
   }
 
-  /** Whether the disk of a volume is there, with a record that can be read. */
+  /** Whether the disk of a volume exists and has a readable record. */
   isReadable(id: string): boolean {
     const disk = this.disk(id);
     return disk !== undefined && parseComment(disk.comment).state === "record";
@@ -106,13 +106,15 @@ export class Scene {
       .filter((path) => path.startsWith(`${folder}/${id}.`));
   }
 
-  /** What the driver can say of a volume's use: its size, and the nodes that reach it under its record's NQN. */
+  /**
+   * Returns what the driver can report of a volume's use: its size, and the nodes that reach it under its record's NQN.
+   */
   use(id: string): { readonly sizeBytes: bigint; readonly nodes: readonly string[] } {
     const { sizeBytes, exported } = this.getDisk(id);
     return { sizeBytes, nodes: exported ? this.holders(id).map(({ nodeId }) => nodeId) : [] };
   }
 
-  /** Checks that a volume is on the router exactly as Kubernetes was told. */
+  /** Checks that a volume on the router is exactly as reported to Kubernetes. */
   assertVolume(id: string): void {
     const reported = this.volumes.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
     const { sizeBytes, exported, nqn } = this.getDisk(id);
@@ -125,8 +127,8 @@ export class Scene {
   }
 
   /**
-   * Checks that a snapshot is on the router as Kubernetes was told. For a moment there may be a second one of its name, of
-   * another driver that is about to see this one and take its own back; at the end there is one.
+   * Checks that a snapshot on the router is as reported to Kubernetes. For a short time there may be a second one of
+   * its name, from another driver that is about to find this one and remove its own. At the end there is only one.
    */
   assertSnapshot(id: string, atTheEnd = false): void {
     const reported = this.snapshots.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
@@ -141,7 +143,7 @@ export class Scene {
     assert.ok(frozen, `the subvolume of ${id}`);
   }
 
-  /** Checks, by `GET /state`, that the router holds what Kubernetes was told and what was there before; nothing else. */
+  /** Checks, by `GET /state`, that the router holds exactly what Kubernetes was told and what existed before. */
   async assertAsReported(): Promise<void> {
     const images: string[] = [];
     for (const [id, { sizeBytes }] of this.volumes) {
@@ -159,7 +161,7 @@ export class Scene {
       ...this.#others,
       ...[...this.volumes.keys()].map((id) => `disk ${id}`),
       ...images.map((image) => `file ${image}`),
-      // Where an image lies in a subvolume of its own, that is there too.
+      // An image in a subvolume of its own needs that subvolume too.
       ...images.filter((image) => image.endsWith("/disk.img")).map((image) => `subvolume ${parentOf(image)}`),
     ];
     assert.deepEqual(items, expected.toSorted(), "disks, files and subvolumes");
@@ -177,7 +179,7 @@ interface State {
   readonly exports: readonly (string | { readonly nqn: string })[];
 }
 
-/** What `GET /state` shows: a line for each disk, file and subvolume, in order, and the NQNs served. */
+/** Reads `GET /state`: a line for each disk, file and subvolume, in order, and the served NQNs. */
 async function readState(simulator: Simulator) {
   const state = await read(simulator, "/state") as State;
   const folders = ["directory", "disk"];
@@ -186,7 +188,7 @@ async function readState(simulator: Simulator) {
   const items = [
     ...state.disks.map(({ slot }) => `disk ${slot}`),
     ...state.files.filter(({ type }) => !folders.includes(type)).map(({ name }) => `file ${name}`),
-    // The folder of all volumes is one too, and stays.
+    // The folder of all volumes is a subvolume too, and stays.
     ...state.subvolumes.map(({ fs, fullname }) => `${mountPoint(fs)}/${fullname}`)
       .filter((path) => path !== folder).map((path) => `subvolume ${path}`),
   ];

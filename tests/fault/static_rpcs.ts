@@ -1,4 +1,4 @@
-// The calls about disks that somebody else made.
+// The calls about disks that a person made.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { gibibyte } from "../support/controller_calls.ts";
@@ -9,7 +9,7 @@ import { again, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
 
 const volumeContext = { static: "true" };
 
-/** A disk as a person makes it, of which Kubernetes knows because a person wrote its PersistentVolume. */
+/** Adds a disk as a person does. Kubernetes knows it because a person wrote its PersistentVolume. */
 async function addDisk(scene: Scene): Promise<string> {
   scene.newName();
   const id = scene.lastId;
@@ -38,7 +38,7 @@ async function published(scene: Scene): Promise<string> {
   return id;
 }
 
-/** Without its disk it is exported to nobody, until a person puts it back as it was. */
+/** Unpublishes the volume. Without its disk the call repeats until a person restores the disk. */
 function unpublishingIt(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -54,7 +54,7 @@ function unpublishingIt(scene: Scene, id: string): Attempt {
   };
 }
 
-/** Nothing of it goes, whatever goes wrong. */
+/** Checks that a delete removes nothing of an imported volume, whatever fails. */
 function keeping(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -66,7 +66,7 @@ function keeping(scene: Scene, id: string): Attempt {
         assert.ok(scene.disk(id) !== undefined, "an imported volume lost its disk");
         return;
       }
-      // Without its disk it is none any more; that its file is there is looked at in the end.
+      // Without its disk it is no longer an imported volume; the end of the trial checks that its file exists.
       assert.equal(scene.disk(id), undefined, "an imported volume was deleted");
       throw notYet("its disk was removed by a person");
     },
@@ -74,8 +74,8 @@ function keeping(scene: Scene, id: string): Attempt {
 }
 
 /**
- * Codes for a disk or a file that a person takes away: as its name tells nothing, a file without a disk is nobody's, and what
- * a file is needed for is refused without it.
+ * Codes for a disk or a file that a person removes. A file without a disk has no known owner, because its name does not
+ * show one. Calls that need the file are refused without it.
  */
 const codes = ["NOT_FOUND", "FAILED_PRECONDITION"] as const;
 

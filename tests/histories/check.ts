@@ -5,25 +5,26 @@ type Answer = Extract<HistoryEvent, { kind: "answer" }>;
 type Image = Omit<Extract<HistoryEvent, { kind: "image" }>, "kind">;
 type Kernel = Omit<Extract<HistoryEvent, { kind: "kernel" }>, "kind">;
 
-/** A call that has begun, and what was so at some moment since. */
+/** A call that has begun, with the facts since then by which its answer is judged. */
 interface OpenCall extends Call {
-  /** Whether what an OK says was so at some moment. */
+  /** Whether the claim of an OK was true at some moment since the call began. */
   held: boolean;
-  /** The NQNs that its volume was exported under. */
+  /** The NQNs under which its volume was exported during the call. */
   readonly exported: Set<string>;
 }
 
 /**
- * Says what a history broke of the promises that matter most, one line each; nothing when it kept them.
+ * Returns one line for each promise that a history broke; none when it kept them all. These promises matter most:
  *
  * - Two nodes can never write to one image at once.
- * - Nobody but a writer changes data, and what was acknowledged is what is read.
+ * - Only a writer changes data, and a read returns the last acknowledged data.
  * - A file system is made only on a blank image.
- * - What an OK says was so at some moment between the call and its answer, and what a node was given it keeps until somebody
- *   takes it back.
- * - A snapshot and a clone have what their source had between the first call and the answer, and a snapshot keeps it.
+ * - The claim of an OK was true at some moment between the call and its answer. An export that a node was given stays
+ *   until a call or a person takes it back.
+ * - A snapshot or clone has the data that its source had between the first call and the answer. A snapshot keeps it.
  * - Nothing is left when everything is deleted.
- * - An image does not go unless somebody asked for it, never while a node has it, nor anybody else's ever.
+ * - An image is removed only after a call to delete it, and never while a node has it. Other owners' images are never
+ *   removed.
  */
 export function violations(history: readonly HistoryEvent[]): string[] {
   const checker = new Checker();
@@ -38,22 +39,22 @@ class Checker {
   readonly #calls = new Map<number, OpenCall>();
   /** The node that an NQN was given to, by NQN. */
   readonly #nodeOfNqn = new Map<string, string>();
-  /** The nodes that have a volume, as `volume node`: from the OK to its publish to the call to unpublish it. */
+  /** The nodes that hold a volume, as `volume node`: from the OK of the publish to the call to unpublish. */
   readonly #holders = new Set<string>();
-  /** What nodes were given and nobody has taken back, as `volume nqn`. */
+  /** The exports that nodes were given and still rely on, as `volume nqn`. */
   readonly #served = new Set<string>();
-  /** What may be in a volume: what was acknowledged last, and what was written since and may come. */
+  /** The possible contents of a volume: the last acknowledged write, and later writes that may still arrive. */
   readonly #expected = new Map<string, Set<string | undefined>>();
-  /** What its source had since the first call to make it. */
+  /** For each snapshot or clone, the contents that its source had since the first call to make it. */
   readonly #sourced = new Map<
     string,
     { readonly source: string; readonly values: Set<string | undefined> }
   >();
-  /** Snapshots that were answered to be finished, and what they had. */
+  /** Snapshots that were reported as ready, with their contents. */
   readonly #finished = new Map<string, string | undefined>();
-  /** File systems that nothing was written to. */
+  /** Empty file systems, by their value. */
   readonly #empty = new Set<string>();
-  /** What somebody has asked to be deleted. */
+  /** Volumes and snapshots for which a delete was called. */
   readonly #unwanted = new Set<string>();
 
   take(event: HistoryEvent): void {
@@ -77,7 +78,7 @@ class Checker {
     this.#served.clear();
   }
 
-  /** From now on nobody counts on the volume's export. */
+  /** From now on no node relies on the volume's export. */
   #release(of: string): void {
     for (const served of this.#served) if (served.startsWith(`${of} `)) this.#served.delete(served);
   }
@@ -88,7 +89,7 @@ class Checker {
       this.#unwanted.add(of);
       this.#finished.delete(of);
     }
-    // A snapshot that is made once more after it was to be deleted may be another one.
+    // A snapshot that is made again after a call to delete it may be a different one.
     const isAnother = verb === "snapshot" && this.#unwanted.delete(of);
     if (source !== undefined && (isAnother || !this.#sourced.has(of))) {
       const own = this.#images.get(of);
@@ -104,7 +105,7 @@ class Checker {
     this.#watch(open);
   }
 
-  /** Notes whether what the call's OK would say is so right now. */
+  /** Records whether the claim of the call's OK is true now. */
   #watch(call: OpenCall): void {
     const image = this.#images.get(call.of);
     if (image?.exported !== undefined) call.exported.add(image.exported);
@@ -119,7 +120,7 @@ class Checker {
       snapshot: () => image?.bytes !== undefined,
       delete: () => image?.exists !== true,
       deleteSnapshot: () => image?.exists !== true,
-      // The NQN is known at the answer only.
+      // The NQN is known only when the call is answered.
       publish: () => true,
       unpublish: () => image?.exported === undefined || this.#nodeOfNqn.get(image.exported) !== node,
       stage: () => kernel?.staged === true && kernel.connected.length > 0,
@@ -146,7 +147,7 @@ class Checker {
     const other = this.#nodeOfNqn.get(nqn) ?? node;
     if (other !== node) this.#violated(`${node} was given the NQN of ${other}: ${nqn}`);
     this.#nodeOfNqn.set(nqn, node);
-    // Whoever has called to unpublish it meanwhile does not count on it any more.
+    // A node whose unpublish has been called meanwhile no longer relies on the export.
     const leaves = this.#calls.values().some((call) =>
       call.verb === "unpublish" && call.of === of && call.node === node
     );
@@ -193,7 +194,7 @@ class Checker {
     this.#changed(of);
   }
 
-  /** Whether what is there now is what may be there; what it has replaced never comes back. */
+  /** Checks that the present contents are among the possible ones. Contents older than these never come back. */
   #compare({ of, value }: Image): void {
     const expected = this.#expected.get(of);
     if (expected === undefined || value === undefined && this.#unwanted.has(of)) return;
@@ -230,7 +231,7 @@ class Checker {
   }
 
   #format(node: string, of: string, value: string | undefined): void {
-    // An empty file system may be made once more: it is what an interrupted mkfs leaves.
+    // An empty file system may be made again, because an interrupted mkfs leaves one.
     const data = [...this.#expectedOf(of)].filter((one) => one !== undefined && !this.#empty.has(one));
     if (value !== undefined) this.#empty.add(value);
     if (data.length > 0) {
@@ -239,7 +240,9 @@ class Checker {
     this.#expected.set(of, new Set([value]));
   }
 
-  /** What may be in a volume; of one whose making was never answered, what its source had. */
+  /**
+   * Returns the possible contents of a volume; if the call to make it was never answered, the contents of its source.
+   */
   #expectedOf(of: string): Set<string | undefined> {
     const expected = this.#expected.get(of) ?? new Set(this.#sourced.get(of)?.values ?? [undefined]);
     this.#expected.set(of, expected);

@@ -167,7 +167,7 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
 };
 
 for (const [title, history] of Object.entries(good)) {
-  Deno.test(`violations() finds none in a good history: ${title}`, () => {
+  Deno.test(`violations() finds nothing in a good history: ${title}`, () => {
     assert.deepEqual(violations(history), []);
   });
 }

@@ -1,4 +1,4 @@
-/** What is called: the CSI calls, and what a kubelet does with several of them at once. */
+/** The verbs of calls: CSI calls, and sequences of them that a kubelet makes. */
 export type Verb =
   | "create"
   | "delete"
@@ -11,8 +11,8 @@ export type Verb =
   | "unstage";
 
 /**
- * One thing that happened, in the order in which it did. `of` names a volume, or a snapshot, by its id. What is in an image
- * is a word that only one write has: data is equal when the words are.
+ * One event, in the order of time. `of` is the id of a volume or a snapshot. The contents of an image are a word that
+ * only one write uses: two images have equal data when their words are equal.
  */
 export type HistoryEvent =
   /** A call begins. */
@@ -23,7 +23,7 @@ export type HistoryEvent =
     readonly of: string;
     readonly node?: string;
     readonly bytes?: bigint;
-    /** What a snapshot or a clone is made from. */
+    /** The source of a snapshot or a clone. */
     readonly source?: string;
   }
   /** A call ends. Without an error it was answered OK. */
@@ -31,26 +31,26 @@ export type HistoryEvent =
     readonly kind: "answer";
     readonly call: number;
     readonly error?: string;
-    /** The NQN that a node is to connect to. */
+    /** The NQN that the node has to connect to. */
     readonly nqn?: string;
-    /** Whether a snapshot is finished. @default {true} */
+    /** Whether the snapshot is ready. @default {true} */
     readonly ready?: boolean;
   }
-  /** What the router has of it from now on. */
+  /** The state of an image on the router from now on. */
   | {
     readonly kind: "image";
     readonly of: string;
-    /** Its size, when there is a whole one; undefined when there is none. */
+    /** Its size; undefined when there is no complete image. */
     readonly bytes: bigint | undefined;
-    /** Whether anything of it is left: an image, half a copy, a disk. */
+    /** Whether any part of it exists: an image, an incomplete copy, a disk. */
     readonly exists: boolean;
     readonly value: string | undefined;
-    /** The NQN that it is exported under. */
+    /** The NQN under which it is exported. */
     readonly exported: string | undefined;
-    /** The NQNs through which it can be written, which may be more for a moment. */
+    /** The NQNs through which it can be written; for a short time there may be several. */
     readonly open: readonly string[];
   }
-  /** What a node's kernel has of a volume from now on. */
+  /** The state of a volume in a node's kernel from now on. */
   | {
     readonly kind: "kernel";
     readonly node: string;
@@ -58,7 +58,7 @@ export type HistoryEvent =
     readonly connected: readonly string[];
     readonly staged: boolean;
   }
-  /** A workload has written; acknowledged when its kernel said so, else the write may come at any time, or never. */
+  /** A workload writes. If its kernel does not acknowledge the write, the write may arrive at any time, or never. */
   | {
     readonly kind: "write";
     readonly node: string;
@@ -66,24 +66,24 @@ export type HistoryEvent =
     readonly value: string;
     readonly acknowledged: boolean;
   }
-  /** A workload reads that. */
+  /** A workload reads this value. */
   | { readonly kind: "read"; readonly node: string; readonly of: string; readonly value: string | undefined }
-  /** A node makes a file system, which is then all there is, or wipes what there is. */
+  /** A node makes a file system, which replaces all contents, or wipes the contents. */
   | {
     readonly kind: "format";
     readonly node: string;
     readonly of: string;
     readonly value: string | undefined;
   }
-  /** Data of somebody else that was on the router is gone. */
+  /** Another owner's data on the router is lost. */
   | { readonly kind: "others-lost"; readonly of: string }
-  /** The router did what it must never be asked to do. */
+  /** The router was asked to do something that it must never be asked to do. */
   | { readonly kind: "router"; readonly line: string }
-  /** A call goes on long after its time. */
+  /** A call is still running long after its deadline. */
   | { readonly kind: "stuck" }
-  /** What is left when everything was deleted. */
+  /** An object that is left after everything was deleted. */
   | { readonly kind: "left"; readonly of: string }
-  /** Nobody but a person has turned an export on or off. */
+  /** A person, not the driver, has turned an export on or off. */
   | { readonly kind: "edited"; readonly of: string }
-  /** The router restarts; it may have forgotten its latest configuration, and with it what was answered about the volumes. */
+  /** The router restarts. It may lose its latest configuration, including changes that were answered OK. */
   | { readonly kind: "rebooted"; readonly forgets: boolean };

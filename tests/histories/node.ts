@@ -10,13 +10,13 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { RouterImages } from "./router_images.ts";
 import type { CallStep } from "./schedule.ts";
 
-/** What a node has of a volume. */
+/** The state of a volume on a node. */
 export interface NodeState {
   readonly connected: readonly string[];
   readonly staged: boolean;
 }
 
-/** A node whose devices are the router's images: its kernel, and the driver's process on it. */
+/** A node whose devices are images on the router: its kernel, and the driver's process. */
 export class HistoryNode {
   readonly name: string;
   readonly #kernel: FakeNode;
@@ -51,7 +51,7 @@ export class HistoryNode {
     [this.#service, this.#watch] = this.#start();
   }
 
-  /** Restarts the machine: its disk is left, its mounts and connections are not. */
+  /** Restarts the machine: its disk stays, its mounts and connections end. */
   crash(): void {
     this.#kernel.table = [];
     for (const device of this.#devices.values()) Object.assign(device, { connected: false, readOnly: false });
@@ -120,24 +120,24 @@ export class HistoryNode {
     return { connected, staged: this.#staged(volumeId) !== undefined };
   }
 
-  /** Sends writes that were waiting for the router, where it can be reached again. */
+  /** Sends waiting writes to the router when it is reachable again. */
   flush(): void {
     this.#devices.flush();
   }
 
-  /** A workload writes; undefined when it has nothing to write to, else whether the write is acknowledged. */
+  /** A workload writes. Returns whether the write is acknowledged; undefined when no device is mounted. */
   write(volumeId: string, value: string): boolean | undefined {
     const nqn = this.#staged(volumeId);
     return nqn === undefined ? undefined : this.#devices.write(nqn, value);
   }
 
-  /** What a workload reads; undefined when it can read nothing. */
+  /** Returns the value that a workload reads; undefined when it cannot read. */
   read(volumeId: string): { readonly value: string | undefined } | undefined {
     const nqn = this.#staged(volumeId);
     return nqn === undefined ? undefined : this.#devices.read(nqn);
   }
 
-  /** The NQN whose device is mounted for workloads. */
+  /** Returns the NQN whose device is mounted for workloads. */
   #staged(volumeId: string): string | undefined {
     const entry = this.#kernel.table.find(({ mountPoint }) => mountPoint === stagingPath(volumeId));
     if (entry === undefined) return undefined;
@@ -149,11 +149,11 @@ function stagingPath(volumeId: string): string {
   return `/kubelet/staging/${volumeId}`;
 }
 
-/** The devices of a node by NQN, each of which leads to whatever the router exports under that NQN. */
+/** The devices of a node by NQN. Each leads to the image that the router exports under that NQN. */
 class DevicesOfRouter extends Map<string, FakeDevice> {
   readonly #node: string;
   readonly #images: RouterImages;
-  /** Writes that the kernel has, and the router has not. */
+  /** Writes that the kernel has not sent to the router yet. */
   readonly #waiting = new Map<string, string>();
 
   constructor(node: string, images: RouterImages) {
@@ -198,9 +198,9 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
     this.#waiting.clear();
   }
 
-  /** Whether it is acknowledged; what is not waits as long as the device is connected. */
+  /** Returns whether the write is acknowledged. An unacknowledged write waits while the device is connected. */
   write(nqn: string, value: string): boolean {
-    // What has waited goes first.
+    // Earlier writes go first.
     this.flush();
     const acknowledged = this.get(nqn).connected && this.#images.isReachable(nqn);
     this.#images.wrote(this.#node, nqn, value, acknowledged);

@@ -5,14 +5,14 @@ import type { HistoryEvent } from "./events.ts";
 import type { HistoryNode } from "./node.ts";
 import type { RouterImages } from "./router_images.ts";
 
-/** Records what has changed on the router and in the nodes' kernels each time that it looks. */
+/** Records the changes on the router and in the nodes' kernels since the last check. */
 export class Observer {
   readonly #store: FakeVolumeStore;
   readonly #images: RouterImages;
   readonly #volumeIds: readonly string[];
   readonly #snapshotIds: readonly string[];
   readonly #record: (event: HistoryEvent) => void;
-  /** Files that were there from the start, and belong to others. */
+  /** Files of other owners, which exist from the start. */
   readonly #others: readonly string[];
   readonly #last = new Map<string, string>();
 
@@ -45,7 +45,7 @@ export class Observer {
     for (const line of this.#store.violations.splice(0)) this.#record({ kind: "router", line });
   }
 
-  /** The volumes and files of this cluster. */
+  /** Returns the existing volumes and files of this cluster. */
   left(): string[] {
     const files = this.#store.allFiles.keys().filter((path) =>
       path !== testBase && !this.#others.includes(path)
@@ -54,7 +54,7 @@ export class Observer {
     return [...disks, ...files];
   }
 
-  /** Whether there is an image of that volume or snapshot. */
+  /** Whether that volume or snapshot has an image. */
   hasImage(of: string): boolean {
     return this.#pathOf(of) !== undefined;
   }
@@ -95,7 +95,7 @@ export class Observer {
     };
   }
 
-  /** The image of this cluster whose path has that in it. */
+  /** Returns the path of this cluster's image that contains that text. */
   #pathOf(part: string): string | undefined {
     return this.#store.allFiles.keys().find((path) => isOwn(path, part) && path.endsWith(".img"));
   }

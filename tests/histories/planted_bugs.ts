@@ -1,15 +1,15 @@
-/** A mistake that somebody could make: one text of the source is replaced by another. */
+/** A mistake that a developer could make: one text of the source is replaced by another. */
 export interface PlantedBug {
   readonly title: string;
   readonly file: string;
-  /** A text that is there exactly once. */
+  /** A text that occurs exactly once in the file. */
   readonly from: string;
   readonly to: string;
   /** Whether it takes thousands of schedules to find it. @default {false} */
   readonly rare?: true;
 }
 
-/** Mistakes that the histories have to find. */
+/** The mistakes that the histories must find. */
 export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a new epoch has the NQN of the last one",

@@ -1,6 +1,6 @@
 import type { Search } from "./find.ts";
 
-/** What all schedules together have shown, and how soon each planted bug was found. */
+/** The result of all schedules, and how soon each planted bug was found. */
 export interface Proof {
   readonly cores: number;
   readonly seconds: number;
@@ -12,13 +12,13 @@ export interface Proof {
 
 export interface PlantedResult {
   readonly title: string;
-  /** The schedules that it took; undefined when it was not found. */
+  /** How many schedules were run until it was found; undefined when it was not found. */
   readonly schedules: number | undefined;
-  /** The steps that are left of the one that found it. */
+  /** How many steps the reduced schedule that found it has. */
   readonly steps: number | undefined;
 }
 
-/** Adds up what several searches have shown. */
+/** Adds up the results of several searches. */
 export function total(searches: readonly Search[]): Pick<Proof, "schedules" | "events" | "answers"> {
   const answers: Record<string, number> = {};
   for (const search of searches) {
@@ -50,7 +50,7 @@ function table(head: readonly string[], rows: readonly (readonly (string | numbe
 
 const [labelWidth, barWidth, lineHeight, decades] = [420, 360, 18, 5];
 
-/** How many schedules it took to find each planted bug, as bars on a logarithmic scale from 1 to 100,000. */
+/** Draws how many schedules it took to find each planted bug, as bars on a logarithmic scale from 1 to 100,000. */
 export function chart({ planted }: Proof): string {
   const [width, height] = [labelWidth + barWidth + 80, (planted.length + 2) * lineHeight];
   const bars = planted.map(({ title, schedules }, index) => {

@@ -6,7 +6,7 @@ import type { HistoryEvent } from "./events.ts";
 export class RouterImages {
   readonly #store: FakeVolumeStore;
   readonly #record: (event: HistoryEvent) => void;
-  /** Called after whatever may have changed something. */
+  /** Called after every action that may have changed something. */
   readonly observe: () => void;
   #formats = 0;
 
@@ -23,14 +23,14 @@ export class RouterImages {
       .map(({ exportNqn }) => exportNqn);
   }
 
-  /** The NQNs under which an image can be written right now. */
+  /** Returns the NQNs under which an image can be written now. */
   open(path: string): string[] {
     const hidden = this.#store.disks.values().filter(({ id }) => this.#store.hidden.has(id));
     const shut = hidden.map(({ exportNqn }) => exportNqn).toArray();
     return this.#store.reachable(path).filter((nqn) => !shut.includes(nqn));
   }
 
-  /** Whether what is connected under the NQN reaches an image. */
+  /** Whether a device connected under the NQN reaches an image. */
   isReachable(nqn: string): boolean {
     return this.#pathOf(nqn) !== undefined;
   }
@@ -52,7 +52,7 @@ export class RouterImages {
     this.observe();
   }
 
-  /** A workload has written; what is not acknowledged reaches the image later, or never. */
+  /** Records a write of a workload. An unacknowledged write reaches the image later, or never. */
   wrote(node: string, nqn: string, value: string, acknowledged: boolean): void {
     this.#record({ kind: "write", node, of: volumeOf(nqn), value, acknowledged });
   }
@@ -75,7 +75,7 @@ export class RouterImages {
   }
 }
 
-/** The volume of an NQN: `<prefix>:<volume>:<epoch>`. */
+/** Returns the volume of an NQN: `<prefix>:<volume>:<epoch>`. */
 function volumeOf(nqn: string): string {
   return nqn.split(":").at(-2)!;
 }

@@ -5,12 +5,12 @@ import type { Mishap, StoreMethod } from "../fakes/mishap.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { CallStep } from "./schedule.ts";
 
-/** A process that can end at any moment; nothing that it has begun goes on then. */
+/** A process that can die at any moment; all its running work stops then. */
 export class Process {
   isDead = false;
   readonly #mourners: (() => void)[] = [];
 
-  /** Calls back when it dies. */
+  /** Calls `mourn` when the process dies. */
   onDeath(mourn: () => void): void {
     this.#mourners.push(mourn);
   }
@@ -20,13 +20,13 @@ export class Process {
     for (const mourn of this.#mourners.splice(0)) mourn();
   }
 
-  /** Never comes back from a dead process. */
+  /** Resolves only while the process lives; in a dead process, it never resolves. */
   async alive(): Promise<void> {
     if (this.isDead) await new Promise(() => {});
   }
 }
 
-/** What happens instead of a command that the router is to mishandle. */
+/** What happens instead of the command, by the trouble of the call. */
 const mishaps: Partial<Record<string, Mishap>> = {
   refused: { refusal: "failure" },
   half: { runs: "half" },
@@ -36,16 +36,18 @@ const mishaps: Partial<Record<string, Mishap>> = {
 /** How long a copy takes at least, in milliseconds. */
 const copyMs = 6_000;
 
-/** A call's context for the router in memory: whose clock the call's deadline is by, it does not know. */
+/**
+ * Removes the deadline from a call's context, because the router in memory does not know the clock of that deadline.
+ */
 function patient(argument: unknown): unknown {
   const isContext = typeof argument === "object" && argument !== null && "deadlineMs" in argument;
   return isContext ? { ...argument, deadlineMs: Infinity } : argument;
 }
 
 /**
- * The router as one call of a controller's process reaches it: slow, with the call's trouble at one of its commands.
+ * Returns the router for one call of a controller's process: slow, and with the call's trouble at one of its commands.
  *
- * @param observe called after whatever a command may have changed
+ * @param observe called after each command that may have changed something
  */
 export function routerLink(
   store: FakeVolumeStore,
@@ -59,7 +61,7 @@ export function routerLink(
     await process.alive();
     const number = count++;
     const takesMs = commandMs[number % commandMs.length]!;
-    // What is copied while its source changes is not whole, which the router in memory knows for itself.
+    // A copy whose source changes meanwhile is incomplete; the router in memory handles that itself.
     if (takesMs > 0 && name !== "copyFile") await clock.sleep(takesMs);
     await process.alive();
     const what = trouble?.at === number ? trouble.what : undefined;

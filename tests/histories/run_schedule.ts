@@ -31,7 +31,7 @@ import {
   volumeNames,
 } from "./schedule.ts";
 
-/** What is drawn once for a whole schedule, and is no step. */
+/** The conditions that hold for a whole schedule. */
 export interface Setting {
   readonly seed: number;
   /** Whether the pool has subvolumes. */
@@ -47,12 +47,15 @@ type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
 /** How long a withdrawn export can still be written through, in milliseconds. */
 const lingerMs = 10_000;
-/** The ids of the volumes, of all but the first a clone, and of their snapshots, which are all of the first. */
+/**
+ * The ids of the volumes, where all but the first are clones, and of their snapshots, which are all of the first
+ * volume.
+ */
 const volumeIds = volumeNames.map((name) => volumeIdFor(name)) as [string, string];
 const snapshotIds = snapshotNames.map((name) => aSnapshotId(name));
 const otherCluster = "ffffffff";
 
-/** Runs a schedule on controllers, nodes and a router in memory, on a clock of their own. Returns what happened. */
+/** Runs a schedule on controllers, nodes and a router in memory, with a fake clock. Returns the history. */
 export async function runSchedule(steps: readonly Step[], setting: Setting): Promise<HistoryEvent[]> {
   const cluster = new Cluster(setting);
   for (const step of steps) await cluster.take(step);
@@ -78,9 +81,9 @@ class Cluster {
   #processes = 0;
   #calls = 0;
   #writes = 0;
-  /** What Kubernetes tells a node of a volume, by `volume node`. */
+  /** The publish contexts that Kubernetes passes to nodes, by `volume node`. */
   readonly #contexts = new Map<string, Readonly<Record<string, string>>>();
-  /** What Kubernetes never makes again. */
+  /** The ids of deleted volumes and snapshots, which Kubernetes never makes again. */
   readonly #deleted = new Set<string>();
   readonly #sources = new Map<string, SourceRef>();
   readonly #observer: Observer;
@@ -89,7 +92,7 @@ class Cluster {
   #background: Promise<void>[] = [];
   /** NQNs whose exports a person has turned on. */
   readonly #turnedOn = new Set<string>();
-  /** How many calls that nobody waits for send commands that take time. */
+  /** How many calls that no step waits for send slow commands. */
   #slowCalls = 0;
 
   constructor(setting: Setting) {
@@ -128,7 +131,7 @@ class Cluster {
     this.#observe();
   }
 
-  /** Lets whatever was begun come to an end, and deletes everything, as often as that takes; then nothing may be left. */
+  /** Lets all started work end, and deletes everything, with retries; then nothing may be left. */
   async end(): Promise<void> {
     this.#store.runLate();
     await this.#until(Promise.all(this.#background), 200_000);
@@ -190,9 +193,9 @@ class Cluster {
   }
 
   /**
-   * Two things that a person can do are seen by no controller (reference/limits.md): an export that comes on between a read and a
-   * slow command that follows from it, and one that comes on and goes off again. Of a volume that is to be deleted nobody exports
-   * anything.
+   * No controller can see two actions of a person (reference/limits.md), so they are left out. One is to turn an export
+   * on between a read and a slow command that follows from it. The other is to turn it on and off again. An export of a
+   * volume that is to be deleted is not turned on either.
    */
   #edit(id: string, exported: boolean): void {
     const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
@@ -203,7 +206,7 @@ class Cluster {
     this.#store.edit(id, { exported });
   }
 
-  /** No command outlives the session that it came through. */
+  /** A command ends with the session that sent it. */
   async #reboot(forgets: number, disksAfterMs: number): Promise<void> {
     const store = this.#store;
     store.runLate();
@@ -225,7 +228,7 @@ class Cluster {
     await this.#advance(1_000);
   }
 
-  /** Kubernetes makes no volume again that it has deleted, and stages nothing that it has not published. */
+  /** Kubernetes never makes a deleted volume again, and stages only published volumes. */
   async #call(step: CallStep): Promise<void> {
     const id = volumeIdFor(step.volume);
     const node = this.#nodeOf(step.node);
@@ -249,7 +252,7 @@ class Cluster {
     await this.#onController(step, call);
   }
 
-  /** What a controller is asked for, and how it is asked. */
+  /** Returns the controller call of a step, with its arguments. */
   #controllerCall(step: ControllerStep, id: string, node: string): ControllerCall {
     const [first, clone] = volumeIds;
     const name = snapshotNames[volumeIds.indexOf(id)]!;
@@ -341,7 +344,7 @@ class Cluster {
     await this.#until(this.#answered(step, call, new Process(), work), 2 * step.timeoutMs);
   }
 
-  /** Records a call and its one answer: at its end, when its time is over, or when the process dies. */
+  /** Records a call and its one answer: when the call ends, when its time is over, or when the process dies. */
   async #answered(
     step: CallStep,
     about: Omit<Call, "kind" | "call">,
@@ -374,7 +377,7 @@ class Cluster {
     });
   }
 
-  /** A process that leads from now on: it knows nothing, and that another one led before. */
+  /** Starts a new process that leads. It knows nothing, and sees that another process led before. */
   #newDeps(): ControllerDeps {
     this.#process = new Process();
     const [base, number] = [this.#clock, ++this.#processes];
@@ -405,7 +408,7 @@ class Cluster {
     return this.#nodes.find((node) => node.name === name)!;
   }
 
-  /** Lets time pass until something has ended, at most so many milliseconds. */
+  /** Advances the clock until the promise settles, for at most `limitMs` milliseconds. */
   async #until(done: Promise<unknown>, limitMs: number): Promise<void> {
     let isDone = false;
     const mark = () => {
@@ -429,7 +432,7 @@ class Cluster {
   }
 }
 
-/** What a history knows of an OK. */
+/** Returns what a history records of an OK. */
 function detailsOf(result: unknown): Answer {
   const { nqn, ready } = (result ?? {}) as Answer;
   return { ...nqn === undefined ? {} : { nqn }, ...ready === undefined ? {} : { ready } };

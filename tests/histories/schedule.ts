@@ -1,17 +1,17 @@
 import { SeededRandom } from "../fakes/random.ts";
 
-/** What goes wrong in a call, at its `at`th command or operation. */
+/** A failure in a call, at its command or operation number `at`. */
 export interface Trouble {
   readonly at: number;
   readonly what:
-    /** It is lost on the way, or only its answer is. */
+    /** The command is lost, or only its answer. */
     | "lost"
     | "unanswered"
-    /** The router says no, does a half, or does it long after its answer was given up. */
+    /** The router refuses it, does half of it, or does it long after the caller has given up. */
     | "refused"
     | "half"
     | "late"
-    /** The process ends before or after it. */
+    /** The process dies before the command, or after it. */
     | "dies-before"
     | "dies-after";
 }
@@ -32,29 +32,29 @@ export interface CallStep {
   readonly volume: string;
   readonly node: string;
   readonly trouble?: Trouble | undefined;
-  /** How long each command takes, in milliseconds of the clock, in turns. */
+  /** How long commands take, in milliseconds of the clock; the values are used in turn. */
   readonly commandMs: readonly number[];
-  /** Whether the next step waits for its answer. */
+  /** Whether the next step waits for the answer. */
   readonly waits: boolean;
   /** How long the caller waits, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** What else happens. */
+/** Events other than calls. */
 export type OtherStep =
   /** A workload writes, or reads. */
   | { readonly step: "write" | "read"; readonly volume: string; readonly node: string }
-  /** A node looks whether its volumes are still its own. */
+  /** A node checks whether its volumes are still its own. */
   | { readonly step: "look"; readonly node: string }
   /** A node's machine restarts, or the driver's process on it. */
   | { readonly step: "crash-node" | "restart-driver"; readonly node: string }
-  /** Another controller leads from now on. */
+  /** Another controller becomes the leader. */
   | { readonly step: "take-over" }
-  /** The router restarts; it may forget the configuration of the last steps, and show its pools and disks late. */
+  /** The router restarts. It may lose the configuration of the last steps, and show its pools and disks late. */
   | { readonly step: "reboot"; readonly forgets: number; readonly disksAfterMs: number }
-  /** Time passes, and what was late may come. */
+  /** Time passes, and late commands may arrive. */
   | { readonly step: "wait"; readonly ms: number; readonly late: boolean }
-  /** The wall clock of whoever leads jumps. */
+  /** The wall clock of the leader jumps. */
   | { readonly step: "clock"; readonly byMs: number }
   /** A person turns an export on or off. */
   | { readonly step: "edit"; readonly volume: string; readonly exported: boolean };
@@ -63,15 +63,15 @@ export type Step = CallStep | OtherStep;
 
 /** The volumes of a schedule; all but the first are clones. */
 export const volumeNames = ["a", "b"];
-/** Their snapshots: calls for a snapshot name the volume at its place here. */
+/** Their snapshots: a call for a snapshot names the volume at the same position. */
 export const snapshotNames = ["s", "t"];
 export const nodeNames = ["n1", "n2"];
-/** A call in which nothing goes wrong. */
+/** A call without trouble. */
 export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, timeoutMs: 60_000 } as const;
-/** Most steps that a schedule has. */
+/** The largest number of steps in a schedule. */
 const maxSteps = 30;
 
-/** How often each step comes, mostly where nodes come and go, and where copies are made. */
+/** How often each step is drawn, in schedules with many node changes and in schedules with many copies. */
 const weights: readonly (readonly [Step["step"], moves: number, copies: number])[] = [
   ["publish", 14, 8],
   ["unpublish", 11, 8],
@@ -108,7 +108,9 @@ const troubles: readonly Trouble["what"][] = [
   "dies-after",
 ];
 
-/** The schedule of a seed: it begins with a volume that a node writes to, as nothing can be lost before. */
+/**
+ * Returns the schedule of a seed. It begins with a volume that a node writes to, because nothing can be lost before.
+ */
 export function drawSchedule(seed: number): Step[] {
   const draw = new Draw(seed);
   const steps: Step[] = [{ step: "create", ...smooth }];

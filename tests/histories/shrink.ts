@@ -1,8 +1,8 @@
 /**
- * Leaves out of a failing list what it fails without: large parts first, single items at the end.
+ * Removes items from a failing list while it still fails: first large parts, at last single items.
  *
  * @param fails whether a shorter list still fails
- * @returns a list that still fails, and does not without any one of its items
+ * @returns a list that still fails, but not without any one of its items
  */
 export async function shrink<Item>(
   items: readonly Item[],
@@ -16,7 +16,7 @@ export async function shrink<Item>(
       if (await fails(shorter)) left = shorter;
       else start += size;
     }
-    // What was needed by what has gone since may go too.
+    // An item that only removed items needed may be removed now.
     if (size > 1) size = Math.ceil(size / 2);
     else if (left.length === before) break;
   }
