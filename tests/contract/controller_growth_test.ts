@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { FaultAction } from "../../src/simulator/faults.ts";
 import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
-import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
+import { growsByToggle, type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
 const behaviours = { grow: "after-toggle", identity: "new-per-export" } as const;
-const toggling = { simulator: { behaviours }, probed: true } as const;
+
 const wanted = 2n * gibibyte;
 
 /** A volume of a StorageClass with that device layer, published to a node. */
@@ -35,7 +35,7 @@ async function inUse(stack: Stack, deviceLayer: string, others: Record<string, s
 }
 
 Deno.test("a volume in use grows by a toggle of its export where its nodes have the device layer", async () => {
-  await using stack = await startStack(toggling);
+  await using stack = await startStack(growsByToggle);
   const { publishContext: { layerNqn, nqn }, shown, expand } = await inUse(stack, "multipath");
   assert.equal(nqn, undefined);
   const before = await stack.count();
@@ -46,7 +46,7 @@ Deno.test("a volume in use grows by a toggle of its export where its nodes have 
 
 for (const deviceLayer of ["auto", "none"]) {
   Deno.test(`a volume in use does not grow where the device layer is ${deviceLayer}, until nobody uses it`, async () => {
-    await using stack = await startStack(toggling);
+    await using stack = await startStack(growsByToggle);
     const { publishContext: { nqn }, shown, expand, unpublish } = await inUse(stack, deviceLayer);
     await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
     assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
@@ -57,7 +57,7 @@ for (const deviceLayer of ["auto", "none"]) {
 }
 
 Deno.test("a volume in use does not grow where its nodes would not wait for as long as a toggle may take", async () => {
-  await using stack = await startStack(toggling);
+  await using stack = await startStack(growsByToggle);
   const { publishContext: { nqn }, shown, expand } = await inUse(stack, "multipath", { ctrlLossTmo: "30" });
   await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
   assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
@@ -92,7 +92,7 @@ const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
 for (const [action, value] of faults) {
   const fault = value === undefined ? action : `${action} ${value}`;
   Deno.test(`a toggle under ${fault} leaves the volume where it was, or grown, and a retry gets there`, async () => {
-    await using stack = await startStack(toggling);
+    await using stack = await startStack(growsByToggle);
     const { publishContext: { layerNqn: nqn }, shown, expand, unpublish } = await inUse(stack, "multipath");
     stack.simulator.faults.arm({ match: "file-size=", nth: 1, times: 1, action, value });
     const isDone = await expand().then(() => true, () => false);

@@ -2,12 +2,13 @@
 import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
+import type { RouterBehaviours } from "../../src/router_profile/answers.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import { defaultBehaviours } from "../../src/simulator/behaviours.ts";
 import { profiles } from "../../src/simulator/profile.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { freePort, type Part, startPart } from "../support/parts.ts";
-import { growsOnline, reach, routerPassword, type StackOptions } from "../support/stack.ts";
+import { reach, routerPassword, type StackOptions } from "../support/stack.ts";
 
 /** A controller that serves. */
 export interface Controller {
@@ -22,7 +23,7 @@ const sshPort = freePort();
 /** Controllers of one router, which may start after them. */
 export class Controllers implements AsyncDisposable {
   /** The options of the router. */
-  static readonly router: StackOptions = { simulator: { ...growsOnline.simulator, sshPort } };
+  static readonly router: StackOptions = { simulator: { sshPort } };
   readonly #folder: string;
   readonly #csi = loadCsi();
   readonly #ready: Promise<Controller>[] = [];
@@ -30,13 +31,17 @@ export class Controllers implements AsyncDisposable {
   readonly #all: Controller[] = [];
   #count = 0;
 
-  /** Starts `ahead` controllers, and one more whenever one is taken. */
-  constructor(ahead: number) {
+  /**
+   * Starts `ahead` controllers, and one more whenever one is taken.
+   *
+   * @param reported what they are told about the router
+   */
+  constructor(ahead: number, reported: Partial<RouterBehaviours>) {
     this.#folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
     Deno.writeTextFileSync(`${this.#folder}/password`, `${routerPassword}\n`);
     const profile = formatProfile({
       ...profiles[0]!,
-      answers: { ...defaultBehaviours, ...growsOnline.reported },
+      answers: { ...defaultBehaviours, ...reported },
     });
     Deno.writeTextFileSync(`${this.#folder}/profile.json`, profile);
     for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());

@@ -9,7 +9,7 @@
 // MATRIX_ONLY is a regular expression on rows and columns, as in `MATRIX_ONLY='drops.*Publish'`.
 import { print } from "../../tools/print.ts";
 import { type Cell, runMatrices, wantedRows, wantsAll } from "../support/matrix.ts";
-import type { StackOptions } from "../support/stack.ts";
+import { growsOnline, type StackOptions } from "../support/stack.ts";
 import { Controllers } from "./controllers.ts";
 import { type Fault, wireFaults } from "./faults.ts";
 import { killAt, type Moment, moments } from "./kill.ts";
@@ -54,7 +54,7 @@ function targetsOf(
 function tracksOf(
   row: string,
   chosen: readonly Target[],
-  options: readonly (StackOptions | undefined)[],
+  optionsOf: (rpc: Rpc) => readonly (StackOptions | undefined)[],
   run: (worker: Worker, target: Target) => Promise<string | void>,
 ): Cell[][] {
   const wanted = chosen.filter(({ rpc }) => wantedRows.test(`${row} ${rpc.name}`));
@@ -65,7 +65,7 @@ function tracksOf(
     )
   );
   return workers.map((targets) => {
-    const worker = new Worker(targets[0]!.rpc.options, ...options);
+    const worker = new Worker(...optionsOf(targets[0]!.rpc));
     return targets.map((target, index): Cell => ({
       row,
       column: target.rpc.name,
@@ -86,22 +86,31 @@ function faultTracks(targets: readonly Target[], row: string, faults: readonly F
       (wantsAll || index % faults.length === turn) && (fault.once !== true || nth === 1)
     );
     const run = (worker: Worker, { rpc, nth }: Target) => tryUnder(worker, fault, rpc, nth);
-    return tracksOf([row, fault.name].join(" ").trim(), chosen, [fault.options], run).map((track) =>
+    const optionsOf = ({ options }: Rpc) => [options, fault.options];
+    return tracksOf([row, fault.name].join(" ").trim(), chosen, optionsOf, run).map((track) =>
       track.map((cell) => wantsAll ? cell : { ...cell, row, hint: `${fault.name} ${cell.hint}` })
     );
   });
 }
 
-/** The controllers of a worker share one port, so each worker has a router of its own. */
-let controllers: Controllers | undefined;
+/** By what they are told about the router. The controllers of a worker share one port, so each worker has a router of its own. */
+const controllers = new Map<StackOptions["reported"], Controllers>();
+
+/** Unless a call says otherwise, the controllers know that the router grows disks in use. */
+function controllersFor({ reported = growsOnline.reported }: StackOptions = {}): Controllers {
+  const there = controllers.get(reported) ?? new Controllers(1, reported);
+  controllers.set(reported, there);
+  return there;
+}
 
 function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
   const chosen = targets.filter(({ rpc, nth, changes }) =>
     rpc.unprobed !== true && (wantsAll || moment.isItsOwn(nth, changes))
   );
-  const open = () => controllers ??= new Controllers(1);
-  const run = (worker: Worker, { rpc, nth }: Target) => killAt(worker, open(), rpc, moment, nth);
-  return tracksOf(moment.name, chosen, [Controllers.router], run);
+  const run = (worker: Worker, { rpc, nth }: Target) =>
+    killAt(worker, controllersFor(rpc.options), rpc, moment, nth);
+  const { simulator } = growsOnline;
+  return tracksOf(moment.name, chosen, ({ options }) => [{ simulator }, options, Controllers.router], run);
 }
 
 const isWell = await runMatrices(import.meta.url, {
@@ -134,6 +143,8 @@ const isWell = await runMatrices(import.meta.url, {
       },
     ];
   },
-  close: async () => await controllers?.[Symbol.asyncDispose](),
+  close: async () => {
+    await Promise.all([...controllers.values()].map((each) => each[Symbol.asyncDispose]()));
+  },
 });
 Deno.exit(isWell ? 0 : 1);

@@ -4,7 +4,7 @@ import { status } from "@grpc/grpc-js";
 import type { CreateVolumeRequest, VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
 import { createRequest, gibibyte, mount, publishRequest } from "../support/controller_calls.ts";
-import { growsOnline } from "../support/stack.ts";
+import { growsByToggle, growsOnline } from "../support/stack.ts";
 import { type Attempt, made, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 
@@ -67,7 +67,7 @@ export function publishing(
       const request = { ...publishRequest(id, nodeId, capability), volumeContext };
       const { publishContext } = await clients.controller.call("ControllerPublishVolume", request, timeoutMs);
       const reported = scene.volumes.get(id)!;
-      const nqn = publishContext["nqn"]!;
+      const nqn = (publishContext["nqn"] ?? publishContext["layerNqn"])!;
       if (reported.nodes.length > 0) {
         assert.equal(nqn, reported.nqn, "the NQN of a volume that is held never changes");
       }
@@ -106,7 +106,9 @@ export function expanding(scene: Scene, id: string): Attempt {
       const answer = await clients.controller.call("ControllerExpandVolume", request, timeoutMs);
       assert.equal(answer.capacityBytes, String(2n * gibibyte));
       scene.volumes.set(id, { ...scene.volumes.get(id)!, sizeBytes: 2n * gibibyte });
-      assert.equal(scene.getDisk(id).sizeBytes, 2n * gibibyte);
+      const { sizeBytes, attachedBytes, exported } = scene.getDisk(id);
+      assert.equal(sizeBytes, 2n * gibibyte);
+      if (exported) assert.equal(attachedBytes, sizeBytes, "what nodes see of it");
     },
   };
 }
@@ -149,6 +151,15 @@ export function held(change: Change, next: Next): Rpc["prepare"] {
     change(scene, id);
     return next(scene, id);
   };
+}
+
+/** A volume that is published to a node which has to have a device layer. */
+async function heldByLayer(scene: Scene): Promise<string> {
+  const parameters = { deviceLayer: "multipath" };
+  const attempt = creating(scene, scene.newName(), { parameters });
+  await made(scene, attempt);
+  await made(scene, publishing(scene, attempt.id(), "node-1", mount, parameters));
+  return attempt.id();
 }
 
 /** A volume that was published once, changed by a person afterwards. */
@@ -245,6 +256,11 @@ export const rpcs: readonly Rpc[] = [
     options: growsOnline,
     prepare: held(nothing, expanding),
     unremembered: [false, true],
+  },
+  {
+    name: "Expand, held, by a toggle",
+    options: growsByToggle,
+    prepare: async (scene) => expanding(scene, await heldByLayer(scene)),
   },
   { name: "Expand, held, not known to grow", unprobed: true, prepare: held(nothing, notGrowing) },
   { name: "Expand, done before", options: growsOnline, prepare: again(held(nothing, expanding)) },

@@ -55,6 +55,18 @@ export const growsOnline = {
   reported: { grow: "live" },
 } as const satisfies StackOptions;
 
+const afterToggle = {
+  grow: "after-toggle",
+  identity: "new-per-export",
+  withdrawal: "ends-sessions",
+} as const;
+
+/** A router that shows nodes a new size only after the export was off, and then as another disk; a driver that knows. */
+export const growsByToggle = {
+  simulator: { behaviours: afterToggle },
+  reported: afterToggle,
+} as const satisfies StackOptions;
+
 /** Starts a stack; dispose of it with `await using`. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   // What was made before a start that fails is cleaned up as well.

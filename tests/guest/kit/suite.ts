@@ -116,7 +116,12 @@ export class Bench {
       `/host/${name}/main.js`,
       ...args,
     ];
-    const env = { DENO_DIR: "/tmp/deno", DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" };
+    const env = {
+      DENO_DIR: "/tmp/deno",
+      DENO_NO_UPDATE_CHECK: "1",
+      NO_COLOR: "1",
+      TEST_LONG: isLong ? "1" : "",
+    };
     try {
       const script = `exec ${text.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")}`;
       const { status } = await guest.run(script, { env, limitSeconds, onLine: (line) => run.hear(line) });

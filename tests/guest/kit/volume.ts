@@ -4,7 +4,7 @@ import type { VolumeCapability } from "../../../src/csi/generated/csi.ts";
 import type { Sent } from "../../../src/csi/server/proto.ts";
 
 /** What is done with a volume. */
-export type VolumeUse = "ext4" | "block" | "shared block";
+export type VolumeUse = "ext4" | "xfs" | "block" | "shared block";
 
 /** Codes after which an orchestrator calls again. */
 const passing = [
@@ -160,7 +160,9 @@ export async function untilOk<T>(
 }
 
 function capabilityOf(use: VolumeUse): Sent<VolumeCapability> {
-  if (use === "ext4") return { mount: { fsType: "ext4" }, accessMode: { mode: "SINGLE_NODE_WRITER" } };
+  if (use === "ext4" || use === "xfs") {
+    return { mount: { fsType: use }, accessMode: { mode: "SINGLE_NODE_WRITER" } };
+  }
   const mode = use === "block" ? "SINGLE_NODE_WRITER" : "MULTI_NODE_MULTI_WRITER";
   return { block: {}, accessMode: { mode } };
 }

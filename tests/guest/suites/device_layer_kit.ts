@@ -5,10 +5,24 @@ import { systemRandom } from "../../../src/host/random.ts";
 import { FenceWatch } from "../../../src/node/fencing/fence_watch.ts";
 import { LayerWatch } from "../../../src/node/layer/layer_watch.ts";
 import { type GuestNode, GuestVolume, sh, until } from "../kit/node.ts";
-import type { Capability } from "../../../src/volume/model/capabilities.ts";
+import { block, ext4, xfs } from "../../node/harness.ts";
+import { isLong } from "../../support/long.ts";
 import { Writer } from "./kernel_export_inside.ts";
 
-export const sizes = { ext4: 64n << 20n, xfs: 320n << 20n };
+/** What pods have of a volume: a file system, or its blocks. */
+export const capabilities = { ext4, xfs, block };
+export type Kind = keyof typeof capabilities;
+
+export const sizes: Readonly<Record<Kind, bigint>> = {
+  ext4: 64n << 20n,
+  xfs: 320n << 20n,
+  block: 64n << 20n,
+};
+
+/** All kinds, of which the short form has only some. */
+export function kindsOf(...inShort: readonly Kind[]): readonly Kind[] {
+  return isLong ? ["ext4", "xfs", "block"] : inShort;
+}
 
 /**
  * What writes wait for at most once the router answers, in milliseconds: 5 s are meant, of which 2 are the kernel's pause
@@ -56,13 +70,9 @@ export async function watched<T>(node: GuestNode, use: () => Promise<T>, limitMs
 }
 
 /** Stages and publishes a volume with a device layer. */
-export async function inUse(
-  node: GuestNode,
-  capability: Capability,
-  id = "pvc-1",
-): Promise<GuestVolume> {
-  const kind = capability.access === "mount" ? capability.filesystem as keyof typeof sizes : "ext4";
+export async function inUse(node: GuestNode, kind: Kind, id = "pvc-1"): Promise<GuestVolume> {
   const volume = new GuestVolume(node, id, sizes[kind]);
+  const capability = capabilities[kind];
   await node.stage(volume, { ...layered, capability });
   await node.publish(volume, { capability });
   assert.match(await sh(`dmsetup table rds-csi-${id}`), / queue_if_no_path .*queue_mode bio /);
@@ -70,8 +80,25 @@ export async function inUse(
 }
 
 /** What writes a line and syncs it, again and again. */
-export function writerOn(node: GuestNode, id = "pvc-1"): Writer {
-  return new Writer(`${node.target(id)}/log`);
+export function writerOn(node: GuestNode, kind: Kind, id = "pvc-1"): Writer {
+  const target = node.target(id);
+  return kind === "block" ? new Writer(target, "block") : new Writer(`${target}/log`);
+}
+
+/** Lets a volume be written while something befalls it; ends the writer whatever comes of it. */
+export async function written(
+  node: GuestNode,
+  kind: Kind,
+  use: (volume: GuestVolume, writer: Writer) => Promise<string>,
+): Promise<string> {
+  const volume = await inUse(node, kind);
+  const writer = writerOn(node, kind);
+  try {
+    await writer.begins();
+    return await use(volume, writer);
+  } finally {
+    await endAnyhow(volume, writer);
+  }
 }
 
 /** Ends a writer that may wait for a device which does not come back. */
@@ -105,23 +132,42 @@ export async function rebootKept(volume: GuestVolume, awayMs: number): Promise<v
   say("the router is back");
 }
 
-/** Ends the use of a volume; answers how many lines are on it, all in order. */
+/** How many bytes whoever uses a volume can have of it, at most. */
+export async function shownBytes(kind: Kind, path: string): Promise<number> {
+  if (kind === "block") return Number(await sh(`blockdev --getsize64 ${path}`));
+  return Number(await sh(`stat -f -c %b ${path}`)) * Number(await sh(`stat -f -c %S ${path}`));
+}
+
+/** Ends the use of a volume: no write has failed, all that was acknowledged is on the image, in order, and it is whole. */
 export async function takeDown(
   node: GuestNode,
+  kind: Kind,
   volume: GuestVolume,
   writer: Writer,
 ): Promise<string> {
-  const acknowledged = writer.acknowledged;
-  const lines = await writer.stop();
-  assert.ok(lines >= acknowledged, `acknowledged=${acknowledged} there=${lines}`);
+  await writer.end();
   await node.unpublish(volume);
   await node.unstage(volume);
   assert.equal(await sh("dmsetup ls"), "No devices found");
-  return `${acknowledged} acknowledged, ${lines} there`;
+  const there = writer.wrote(await contentOf(kind, volume));
+  return `${writer.acknowledged} acknowledged, ${there} there${kind === "block" ? "" : ", clean"}`;
 }
 
-/** Whether a file system is whole. */
-export async function checked(volume: GuestVolume, filesystem: string): Promise<void> {
+/** What lies on the image of a volume that nobody uses any more: a file of its file system, which is whole, or text. */
+export async function contentOf(kind: Kind, volume: GuestVolume, file = "log"): Promise<string> {
   volume.withdraw();
-  await sh(filesystem === "ext4" ? `e2fsck -fn ${volume.image}` : `xfs_repair -n ${volume.image}`);
+  const { image } = volume;
+  if (kind === "block") return await sh(`tr -d ' \\0' < ${image}`);
+  await sh(kind === "ext4" ? `e2fsck -fn ${image}` : `xfs_repair -n ${image}`);
+  return await sh(
+    `mount -o ro,loop ${image} /mnt && { cat /mnt/${file}; read=$?; umount /mnt; exit $read; }`,
+  );
+}
+
+/** How many lines the next epoch finds of what was acknowledged before it: all of them, in a file system that is whole. */
+export async function leftBy(kind: Kind, volume: GuestVolume, writer: Writer): Promise<number> {
+  volume.withdraw();
+  // Its log is replayed, as the next stage does.
+  if (kind !== "block") await sh(`mount -o loop ${volume.image} /mnt && umount /mnt`);
+  return writer.wrote(await contentOf(kind, volume));
 }

@@ -17,6 +17,13 @@ const small = 32n << 20n;
 /** The kernel counts attempts: short waits make short tests. */
 export const impatient = { volumeContext: { reconnectDelay: "1" } };
 
+/** How a writer writes line `$i`, so that it is on the disk: behind the others of a file, or as a block of a device. */
+const ways = {
+  file: 'echo "$i" >> "$1" && sync -d "$1"',
+  block:
+    'printf "%-4095s\\n" "$i" | dd of="$1" bs=4k seek=$((i - 1)) oflag=direct,dsync conv=notrunc iflag=fullblock status=none',
+};
+
 /** Writes numbered lines, each synced, until it is told to stop or fails; answers what it came to. */
 export class Writer {
   readonly #child: Deno.ChildProcess;
@@ -24,10 +31,11 @@ export class Writer {
   readonly #synced = Deno.makeTempFileSync();
   #acknowledged = 0;
 
-  constructor(path: string) {
+  constructor(path: string, way: keyof typeof ways = "file") {
     this.#path = path;
-    const loop =
-      'i=0; while i=$((i + 1)) && echo "$i" >> "$1" && sync -d "$1"; do echo "$i" > "$2"; done; exit 7';
+    const loop = `i=0; until [ -e "$2.stop" ]; do i=$((i + 1)); { ${
+      ways[way]
+    }; } || exit 7; echo "$i" > "$2"; done`;
     const args = ["-c", loop, "writer", path, this.#synced];
     this.#child = new Deno.Command("/usr/bin/sh", { args }).spawn();
   }
@@ -37,26 +45,35 @@ export class Writer {
     return this.#acknowledged = Math.max(this.#acknowledged, Number(Deno.readTextFileSync(this.#synced)));
   }
 
-  get count(): number {
-    return Deno.readTextFileSync(this.#path).split("\n").length - 1;
-  }
-
   /** Waits until it has written a few. */
   async begins(): Promise<void> {
-    await until("it writes", async () => (await shell(`test -e ${this.#path}`)).code === 0 && this.count > 3);
+    await until("it writes", () => this.acknowledged > 3);
   }
 
   /** Waits until it wrote more. */
   async proceeds(limitMs?: number): Promise<number> {
-    const before = this.count;
-    return await until("the writer goes on", () => this.count > before, limitMs);
+    const before = this.acknowledged;
+    return await until("the writer goes on", () => this.acknowledged > before, limitMs);
   }
 
-  /** Ends it; what it wrote has to be whole. */
+  /** Lets it end after the line that it is at; no line may have failed. */
+  async end(): Promise<void> {
+    Deno.writeTextFileSync(`${this.#synced}.stop`, "");
+    assert.equal(await this.failed(), 0);
+  }
+
+  /** Ends it; what it wrote to its file has to be whole. */
   async stop(): Promise<number> {
-    await this.kill();
-    const lines = Deno.readTextFileSync(this.#path).trimEnd().split("\n");
+    await this.end();
+    return this.wrote(Deno.readTextFileSync(this.#path));
+  }
+
+  /** Counts what is there of it once it has ended: all that was acknowledged, in order, and at most the line after that. */
+  wrote(text: string): number {
+    const lines = text.trimEnd().split("\n");
     assert.deepEqual(lines, lines.map((_, index) => String(index + 1)));
+    const beyond = lines.length - this.acknowledged;
+    assert.ok(beyond === 0 || beyond === 1, `acknowledged=${this.acknowledged} there=${lines.length}`);
     return lines.length;
   }
 

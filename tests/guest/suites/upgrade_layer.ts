@@ -9,7 +9,9 @@ import { isLong } from "../../support/long.ts";
 import { Stamping, type Writer } from "./writers/writer.ts";
 
 const nodeId = "node-1";
-const volumeBytes = 64 << 20;
+const uses = isLong ? ["ext4", "xfs", "block"] as const : ["ext4", "block"] as const;
+/** No xfs is smaller. */
+const volumeBytes = isLong ? 320 << 20 : 64 << 20;
 /** How long the router is away, in milliseconds. */
 const downMs = 4_000;
 /** Within how long after the router's return a repair is over, so that a kill falls into it, in milliseconds. */
@@ -52,8 +54,8 @@ export const suite: Suite = {
     });
     let driver = await start(guest);
     const workloads: Workload[] = [];
-    const begun = await bench.test("a file system and a block volume are written behind maps", async () => {
-      for (const use of ["ext4", "block"] as const) {
+    const begun = await bench.test(`${uses.join(" and ")} are written behind maps`, async () => {
+      for (const use of uses) {
         workloads.push(await beginWork(guest, driver.clients, stamping, use));
       }
       return await guest.sh("dmsetup table");
@@ -126,9 +128,10 @@ async function takeDown(
     said.push(`${volume.use}: ${writer.acknowledged} writes, ${verified} verified, slowest ${longestMs} ms`);
     await volume.detach(clients.node);
     await volume.unpublish(nodeId);
-    if (volume.use !== "ext4") continue;
+    if (volume.use === "block") continue;
     const images = `find ${router.backing} -type f -path "*${volume.id}*"`;
-    await guest.sh(`image=$(${images}); e2fsck -fn "$image"`);
+    const check = volume.use === "xfs" ? "xfs_repair -n" : "e2fsck -fn";
+    await guest.sh(`image=$(${images}); ${check} "$image"`);
   }
   assert.equal(await guest.sh("dmsetup ls"), "No devices found");
   assert.deepEqual(await router.violations(), []);
@@ -144,7 +147,7 @@ async function beginWork(
   guest: Guest,
   clients: CsiClients,
   stamping: Stamping,
-  use: "ext4" | "block",
+  use: typeof uses[number],
 ): Promise<Workload> {
   const parameters = { reconnectDelay: "2", ctrlLossTmo: "600" };
   const volume = await GuestVolume.create(clients.controller, `waits-${use}`, use, volumeBytes, parameters);
@@ -152,7 +155,7 @@ async function beginWork(
   await guest.sh(`mkdir -p $(dirname ${volume.staging}) $(dirname ${volume.target})`);
   await volume.attach(clients.node, nodeId);
   const path = use === "block" ? volume.target : `${volume.target}/data`;
-  if (use === "ext4") await guest.sh(`dd if=/dev/zero of=${path} bs=64k count=8 conv=fsync status=none`);
+  if (use !== "block") await guest.sh(`dd if=/dev/zero of=${path} bs=64k count=8 conv=fsync status=none`);
   const writer = await stamping.verify(guest, path, use, stopFile);
   await writer.progresses();
   return { volume, writer };
