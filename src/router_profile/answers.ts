@@ -37,6 +37,11 @@ export interface RouterBehaviours {
   readonly unexport: number;
   /** What `nvme-tcp-server-allow-host-name` is: a list of host NQNs with commas, a single one, or without effect. */
   readonly allowHost: "list" | "single" | "ignored";
+  /**
+   * What becomes of the room of blocks that a host discards: the pool gets it back, the file keeps it, or the target takes no
+   * discards at all.
+   */
+  readonly discard: "frees" | "keeps" | "unsupported";
   /** How much later than the router itself its file disks are back after a boot, in milliseconds. */
   readonly disksLate: number;
   /** Whether free space falls by what is written, or by the full size at once. */
@@ -70,6 +75,8 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   withdrawal: "ends-sessions",
   unexport: 0,
   allowHost: "list",
+  // The same target over a loop device, which makes holes in its file.
+  discard: "frees",
   disksLate: 0,
   allocation: "sparse",
   adopt: "kept",
@@ -101,6 +108,7 @@ export const answerReaders: Readers<RouterBehaviours> = {
   withdrawal: oneOf("ends-sessions", "refuses-commands"),
   unexport: lingering,
   allowHost: oneOf("list", "single", "ignored"),
+  discard: oneOf("frees", "keeps", "unsupported"),
   disksLate: limit,
   allocation: oneOf("sparse", "full"),
   adopt: oneOf("kept", "refused"),

@@ -10,7 +10,7 @@ const check = "discards";
 /**
  * Whether the devices of this node's volumes take discards, as the kernel says (Linux,
  * Documentation/ABI/stable/sysfs-block: `queue/discard_max_bytes`, 0 where a device takes none). What the router does
- * with them it does not say.
+ * with them only a probe of the router finds out.
  *
  * @throws {VolumeError} unavailable when the connections cannot be read
  */
@@ -35,7 +35,8 @@ export async function checkDiscards(
   if (without.length === 0) {
     return fine(
       check,
-      `${known.length} of ${known.length} devices take them; whether the router frees room is not seen`,
+      `${known.length} of ${known.length} devices take them; whether the router then frees room is the answer discard of ` +
+        "rds-csi doctor --probe",
     );
   }
   return fine(

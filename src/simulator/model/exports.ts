@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
 
@@ -21,6 +22,8 @@ export interface ExportAccess {
   /** Size that those who are connected see. */
   readonly sizeBytes: bigint;
   readonly identity: ExportIdentity;
+  /** What becomes of blocks that a host discards. @default {"frees"} */
+  readonly discard?: RouterBehaviours["discard"];
 }
 
 /** Makes what is exported reachable for initiators. */
@@ -57,6 +60,8 @@ interface ExportRules {
   lingerMs(): number;
   /** What `nvme-tcp-server-allow-host-name` is. */
   allowHost(): "list" | "single" | "ignored";
+  /** What becomes of blocks that a host discards. */
+  discard(): RouterBehaviours["discard"];
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
   /** Whether one that was there before a boot is. */
@@ -179,7 +184,7 @@ export class Exports {
 
   #access({ port = 0, allowHostName, attachedBytes }: Disk, identity: ExportIdentity): ExportAccess {
     const hosts = allowedHosts(allowHostName, this.#rules.allowHost());
-    return { port, hosts, sizeBytes: attachedBytes, identity };
+    return { port, hosts, sizeBytes: attachedBytes, identity, discard: this.#rules.discard() };
   }
 
   /** The kernel's target makes up both when it makes the subsystem and its namespace. */
