@@ -17,6 +17,7 @@ const later: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Object.keys(volumeIoMetrics).map((name) => [name, "a volume that is staged with --volume-metrics"]),
   ),
+  ALERTS: "an alert that fires, where Prometheus has rules",
   rds_csi_orphans: "an audit, the first of which comes a minute after the start",
   rds_csi_unwanted_exports_total: "an export that the cluster wants nowhere",
   rds_csi_tool_seconds: "a volume that is staged, which needs root",
