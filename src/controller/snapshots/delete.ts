@@ -29,7 +29,11 @@ export async function deleteSnapshot(
   if (found.length === 0) return;
   await assertNoClonesHold(call, { id });
   let latest = view;
-  for (const location of found) latest = await removeOne(call, id, location);
+  try {
+    for (const location of found) latest = await removeOne(call, id, location);
+  } finally {
+    deps.promised.noteFreed();
+  }
   const left = locations(latest)[0];
   if (left !== undefined) failLeft(id, left.path, undefined);
 }

@@ -27,24 +27,33 @@ export async function deleteVolume(
   context: CallContext,
   judged?: string,
 ): Promise<void> {
-  const call = { ...deps, context };
+  try {
+    await deleteWhole({ ...deps, context }, id, judged);
+  } finally {
+    // Also what a call has deleted that failed after that.
+    deps.promised.noteFreed();
+  }
+}
+
+async function deleteWhole(call: ControllerCall, id: string, judged: string | undefined): Promise<void> {
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
-  await deps.copies.cancel(id);
-  const view = await deps.store.view(id, ownFilePrefix(deps, id), context);
+  await call.copies.cancel(id);
+  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
   assertNotForeign(view.foreign, "delete");
-  assertNotShared(deps, id, view, "delete");
+  assertNotShared(call, id, view, "delete");
   if (judged !== undefined && view.volume?.comment !== judged) {
     failMutation("delete", id, judged, view.volume, undefined);
   }
   if (view.volume !== undefined) {
     const stored = await migrateFirst(call, view, view.volume);
-    const volume = assertOwned(stored, deps.settings.cluster, "delete");
+    const volume = assertOwned(stored, call.settings.cluster, "delete");
     await deleteDisk(call, volume, { ...view, volume: stored });
     return;
   }
-  assertAbsenceProven(view, deps.settings.basePaths, deps.settings.settleMs);
-  deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "delete");
-  await deleteLeftovers(call, id, view, deps.settings.basePaths);
+  const { basePaths, cluster, settleMs } = call.settings;
+  assertAbsenceProven(view, basePaths, settleMs);
+  call.misplaced?.assertNotSeen(cluster, id, "delete");
+  await deleteLeftovers(call, id, view, basePaths);
 }
 
 async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: VolumeView): Promise<void> {

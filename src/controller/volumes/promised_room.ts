@@ -60,6 +60,8 @@ export class PromisedRoom {
   #first: PromiseWithResolvers<void> | undefined;
   /** No read that began before is believed. */
   #forgottenMs = -Infinity;
+  /** Sums of a read that began before may say that more is promised than is. */
+  #freedMs = -Infinity;
 
   /** @param alone whether no other controller changes volumes of this router while this one does */
   constructor(clock: Clock, settings: RoomSettings, alone: boolean) {
@@ -124,6 +126,16 @@ export class PromisedRoom {
   forget(): void {
     this.#sums = undefined;
     this.#forgottenMs = this.#clock.monotonicMs();
+  }
+
+  /** Takes note that something was deleted: the sums go on counting it until the next read. */
+  noteFreed(): void {
+    this.#freedMs = this.#clock.monotonicMs();
+  }
+
+  /** Whether the sums may count what was deleted: they then still show ample room, but not how much there is. */
+  get mayCountDeleted(): boolean {
+    return this.#sums !== undefined && this.#sums.beganMs <= this.#freedMs;
   }
 
   /**

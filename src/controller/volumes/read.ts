@@ -83,8 +83,8 @@ export interface Capacity {
 }
 
 /**
- * What can still be provisioned in a folder: while there is ample room, by sums that are up to 60 seconds old. One command;
- * one more where a read of the pools alone shows that there is not.
+ * What can still be provisioned in a folder: while there is ample room, by sums that are up to 60 seconds old, unless
+ * something was deleted since. One command; one more where a read of the pools alone shows that there is not.
  *
  * @throws {VolumeError} unavailable while disks may be missing
  */
@@ -106,7 +106,8 @@ async function availableWithinAmpleRoom(
   basePath: string,
   context: CallContext,
 ): Promise<bigint | undefined> {
-  if (!promised.expects(0n, poolOf(basePath))) return undefined;
+  // Whoever waits for room asks again and again until the answer shows what was deleted.
+  if (promised.mayCountDeleted || !promised.expects(0n, poolOf(basePath))) return undefined;
   const state = await store.state(context);
   assertSettled(state, settings.settleMs);
   const pool = getPool(state, basePath);

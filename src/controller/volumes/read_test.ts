@@ -4,6 +4,8 @@ import { aDisk, aRecord, aSnapshotId, aVolume, testCluster } from "../../../test
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { RequestedCapability } from "../../volume/model/capabilities.ts";
 import { mebibyte } from "../../volume/model/sizes.ts";
+import { deleteSnapshot } from "../snapshots/delete.ts";
+import { deleteVolume } from "./delete.ts";
 import { getCapacity, getVolume, listVolumes, reasonAgainst } from "./read.ts";
 
 const context = testContext();
@@ -70,6 +72,22 @@ Deno.test("getCapacity() reports in one command what a volume can really have", 
     minimumVolumeBytes: gibibyte,
   });
   assert.equal(store.takeCount(), 1);
+});
+
+Deno.test("getCapacity() shows at once what was deleted, although its sums are not old", async () => {
+  const { deps, store, clock } = testController({}, 1, undefined, true);
+  const available = async () => (await getCapacity(deps, "/pool/csi", context)).availableBytes / gibibyte;
+  store.put(aDisk(aRecord(), { sizeBytes: 30n * gibibyte }));
+  store.putImage(`/pool/csi/${aSnapshotId("s")}.pvc-2.1.n.${testCluster}.img`, 10n * gibibyte);
+  assert.equal(await available(), 60n);
+  await clock.advance(1000);
+  await deleteVolume(deps, "pvc-1", context);
+  assert.equal(await available(), 90n);
+  await clock.advance(1000);
+  await deleteSnapshot(deps, aSnapshotId("s"), context);
+  await clock.advance(1000);
+  assert.equal(await available(), 100n);
+  assert.equal(deps.promised.mayCountDeleted, false, "it was read once more, and is believed again");
 });
 
 Deno.test("getCapacity() counts snapshots, whoever owns them", async () => {
