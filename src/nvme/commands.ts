@@ -40,9 +40,12 @@ export const longestNqnBytes = 223;
 export const properties = { capabilities: 0x00, configuration: 0x14, status: 0x1c } as const;
 
 const opcodes = {
+  flush: 0x00,
+  write: 0x01,
   read: 0x02,
   getLogPage: 0x02,
   identify: 0x06,
+  datasetManagement: 0x09,
   setFeatures: 0x09,
   keepAlive: 0x18,
   fabrics: 0x7f,
@@ -127,6 +130,33 @@ export function readBlocks(lba: bigint, blocks: number, bytes: number): Command 
   view.setBigUint64(40, lba, true);
   view.setUint16(48, blocks - 1, true);
   return { purpose: `read ${blocks} blocks at ${lba}`, entry, data: nothing, readBytes: bytes };
+}
+
+/** Writes blocks of namespace 1; the data goes in the command's own PDU. */
+export function writeBlocks(lba: bigint, blocks: number, data: Uint8Array): Command {
+  const { entry, view } = makeEntry(opcodes.write, data.length, scatterGather.inCapsule);
+  view.setUint32(4, 1, true);
+  view.setBigUint64(40, lba, true);
+  view.setUint16(48, blocks - 1, true);
+  return { purpose: `write ${blocks} blocks at ${lba}`, entry, data, readBytes: 0 };
+}
+
+/** Makes what was written to namespace 1 outlast a loss of power. */
+export function flush(): Command {
+  const { entry, view } = makeEntry(opcodes.flush);
+  view.setUint32(4, 1, true);
+  return { purpose: "flush what was written", entry, data: nothing, readBytes: 0 };
+}
+
+/** Discards blocks of namespace 1: Dataset Management of one range, with the attribute Deallocate. */
+export function discardBlocks(lba: bigint, blocks: number): Command {
+  const data = new Uint8Array(16);
+  viewOf(data).setUint32(4, blocks, true);
+  viewOf(data).setBigUint64(8, lba, true);
+  const { entry, view } = makeEntry(opcodes.datasetManagement, data.length, scatterGather.inCapsule);
+  view.setUint32(4, 1, true);
+  view.setUint32(44, 0b100, true);
+  return { purpose: `discard ${blocks} blocks at ${lba}`, entry, data, readBytes: 0 };
 }
 
 function makeEntry(opcode: number, bytes = 0, descriptor: number = scatterGather.transport) {

@@ -3,12 +3,15 @@ import assert from "node:assert/strict";
 import { parseAddress } from "./address.ts";
 import {
   connectCommand,
+  discardBlocks,
+  flush,
   getProperty,
   identify,
   readBlocks,
   readDiscoveryLog,
   requestQueues,
   setProperty,
+  writeBlocks,
 } from "./commands.ts";
 
 /** The bytes that are not zero, by their offset. */
@@ -38,6 +41,21 @@ Deno.test("commands lay out their queue entry as specified", () => {
     ...descriptor,
     ...{ 0: 0x02, 4: 1, 34: 2, 40: 5, 44: 2, 48: 255 },
   });
+  assert.deepEqual(sparse(flush().entry), { ...descriptor, 4: 1 });
+});
+
+Deno.test("commands that write bring their data in their own PDU", () => {
+  const data = new Uint8Array(8192).fill(7);
+  const write = writeBlocks(2n ** 33n + 5n, 16, data);
+  const inCapsule = { 1: 0x40, 39: 0x01 };
+  assert.deepEqual(sparse(write.entry), {
+    ...inCapsule,
+    ...{ 0: 0x01, 4: 1, 33: 0x20, 40: 5, 44: 2, 48: 15 },
+  });
+  assert.equal(write.data, data);
+  const { entry, data: range } = discardBlocks(2n ** 33n + 5n, 258);
+  assert.deepEqual(sparse(entry), { ...inCapsule, 0: 0x09, 4: 1, 32: 16, 44: 0b100 });
+  assert.deepEqual([range.length, sparse(range)], [16, { 4: 2, 5: 1, 8: 5, 12: 2 }]);
 });
 
 const address = {

@@ -2,7 +2,15 @@ import { systemClock } from "../host/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { describeAddress, parseAddress, type SubsystemAddress, type WireAddress } from "./address.ts";
-import { identify, keepAlive, readBlocks, requestQueues } from "./commands.ts";
+import {
+  discardBlocks,
+  flush,
+  identify,
+  keepAlive,
+  readBlocks,
+  requestQueues,
+  writeBlocks,
+} from "./commands.ts";
 import {
   connectQueue,
   type Controller,
@@ -16,12 +24,14 @@ import type { NamespaceIdentity } from "./identity.ts";
 import type { Queue } from "./queue.ts";
 import { type Status, StatusError } from "./command_status.ts";
 
-/** A live connection of this process, as a host, to one subsystem. It only reads; it never writes. */
+/** A live connection of this process, as a host, to one subsystem. It writes only what its caller passes to it. */
 export interface HostConnection extends AsyncDisposable {
   /** Resolves with the reason when the connection has ended, on either side. */
   readonly ended: Promise<string>;
   /** Serial number of the subsystem, read when the connection was made. */
   readonly serial: string;
+  /** Whether the target said, when the connection was made, that it takes discards. */
+  readonly takesDiscards: boolean;
   /**
    * Size of namespace 1 in bytes, read from the target now.
    *
@@ -55,11 +65,34 @@ export interface HostConnection extends AsyncDisposable {
    * @throws {VolumeError} invalid when no blocks are requested, more than 16 MiB, or blocks that no device has
    */
   read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
+  /**
+   * Writes whole blocks of namespace 1 through the I/O queue. They may be lost until {@linkcode HostConnection.flush}.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or the target does not write them, or takes no data in
+   * the PDU of a command
+   * @throws {VolumeError} invalid when it is given no whole blocks, more than 16 MiB, or blocks that no device has
+   */
+  write(lba: bigint, data: Uint8Array, context: CallContext): Promise<void>;
+  /**
+   * Makes what was written outlast a loss of power.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or the target refuses
+   */
+  flush(context: CallContext): Promise<void>;
+  /**
+   * Discards blocks of namespace 1: what they hold is lost.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or the target refuses
+   * @throws {VolumeError} invalid when there are no such blocks
+   */
+  discard(lba: bigint, blocks: number, context: CallContext): Promise<void>;
 }
 
 /** Blocks are read in commands of at most so many bytes. */
 const transferBytes = 128 * 1024;
-const maxReadBytes = 16 * 1024 * 1024;
+const maxCallBytes = 16 * 1024 * 1024;
+/** Writes under way at the same time: few enough for any queue. */
+const writesAtOnce = 16;
 const namespaceId = 1;
 const invalidNamespace: Status = { type: 0, code: 0x0b, doNotRetry: true };
 
@@ -112,19 +145,21 @@ function assertRange(lba: bigint, blocks: number, most: number): void {
   if (countable && lba >= 0n && lba + BigInt(blocks) <= 1n << 64n) return;
   throw new VolumeError(
     "invalid",
-    `Cannot read NVMe blocks because there are none like these: lba=${lba} blocks=${blocks} most=${most}`,
+    `Cannot use NVMe blocks because there are none like these: lba=${lba} blocks=${blocks} most=${most}`,
   );
 }
 
 class TcpHostConnection implements HostConnection {
   readonly ended: Promise<string>;
   readonly serial: string;
+  readonly takesDiscards: boolean;
   readonly #where: WireAddress;
   readonly #admin: Queue;
   readonly #io: Queue;
   readonly #clock: Clock;
   readonly #keepAliveMs: number;
   readonly #longestTransferBytes: number;
+  readonly #inCapsuleBytes: number;
   #stopTimer = () => {};
   #over = false;
 
@@ -140,7 +175,9 @@ class TcpHostConnection implements HostConnection {
     this.#clock = parts.clock;
     this.#keepAliveMs = parts.keepAliveMs;
     this.serial = identity.serial;
+    this.takesDiscards = identity.takesDiscards;
     this.#longestTransferBytes = Math.min(transferBytes, identity.longestTransferBytes);
+    this.#inCapsuleBytes = Math.min(this.#longestTransferBytes, identity.inCapsuleBytes);
     this.ended = Promise.race([admin.ended, io.ended]).then((reason) => {
       this.#end(reason);
       return reason;
@@ -172,7 +209,7 @@ class TcpHostConnection implements HostConnection {
 
   async read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array> {
     const { blockBytes } = await this.#namespace(context);
-    assertRange(lba, blocks, maxReadBytes / blockBytes);
+    assertRange(lba, blocks, maxCallBytes / blockBytes);
     const whole = new Uint8Array(blocks * blockBytes);
     const step = Math.max(1, Math.floor(this.#longestTransferBytes / blockBytes));
     for (let at = 0; at < blocks; at += step) {
@@ -181,6 +218,39 @@ class TcpHostConnection implements HostConnection {
       whole.set((await this.#io.run(command, context)).bytes, at * blockBytes);
     }
     return whole;
+  }
+
+  async write(lba: bigint, data: Uint8Array, context: CallContext): Promise<void> {
+    const { blockBytes } = await this.#namespace(context);
+    const blocks = data.length / blockBytes;
+    assertRange(lba, blocks, maxCallBytes / blockBytes);
+    const step = Math.floor(this.#inCapsuleBytes / blockBytes);
+    if (step === 0) {
+      throw new VolumeError(
+        "unavailable",
+        `Cannot write NVMe blocks because the target takes no data with a command: ${
+          describeAddress(this.#where)
+        }`,
+      );
+    }
+    const writeFrom = async (at: number) => {
+      if (at >= blocks) return;
+      const count = Math.min(step, blocks - at);
+      const part = data.subarray(at * blockBytes, (at + count) * blockBytes);
+      await this.#io.run(writeBlocks(lba + BigInt(at), count, part), context);
+    };
+    for (let at = 0; at < blocks; at += writesAtOnce * step) {
+      await Promise.all(Array.from({ length: writesAtOnce }, (_, index) => writeFrom(at + index * step)));
+    }
+  }
+
+  async flush(context: CallContext): Promise<void> {
+    await this.#io.run(flush(), context);
+  }
+
+  async discard(lba: bigint, blocks: number, context: CallContext): Promise<void> {
+    assertRange(lba, blocks, 0xffff_ffff);
+    await this.#io.run(discardBlocks(lba, blocks), context);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -237,6 +237,42 @@ function openAnd(occurs: () => void) {
   };
 }
 
+Deno.test("write() puts blocks where they belong, in as many commands as the target needs, and discard() takes them back", async () => {
+  await withTarget(async ({ where, file }) => {
+    await using host = await connectSubsystem(where, call());
+    const before = await Deno.readFile(file);
+    // More than 16 commands of 8 KiB, and an odd number of blocks.
+    const written = Uint8Array.from({ length: 512 * 401 }, (_, at) => at % 253);
+    await host.write(3n, written, call());
+    await host.flush(call());
+    const after = await Deno.readFile(file);
+    const [from, to] = [512 * 3, 512 * 3 + written.length];
+    assert.deepEqual(after.subarray(from, to), written);
+    assert.deepEqual(await host.read(3n, 401, call()), written);
+    assert.deepEqual(after.subarray(0, from), before.subarray(0, from));
+    assert.deepEqual(after.subarray(to), before.subarray(to));
+    await host.discard(8n, 128, call());
+    const trimmed = await Deno.readFile(file);
+    assert.ok(trimmed.subarray(4096, 4096 + 65_536).every((byte) => byte === 0));
+    assert.deepEqual(trimmed.subarray(4096 + 65_536), after.subarray(4096 + 65_536));
+    assert.ok((await Deno.stat(file)).blocks! < before.length / 512, "the file takes less room");
+  });
+});
+
+Deno.test("write() and discard() throw for blocks that are none, and change nothing", async () => {
+  await withTarget(async ({ where, file }) => {
+    await using host = await connectSubsystem(where, call());
+    const before = await Deno.readFile(file);
+    for (const data of [new Uint8Array(0), new Uint8Array(500), new Uint8Array((16 << 20) + 512)]) {
+      await assert.rejects(host.write(0n, data, call()), refusal("invalid"));
+    }
+    await assert.rejects(host.discard(-1n, 1, call()), refusal("invalid"));
+    await assert.rejects(host.write(8191n, new Uint8Array(1024), call()), isUnavailable(/out of range/));
+    await assert.rejects(host.discard(8191n, 2, call()), isUnavailable(/out of range/));
+    assert.deepEqual(await Deno.readFile(file), before);
+  });
+});
+
 Deno.test("discover() reads a log again that changed during the read", async () => {
   await withTarget(async ({ target, where, access }) => {
     let reads = 0;

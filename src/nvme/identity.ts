@@ -1,3 +1,4 @@
+import { entryBytes } from "./pdu.ts";
 import { hexOf, viewOf, wireError } from "./wire.ts";
 
 /** The identity of a controller. */
@@ -6,6 +7,10 @@ export interface ControllerIdentity {
   readonly longestTransferBytes: number;
   /** Serial number of the subsystem, without trailing blanks. */
   readonly serial: string;
+  /** The most data that an I/O command may bring in its own PDU, in bytes. */
+  readonly inCapsuleBytes: number;
+  /** Whether it takes Dataset Management, by which hosts discard blocks. */
+  readonly takesDiscards: boolean;
 }
 
 /** The identity of a namespace. */
@@ -23,10 +28,16 @@ const pageBytes = 4096;
 
 /** Parses Identify Controller. */
 export function parseController(bytes: Uint8Array): ControllerIdentity {
-  const exponent = viewOf(bytes).getUint8(77);
+  const view = viewOf(bytes);
+  const exponent = view.getUint8(77);
+  const capsuleBytes = view.getUint32(1792, true) * 16;
+  // Where data begins behind the command; the TCP transport knows no other place than the next byte.
+  const dataOffset = view.getUint16(1800, true);
   return {
     longestTransferBytes: exponent === 0 ? Infinity : pageBytes * 2 ** exponent,
     serial: String.fromCharCode(...bytes.subarray(4, 24)).trimEnd(),
+    inCapsuleBytes: dataOffset === 0 ? Math.max(0, capsuleBytes - entryBytes) : 0,
+    takesDiscards: (view.getUint16(520, true) & 0b100) !== 0,
   };
 }
 

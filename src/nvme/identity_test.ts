@@ -43,6 +43,18 @@ Deno.test("parseController() reads the serial number without trailing blanks", (
   assert.equal(parseController(bytes).serial, "0123456789abcdef");
 });
 
+Deno.test("parseController() knows what a command may bring along, and whether blocks can be discarded", () => {
+  const read = (...parts: readonly (readonly [at: number, ...bytes: readonly number[]])[]) => {
+    const { inCapsuleBytes, takesDiscards } = parseController(page(...parts));
+    return [inCapsuleBytes, takesDiscards];
+  };
+  assert.deepEqual(read(), [0, false]);
+  assert.deepEqual(read([1792, 4], [520, 0b1000]), [0, false]);
+  // As Linux says it: (64 + 16384) / 16.
+  assert.deepEqual(read([1792, 0x04, 0x04], [520, 0b1100]), [16_384, true]);
+  assert.deepEqual(read([1792, 0x04, 0x04], [1800, 1]), [0, false], "data somewhere else");
+});
+
 Deno.test("parseDescriptors() reads known descriptors and leaves out the rest", () => {
   const uuid = Array.from({ length: 16 }, (_, index) => index);
   const bytes = page([0, 3, 16, 0, 0, ...uuid, 4, 1, 0, 0, 9, 1, 8, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);

@@ -41,6 +41,11 @@ export interface RouterBehaviours {
    * not at all.
    */
   readonly allowHost: "list" | "single" | "ignored";
+  /**
+   * What becomes of the room of blocks that a host discards: the pool gets it back, the file keeps it, or the target takes no
+   * discards at all.
+   */
+  readonly discard: "frees" | "keeps" | "unsupported";
   /** How much later than the router itself its file disks are back after a boot, in milliseconds. */
   readonly disksLate: number;
   /** Whether free space falls by the written data, or by the full size at once. */
@@ -74,6 +79,8 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   withdrawal: "ends-sessions",
   unexport: 0,
   allowHost: "list",
+  // The same target over a loop device, which makes holes in its file.
+  discard: "frees",
   disksLate: 0,
   allocation: "sparse",
   adopt: "kept",
@@ -105,6 +112,7 @@ export const answerReaders: Readers<RouterBehaviours> = {
   withdrawal: oneOf("ends-sessions", "refuses-commands"),
   unexport: lingering,
   allowHost: oneOf("list", "single", "ignored"),
+  discard: oneOf("frees", "keeps", "unsupported"),
   disksLate: limit,
   allocation: oneOf("sparse", "full"),
   adopt: oneOf("kept", "refused"),

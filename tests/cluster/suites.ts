@@ -12,6 +12,7 @@ import { suite as nodeMoves, withoutProfile as nodeMovesWithoutProfile } from ".
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
 import { suite as scheduledSnapshots } from "./suites/scheduled_snapshots.ts";
+import { suite as storageCapacity } from "./suites/storage_capacity.ts";
 import { suite as legacyDriver } from "./suites/legacy_driver.ts";
 import { suite as tryWithoutRouter } from "./suites/try_without_a_router.ts";
 
@@ -28,6 +29,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   lost_etcd: lostEtcd,
   drain,
   failover,
+  storage_capacity: storageCapacity,
   moves,
   node_moves: nodeMoves,
   node_moves_without_profile: nodeMovesWithoutProfile,

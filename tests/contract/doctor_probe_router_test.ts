@@ -1,6 +1,9 @@
 // What `rds-csi doctor --probe` makes of routers of every kind, of hosts that can and cannot reach them, of places that
 // are no good, and of things that are not its own. Over real SSH.
 import assert from "node:assert/strict";
+import type { HostLink, HostName } from "../../src/doctor/probe/question.ts";
+import type { Router } from "../../src/simulator/model/router.ts";
+import { FakeHostSide } from "../fakes/host_side.ts";
 import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
 import { readVolumeCommand } from "../../src/cli/config/config.ts";
 import { systemClock } from "../../src/host/clock.ts";
@@ -39,8 +42,8 @@ for (const played of profiles) {
     if (hasRose) assert.deepEqual(profile.vocabulary, played.vocabulary);
     else assert.equal(profile.vocabulary.rose, false);
     const truth: Record<string, unknown> = { ...behavioursOf(played) };
-    // What takes its full size at once does so as a copy.
-    if (truth["allocation"] === "full") truth["copy"] = "full";
+    // What takes its full size at once does so as a copy; the simulator then knows no holes.
+    if (truth["allocation"] === "full") Object.assign(truth, { copy: "full", discard: "keeps" });
     for (const name of Object.keys(defaultRouterBehaviours) as (keyof RouterBehaviours)[]) {
       const answer = profile.answers[name];
       if (answer === undefined) assert.ok(unanswered[name], name);
@@ -107,13 +110,89 @@ for (const behaviours of seenByHosts) {
   );
 }
 
+for (const discard of ["frees", "keeps", "unsupported"] as const) {
+  Deno.test(`the probe sees by what it writes that a router ${discard} what is discarded`, async () => {
+    const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+    const options = { behaviours: { discard }, exporter: "tcp", backingDirectory } as const;
+    try {
+      await withProbeBench(options, async ({ router, probe, state }) => {
+        const before = state();
+        const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
+        const { profile, unanswered } = await probe({ host });
+        assert.equal(profile.answers.discard, discard, unanswered["discard"]);
+        assert.deepEqual(state(), before);
+      }, 20);
+    } finally {
+      await Deno.remove(backingDirectory, { recursive: true });
+    }
+  });
+}
+
+/** A host to which a scratch disk that is to be written looks different, and which counts what is written. */
+class OtherDisk extends FakeHostSide {
+  writes = 0;
+  readonly #differs: Partial<HostLink>;
+
+  constructor(router: Router, differs: Partial<HostLink>) {
+    super(router);
+    this.#differs = differs;
+  }
+
+  override async connect(nqn: string, host: HostName): Promise<HostLink> {
+    const link = await super.connect(nqn, host);
+    const counted = {
+      write: (...args: Parameters<HostLink["write"]>) => (this.writes++, link.write(...args)),
+      discard: (...args: Parameters<HostLink["discard"]>) => (this.writes++, link.discard(...args)),
+    };
+    return { ...link, ...counted, ...nqn.endsWith("-trim") ? this.#differs : {} };
+  }
+}
+
+const someByte = (_lba: bigint, blocks: number) => Promise.resolve(new Uint8Array(512 * blocks).fill(1, -1));
+const notItsOwn: readonly (readonly [what: string, differs: Partial<HostLink>, reason: RegExp])[] = [
+  ["has another size", { namespaceBytes: () => Promise.resolve(1n << 30n) }, /another size/],
+  ["holds something", { read: someByte }, /not blank/],
+];
+
+for (const [what, differs, reason] of notItsOwn) {
+  probeTest(`the probe writes nothing to an export that ${what}`, async ({ router, probe, state }) => {
+    const before = state();
+    const host = new OtherDisk(router.model, differs);
+    const { profile, unanswered } = await probe({ host });
+    assert.equal(profile.answers.discard, undefined);
+    assert.match(unanswered["discard"]!, reason);
+    assert.match(unanswered["discard"]!, /nothing was written/);
+    assert.equal(host.writes, 0);
+    assert.deepEqual(state(), before);
+  });
+}
+
+probeTest(
+  "the probe writes nothing where the router has another disk of that name",
+  async ({ router, probe }) => {
+    const host = new OtherDisk(router.model, {});
+    const body = JSON.stringify({
+      slot: "pvc-1",
+      "file-path": `${folder}/pvc-1.img`,
+      "file-size": "1048576",
+    });
+    await (await fetch(`${router.controlUrl}/disks`, { method: "POST", body })).body?.cancel();
+    const same = '[/disk get [find where slot~"rds-csi-probe"] nvme-tcp-server-nqn]';
+    const value = `/disk set "pvc-1" nvme-tcp-server-nqn=${same}`;
+    router.faults.arm({ match: "where nvme-tcp-server-nqn=", nth: 1, times: 1, action: "run-before", value });
+    const { unanswered } = await probe({ host });
+    assert.match(unanswered["discard"]!, /nothing was written because the router has another disk/);
+    assert.equal(host.writes, 0);
+  },
+);
+
 probeTest(
   "the probe says why there is no answer where exports cannot be reached",
   async ({ probe, state }) => {
     const before = state();
     // Nothing listens on the port for discarding.
     const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9) });
-    for (const name of ["grow", "withdrawal", "unexport", "allowHost"] as const) {
+    for (const name of ["grow", "withdrawal", "unexport", "allowHost", "discard"] as const) {
       assert.equal(profile.answers[name], undefined);
       assert.match(unanswered[name]!, /cannot be reached from here.*nothing listens/);
     }
@@ -202,7 +281,7 @@ probeTest("the probe goes on behind a command that is never answered", async ({ 
 probeTest("the probe leaves a pool with little room alone", async ({ probe, state }) => {
   const before = state();
   const { unanswered } = await probe();
-  for (const name of ["allocation", "copy", "copyReturns"]) {
+  for (const name of ["allocation", "copy", "copyReturns", "discard"]) {
     assert.match(unanswered[name]!, /too little room/);
   }
   assert.deepEqual(state(), before);

@@ -22,6 +22,7 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   withdrawal: ["ends-sessions", "refuses-commands"],
   unexport: [0, 5000, 30_000],
   allowHost: ["list", "single", "ignored"],
+  discard: ["frees", "keeps", "unsupported"],
   disksLate: [0, 60_000],
   allocation: ["sparse", "full"],
   adopt: ["kept", "refused"],
@@ -42,8 +43,8 @@ const beyondReach: Readonly<Partial<Record<Behaviour, readonly unknown[]>>> = {
 
 /** Where one behaviour shows in the answer to another question too, as it would on a router. */
 const sideEffects: Readonly<Record<string, Partial<RouterBehaviours>>> = {
-  // What takes its full size at once does so as a copy.
-  "allocation=full": { copy: "full" },
+  // What takes its full size at once does so as a copy; the simulator then knows no holes.
+  "allocation=full": { copy: "full", discard: "keeps" },
 };
 
 /** A measurement: never less than the truth, and hardly more. */

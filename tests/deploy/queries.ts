@@ -77,6 +77,9 @@ const labelValues: Readonly<Record<string, readonly string[]>> = {
   grpc_service: ["Controller", "Identity", "Node", "GroupController"].map((name) => `csi.v1.${name}`),
   kind: Object.keys(auditKinds),
   of: ["disks", "snapshots"],
+  alertname: chartAlerts().map(({ alert }) => alert),
+  alertstate: ["pending", "firing"],
+  severity: [...new Set(chartAlerts().map(({ labels }) => labels["severity"]!))],
 };
 
 function grpcCodes(): string[] {
@@ -88,8 +91,14 @@ function grpcCodes(): string[] {
   return registry.expose().matchAll(/grpc_code="([^"]+)"/g).map(([, code]) => code!).toArray();
 }
 
+/** What Prometheus itself has: a series for each alert that is pending or fires, with the labels of what made it so. */
+const alertSeries = "ALERTS";
+
 /** The table's name of a metric, and what a query may say of its labels. */
 function infoOf(metric: string): { readonly name: string; readonly labels: readonly string[] } | undefined {
+  if (metric === alertSeries) {
+    return { name: metric, labels: ["alertname", "alertstate", "severity", "backend"] };
+  }
   if (Object.hasOwn(tables, metric)) {
     return tables[metric]!.type === "histogram"
       ? undefined

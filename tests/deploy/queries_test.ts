@@ -20,6 +20,8 @@ Deno.test("a query that can never match is found", () => {
     ['grpc_server_handled_total{grpc_code="INTERNAL"}', /grpc_code is never INTERNAL/],
     ["sum by (sort) (rds_csi_orphans)", /the label sort/],
     ["1 > 0", /reads no metric/],
+    ['ALERTS{alertname="RdsCsiNone"}', /alertname is never RdsCsiNone/],
+    ['ALERTS{severity="page"}', /severity is never page/],
   ];
   for (const [expr, expected] of table) assert.match(fault(expr).join("; "), expected, expr);
   assert.deepEqual(fault('rds_csi_orphans{kind="no-record"}', "{{kind}} {{ $labels.instance }}"), []);
@@ -41,7 +43,15 @@ Deno.test("the dashboard asks the data source that is chosen, in rows without ga
   assert.deepEqual(templating.list.map(({ name }) => name), ["datasource", "instance"]);
   assert.deepEqual(
     panels.filter(({ type }) => type === "row").map(({ title }) => title),
-    ["Calls", "Router", "Pools and volumes", "Nodes", "Safety"],
+    [
+      "Is something wrong now?",
+      "Capacity",
+      "Calls",
+      "Router",
+      "Nodes",
+      "What was refused, cut off or restored",
+      "Processes",
+    ],
   );
   const all = panels as unknown as readonly {
     readonly id: number;

@@ -12,6 +12,8 @@ export class FakeHostSide implements HostSide {
   readonly #router: Router;
   readonly #refusals = new WeakSet<VolumeError>();
   readonly #refusedCommands = new WeakSet<VolumeError>();
+  /** What was written last, and where, by NQN. */
+  readonly #written = new Map<string, { readonly lba: bigint; readonly data: Uint8Array }>();
 
   constructor(router: Router) {
     this.#router = router;
@@ -37,7 +39,11 @@ export class FakeHostSide implements HostSide {
       serial: this.#router.exports.accessOf(nqn)?.identity.serial ?? "",
       namespaceBytes: () => live(() => this.#diskOf(nqn)?.attachedBytes ?? 0n),
       namespaceIdentity: () => live(() => ({ uuid: uuidOf(this.#router, nqn), nguid: "" })),
-      read: (_lba, blocks) => live(() => new Uint8Array(512 * blocks)),
+      takesDiscards: this.#router.behaviours.discard !== "unsupported",
+      read: (lba, blocks) => live(() => this.#read(nqn, lba, 512 * blocks)),
+      write: (lba, data) => live(() => this.#write(nqn, lba, data)),
+      flush: () => live(() => {}),
+      discard: () => live(() => this.#discard(nqn)),
       [Symbol.asyncDispose]: () => Promise.resolve(),
     });
   }
@@ -48,6 +54,24 @@ export class FakeHostSide implements HostSide {
 
   isRefusedCommand(error: unknown): boolean {
     return VolumeError.is(error) && this.#refusedCommands.has(error);
+  }
+
+  /** Of what was written, only the last is kept; what takes room is counted. */
+  #read(nqn: string, lba: bigint, bytes: number): Uint8Array {
+    const written = this.#written.get(nqn);
+    return written?.lba === lba ? written.data.slice(0, bytes) : new Uint8Array(bytes);
+  }
+
+  #write(nqn: string, lba: bigint, data: Uint8Array): void {
+    const path = this.#diskOf(nqn)!.filePath.slice(1);
+    const { backing } = this.#router;
+    this.#written.set(nqn, { lba, data: data.slice() });
+    backing.pretendWritten?.(path, backing.allocatedBytes(path) + BigInt(data.length));
+  }
+
+  #discard(nqn: string): void {
+    if (this.#router.behaviours.discard !== "frees") return;
+    this.#router.backing.pretendWritten?.(this.#diskOf(nqn)!.filePath.slice(1), 0n);
   }
 
   #isServed(nqn: string): boolean {

@@ -36,9 +36,9 @@ export interface Fixture {
 }
 
 /** Runs a test with a target that serves the file under {@linkcode nqn}; afterwards nobody is connected any more. */
-export async function withTarget(
-  test: (fixture: Fixture) => Promise<void>,
-): Promise<void> {
+export async function withTarget<Result>(
+  test: (fixture: Fixture) => Promise<Result>,
+): Promise<Result> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const clock = new FakeClock();
   const target = new NvmeTarget({ clock });
@@ -48,7 +48,7 @@ export async function withTarget(
     const access = { sizeBytes: 4n << 20n, port: target.port, hosts: undefined, identity: identityFor(nqn) };
     target.serve(nqn, file, access);
     const where = { address: "127.0.0.1", port: target.port, nqn, hostNqn, hostId };
-    await test({ target, clock, file, access, where });
+    return await test({ target, clock, file, access, where });
   } finally {
     await target.close();
     await Deno.remove(folder, { recursive: true });

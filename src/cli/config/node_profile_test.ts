@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
 import { FlagError } from "../flags.ts";
 import { readServeConfig } from "./config.ts";
@@ -28,6 +29,32 @@ Deno.test("readServeConfig() takes a node's settle time from routers' profiles, 
     () => settle({ "/a": "{}" }),
     (error) => error instanceof FlagError && /--router-profile/.test(error.message),
   );
+});
+
+Deno.test("readServeConfig() says that trims free nothing where no router's profile has a doubt of it", () => {
+  const vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
+  const warnings = (
+    discards: readonly (RouterBehaviours["discard"] | undefined)[],
+    ...more: readonly string[]
+  ) => {
+    const paths = discards.map((_, index) => `/${index}`).join(",");
+    const readText = (path: string) => {
+      const discard = discards[Number(path.slice(1))];
+      const profile = { name: "r", version: "7.24", vocabulary, poolFilesystem: "btrfs" } as const;
+      return formatProfile({ ...profile, answers: discard === undefined ? {} : { discard } });
+    };
+    return readServeConfig([...node, "--router-profile", paths, ...more], none, readText).warnings;
+  };
+  const weekly = ["--fstrim-interval", "168h"];
+  const reason = (said: string) => [
+    `--fstrim-interval has no effect because every router's profile answers discard with ${said}`,
+  ];
+  assert.deepEqual(warnings(["keeps"], ...weekly), reason("keeps"));
+  assert.deepEqual(warnings(["keeps", "unsupported"], ...weekly), reason("keeps, unsupported"));
+  for (const discards of [[], ["frees"], ["keeps", "frees"], ["keeps", undefined]] as const) {
+    assert.deepEqual(warnings(discards, ...weekly), []);
+  }
+  assert.deepEqual(warnings(["keeps"]), []);
 });
 
 Deno.test("readServeConfig() accepts the profile of a later version, and refuses a question with a typing error", () => {

@@ -9,8 +9,8 @@ const check = "discards";
 
 /**
  * Checks whether the devices of this node's volumes take discards, according to the kernel (Linux,
- * Documentation/ABI/stable/sysfs-block: `queue/discard_max_bytes`, 0 where a device takes none). It does not show what
- * the router does with them.
+ * Documentation/ABI/stable/sysfs-block: `queue/discard_max_bytes`, 0 where a device takes none). Only a probe of
+ * the router shows what the router does with them.
  *
  * @throws {VolumeError} unavailable when the connections cannot be read
  */
@@ -35,7 +35,8 @@ export async function checkDiscards(
   if (without.length === 0) {
     return fine(
       check,
-      `${known.length} of ${known.length} devices take them; whether the router frees room is not seen`,
+      `${known.length} of ${known.length} devices take them; whether the router then frees room is the answer discard of ` +
+        "rds-csi doctor --probe",
     );
   }
   return fine(

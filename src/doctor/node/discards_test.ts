@@ -20,7 +20,8 @@ Deno.test("checkDiscards() reports whether the devices of the volumes take disca
   const node = new FakeNode();
   assert.deepEqual(await said(node, "2147483648"), ["skipped", "no volume is connected here"]);
   await node.stage();
-  const taken = "1 of 1 devices take them; whether the router frees room is not seen";
+  const taken = "1 of 1 devices take them; whether the router then frees room is the answer discard of " +
+    "rds-csi doctor --probe";
   assert.deepEqual(await said(node, "2147483648"), ["ok", taken]);
   const none = "0 of 1 devices take them, so a trim frees nothing of pvc-1";
   assert.deepEqual(await said(node, "0"), ["ok", none]);

@@ -31,18 +31,27 @@ export async function readFreeBytes({ line, pool }: Pick<Probe, "line" | "pool">
   return free;
 }
 
-/** How much the free space of the pool has fallen since, after it has had time to. */
-interface Fall {
+/** How much the free space of the pool has fallen or risen since, after it has had time to. */
+interface Change {
   readonly bytes: bigint;
   /** Whether it was as much as was waited for. */
   readonly reached: boolean;
 }
 
 /** Waits until the free space has fallen from `beforeBytes` by `expectedBytes`, or has had time enough. */
-export async function watchFall(probe: Probe, beforeBytes: bigint, expectedBytes: bigint): Promise<Fall> {
+export async function watchFall(probe: Probe, beforeBytes: bigint, expectedBytes: bigint): Promise<Change> {
+  return await watch(probe, async () => beforeBytes - await readFreeBytes(probe), expectedBytes);
+}
+
+/** Waits until the free space has risen from `beforeBytes` by `expectedBytes`, or has had time enough. */
+export async function watchRise(probe: Probe, beforeBytes: bigint, expectedBytes: bigint): Promise<Change> {
+  return await watch(probe, async () => await readFreeBytes(probe) - beforeBytes, expectedBytes);
+}
+
+async function watch(probe: Probe, read: () => Promise<bigint>, expectedBytes: bigint): Promise<Change> {
   const startedMs = probe.clock.monotonicMs();
   for (let pauseMs = firstReadMs;; pauseMs *= 2) {
-    const bytes = beforeBytes - await readFreeBytes(probe);
+    const bytes = await read();
     if (bytes >= expectedBytes) return { bytes, reached: true };
     const leftMs = settleMs - (probe.clock.monotonicMs() - startedMs);
     if (leftMs <= 0) return { bytes, reached: false };

@@ -23,12 +23,13 @@ export async function withExport<Answer>(
   probe: Probe,
   suffix: string,
   work: (disk: ExportedDisk) => Promise<Answer>,
+  plan: { readonly sizeBytes?: bigint } = {},
 ): Promise<Answer> {
   return await withDisk(probe, suffix, async (disk) => {
     const answer = await work(await exportDisk(probe, disk, suffix));
     await change(probe, disk, exportOff);
     return answer;
-  });
+  }, plan);
 }
 
 /**
@@ -89,7 +90,7 @@ export function hostOf({ names }: Pick<HostProbe, "names">, number: number): Hos
 }
 
 /** A call to the export that ends with the probe, or soon. */
-function callOf({ clock, signal }: Pick<Probe, "clock" | "signal">): CallContext {
+export function callOf({ clock, signal }: Pick<Probe, "clock" | "signal">): CallContext {
   return { requestId: "probe", signal, deadlineMs: clock.now() + callMs };
 }
 

@@ -21,6 +21,7 @@ import { ScratchNames } from "./names.ts";
 import { askTextMatch, askVocabulary } from "./vocabulary.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
+import { askDiscard } from "./discards.ts";
 import { askAllowHost, askGrow, askIdentity, askUnexport, askWithdrawal } from "./exports.ts";
 import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSlot } from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
@@ -96,6 +97,7 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   withdrawal: askWithdrawal,
   unexport: askUnexport,
   allowHost: askAllowHost,
+  discard: askDiscard,
   disksLate: askDisksLate,
 };
 
@@ -196,7 +198,7 @@ const defaultBeginMs = 4 * 60_000;
 function announce({ basePath, host }: ProbeOptions): readonly string[] {
   return [
     `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, some of 2 GiB where 8 GiB ` +
-    "are free, and removes them again",
+    "are free, and one of 64 MiB that it fills; and removes them again",
     `exports some at port ${host.port}, to a host that does not exist`,
     "opens 1 SSH session, and takes at most 6 minutes",
   ];

@@ -45,12 +45,20 @@ export interface HostLink extends AsyncDisposable {
   readonly ended: Promise<string>;
   /** Serial number of the subsystem. */
   readonly serial: string;
+  /** Whether the router says that this export takes discards. */
+  readonly takesDiscards: boolean;
   /** Size of what is exported, in bytes, asked of the router now. */
   namespaceBytes(context: CallContext): Promise<bigint>;
   /** By what its namespace is told from others, in lower-case hex, "" where it has none; asked of the router now. */
   namespaceIdentity(context: CallContext): Promise<{ readonly nguid: string; readonly uuid: string }>;
   /** Reads blocks. */
   read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
+  /** Writes blocks: only ever to a scratch disk that was proven to be one. */
+  write(lba: bigint, data: Uint8Array, context: CallContext): Promise<void>;
+  /** Makes what was written outlast a loss of power. */
+  flush(context: CallContext): Promise<void>;
+  /** Discards blocks, of which the same holds as of writing. */
+  discard(lba: bigint, blocks: number, context: CallContext): Promise<void>;
 }
 
 /** This machine as a host of the router's exports. */

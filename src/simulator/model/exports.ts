@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
 
@@ -21,6 +22,8 @@ export interface ExportAccess {
   /** The size that connected hosts see. */
   readonly sizeBytes: bigint;
   readonly identity: ExportIdentity;
+  /** What becomes of blocks that a host discards. @default {"frees"} */
+  readonly discard?: RouterBehaviours["discard"];
 }
 
 /** Makes exported disks reachable for initiators. */
@@ -60,6 +63,8 @@ interface ExportRules {
   lingerMs(): number;
   /** How the router treats `nvme-tcp-server-allow-host-name`. */
   allowHost(): "list" | "single" | "ignored";
+  /** What becomes of blocks that a host discards. */
+  discard(): RouterBehaviours["discard"];
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
   /** Whether an export from before a boot is. */
@@ -182,7 +187,7 @@ export class Exports {
 
   #access({ port = 0, allowHostName, attachedBytes }: Disk, identity: ExportIdentity): ExportAccess {
     const hosts = allowedHosts(allowHostName, this.#rules.allowHost());
-    return { port, hosts, sizeBytes: attachedBytes, identity };
+    return { port, hosts, sizeBytes: attachedBytes, identity, discard: this.#rules.discard() };
   }
 
   /** The kernel's target makes both ids when it makes the subsystem and its namespace. */

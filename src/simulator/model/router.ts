@@ -141,6 +141,7 @@ export class Router {
       withdrawal: () => this.#behaviours.withdrawal,
       lingerMs: () => this.#behaviours.unexport,
       allowHost: () => this.#behaviours.allowHost,
+      discard: () => this.#behaviours.discard,
       identity: () => this.#behaviours.identity,
       bootIdentity: () => this.#behaviours.bootIdentity,
       liveChange: () => this.#behaviours.liveChange,

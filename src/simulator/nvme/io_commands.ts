@@ -1,4 +1,4 @@
-import { type Command, type Outcome, Refused, statuses } from "./command.ts";
+import { type Command, type Outcome, Refused, statuses, viewOf } from "./command.ts";
 import { transferBytes } from "./pdu.ts";
 import type { Storage } from "./storage.ts";
 import { blockBytes, type Subsystem } from "./controller.ts";
@@ -34,9 +34,32 @@ export function runIo(command: Command, data: Uint8Array, subsystem: Subsystem):
       writeZeros(storage, offset, length);
       return {};
     }
+    case 0x09:
+      manageDataset(command, data, subsystem);
+      return {};
     default:
       throw new Refused(statuses.invalidOpcode, `There is no I/O command ${command.opcode}.`);
   }
+}
+
+const rangeBytes = 16;
+
+/** Discards the ranges of a Dataset Management command; its other attributes are hints that change nothing. */
+function manageDataset(command: Command, data: Uint8Array, subsystem: Subsystem): void {
+  if (subsystem.discard === "unsupported") {
+    throw new Refused(statuses.invalidOpcode, "The target takes no discards.");
+  }
+  const count = (command.word(10) & 0xff) + 1;
+  assertTransfer(count * rangeBytes, data.length);
+  const view = viewOf(data);
+  const ranges = Array.from({ length: count }, (_, index) => {
+    const at = index * rangeBytes;
+    const [first, blocks] = [view.getBigUint64(at + 8, true), BigInt(view.getUint32(at + 4, true))];
+    return spanOf(first, blocks, subsystem);
+  });
+  const deallocates = (command.word(11) & 0b100) !== 0;
+  if (!deallocates || subsystem.discard === "keeps") return;
+  for (const { offset, length } of ranges) subsystem.storage.discard(offset, length);
 }
 
 /** What is zero already is left alone: holes stay holes. */
@@ -51,7 +74,14 @@ function rangeOf(
   command: Command,
   subsystem: Subsystem,
 ): { readonly offset: number; readonly length: number } {
-  const [first, blocks] = [command.long(10), BigInt(command.word(12) & 0xffff) + 1n];
+  return spanOf(command.long(10), BigInt(command.word(12) & 0xffff) + 1n, subsystem);
+}
+
+function spanOf(
+  first: bigint,
+  blocks: bigint,
+  subsystem: Subsystem,
+): { readonly offset: number; readonly length: number } {
   if (first + blocks > subsystem.blocks) {
     throw new Refused(statuses.outOfRange, `There are no blocks ${first} to ${first + blocks}.`);
   }

@@ -1,3 +1,4 @@
+import { punchHole } from "../host/holes.ts";
 import { Refused, statuses } from "./command.ts";
 
 /**
@@ -9,6 +10,8 @@ export interface Storage {
   read(offset: number, length: number): Uint8Array;
   /** @throws {Refused} when it cannot be written. */
   write(offset: number, bytes: Uint8Array): void;
+  /** Gives the room of what is discarded back, as far as its file system can: what is left reads as zeros, or as it was. */
+  discard(offset: number, length: number): void;
   flush(): Promise<void>;
   close(): void;
 }
@@ -28,19 +31,21 @@ export function openStorage(path: string | undefined): Storage {
 
 function openFile(path: string): Storage {
   try {
-    return new FileStorage(Deno.openSync(path, { read: true, write: true }), true);
+    return new FileStorage(Deno.openSync(path, { read: true, write: true }), path, true);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw error;
-    return new FileStorage(Deno.openSync(path, { read: true }), false);
+    return new FileStorage(Deno.openSync(path, { read: true }), path, false);
   }
 }
 
 class FileStorage implements Storage {
   readonly #file: Deno.FsFile;
+  readonly #path: string;
   readonly #writable: boolean;
 
-  constructor(file: Deno.FsFile, writable: boolean) {
+  constructor(file: Deno.FsFile, path: string, writable: boolean) {
     this.#file = file;
+    this.#path = path;
     this.#writable = writable;
   }
 
@@ -69,6 +74,12 @@ class FileStorage implements Storage {
     }
   }
 
+  discard(offset: number, length: number): void {
+    if (!this.#writable) throw new Refused(statuses.writeProtected, "The file of the disk is read-only.");
+    const { ino, dev } = this.#file.statSync();
+    punchHole(this.#path, { ino, dev }, offset, length);
+  }
+
   async flush(): Promise<void> {
     try {
       await this.#file.syncData();
@@ -84,6 +95,7 @@ class FileStorage implements Storage {
 
 const zeros: Storage = {
   read: (_offset, length) => new Uint8Array(length),
+  discard() {},
   write() {
     throw new Refused(
       statuses.writeProtected,
@@ -100,6 +112,9 @@ function unreadable(reason: string): Storage {
       throw new Refused(statuses.readError, reason);
     },
     write() {
+      throw new Refused(statuses.writeFault, reason);
+    },
+    discard() {
       throw new Refused(statuses.writeFault, reason);
     },
     flush: () => Promise.resolve(),

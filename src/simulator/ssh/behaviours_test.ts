@@ -6,6 +6,7 @@ import { isRefusedCommand } from "../../nvme/refusal.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { type Behaviours, parseBehaviours } from "../behaviours.ts";
 import type { Simulator } from "../simulator.ts";
+import { call, withTarget } from "../../../tests/support/nvme_target.ts";
 import {
   addCommand,
   jsonCommand,
@@ -255,6 +256,20 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       return JSON.stringify(state.access[0].hosts ?? "all");
     },
     shows: { list: '["nqn.a","nqn.b"]', single: '["nqn.a,nqn.b"]', ignored: '"all"' },
+  },
+  discard: {
+    async ask({ simulator }) {
+      const { discard } = simulator.model.behaviours;
+      const [first, blocks] = await withTarget(async ({ target, access, file, where }) => {
+        target.change(where.nqn, { ...access, discard });
+        await using host = await connectSubsystem(where, call());
+        if (!host.takesDiscards) return ["not taken", 0];
+        await host.discard(0n, 8192, call());
+        return [String((await host.read(0n, 1, call()))[0]), (await Deno.stat(file)).blocks ?? -1];
+      });
+      return `${first} ${blocks}`;
+    },
+    shows: { frees: "0 0", keeps: "1 8192", unsupported: "not taken 0" },
   },
   disksLate: {
     async ask({ simulator, clock }) {

@@ -20,9 +20,23 @@ export interface ChartOptions {
   readonly clusterId?: string;
   /** Whether the controllers know nothing of their router but the defaults, as before somebody has probed it. */
   readonly withoutProfile?: true;
+  /** Routers of the file of `--config`, each of them a place; the room of each is published. */
+  readonly places?: readonly PlaceValues[];
   /** Where the driver finds its router, in the place of a name that only a cluster's name service knows. */
   readonly routerAddress?: string;
 }
+
+/** A router that only nodes of its place reach, as an entry of the value `config.routers`. */
+export interface PlaceValues {
+  /** Of the router, of its place, and of the group of nodes there. */
+  readonly name: string;
+  readonly port: number;
+  readonly hostKeys: readonly string[];
+  readonly passwordFile: string;
+}
+
+/** The label by which nodes of a place are known. */
+export const placeLabel = "rds-csi.test/place";
 
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
 const controllerArgs = ["--unexport-grace=0s"];
@@ -47,10 +61,14 @@ export class Chart {
     more: Partial<ChartOptions>,
   ): Promise<Chart> {
     const options = {
-      controllerArgs: [...more.withoutProfile ? [] : controllerArgs, ...more.controllerArgs ?? []],
+      controllerArgs: [
+        ...more.withoutProfile || more.places ? [] : controllerArgs,
+        ...more.controllerArgs ?? [],
+      ],
       attacherArgs: [...more.attacherArgs ?? []],
       ...(more.clusterId === undefined ? {} : { clusterId: more.clusterId }),
       ...(more.withoutProfile === undefined ? {} : { withoutProfile: more.withoutProfile }),
+      ...(more.places === undefined ? {} : { places: more.places }),
     };
     const file = join(folder, "values.json");
     await Deno.writeTextFile(file, JSON.stringify(valuesFor(router, options)));
@@ -82,9 +100,17 @@ export class Chart {
     return driverOf(this.#workload("Deployment"));
   }
 
-  /** The driver as node. */
-  get node(): Container {
-    return driverOf(this.#workload("DaemonSet"));
+  /** The driver as node, at a place where there are several. */
+  nodeAt(place: string | undefined): Container {
+    return driverOf(this.#workload("DaemonSet", place));
+  }
+
+  /** The file of `--config`; undefined where flags name the router. */
+  get config(): string | undefined {
+    const found = this.objects.find(({ kind, metadata }) =>
+      kind === "ConfigMap" && metadata.name.endsWith("-config")
+    );
+    return (found as { readonly data?: Readonly<Record<string, string>> } | undefined)?.data?.["config.yaml"];
   }
 
   /** The routers' profiles that it was given, by the names of their files; none where it was given none. */
@@ -102,22 +128,25 @@ export class Chart {
 
   /** The kubelet's folder that it was rendered for. */
   get kubeletPath(): string {
-    const volume = this.#pod("DaemonSet").volumes.find(({ name }) => name === "kubelet");
+    const volume = this.#pod("DaemonSet", this.options.places?.[0]?.name).volumes.find(({ name }) =>
+      name === "kubelet"
+    );
     if (volume?.hostPath === undefined) {
       throw new Error("the DaemonSet has no volume of the kubelet's folder");
     }
     return volume.hostPath.path;
   }
 
-  #pod(kind: "Deployment" | "DaemonSet"): PodSpec {
-    return this.#workload(kind).spec.template.spec;
+  #pod(kind: "Deployment" | "DaemonSet", place?: string): PodSpec {
+    return this.#workload(kind, place).spec.template.spec;
   }
 
   /** The one of that kind in which the driver runs; beside it there may be a simulated router. */
-  #workload(kind: "Deployment" | "DaemonSet"): Workload {
+  #workload(kind: "Deployment" | "DaemonSet", place?: string): Workload {
     return only<Workload>(
       this.objects.filter((object) =>
-        object.kind === kind && (object as Workload).spec.template.spec.containers.some(isDriver)
+        object.kind === kind && (place === undefined || object.metadata.name.endsWith(`-${place}`)) &&
+        (object as Workload).spec.template.spec.containers.some(isDriver)
       ),
       kind,
     );
@@ -128,7 +157,10 @@ function isDriver({ name }: Container): boolean {
   return name === "driver";
 }
 
-function valuesFor(router: Router, { controllerArgs, attacherArgs, clusterId = "" }: ChartOptions): object {
+function valuesFor(
+  router: Router,
+  { controllerArgs, attacherArgs, clusterId = "", places }: ChartOptions,
+): object {
   // Deployment and DaemonSet are real objects, but no node is to look for their images.
   const nodeSelector = { "rds-csi.test/runs-pods-of-the-chart": "true" };
   return {
@@ -141,8 +173,19 @@ function valuesFor(router: Router, { controllerArgs, attacherArgs, clusterId = "
       nvmeAddress: "127.0.0.1",
     },
     controller: { extraArgs: controllerArgs, nodeSelector },
-    node: { nodeSelector },
+    ...places === undefined ? {} : { storageCapacity: true, config: { routers: places.map(routerOf) } },
+    node: { nodeSelector, ...places === undefined ? {} : { groups: places.map(groupOf) } },
     sidecars: { logLevel: 3, attacher: { extraArgs: attacherArgs } },
     volumeSnapshotClasses: [{ name: "rds" }],
   };
+}
+
+function routerOf({ name, ...more }: PlaceValues): object {
+  const address = { address: "127.0.0.1", nvmeAddress: "127.0.0.1", user: routerUser };
+  return { name, ...address, ...more, unexportGrace: "0s", topology: { [placeLabel]: name } };
+}
+
+function groupOf({ name }: PlaceValues): object {
+  const place = { [placeLabel]: name };
+  return { name, nodeSelector: place, topology: place };
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Subject } from "../../support/parts.ts";
 import type { Api } from "./api.ts";
-import { Chart, type ChartOptions } from "./chart.ts";
+import { Chart, type ChartOptions, type PlaceValues } from "./chart.ts";
 import { ControlPlane } from "./control_plane.ts";
 import type { Supervised } from "./daemon.ts";
 import type { Driver, DriverPlace } from "./driver.ts";
@@ -9,7 +9,7 @@ import { keepSettings, restoreSettings } from "./kernel_settings.ts";
 import { ClusterNode } from "./node.ts";
 import { accountKubeconfig, applyChart, installSnapshots } from "./deployment.ts";
 import { fakeNode } from "./objects.ts";
-import { Router, type RouterDoor } from "./router.ts";
+import { doorTo, Router, type RouterDoor, routerPassword } from "./router.ts";
 import { Replica } from "./sidecars.ts";
 import { startSnapshotController } from "./sidecars.ts";
 import type { Tools } from "./tools.ts";
@@ -26,6 +26,11 @@ export interface ClusterOptions {
   readonly chart?: Partial<ChartOptions>;
   /** Where the router listens and who may log in. */
   readonly router?: RouterDoor;
+  /**
+   * Pools by the names of nodes with a kubelet, as `rds-csi simulator` is told: each such node has a router of its own, which
+   * it alone reaches. By default all reach one router.
+   */
+  readonly places?: Readonly<Record<string, string>>;
   /** Installs the driver's objects in the place of the rig, and answers them. */
   readonly install?: (location: Uninstalled) => Promise<Installed>;
   /** Whether controller and sidecars are not started yet: see {@linkcode Cluster.startController}. */
@@ -51,7 +56,10 @@ export type Installed = Pick<DriverPlace, "chart" | "credentials">;
 export class Cluster {
   readonly plane: ControlPlane;
   readonly chart: Chart;
+  /** The only router, or the first. */
   readonly router: Router;
+  /** The routers by their places; the only one has no name. */
+  readonly routers: ReadonlyMap<string, Router>;
   readonly nodes: ReadonlyMap<string, ClusterNode>;
   /** The controllers, in the order in which they were started. */
   readonly replicas: readonly Replica[];
@@ -62,14 +70,15 @@ export class Cluster {
 
   private constructor(
     [plane, chart]: readonly [ControlPlane, Chart],
-    router: Router,
+    routers: ReadonlyMap<string, Router>,
     [replicas, started]: readonly [readonly Replica[], number | undefined],
     startSnapshotController: () => Promise<void>,
     nodes: ReadonlyMap<string, ClusterNode>,
   ) {
     this.plane = plane;
     this.chart = chart;
-    this.router = router;
+    this.routers = routers;
+    this.router = [...routers.values()][0]!;
     this.replicas = replicas;
     this.#started = started;
     this.nodes = nodes;
@@ -90,12 +99,14 @@ export class Cluster {
     const nodeNames = Object.keys(options.nodes ?? {});
     const plane = await ControlPlane.prepare(folder, tools, nodeNames);
     const logs = join(folder, "log");
-    const router = await Router.start(subject, folder, logs, signal, options.router);
-    undo(() => router.stop());
+    const routers = await startRouters(subject, folder, options, undo, signal);
+    const router = [...routers.values()][0]!;
     undo(() => plane.stop());
     await plane.start(signal);
     await installSnapshots(plane, tools);
-    const install = options.install ?? ((location) => renderAndApply(location, options.chart ?? {}));
+    const places = options.places === undefined ? {} : { places: await placesOf(folder, routers) };
+    const install = options.install ??
+      ((location) => renderAndApply(location, { ...options.chart, ...places }));
     const installed = await install({ folder, plane, router, tools });
     const { chart } = installed;
     for (const [path, object] of (options.fakeNodes ?? []).flatMap(fakeNode)) {
@@ -115,13 +126,15 @@ export class Cluster {
     const context = { folder, plane, tools, router, subject, chart };
     const nodes = new Map<string, ClusterNode>();
     for (const [name, kubelet] of Object.entries(options.nodes ?? {})) {
-      const node = await ClusterNode.prepare(context, name, kubelet);
+      const place = routers.has(name) ? name : undefined;
+      const own = { ...context, place, router: routers.get(name) ?? router };
+      const node = await ClusterNode.prepare(own, name, kubelet);
       undo(() => node.stop());
       nodes.set(name, node);
     }
     const cluster = new Cluster(
       [plane, chart],
-      router,
+      routers,
       [replicas, options.startedReplicas],
       startSnapshots,
       nodes,
@@ -182,6 +195,42 @@ export class Cluster {
     const reported = this.plane.fallen().map(async (one) => `${one.name} has ended:\n${await one.tail()}`);
     return await Promise.all(reported);
   }
+}
+
+/** Starts the only router, or one for each place. */
+async function startRouters(
+  subject: Subject,
+  folder: string,
+  { places = { "": "" }, router: door }: ClusterOptions,
+  undo: (what: () => Promise<readonly string[]>) => void,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Router>> {
+  const routers = new Map<string, Router>();
+  const logs = join(folder, "log");
+  for (const [place, pool] of Object.entries(places)) {
+    const own = place === "" ? folder : join(folder, `router-${place}`);
+    await Deno.mkdir(own, { recursive: true });
+    const router = await Router.start(subject, own, logs, signal, place === "" ? door : doorTo(pool));
+    undo(() => router.stop());
+    routers.set(place, router);
+  }
+  return routers;
+}
+
+/** The routers as values of the chart, with their password in a file. */
+async function placesOf(
+  folder: string,
+  routers: ReadonlyMap<string, Router>,
+): Promise<readonly PlaceValues[]> {
+  const passwordFile = join(folder, "routers-password");
+  await Deno.writeTextFile(passwordFile, `${routerPassword}\n`, { mode: 0o600 });
+  const all = [...routers].map(async ([name, router]) => ({
+    name,
+    port: router.sshPort,
+    hostKeys: [await router.hostKey()],
+    passwordFile,
+  }));
+  return await Promise.all(all);
 }
 
 /** Installs the driver as every suite does, with these arguments. */

@@ -145,7 +145,8 @@ export async function makeController(
     "metadata.name": pod,
   });
   const { controllerArgs, routerAddress, withoutProfile } = chart.options;
-  const needsProfile = !withoutProfile && Object.keys(profileFates).length === 0;
+  const needsProfile = !withoutProfile && chart.config === undefined &&
+    Object.keys(profileFates).length === 0;
   const profileArgs = needsProfile ? [`--router-profile=${ownProfile}`] : [];
   const more = [`--kubeconfig=${kubeconfig}`, ...profileArgs];
   return new Driver(socket, (metricsAddress) => {
@@ -167,7 +168,12 @@ export async function makeController(
   });
 }
 
-async function fatesOfCredentials({ folder, credentials }: DriverPlace): Promise<Fates> {
+async function fatesOfCredentials({ folder, credentials, chart }: DriverPlace): Promise<Fates> {
+  if (chart.config !== undefined) {
+    const file = join(folder, "config.yaml");
+    await Deno.writeTextFile(file, chart.config);
+    return { "config": () => `--config=${file}` };
+  }
   if (credentials !== undefined) {
     const there = (flag: string) => (path: string) => `--${flag}=${join(credentials, basename(path))}`;
     return { "rds-key": there("rds-key"), "rds-host-key": there("rds-host-key") };
@@ -192,25 +198,35 @@ async function fatesOfProfiles({ chart, folder }: Pick<DriverPlace, "chart" | "f
   return { "router-profile": (paths) => `--router-profile=${paths.split(",").map(there).join(",")}` };
 }
 
-/** The driver of a node as the chart renders it, whose kubelet has this folder and is told of it by the driver itself. */
-export async function makeNodeDriver(location: DriverPlace, node: string, kubelet: string): Promise<Driver> {
+/**
+ * The driver of a node as the chart renders it, whose kubelet has this folder and is told of it by the driver itself.
+ *
+ * @param place where it is, if there are several
+ */
+export async function makeNodeDriver(
+  location: DriverPlace,
+  node: string,
+  kubelet: string,
+  place: string | undefined,
+): Promise<Driver> {
   const { subject, logs, router, chart } = location;
   const folder = join(kubelet, "plugins", driverName);
   await Deno.mkdir(folder, { recursive: true });
-  const env = envForRig(chart.node, { "spec.nodeName": node });
+  const container = chart.nodeAt(place);
+  const env = envForRig(container, { "spec.nodeName": node });
   const profileFates = await fatesOfProfiles({ chart, folder });
   // Every node has its kubelet elsewhere, as all are on one machine.
   const here = (value: string) => value.replace(chart.kubeletPath, kubelet);
   return new Driver(join(folder, "csi.sock"), (metricsAddress) => {
     const nodeFates: Fates = {
-      ...kept("mode", "driver-name", "log-level", "register", "max-volumes-per-node"),
+      ...kept("mode", "driver-name", "log-level", "register", "max-volumes-per-node", "topology"),
       "endpoint": (value) => `--endpoint=${here(value)}`,
       "kubelet-path": (value) => `--kubelet-path=${here(value)}`,
       "state-dir": (value) => `--state-dir=${here(value)}`,
       "metrics-address": () => `--metrics-address=${metricsAddress}`,
       ...profileFates,
     };
-    const [command = "", ...args] = argsForRig(chart.node, nodeFates);
+    const [command = "", ...args] = argsForRig(container, nodeFates);
     // This kernel has no NVMe/TCP.
     const loop = ["--connector=loop", `--loop-backing=${router.backing}`];
     return startPart(subject, command, logs, [...args, ...loop], env);

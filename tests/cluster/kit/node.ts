@@ -21,6 +21,8 @@ export interface NodeContext {
   readonly router: Router;
   readonly subject: Subject;
   readonly chart: Chart;
+  /** Where the node is, if there are several places. */
+  readonly place: string | undefined;
 }
 
 /** One node: containerd, a kubelet, the driver's node service. */
@@ -43,7 +45,7 @@ export class ClusterNode {
    * @param kubeletFolder name of the kubelet's folder
    */
   static async prepare(context: NodeContext, name: string, kubeletFolder: string): Promise<ClusterNode> {
-    const { plane, tools, router, subject, chart } = context;
+    const { plane, tools, router, subject, chart, place } = context;
     const folder = join(context.folder, name);
     const logs = join(plane.folder, "log");
     await Deno.mkdir(folder);
@@ -56,7 +58,7 @@ export class ClusterNode {
       plane,
       tools,
     });
-    const driver = await makeNodeDriver({ subject, folder, logs, router, chart }, name, root);
+    const driver = await makeNodeDriver({ subject, folder, logs, router, chart }, name, root, place);
     return new ClusterNode(name, folder, [runtime, kubelet, driver]);
   }
 

@@ -19,8 +19,10 @@ export async function assertNothingLeft(cluster: Cluster, signal: AbortSignal): 
     signal,
     state: async () => (await onNodes(cluster)).join(", "),
   });
-  assert.deepEqual(await leftOnRouter(cluster.router), []);
-  assert.deepEqual(await cluster.router.violations(), [], "the driver broke a rule of the router's");
+  for (const router of cluster.routers.values()) {
+    assert.deepEqual(await leftOnRouter(router), []);
+    assert.deepEqual(await router.violations(), [], "the driver broke a rule of the router's");
+  }
   assert.deepEqual(await cluster.fallen(), []);
   return "no attachment, disk, file, mount, loop device, state";
 }
@@ -45,8 +47,8 @@ async function onNodes(cluster: Cluster): Promise<string[]> {
     left.push(...mounts, ...loops);
     left.push(...filesBelow(stateFolder).filter((path) => path !== `${stateFolder}/lock`));
   }
-  const { loops } = await findLeftovers(cluster.router.backing);
-  return [...left, ...loops];
+  for (const { backing } of cluster.routers.values()) left.push(...(await findLeftovers(backing)).loops);
+  return left;
 }
 
 function filesBelow(folder: string): string[] {

@@ -13,6 +13,7 @@ export const paths = {
   attachments: "/apis/storage.k8s.io/v1/volumeattachments",
   nodeDrivers: "/apis/storage.k8s.io/v1/csinodes",
   classes: "/apis/storage.k8s.io/v1/storageclasses",
+  capacities: "/apis/storage.k8s.io/v1/csistoragecapacities",
   snapshots: "/apis/snapshot.storage.k8s.io/v1/namespaces/default/volumesnapshots",
   snapshotContents: "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents",
 } as const;
@@ -77,6 +78,14 @@ export interface Event extends KubeObject {
   readonly reason: string;
   readonly message: string;
   readonly involvedObject: { readonly kind: string; readonly name: string; readonly uid?: string };
+}
+
+/** A CSIStorageCapacity. */
+export interface StorageCapacity extends KubeObject {
+  readonly storageClassName: string;
+  readonly nodeTopology?: { readonly matchLabels?: Readonly<Record<string, string>> };
+  readonly capacity?: string;
+  readonly maximumVolumeSize?: string;
 }
 
 /** A Lease. */

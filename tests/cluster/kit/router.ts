@@ -41,7 +41,7 @@ export class Router {
     folder: string,
     logs: string,
     signal?: AbortSignal,
-    door: RouterDoor = defaultPort(),
+    door: RouterDoor = doorTo("storage-pool:4T:btrfs"),
   ): Promise<Router> {
     const { address, sshPort, nvmePort } = door;
     const pool = await makePool(folder, nvmePort === undefined);
@@ -73,6 +73,13 @@ export class Router {
       await part.kill();
       throw error;
     }
+  }
+
+  /** Its host key as an OpenSSH public key; it makes a new one at every start. */
+  async hostKey(): Promise<string> {
+    const line = (await this.part.printed()).split("\n").find((one) => one.includes('"hostKey"'));
+    if (line === undefined) throw new Error("The simulator has not printed its host key");
+    return (JSON.parse(line) as { readonly hostKey: string }).hostKey;
   }
 
   /** Asks its control port, as `/state`. */
@@ -109,9 +116,10 @@ export class Router {
   }
 }
 
-function defaultPort(): RouterDoor {
+/** A port of its own and the rig's user. @param pool as `rds-csi simulator` is told */
+export function doorTo(pool: string): RouterDoor {
   const user = ["--user", routerUser, "--password", routerPassword];
-  return { address: "127.0.0.1", sshPort: freePort(), pool: "storage-pool:4T:btrfs", user };
+  return { address: "127.0.0.1", sshPort: freePort(), pool, user };
 }
 
 /** @param mounted whether it is a Btrfs: without one, snapshots are copies of files */

@@ -6,6 +6,7 @@ import { Daemon, Supervised } from "./daemon.ts";
 import { accountKubeconfig } from "./deployment.ts";
 import { argsForRig, envForRig, type Fates, flagsOf, kept } from "./rendered_args.ts";
 import type { Tools } from "./tools.ts";
+import { until } from "./waiting.ts";
 import { type Driver, type DriverPlace, makeController } from "./driver.ts";
 
 /** What the sidecars of one controller run with. */
@@ -31,9 +32,9 @@ export class Sidecars {
   }
 
   /** Starts them. */
-  start(): void {
+  async start(signal: AbortSignal): Promise<void> {
     for (const container of this.#location.chart.sidecars) {
-      this.#daemons.push(startOne(container, this.#location));
+      this.#daemons.push(await startOne(container, this.#location, signal));
     }
   }
 
@@ -47,7 +48,11 @@ export class Sidecars {
   }
 }
 
-function startOne(container: Container, location: SidecarPlace): Supervised {
+async function startOne(
+  container: Container,
+  location: SidecarPlace,
+  signal: AbortSignal,
+): Promise<Supervised> {
   const { plane, tools, chart, socket, kubeconfig, pod } = location;
   const sidecarFates: Fates = {
     ...kept("timeout", "v", "worker-threads", "workers", "handle-volume-inuse-error"),
@@ -57,16 +62,32 @@ function startOne(container: Container, location: SidecarPlace): Supervised {
       "kube-api-qps",
       "kube-api-burst",
       "retry-interval-max",
+      "enable-capacity",
+      "capacity-ownerref-level",
     ),
     ...kept(...flagsOf(chart.options.attacherArgs)),
     // There is no pod with a folder of its own for the socket.
     "csi-address": () => `--csi-address=${socket}`,
   };
-  const env = envForRig(container, { "metadata.namespace": chart.namespace });
+  const knowsItsPod = container.env?.some(({ name }) => name === "POD_NAME") === true;
+  const env = envForRig(container, {
+    "metadata.namespace": chart.namespace,
+    ...knowsItsPod ? { "metadata.name": await podOfDeployment(location, signal) } : {},
+  });
   // Instead of the rest of that folder.
   const text = [...argsForRig(container, sidecarFates), `--kubeconfig=${kubeconfig}`];
   const { name } = container;
   return supervised(`${pod}-${name}`, [tools.program(name), ...text], plane, env);
+}
+
+/** A pod of the Deployment, which no node runs: what the sidecar owns is the Deployment's, to which the pod leads it. */
+async function podOfDeployment({ plane, chart }: SidecarPlace, signal: AbortSignal): Promise<string> {
+  const selector = encodeURIComponent("app.kubernetes.io/component=controller");
+  const path = `/api/v1/namespaces/${chart.namespace}/pods?labelSelector=${selector}`;
+  return await until("a pod of the Deployment", async () => (await plane.api.list(path))[0]?.metadata.name, {
+    limitSeconds: 60,
+    signal,
+  });
 }
 
 /** What is none of a driver's: it makes the objects that snapshotters work on, under the rules that its authors publish. */
@@ -116,7 +137,7 @@ export class Replica {
   /** Starts all of it. */
   async start(signal: AbortSignal): Promise<void> {
     await this.driver.start(signal);
-    this.#sidecars.start();
+    await this.#sidecars.start(signal);
   }
 
   /** How often its sidecars have ended by themselves, and were started again. */

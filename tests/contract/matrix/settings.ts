@@ -37,6 +37,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   withdrawal: ["ends-sessions", "refuses-commands"],
   unexport: [0, 300],
   allowHost: ["list", "single", "ignored"],
+  discard: ["frees", "keeps", "unsupported"],
   disksLate: [0, 300],
   parentDirectory: ["must-exist", "made"],
   allocation: ["sparse", "full"],
