@@ -35,43 +35,43 @@ import type { Mishap, StoreMethod } from "./mishap.ts";
 import { LingeringExports } from "./lingering.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
 
-/** Whether a mutation took effect, or what the router said instead. */
+/** Whether a mutation took effect, or the router's message instead. */
 type Effect = (half: boolean) => string | undefined;
 
 /**
- * A router in memory: disks, files and pools, with the hazards of a real one on request. What must never happen it
- * does, as a real one would, and notes it in {@linkcode FakeVolumeStore.violations}.
+ * A router in memory: disks, files and pools, with the faults of a real one on request. It does what must never happen,
+ * like a real one, and records it in {@linkcode FakeVolumeStore.violations}.
  */
 export class FakeVolumeStore implements VolumeStore {
   /** The file-backed disks by slot. */
   readonly disks = new Map<string, StoredVolume>();
-  /** What else is in a slot: its kind. */
+  /** Slots with anything else: its kind. */
   readonly hardware = new Map<string, string>();
   /** Slots whose disks the router does not show (yet). */
   readonly hidden = new Set<string>();
   /** Files, subvolumes and pools. */
   readonly tree = new FakeFiles();
-  /** Whether it names exports after their slots, whatever is asked for. */
+  /** Whether it names exports after their slots, whatever is requested. */
   unfenced = false;
-  /** Whether it refuses every new disk, after what had to be made for it. */
+  /** Whether it refuses every new disk, after making its folder or subvolume. */
   refusesDisks = false;
-  /** How long an export can still be written through after it was withdrawn, in milliseconds. */
+  /** How long an export can still be written to after it was withdrawn, in milliseconds. */
   lingerMs = 0;
   /** Every command, in order. */
   readonly calls: { readonly method: StoreMethod; readonly id: string }[] = [];
   /**
-   * Old data adopted, two ways to one image at once, disks made smaller, images gone while they could be reached, images
-   * that are read-only exported or grown, copies used that were not whole.
+   * Old data in a new disk, two paths to one image at once, disks made smaller, images removed while they were
+   * reachable, read-only images exported or grown, incomplete copies used.
    */
   readonly violations: string[] = [];
-  /** Disks whose exports were off for a moment, in one command. */
+  /** Disks whose exports were toggled in one command. */
   readonly bounces: string[] = [];
 
   readonly #clock: FakeClock;
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
   #late: Effect[] = [];
   readonly #lingering = new LingeringExports();
-  /** Copies in which the source changed, or that were not finished. */
+  /** Copies during which the source changed, or that were not finished. */
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
 
@@ -94,28 +94,28 @@ export class FakeVolumeStore implements VolumeStore {
     this.tree.pools = pools;
   }
 
-  /** Lets the next command of that kind, or the one after those already given, go wrong. */
+  /** Lets the next command of that kind fail, or the one after those with a mishap already. */
   mishap(method: StoreMethod, mishap: Mishap): void {
     this.#mishaps.set(method, [...this.#mishaps.get(method) ?? [], mishap]);
   }
 
-  /** Forgets the mishaps that have befallen nothing. */
+  /** Forgets unused mishaps. */
   clearMishaps(): void {
     this.#mishaps.clear();
   }
 
-  /** How many commands were sent since the last time this was asked. */
+  /** How many commands were sent since the last call. */
   takeCount(): number {
     return this.calls.splice(0).length;
   }
 
-  /** Puts a disk and its image there, as if made by somebody else; with the subvolume that its path tells of. */
+  /** Puts a disk and its image there, as another client would; with the subvolume of its path. */
   put(disk: StoredVolume): void {
     this.disks.set(disk.id, disk);
     this.putImage(disk.imagePath, disk.sizeBytes);
   }
 
-  /** Puts an image there, with the subvolume that its path tells of. */
+  /** Puts an image there, with the subvolume of its path. */
   putImage(path: string, sizeBytes: bigint, subvolume: Partial<FakeSubvolume> = {}): void {
     const location = locationOf(path, this.pools).subvolume;
     if (location !== undefined) {
@@ -129,14 +129,14 @@ export class FakeVolumeStore implements VolumeStore {
     this.tree.putFile(path, sizeBytes, directory);
   }
 
-  /** Changes a disk behind everybody's back. */
+  /** Changes a disk without the driver. */
   edit(id: string, change: Partial<StoredVolume>): void {
     const disk = this.disks.get(id);
     if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
     this.disks.set(id, { ...disk, ...change });
   }
 
-  /** Everything that a changing call could have touched, to be compared. */
+  /** Everything that a call could have changed, for comparison. */
   snapshot(): unknown {
     return {
       disks: [...this.disks],
@@ -146,18 +146,18 @@ export class FakeVolumeStore implements VolumeStore {
     };
   }
 
-  /** Restarts the router: uptime begins anew and nothing lingers. */
+  /** Restarts the router: uptime begins again and nothing lingers. */
   reboot(): void {
     this.#bootedAtMs = this.#clock.now();
     this.#lingering.clear();
   }
 
-  /** Runs the commands that were held back. */
+  /** Runs the delayed commands. */
   runLate(): void {
     for (const run of this.#late.splice(0)) run(false);
   }
 
-  /** NQNs under which somebody can write to an image right now. */
+  /** NQNs under which an image can be written right now. */
   reachable(imagePath: string): readonly string[] {
     const exported = [...this.disks.values()].filter((disk) => disk.exported && disk.imagePath === imagePath);
     const lingering = this.#lingering.nqnsOf(imagePath, this.#clock.now());
