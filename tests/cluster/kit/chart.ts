@@ -12,26 +12,26 @@ import {
 } from "../../deploy/objects.ts";
 import { type Router, routerUser } from "./router.ts";
 
-/** Arguments that the rig gives by values of the chart, beside those that it has for everybody. */
+/** Arguments that the rig passes through values of the chart, besides those for every suite. */
 export interface ChartOptions {
   readonly controllerArgs: readonly string[];
   readonly attacherArgs: readonly string[];
-  /** The value of that name; by default none. */
+  /** The chart's value `clusterId`; empty by default. */
   readonly clusterId?: string;
-  /** Whether the controllers know nothing of their router but the defaults, as before somebody has probed it. */
+  /** Whether the controllers know only the defaults of their router, as before a probe. */
   readonly withoutProfile?: true;
-  /** Where the driver finds its router, in the place of a name that only a cluster's name service knows. */
+  /** The driver's address of its router, instead of a name that only a cluster's name service resolves. */
   readonly routerAddress?: string;
 }
 
-/** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
+/** For every suite: a withdrawal does not disconnect loop devices, so there is nothing to wait for. */
 const controllerArgs = ["--unexport-grace=0s"];
 
-/** The objects of deploy/ as somebody with the rig's router renders them, and what is in their pods. */
+/** The objects of deploy/ rendered for the rig's router, with the contents of their pods. */
 export class Chart {
   /** In the order in which they can be applied. */
   readonly objects: readonly KubernetesObject[];
-  /** What was added to its arguments by values. */
+  /** The arguments that were added through values. */
   readonly options: ChartOptions;
 
   private constructor(objects: readonly KubernetesObject[], options: ChartOptions) {
@@ -60,12 +60,14 @@ export class Chart {
     return new Chart([...namespace, ...parseObjects(yaml)], options);
   }
 
-  /** What somebody has installed, its namespace included; `options` are the arguments that their values have added. */
+  /**
+   * The objects of an installed chart, including its namespace; `options` are the arguments that its values have added.
+   */
   static of(objects: readonly KubernetesObject[], options: Partial<ChartOptions> = {}): Chart {
     return new Chart(objects, { controllerArgs: [], attacherArgs: [], ...options });
   }
 
-  /** Where it is installed. */
+  /** The namespace of the chart. */
   get namespace(): string {
     return only(this.objects, "Namespace").metadata.name;
   }
@@ -87,7 +89,7 @@ export class Chart {
     return driverOf(this.#workload("DaemonSet"));
   }
 
-  /** The routers' profiles that it was given, by the names of their files; none where it was given none. */
+  /** The given routers' profiles, by the names of their files; may be empty. */
   get profiles(): Readonly<Record<string, string>> {
     const found = this.objects.find(({ kind, metadata }) =>
       kind === "ConfigMap" && metadata.name.endsWith("-router-profiles")
@@ -95,12 +97,12 @@ export class Chart {
     return (found as { readonly data?: Readonly<Record<string, string>> } | undefined)?.data ?? {};
   }
 
-  /** What runs beside the controller. */
+  /** The containers beside the controller. */
   get sidecars(): readonly Container[] {
     return this.#pod("Deployment").containers.filter(({ name }) => name !== this.controller.name);
   }
 
-  /** The kubelet's folder that it was rendered for. */
+  /** The kubelet's folder in the rendered objects. */
   get kubeletPath(): string {
     const volume = this.#pod("DaemonSet").volumes.find(({ name }) => name === "kubelet");
     if (volume?.hostPath === undefined) {
@@ -113,7 +115,7 @@ export class Chart {
     return this.#workload(kind).spec.template.spec;
   }
 
-  /** The one of that kind in which the driver runs; beside it there may be a simulated router. */
+  /** The object of that kind that runs the driver; a simulated router may be another one. */
   #workload(kind: "Deployment" | "DaemonSet"): Workload {
     return only<Workload>(
       this.objects.filter((object) =>
@@ -129,7 +131,7 @@ function isDriver({ name }: Container): boolean {
 }
 
 function valuesFor(router: Router, { controllerArgs, attacherArgs, clusterId = "" }: ChartOptions): object {
-  // Deployment and DaemonSet are real objects, but no node is to look for their images.
+  // Deployment and DaemonSet are real objects, but no node should look for their images.
   const nodeSelector = { "rds-csi.test/runs-pods-of-the-chart": "true" };
   return {
     clusterId,

@@ -8,20 +8,20 @@ import { argsForRig, envForRig, type Fates, flagsOf, kept } from "./rendered_arg
 import type { Tools } from "./tools.ts";
 import { type Driver, type DriverPlace, makeController } from "./driver.ts";
 
-/** What the sidecars of one controller run with. */
+/** The environment of one controller's sidecars. */
 export interface SidecarPlace {
   readonly plane: ControlPlane;
   readonly tools: Tools;
   readonly chart: Chart;
-  /** The driver's. */
+  /** The driver's socket. */
   readonly socket: string;
-  /** Of the service account that they share with the driver. */
+  /** The kubeconfig of the service account that they share with the driver. */
   readonly kubeconfig: string;
-  /** Of the pod that they are in, for their logs. */
+  /** The name of their pod, for their logs. */
   readonly pod: string;
 }
 
-/** The sidecars of a controller as the chart renders them. */
+/** The sidecars of a controller in the chart. */
 export class Sidecars {
   readonly #location: SidecarPlace;
   readonly #daemons: Supervised[] = [];
@@ -59,21 +59,24 @@ function startOne(container: Container, location: SidecarPlace): Supervised {
       "retry-interval-max",
     ),
     ...kept(...flagsOf(chart.options.attacherArgs)),
-    // There is no pod with a folder of its own for the socket.
+    // There is no pod with a separate folder for the socket.
     "csi-address": () => `--csi-address=${socket}`,
   };
   const env = envForRig(container, { "metadata.namespace": chart.namespace });
-  // Instead of the rest of that folder.
+  // It replaces the folder of the service account.
   const text = [...argsForRig(container, sidecarFates), `--kubeconfig=${kubeconfig}`];
   const { name } = container;
   return supervised(`${pod}-${name}`, [tools.program(name), ...text], plane, env);
 }
 
-/** What is none of a driver's: it makes the objects that snapshotters work on, under the rules that its authors publish. */
+/**
+ * Starts the snapshot-controller, which no driver contains: it makes the objects for snapshotters, with the rules that
+ * its authors publish.
+ */
 export async function startSnapshotController(plane: ControlPlane, tools: Tools): Promise<Supervised> {
   const name = "snapshot-controller";
   const kubeconfig = await accountKubeconfig(plane, "kube-system", name);
-  // By default 5 requests in a second, which lets many snapshots wait.
+  // The default of 5 requests per second would delay many snapshots.
   const rateLimiter = ["--kube-api-qps=100", "--kube-api-burst=200"];
   return supervised(
     name,
@@ -124,7 +127,7 @@ export class Replica {
     return this.#sidecars.restarts;
   }
 
-  /** SIGTERM to all of it at once, as a kubelet does; answers what was wrong with the driver's end. */
+  /** Sends SIGTERM to all of it at once, like a kubelet; returns the problems of the driver's end. */
   async stop(): Promise<readonly string[]> {
     const [problems] = await Promise.all([this.driver.stop(), this.#sidecars.stop()]);
     return problems;
