@@ -5,25 +5,25 @@ type Answer = Extract<HistoryEvent, { kind: "answer" }>;
 type Image = Omit<Extract<HistoryEvent, { kind: "image" }>, "kind">;
 type Kernel = Omit<Extract<HistoryEvent, { kind: "kernel" }>, "kind">;
 
-/** A call that has begun, and what was so at some moment since. */
+/** A call that has begun, and what was true at some moment since. */
 interface OpenCall extends Call {
-  /** Whether what an OK says was so at some moment. */
+  /** Whether the effect of an OK was true at some moment. */
   held: boolean;
-  /** The NQNs that its volume was exported under. */
+  /** The NQNs under which its volume was exported. */
   readonly exported: Set<string>;
 }
 
 /**
- * Says what a history broke of the promises that matter most, one line each; nothing when it kept them.
+ * Returns which of the most important promises a history broke, one line each; none when it kept them.
  *
  * - Two nodes can never write to one image at once.
- * - Nobody but a writer changes data, and what was acknowledged is what is read.
+ * - Only a writer changes data, and what was acknowledged is what is read.
  * - A file system is made only on a blank image.
- * - What an OK says was so at some moment between the call and its answer, and what a node was given it keeps until somebody
- *   takes it back.
+ * - The effect of an OK was true at some moment between the call and its answer, and a node keeps what it was given
+ *   until that is taken back.
  * - A snapshot and a clone have what their source had between the first call and the answer, and a snapshot keeps it.
  * - Nothing is left when everything is deleted.
- * - An image does not go unless somebody asked for it, never while a node has it, nor anybody else's ever.
+ * - An image is removed only on request, never while a node has it, and never when it is foreign.
  */
 export function violations(history: readonly HistoryEvent[]): string[] {
   const checker = new Checker();
@@ -36,24 +36,24 @@ class Checker {
   readonly #images = new Map<string, Image>();
   readonly #kernels = new Map<string, Kernel>();
   readonly #calls = new Map<number, OpenCall>();
-  /** The node that an NQN was given to, by NQN. */
+  /** The node to which an NQN was given, by NQN. */
   readonly #nodeOfNqn = new Map<string, string>();
-  /** The nodes that have a volume, as `volume node`: from the OK to its publish to the call to unpublish it. */
+  /** The nodes that have a volume, as `volume node`: from the OK of its publish to the call to unpublish it. */
   readonly #holders = new Set<string>();
-  /** What nodes were given and nobody has taken back, as `volume nqn`. */
+  /** Exports that nodes were given and that were not taken back, as `volume nqn`. */
   readonly #served = new Set<string>();
-  /** What may be in a volume: what was acknowledged last, and what was written since and may come. */
+  /** The possible contents of a volume: the last acknowledged write, and later writes that may still arrive. */
   readonly #expected = new Map<string, Set<string | undefined>>();
   /** What its source had since the first call to make it. */
   readonly #sourced = new Map<
     string,
     { readonly source: string; readonly values: Set<string | undefined> }
   >();
-  /** Snapshots that were answered to be finished, and what they had. */
+  /** Snapshots that were reported as finished, and their content. */
   readonly #finished = new Map<string, string | undefined>();
-  /** File systems that nothing was written to. */
+  /** File systems without any writes. */
   readonly #empty = new Set<string>();
-  /** What somebody has asked to be deleted. */
+  /** Volumes and snapshots whose deletion was requested. */
   readonly #unwanted = new Set<string>();
 
   take(event: HistoryEvent): void {
@@ -77,7 +77,7 @@ class Checker {
     this.#served.clear();
   }
 
-  /** From now on nobody counts on the volume's export. */
+  /** From now on no node relies on the volume's export. */
   #release(of: string): void {
     for (const served of this.#served) if (served.startsWith(`${of} `)) this.#served.delete(served);
   }
@@ -88,7 +88,7 @@ class Checker {
       this.#unwanted.add(of);
       this.#finished.delete(of);
     }
-    // A snapshot that is made once more after it was to be deleted may be another one.
+    // A snapshot that is made again after its deletion was requested may be another one.
     const isAnother = verb === "snapshot" && this.#unwanted.delete(of);
     if (source !== undefined && (isAnother || !this.#sourced.has(of))) {
       const own = this.#images.get(of);
@@ -104,7 +104,7 @@ class Checker {
     this.#watch(open);
   }
 
-  /** Notes whether what the call's OK would say is so right now. */
+  /** Notes whether the effect of the call's OK is true right now. */
   #watch(call: OpenCall): void {
     const image = this.#images.get(call.of);
     if (image?.exported !== undefined) call.exported.add(image.exported);
@@ -119,7 +119,7 @@ class Checker {
       snapshot: () => image?.bytes !== undefined,
       delete: () => image?.exists !== true,
       deleteSnapshot: () => image?.exists !== true,
-      // The NQN is known at the answer only.
+      // The NQN is only known from the answer.
       publish: () => true,
       unpublish: () => image?.exported === undefined || this.#nodeOfNqn.get(image.exported) !== node,
       stage: () => kernel?.staged === true && kernel.connected.length > 0,
@@ -146,7 +146,7 @@ class Checker {
     const other = this.#nodeOfNqn.get(nqn) ?? node;
     if (other !== node) this.#violated(`${node} was given the NQN of ${other}: ${nqn}`);
     this.#nodeOfNqn.set(nqn, node);
-    // Whoever has called to unpublish it meanwhile does not count on it any more.
+    // A node that is being unpublished meanwhile does not rely on it any more.
     const leaves = this.#calls.values().some((call) =>
       call.verb === "unpublish" && call.of === of && call.node === node
     );
@@ -193,7 +193,7 @@ class Checker {
     this.#changed(of);
   }
 
-  /** Whether what is there now is what may be there; what it has replaced never comes back. */
+  /** Checks the present content: a value that was replaced never comes back. */
   #compare({ of, value }: Image): void {
     const expected = this.#expected.get(of);
     if (expected === undefined || value === undefined && this.#unwanted.has(of)) return;
@@ -230,7 +230,7 @@ class Checker {
   }
 
   #format(node: string, of: string, value: string | undefined): void {
-    // An empty file system may be made once more: it is what an interrupted mkfs leaves.
+    // An empty file system may be made again after an interrupted mkfs.
     const data = [...this.#expectedOf(of)].filter((one) => one !== undefined && !this.#empty.has(one));
     if (value !== undefined) this.#empty.add(value);
     if (data.length > 0) {
@@ -239,7 +239,7 @@ class Checker {
     this.#expected.set(of, new Set([value]));
   }
 
-  /** What may be in a volume; of one whose making was never answered, what its source had. */
+  /** The possible contents of a volume; for one whose creation was never answered, its source's. */
   #expectedOf(of: string): Set<string | undefined> {
     const expected = this.#expected.get(of) ?? new Set(this.#sourced.get(of)?.values ?? [undefined]);
     this.#expected.set(of, expected);

@@ -1,4 +1,4 @@
-/** What is called: the CSI calls, and what a kubelet does with several of them at once. */
+/** The calls: those of CSI, and a kubelet's combinations of several. */
 export type Verb =
   | "create"
   | "delete"
@@ -11,8 +11,8 @@ export type Verb =
   | "unstage";
 
 /**
- * One thing that happened, in the order in which it did. `of` names a volume, or a snapshot, by its id. What is in an image
- * is a word that only one write has: data is equal when the words are.
+ * One event; events are in order. `of` names a volume, or a snapshot, by its id. The content of an image is a word that
+ * only one write has: data is equal when the words are.
  */
 export type HistoryEvent =
   /** A call begins. */
@@ -23,34 +23,34 @@ export type HistoryEvent =
     readonly of: string;
     readonly node?: string;
     readonly bytes?: bigint;
-    /** What a snapshot or a clone is made from. */
+    /** The source of a snapshot or a clone. */
     readonly source?: string;
   }
-  /** A call ends. Without an error it was answered OK. */
+  /** A call ends; without an error it was answered OK. */
   | {
     readonly kind: "answer";
     readonly call: number;
     readonly error?: string;
-    /** The NQN that a node is to connect to. */
+    /** The NQN that a node should connect to. */
     readonly nqn?: string;
     /** Whether a snapshot is finished. @default {true} */
     readonly ready?: boolean;
   }
-  /** What the router has of it from now on. */
+  /** The router's present state of a volume or a snapshot. */
   | {
     readonly kind: "image";
     readonly of: string;
-    /** Its size, when there is a whole one; undefined when there is none. */
+    /** Its size, if there is a complete image; else undefined. */
     readonly bytes: bigint | undefined;
-    /** Whether anything of it is left: an image, half a copy, a disk. */
+    /** Whether any part exists: an image, half a copy, a disk. */
     readonly exists: boolean;
     readonly value: string | undefined;
-    /** The NQN that it is exported under. */
+    /** The NQN under which it is exported. */
     readonly exported: string | undefined;
-    /** The NQNs through which it can be written, which may be more for a moment. */
+    /** The NQNs through which it can be written, which may be several for a moment. */
     readonly open: readonly string[];
   }
-  /** What a node's kernel has of a volume from now on. */
+  /** The present state of a volume in a node's kernel. */
   | {
     readonly kind: "kernel";
     readonly node: string;
@@ -58,7 +58,10 @@ export type HistoryEvent =
     readonly connected: readonly string[];
     readonly staged: boolean;
   }
-  /** A workload has written; acknowledged when its kernel said so, else the write may come at any time, or never. */
+  /**
+   * A workload has written. The write is acknowledged when its kernel said so; else it may arrive at any time, or
+   * never.
+   */
   | {
     readonly kind: "write";
     readonly node: string;
@@ -66,24 +69,24 @@ export type HistoryEvent =
     readonly value: string;
     readonly acknowledged: boolean;
   }
-  /** A workload reads that. */
+  /** A workload reads that value. */
   | { readonly kind: "read"; readonly node: string; readonly of: string; readonly value: string | undefined }
-  /** A node makes a file system, which is then all there is, or wipes what there is. */
+  /** A node makes a file system, which then is the only content, or wipes the content. */
   | {
     readonly kind: "format";
     readonly node: string;
     readonly of: string;
     readonly value: string | undefined;
   }
-  /** Data of somebody else that was on the router is gone. */
+  /** Foreign data on the router is gone. */
   | { readonly kind: "others-lost"; readonly of: string }
   /** The router did what it must never be asked to do. */
   | { readonly kind: "router"; readonly line: string }
   /** A call goes on long after its time. */
   | { readonly kind: "stuck" }
-  /** What is left when everything was deleted. */
+  /** Something is left when everything was deleted. */
   | { readonly kind: "left"; readonly of: string }
-  /** Nobody but a person has turned an export on or off. */
+  /** A person has turned an export on or off. */
   | { readonly kind: "edited"; readonly of: string }
-  /** The router restarts; it may have forgotten its latest configuration, and with it what was answered about the volumes. */
+  /** The router restarts; it may have lost its latest configuration, and with it the effects of answered calls. */
   | { readonly kind: "rebooted"; readonly forgets: boolean };

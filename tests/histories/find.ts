@@ -1,17 +1,18 @@
-// Usage: deno run -A tests/histories/find.ts FIRST COUNT: prints, as JSON, what the schedules of these seeds show, see Search.
+// Usage: deno run -A tests/histories/find.ts FIRST COUNT: prints, as JSON, the results of the schedules of these seeds,
+// see Search.
 import { print } from "../../tools/print.ts";
 import { violations } from "./check.ts";
 import { runSchedule, type Setting } from "./run_schedule.ts";
 import { drawSchedule, type Step } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 
-/** What a number of schedules have shown. */
+/** The results of a number of schedules. */
 export interface Search {
   readonly schedules: number;
   readonly events: number;
-  /** How often each verb got each answer, as in "publish OK". */
+  /** How often each verb got each answer, such as "publish OK". */
   readonly answers: Readonly<Record<string, number>>;
-  /** The first schedule that breaks a promise, cut down to what it needs for that; the search ends there. */
+  /** The first schedule that breaks a promise, reduced to the steps that it needs for that; the search ends there. */
   readonly found?: {
     readonly setting: Setting;
     readonly steps: readonly Step[];

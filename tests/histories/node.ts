@@ -10,7 +10,7 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { RouterImages } from "./router_images.ts";
 import type { CallStep } from "./schedule.ts";
 
-/** What a node has of a volume. */
+/** The state of a volume on a node. */
 export interface NodeState {
   readonly connected: readonly string[];
   readonly staged: boolean;
@@ -51,7 +51,7 @@ export class HistoryNode {
     [this.#service, this.#watch] = this.#start();
   }
 
-  /** Restarts the machine: its disk is left, its mounts and connections are not. */
+  /** Restarts the machine: it keeps its disk, and loses its mounts and connections. */
   crash(): void {
     this.#kernel.table = [];
     for (const device of this.#devices.values()) Object.assign(device, { connected: false, readOnly: false });
@@ -120,12 +120,12 @@ export class HistoryNode {
     return { connected, staged: this.#staged(volumeId) !== undefined };
   }
 
-  /** Sends writes that were waiting for the router, where it can be reached again. */
+  /** Sends writes that were waiting for the router, if it can be reached again. */
   flush(): void {
     this.#devices.flush();
   }
 
-  /** A workload writes; undefined when it has nothing to write to, else whether the write is acknowledged. */
+  /** A workload writes; returns whether the write is acknowledged, and undefined when it has nothing to write to. */
   write(volumeId: string, value: string): boolean | undefined {
     const nqn = this.#staged(volumeId);
     return nqn === undefined ? undefined : this.#devices.write(nqn, value);
@@ -149,11 +149,11 @@ function stagingPath(volumeId: string): string {
   return `/kubelet/staging/${volumeId}`;
 }
 
-/** The devices of a node by NQN, each of which leads to whatever the router exports under that NQN. */
+/** The devices of a node by NQN; each is the image that the router exports under that NQN. */
 class DevicesOfRouter extends Map<string, FakeDevice> {
   readonly #node: string;
   readonly #images: RouterImages;
-  /** Writes that the kernel has, and the router has not. */
+  /** Writes that the kernel has, and the router does not have. */
   readonly #waiting = new Map<string, string>();
 
   constructor(node: string, images: RouterImages) {
@@ -198,9 +198,9 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
     this.#waiting.clear();
   }
 
-  /** Whether it is acknowledged; what is not waits as long as the device is connected. */
+  /** Whether the write is acknowledged; an unacknowledged one waits while the device is connected. */
   write(nqn: string, value: string): boolean {
-    // What has waited goes first.
+    // Waiting writes are sent first.
     this.flush();
     const acknowledged = this.get(nqn).connected && this.#images.isReachable(nqn);
     this.#images.wrote(this.#node, nqn, value, acknowledged);

@@ -5,14 +5,14 @@ import type { HistoryEvent } from "./events.ts";
 import type { HistoryNode } from "./node.ts";
 import type { RouterImages } from "./router_images.ts";
 
-/** Records what has changed on the router and in the nodes' kernels each time that it looks. */
+/** Records the changes on the router and in the nodes' kernels each time it is called. */
 export class Observer {
   readonly #store: FakeVolumeStore;
   readonly #images: RouterImages;
   readonly #volumeIds: readonly string[];
   readonly #snapshotIds: readonly string[];
   readonly #record: (event: HistoryEvent) => void;
-  /** Files that were there from the start, and belong to others. */
+  /** Files that existed from the start, and are foreign. */
   readonly #others: readonly string[];
   readonly #last = new Map<string, string>();
 
@@ -54,7 +54,7 @@ export class Observer {
     return [...disks, ...files];
   }
 
-  /** Whether there is an image of that volume or snapshot. */
+  /** Whether that volume or snapshot has an image. */
   hasImage(of: string): boolean {
     return this.#pathOf(of) !== undefined;
   }
@@ -95,7 +95,7 @@ export class Observer {
     };
   }
 
-  /** The image of this cluster whose path has that in it. */
+  /** The image of this cluster with that text in its path. */
   #pathOf(part: string): string | undefined {
     return this.#store.allFiles.keys().find((path) => isOwn(path, part) && path.endsWith(".img"));
   }

@@ -6,8 +6,8 @@ import type { PlantedBug } from "./planted_bugs.ts";
 /**
  * Plants a bug in a copy of the sources, and searches there.
  *
- * @param most how many schedules it has to be found within
- * @throws {Error} when the text to be replaced is not there exactly once, or the copy does not run
+ * @param most the number of schedules within which it has to be found
+ * @throws {Error} when the text to be replaced does not exist exactly once, or the copy does not run
  */
 export async function plant({ title, file, from, to }: PlantedBug, most: number): Promise<Search> {
   const copy = await Deno.makeTempDir({ prefix: "rds-csi-planted-" });
@@ -27,7 +27,7 @@ export async function plant({ title, file, from, to }: PlantedBug, most: number)
   }
 }
 
-/** Searches in a process of its own, with the sources of a folder. @throws {Error} when it fails */
+/** Searches in a separate process, with the sources of a folder. @throws {Error} when it fails */
 export async function searchIn(folder: string, first: number, count: number): Promise<Search> {
   const program = join(folder, "tests/histories/find.ts");
   const args = ["run", "-A", "--no-check", program, String(first), String(count)];

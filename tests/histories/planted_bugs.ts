@@ -1,8 +1,8 @@
-/** A mistake that somebody could make: one text of the source is replaced by another. */
+/** A possible mistake: one text of the source is replaced by another. */
 export interface PlantedBug {
   readonly title: string;
   readonly file: string;
-  /** A text that is there exactly once. */
+  /** A text that exists exactly once. */
   readonly from: string;
   readonly to: string;
   /** Whether it takes thousands of schedules to find it. @default {false} */

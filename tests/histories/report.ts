@@ -1,6 +1,6 @@
 import type { Search } from "./find.ts";
 
-/** What all schedules together have shown, and how soon each planted bug was found. */
+/** The results of all schedules together, and how soon each planted bug was found. */
 export interface Proof {
   readonly cores: number;
   readonly seconds: number;
@@ -12,13 +12,13 @@ export interface Proof {
 
 export interface PlantedResult {
   readonly title: string;
-  /** The schedules that it took; undefined when it was not found. */
+  /** The number of schedules until it was found; undefined when it was not. */
   readonly schedules: number | undefined;
-  /** The steps that are left of the one that found it. */
+  /** The number of remaining steps of the schedule that found it. */
   readonly steps: number | undefined;
 }
 
-/** Adds up what several searches have shown. */
+/** Adds up the results of several searches. */
 export function total(searches: readonly Search[]): Pick<Proof, "schedules" | "events" | "answers"> {
   const answers: Record<string, number> = {};
   for (const search of searches) {

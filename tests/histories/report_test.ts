@@ -28,7 +28,7 @@ Deno.test("tables() counts the answers of each call, and says which bug was not 
   );
 });
 
-Deno.test("chart() draws a bar for each planted bug, and a red one for what was not found", () => {
+Deno.test("chart() draws a bar for each planted bug, and a red one for one that was not found", () => {
   const svg = chart(proof);
   assert.deepEqual(svg.match(/fill="#(?:1565c0|c62828)"/g), ['fill="#1565c0"', 'fill="#c62828"']);
   assert.match(svg, /width="144\.0"/);

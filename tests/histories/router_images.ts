@@ -6,7 +6,7 @@ import type { HistoryEvent } from "./events.ts";
 export class RouterImages {
   readonly #store: FakeVolumeStore;
   readonly #record: (event: HistoryEvent) => void;
-  /** Called after whatever may have changed something. */
+  /** Called after everything that may have changed something. */
   readonly observe: () => void;
   #formats = 0;
 
@@ -30,7 +30,7 @@ export class RouterImages {
     return this.#store.reachable(path).filter((nqn) => !shut.includes(nqn));
   }
 
-  /** Whether what is connected under the NQN reaches an image. */
+  /** Whether a connection with the NQN reaches an image. */
   isReachable(nqn: string): boolean {
     return this.#pathOf(nqn) !== undefined;
   }
@@ -52,7 +52,7 @@ export class RouterImages {
     this.observe();
   }
 
-  /** A workload has written; what is not acknowledged reaches the image later, or never. */
+  /** A workload has written; an unacknowledged write reaches the image later, or never. */
   wrote(node: string, nqn: string, value: string, acknowledged: boolean): void {
     this.#record({ kind: "write", node, of: volumeOf(nqn), value, acknowledged });
   }

@@ -5,12 +5,12 @@ import type { Mishap, StoreMethod } from "../fakes/mishap.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { CallStep } from "./schedule.ts";
 
-/** A process that can end at any moment; nothing that it has begun goes on then. */
+/** A process that can end at any moment; then none of its work goes on. */
 export class Process {
   isDead = false;
   readonly #mourners: (() => void)[] = [];
 
-  /** Calls back when it dies. */
+  /** Registers a callback for its death. */
   onDeath(mourn: () => void): void {
     this.#mourners.push(mourn);
   }
@@ -20,23 +20,25 @@ export class Process {
     for (const mourn of this.#mourners.splice(0)) mourn();
   }
 
-  /** Never comes back from a dead process. */
+  /** Never returns in a dead process. */
   async alive(): Promise<void> {
     if (this.isDead) await new Promise(() => {});
   }
 }
 
-/** What happens instead of a command that the router is to mishandle. */
+/** The faults that replace a command. */
 const mishaps: Partial<Record<string, Mishap>> = {
   refused: { refusal: "failure" },
   half: { runs: "half" },
   late: { late: true, unreadable: true },
 };
 
-/** How long a copy takes at least, in milliseconds. */
+/** The least duration of a copy, in milliseconds. */
 const copyMs = 6_000;
 
-/** A call's context for the router in memory: whose clock the call's deadline is by, it does not know. */
+/**
+ * A call's context for the router in memory without its deadline, which is by a clock that the router does not know.
+ */
 function patient(argument: unknown): unknown {
   const isContext = typeof argument === "object" && argument !== null && "deadlineMs" in argument;
   return isContext ? { ...argument, deadlineMs: Infinity } : argument;
@@ -45,7 +47,7 @@ function patient(argument: unknown): unknown {
 /**
  * The router as one call of a controller's process reaches it: slow, with the call's trouble at one of its commands.
  *
- * @param observe called after whatever a command may have changed
+ * @param observe called after everything that a command may have changed
  */
 export function routerLink(
   store: FakeVolumeStore,
@@ -59,7 +61,7 @@ export function routerLink(
     await process.alive();
     const number = count++;
     const takesMs = commandMs[number % commandMs.length]!;
-    // What is copied while its source changes is not whole, which the router in memory knows for itself.
+    // A copy is incomplete if its source changes meanwhile, which the router in memory handles itself.
     if (takesMs > 0 && name !== "copyFile") await clock.sleep(takesMs);
     await process.alive();
     const what = trouble?.at === number ? trouble.what : undefined;

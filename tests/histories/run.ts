@@ -14,7 +14,7 @@ import { plant, searchIn } from "./plant.ts";
 import { plantedBugs } from "./planted_bugs.ts";
 import { chart, type PlantedResult, tables, total } from "./report.ts";
 
-/** Schedules that one process runs. */
+/** The number of schedules in one process. */
 const chunk = 5_000;
 
 const options = {

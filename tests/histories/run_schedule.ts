@@ -31,7 +31,7 @@ import {
   volumeNames,
 } from "./schedule.ts";
 
-/** What is drawn once for a whole schedule, and is no step. */
+/** Random settings for a whole schedule. */
 export interface Setting {
   readonly seed: number;
   /** Whether the pool has subvolumes. */
@@ -45,14 +45,16 @@ type ControllerCall = Omit<Call, "kind" | "call"> & {
 };
 type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
-/** How long a withdrawn export can still be written through, in milliseconds. */
+/** How long a withdrawn export can still be written to, in milliseconds. */
 const lingerMs = 10_000;
-/** The ids of the volumes, of all but the first a clone, and of their snapshots, which are all of the first. */
+/**
+ * The ids of the volumes, of which all but the first are clones, and of their snapshots, which are all of the first.
+ */
 const volumeIds = volumeNames.map((name) => volumeIdFor(name)) as [string, string];
 const snapshotIds = snapshotNames.map((name) => aSnapshotId(name));
 const otherCluster = "ffffffff";
 
-/** Runs a schedule on controllers, nodes and a router in memory, on a clock of their own. Returns what happened. */
+/** Runs a schedule on controllers, nodes and a router in memory, with a separate clock. Returns the events. */
 export async function runSchedule(steps: readonly Step[], setting: Setting): Promise<HistoryEvent[]> {
   const cluster = new Cluster(setting);
   for (const step of steps) await cluster.take(step);
@@ -78,9 +80,9 @@ class Cluster {
   #processes = 0;
   #calls = 0;
   #writes = 0;
-  /** What Kubernetes tells a node of a volume, by `volume node`. */
+  /** The publish context of a volume for a node, by `volume node`. */
   readonly #contexts = new Map<string, Readonly<Record<string, string>>>();
-  /** What Kubernetes never makes again. */
+  /** Volumes that Kubernetes never makes again. */
   readonly #deleted = new Set<string>();
   readonly #sources = new Map<string, SourceRef>();
   readonly #observer: Observer;
@@ -89,7 +91,7 @@ class Cluster {
   #background: Promise<void>[] = [];
   /** NQNs whose exports a person has turned on. */
   readonly #turnedOn = new Set<string>();
-  /** How many calls that nobody waits for send commands that take time. */
+  /** The number of calls in the background whose commands take time. */
   #slowCalls = 0;
 
   constructor(setting: Setting) {
@@ -128,7 +130,7 @@ class Cluster {
     this.#observe();
   }
 
-  /** Lets whatever was begun come to an end, and deletes everything, as often as that takes; then nothing may be left. */
+  /** Lets all work end, and deletes everything, as often as necessary; then nothing may be left. */
   async end(): Promise<void> {
     this.#store.runLate();
     await this.#until(Promise.all(this.#background), 200_000);
@@ -190,9 +192,9 @@ class Cluster {
   }
 
   /**
-   * Two things that a person can do are seen by no controller (reference/limits.md): an export that comes on between a read and a
-   * slow command that follows from it, and one that comes on and goes off again. Of a volume that is to be deleted nobody exports
-   * anything.
+   * No controller can see two actions of a person (reference/limits.md): an export that is turned on between a read and
+   * a slow command that follows from it, and one that is turned on and off again. A person never exports a volume that
+   * is to be deleted.
    */
   #edit(id: string, exported: boolean): void {
     const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
@@ -203,7 +205,7 @@ class Cluster {
     this.#store.edit(id, { exported });
   }
 
-  /** No command outlives the session that it came through. */
+  /** No command outlives its session. */
   async #reboot(forgets: number, disksAfterMs: number): Promise<void> {
     const store = this.#store;
     store.runLate();
@@ -225,7 +227,7 @@ class Cluster {
     await this.#advance(1_000);
   }
 
-  /** Kubernetes makes no volume again that it has deleted, and stages nothing that it has not published. */
+  /** Kubernetes never makes a deleted volume again, and never stages one that it has not published. */
   async #call(step: CallStep): Promise<void> {
     const id = volumeIdFor(step.volume);
     const node = this.#nodeOf(step.node);
@@ -249,7 +251,7 @@ class Cluster {
     await this.#onController(step, call);
   }
 
-  /** What a controller is asked for, and how it is asked. */
+  /** The controller's call of a step, and its arguments. */
   #controllerCall(step: ControllerStep, id: string, node: string): ControllerCall {
     const [first, clone] = volumeIds;
     const name = snapshotNames[volumeIds.indexOf(id)]!;
@@ -310,7 +312,7 @@ class Cluster {
     return calls[step]();
   }
 
-  /** Calls the controller that leads. */
+  /** Calls the leading controller. */
   async #onController(step: CallStep, { send, ...call }: ControllerCall): Promise<void> {
     if (this.#process.isDead) this.#deps = this.#newDeps();
     const [process, deps] = [this.#process, this.#deps];
@@ -374,7 +376,7 @@ class Cluster {
     });
   }
 
-  /** A process that leads from now on: it knows nothing, and that another one led before. */
+  /** A new leading process: it only knows that another one led before. */
   #newDeps(): ControllerDeps {
     this.#process = new Process();
     const [base, number] = [this.#clock, ++this.#processes];
@@ -405,7 +407,7 @@ class Cluster {
     return this.#nodes.find((node) => node.name === name)!;
   }
 
-  /** Lets time pass until something has ended, at most so many milliseconds. */
+  /** Advances time until the work has ended, at most so many milliseconds. */
   async #until(done: Promise<unknown>, limitMs: number): Promise<void> {
     let isDone = false;
     const mark = () => {
@@ -429,7 +431,7 @@ class Cluster {
   }
 }
 
-/** What a history knows of an OK. */
+/** The details of an OK for the history. */
 function detailsOf(result: unknown): Answer {
   const { nqn, ready } = (result ?? {}) as Answer;
   return { ...nqn === undefined ? {} : { nqn }, ...ready === undefined ? {} : { ready } };

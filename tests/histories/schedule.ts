@@ -1,13 +1,13 @@
 import { SeededRandom } from "../fakes/random.ts";
 
-/** What goes wrong in a call, at its `at`th command or operation. */
+/** A fault of a call, at its `at`th command or operation. */
 export interface Trouble {
   readonly at: number;
   readonly what:
-    /** It is lost on the way, or only its answer is. */
+    /** The command is lost, or only its answer. */
     | "lost"
     | "unanswered"
-    /** The router says no, does a half, or does it long after its answer was given up. */
+    /** The router refuses, does a half, or does it long after its answer was given up. */
     | "refused"
     | "half"
     | "late"
@@ -16,7 +16,7 @@ export interface Trouble {
     | "dies-after";
 }
 
-/** A call to the controller that leads, or to a node. */
+/** A call to the leading controller, or to a node. */
 export interface CallStep {
   readonly step:
     | "create"
@@ -32,7 +32,7 @@ export interface CallStep {
   readonly volume: string;
   readonly node: string;
   readonly trouble?: Trouble | undefined;
-  /** How long each command takes, in milliseconds of the clock, in turns. */
+  /** The durations of its commands, in milliseconds of the clock, used in turn. */
   readonly commandMs: readonly number[];
   /** Whether the next step waits for its answer. */
   readonly waits: boolean;
@@ -40,21 +40,21 @@ export interface CallStep {
   readonly timeoutMs: number;
 }
 
-/** What else happens. */
+/** The other steps. */
 export type OtherStep =
   /** A workload writes, or reads. */
   | { readonly step: "write" | "read"; readonly volume: string; readonly node: string }
-  /** A node looks whether its volumes are still its own. */
+  /** A node checks whether its volumes are still its own. */
   | { readonly step: "look"; readonly node: string }
   /** A node's machine restarts, or the driver's process on it. */
   | { readonly step: "crash-node" | "restart-driver"; readonly node: string }
-  /** Another controller leads from now on. */
+  /** Another controller begins to lead. */
   | { readonly step: "take-over" }
-  /** The router restarts; it may forget the configuration of the last steps, and show its pools and disks late. */
+  /** The router restarts; it may lose the configuration of the last steps, and show its pools and disks late. */
   | { readonly step: "reboot"; readonly forgets: number; readonly disksAfterMs: number }
-  /** Time passes, and what was late may come. */
+  /** Time passes, and delayed commands may run. */
   | { readonly step: "wait"; readonly ms: number; readonly late: boolean }
-  /** The wall clock of whoever leads jumps. */
+  /** The wall clock of the leader jumps. */
   | { readonly step: "clock"; readonly byMs: number }
   /** A person turns an export on or off. */
   | { readonly step: "edit"; readonly volume: string; readonly exported: boolean };
@@ -63,15 +63,15 @@ export type Step = CallStep | OtherStep;
 
 /** The volumes of a schedule; all but the first are clones. */
 export const volumeNames = ["a", "b"];
-/** Their snapshots: calls for a snapshot name the volume at its place here. */
+/** Their snapshots: a call for a snapshot names the volume at its position here. */
 export const snapshotNames = ["s", "t"];
 export const nodeNames = ["n1", "n2"];
-/** A call in which nothing goes wrong. */
+/** A call without faults. */
 export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, timeoutMs: 60_000 } as const;
-/** Most steps that a schedule has. */
+/** The maximum number of steps in a schedule. */
 const maxSteps = 30;
 
-/** How often each step comes, mostly where nodes come and go, and where copies are made. */
+/** How often each step occurs, in schedules with mostly node changes, and with mostly copies. */
 const weights: readonly (readonly [Step["step"], moves: number, copies: number])[] = [
   ["publish", 14, 8],
   ["unpublish", 11, 8],
@@ -108,7 +108,7 @@ const troubles: readonly Trouble["what"][] = [
   "dies-after",
 ];
 
-/** The schedule of a seed: it begins with a volume that a node writes to, as nothing can be lost before. */
+/** The schedule of a seed: it begins with a volume that a node writes to, because nothing can be lost before. */
 export function drawSchedule(seed: number): Step[] {
   const draw = new Draw(seed);
   const steps: Step[] = [{ step: "create", ...smooth }];

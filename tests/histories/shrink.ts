@@ -1,5 +1,5 @@
 /**
- * Leaves out of a failing list what it fails without: large parts first, single items at the end.
+ * Removes the items of a failing list without which it still fails: large parts first, single items at the end.
  *
  * @param fails whether a shorter list still fails
  * @returns a list that still fails, and does not without any one of its items
@@ -16,7 +16,7 @@ export async function shrink<Item>(
       if (await fails(shorter)) left = shorter;
       else start += size;
     }
-    // What was needed by what has gone since may go too.
+    // Items that only removed ones needed may be removed too.
     if (size > 1) size = Math.ceil(size / 2);
     else if (left.length === before) break;
   }
