@@ -1,4 +1,4 @@
-// Commands that are given the file of several routers.
+// Commands that read the file of several routers.
 import assert from "node:assert/strict";
 import { adoptCommand } from "../../src/cli/adopt/adopt.ts";
 import { allowFormatCommand } from "../../src/cli/allow_format.ts";
@@ -174,7 +174,7 @@ Deno.test("adopt --from-cluster names the volumes of one router by their handles
 
 Deno.test("doctor --probe is for the one router of a file that is named", async () => {
   await using stack = await startBackends(two);
-  await create(stack, "pvc-a", "nas2"); // Only there is its folder by now.
+  await create(stack, "pvc-a", "nas2"); // So far the folder exists only on nas2.
   const slots = await slotsOf(stack.simulators["nas2"]!);
   const probe = (...args: string[]) => run(stack, doctorCommand, "--probe", "--before-reboot", ...args);
   await assert.rejects(probe("--backend", "nas1"), /in that folder because it does not exist/);

@@ -1,4 +1,5 @@
-// One controller of several routers: whole lives, ids and NQNs apart, lists over all of them, and one that is frozen.
+// One controller of several routers: whole lives of volumes, separate ids and NQNs, lists over all routers, and one
+// frozen router.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";

@@ -1,5 +1,5 @@
-// What the controller tells of the health of volumes: each problem, made on the simulated router, is told as what it is,
-// of the volume that has it and of no other, and nothing is changed by looking.
+// What the controller reports about the health of volumes. Each problem is made on the simulated router, and is
+// reported under its own name, for the affected volume only. Looking changes nothing.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import { changesNothing, cost, create, post, publishRequest, state } from "../support/controller_calls.ts";
@@ -25,7 +25,7 @@ async function sickIds({ clients }: Stack): Promise<string[]> {
   return entries.map(({ volumeId }) => volumeId);
 }
 
-/** One of each status; all of them are judged in src/volume/rules/health_test.ts. */
+/** One problem of each status; src/volume/rules/health_test.ts tests all of them. */
 const illnesses: readonly (readonly [reason: string, status: string, make: Illness, heal?: Illness])[] = [
   ["RecordDamaged", "INACCESSIBLE", (stack, id) => edit(stack, id, { comment: "{rds1 c=4d24" })],
   [

@@ -1,4 +1,5 @@
-// Snapshots as the legacy Go driver makes them, on a simulated router, and what each call of this driver says of them.
+// Snapshots as the legacy Go driver makes them, on a simulated router, and what each call of this driver answers about
+// them.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import {
@@ -25,7 +26,7 @@ const all = [old, timed, named];
 const what =
   /legacy driver made it, with a copy of a disk's properties and not of its data.*from-the-go-driver[.]md/;
 
-/** Slots of the legacy driver are longer than some routers let anybody make. */
+/** The legacy driver's slots are longer than some routers allow. */
 const router = { simulator: { behaviours: { maxSlot: Infinity } } };
 
 /** Types a command as the legacy driver does. */
@@ -59,7 +60,7 @@ async function snap(stack: Stack, slot: string, path = ` file-path=${folder}/${s
   await type(stack, `/disk add type=file copy-from=[find slot=${volume}]${path} slot=${slot}`);
 }
 
-/** A router with a volume of the legacy driver, and a snapshot of each of its versions. */
+/** A router with a volume of the legacy driver, and a snapshot by each version of that driver. */
 async function withSnapshots(): Promise<Stack> {
   const stack = await startStack(router);
   await addVolume(stack);
@@ -115,7 +116,7 @@ Deno.test("one with the image of its volume keeps that from being taken over, an
     const remove = controller.call("DeleteSnapshot", { snapshotId: old });
     await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the legacy driver leaves one/);
   });
-  // With a path of its own it is in nobody's way.
+  // A snapshot with a path of its own does not prevent taking the volume over.
   await type(stack, `/disk/remove [find where slot="${old}"]`);
   await snap(stack, old);
   assert.equal((await publish()).publishContext!["nqn"], nqn);

@@ -1,4 +1,4 @@
-// Keys, passwords and host keys that are exchanged while the controller runs, against the simulator's SSH server.
+// Keys, passwords and host keys that are replaced while the controller runs, against the simulator's SSH server.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { rejectsWith } from "../support/controller_calls.ts";
@@ -11,7 +11,7 @@ async function ask(stack: Stack, path: string, method: string, body: unknown): P
   return await response.json();
 }
 
-/** Ends the connection by the next command, which has no effect yet. */
+/** Cuts the connection at the next command, before the command has an effect. */
 async function dropConnection(stack: Stack): Promise<void> {
   await ask(stack, "/faults", "POST", { action: "drop-before", times: 1 });
 }
@@ -20,7 +20,7 @@ function list({ clients }: Stack): Promise<unknown> {
   return clients.controller.call("ListVolumes", {});
 }
 
-/** Asks until the breaker lets somebody try again. */
+/** Repeats a call until the breaker allows another attempt. */
 async function listSoon(stack: Stack): Promise<void> {
   for (const end = performance.now() + 20_000;;) {
     try {
