@@ -1,4 +1,4 @@
-// Controllers as processes of their own, some of them always started before they are needed.
+// Controllers in processes of their own; some are always started in advance.
 import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
@@ -16,12 +16,12 @@ export interface Controller {
   kill(): Promise<void>;
 }
 
-/** The port that the router of all controllers of this worker is to listen on. */
+/** The port of the router that all controllers of this worker use. */
 const sshPort = freePort();
 
-/** Controllers of one router, which need not be there yet. */
+/** Controllers of one router, which need not exist yet. */
 export class Controllers implements AsyncDisposable {
-  /** The router. */
+  /** The router's options. */
   static readonly router: StackOptions = { simulator: { ...growsOnline.simulator, sshPort } };
   readonly #folder: string;
   readonly #csi = loadCsi();
@@ -30,7 +30,7 @@ export class Controllers implements AsyncDisposable {
   readonly #all: Controller[] = [];
   #count = 0;
 
-  /** Starts `ahead` controllers, and one more whenever one is taken. */
+  /** Starts `ahead` controllers, and one more each time one is taken. */
   constructor(ahead: number) {
     this.#folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
     Deno.writeTextFileSync(`${this.#folder}/password`, `${routerPassword}\n`);
@@ -42,18 +42,18 @@ export class Controllers implements AsyncDisposable {
     for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());
   }
 
-  /** A controller that has done nothing yet. */
+  /** A controller that has served no call yet. */
   async takeNew(): Promise<Controller> {
     this.#ready.push(this.#start());
     return await this.#ready.shift()!;
   }
 
-  /** Any controller. */
+  /** A controller that was handed back, or else a new one. */
   async take(): Promise<Controller> {
     return this.#used.pop() ?? await this.takeNew();
   }
 
-  /** Hands one back that is alive. */
+  /** Hands back a controller that still runs. */
   giveBack(controller: Controller): void {
     this.#used.push(controller);
   }
@@ -65,7 +65,7 @@ export class Controllers implements AsyncDisposable {
       ...reach(router, `${this.#folder}/password`),
       ...["--router-profile", `${this.#folder}/profile.json`],
       ...["--log-level", "error", "--endpoint", endpoint],
-      // Without /readyz to answer, it asks the router nothing that no call is about.
+      // Without /readyz the controller asks the router only what a call needs.
       ...["--metrics-address", ""],
     ];
     const part = startPart("sources", "serve", this.#folder, flags);
@@ -88,7 +88,7 @@ async function kill(part: Part, clients: CsiClients): Promise<void> {
   clients.close();
 }
 
-/** Asks for something that needs no router. */
+/** Makes a call that needs no router; returns whether it is answered. */
 async function answers(clients: CsiClients): Promise<boolean> {
   try {
     await clients.identity.call("GetPluginInfo", {}, 1000);

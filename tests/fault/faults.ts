@@ -1,4 +1,4 @@
-// What can go wrong on the way between the driver and the router, bound to the n-th command of a call.
+// Everything that can go wrong between the driver and the router, at the n-th command of a call.
 import type { status } from "@grpc/grpc-js";
 import { systemClock } from "../../src/host/clock.ts";
 import type { FaultAction } from "../../src/simulator/faults.ts";
@@ -10,38 +10,38 @@ import type { Attempt } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 
 /**
- * Puts right what a person would, after the driver has said twice that it cannot, and at the latest before everything is
- * compared. Changes nothing where nothing is wrong.
+ * Repairs what a person would repair. It is called when the driver has said twice that it cannot continue, and at the
+ * latest before everything is compared. It changes nothing where nothing is wrong.
  */
 export type Healing = (() => void | Promise<void>) | undefined;
 
-/** What may be left of something that was not made to the end, and that only a deletion removes. */
+/** What may stay of an object that was never completed, and that only a deletion removes. */
 export interface Strand {
   readonly because: string;
-  /** What the driver then answers. */
+  /** The driver's answer then. */
   readonly says: RegExp;
 }
 
-/** An image of which nobody can tell whether there is data in it. */
+/** The message about an image without a disk: nobody can tell whether it contains data. */
 export const misplacedImage = /its image exists without a disk.*delete the volume to remove it/;
 
 /** Something that goes wrong at one command of a call. */
 export interface Fault {
   readonly name: string;
-  /** The router that it happens to, and flags of the driver that such a router needs. */
+  /** The router on which the fault happens, and the driver's flags for such a router. */
   readonly options?: StackOptions;
-  /** Arranges it for the n-th command from now on, counted from 1; gives how a person puts it right. */
+  /** Prepares the fault at the n-th command from now on, counted from 1; returns how a person repairs it. */
   readonly strike: (scene: Scene, nth: number, attempt: Attempt) => Healing | Promise<Healing>;
-  /** Whether every command is as good as any other. */
+  /** Whether the fault is the same at every command, so that one command is enough. */
   readonly once?: boolean;
-  /** Whether it takes a router of its own for each trial. */
+  /** Whether each trial needs a router of its own. */
   readonly alone?: boolean;
   readonly strands?: Strand;
-  /** Codes that the call may be answered with beside those of a router that cannot be asked. */
+  /** Codes that the call may return besides those of an unreachable router. */
   readonly codes?: readonly (keyof typeof status)[];
-  /** How long it takes until all that was sent has come, in milliseconds. */
+  /** How long it takes until everything that was sent has arrived, in milliseconds. */
   readonly restMs?: number;
-  /** How long the first try may take, in milliseconds, where nothing would come. */
+  /** How long the first attempt may take, in milliseconds, where no answer would come. */
   readonly firstMs?: number;
 }
 
@@ -55,7 +55,7 @@ export function beforeCommand({ faults }: Simulator, nth: number, act: () => voi
   };
 }
 
-/** A fault of one command on the wire, or of several in a row. */
+/** A fault of one command on the wire, or of several commands in a row. */
 function wire(
   name: string,
   action: FaultAction,
@@ -76,17 +76,17 @@ function wire(
   };
 }
 
-/** A router that gives a disk another slot when its own is taken, and takes over the file that is there. */
+/** A router that gives a disk another slot when its slot is taken, and uses an existing file. */
 const renaming: StackOptions = {
   simulator: { behaviours: { duplicateSlot: "renamed", adopt: "kept", maxSlot: Infinity } },
 };
 
-/** A router whose own refusals say nothing either. */
+/** A router whose refusals have random texts. */
 export const wordless: StackOptions = { simulator: { behaviours: { errorText: "random" } } };
 const random = new SeededRandom();
 const randomTexts = Array.from({ length: 6 }, () => randomWords(() => random.fraction()));
 
-/** A command that is never answered, though its connection lives; in the end that is cut. */
+/** A command that is never answered although its connection stays open; at the end the connection is cut. */
 function unanswered(value: "after" | undefined): Fault {
   return {
     name: "",
@@ -96,7 +96,7 @@ function unanswered(value: "after" | undefined): Fault {
       let cut = false;
       return () => {
         faults.clear();
-        // The next command takes the connection with it.
+        // The next command loses the connection too.
         if (!cut) faults.arm({ match: "", nth: 1, times: 1, action: "drop-before", value: undefined });
         cut = true;
       };
@@ -106,7 +106,9 @@ function unanswered(value: "after" | undefined): Fault {
 
 const writing = "not enough permissions (9)";
 
-/** Faults of the wire. Those of one row are alike: each meets some of the commands, and all together meet all. */
+/**
+ * Faults of the wire. The faults of one row are alike: each strikes some of the commands, and together they strike all.
+ */
 export const wireFaults: readonly (readonly [row: string, faults: readonly Fault[]])[] = [
   ["connection drops before", [
     wire("once", "drop-before"),

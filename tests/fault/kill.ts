@@ -1,5 +1,5 @@
-// kill -9 of the controller at every boundary between two router commands of every call: a fresh process, asked again,
-// gets there, and nothing is left over.
+// Kills the controller with SIGKILL at every boundary between two router commands of every call. A new process that
+// gets the call again completes it, and nothing is left over.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
@@ -8,20 +8,20 @@ import { beforeCommand } from "./faults.ts";
 import type { Rpc } from "./rpcs.ts";
 import { converge, type Worker } from "./trial.ts";
 
-/** Where a command is when the controller that sent it is killed. */
+/** The state of a command when the controller that sent it is killed. */
 export interface Moment {
   readonly name: string;
   /** What the router does with the command. */
   readonly hold: (simulator: Simulator, nth: number) => void;
-  /** How long until it has done that, in milliseconds. */
+  /** How long the router takes to do it, in milliseconds. */
   readonly releaseMs: number;
-  /** Which commands leave the router as no other moment does. */
+  /** Whether this moment leaves the router in a state that no other moment produces. */
   readonly isItsOwn: (nth: number, changes: boolean) => boolean;
 }
 
 const lateMs = 60;
 
-/** The moments around each command. Before the next one is after the one before has been answered. */
+/** The moments around each command. The moment before a command is the moment after the answer to the previous one. */
 export const moments: readonly Moment[] = [
   {
     name: "killed before the command ran",
@@ -43,7 +43,7 @@ export const moments: readonly Moment[] = [
   },
 ];
 
-/** Kills the controller at the n-th command of a call, and lets a fresh one make the call again. */
+/** Kills the controller at the n-th command of a call, and lets a new one make the call again. */
 export async function killAt(
   worker: Worker,
   controllers: Controllers,
@@ -59,7 +59,7 @@ export async function killAt(
     moment.hold(scene.simulator, nth);
     const call = attempt.call(victim.clients, 20_000).then(() => "answered", () => "failed");
     await Promise.race([reached.promise, call]);
-    // The command runs in the turns that follow.
+    // The command runs in the following turns of the event loop.
     await systemClock.sleep(1);
     await victim.kill();
     assert.equal(await call, "failed", `the call was answered before its command ${nth}`);
@@ -68,7 +68,7 @@ export async function killAt(
     const fresh = await controllers.takeNew();
     const because = await scene.through(fresh.clients, () => converge(scene, rpc, attempt));
     await scene.assertAsReported();
-    // Whoever got there is the next to be killed.
+    // The controller that completed the call is the next one to be killed.
     controllers.giveBack(fresh);
     return because;
   }, rpc.alone === true);

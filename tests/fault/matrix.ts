@@ -17,12 +17,12 @@ import type { Rpc } from "./rpcs.ts";
 import { commandsOf, tryUnder, Worker } from "./trial.ts";
 import { routerFaults } from "./router_faults.ts";
 
-/** Cells on one router before another one takes its place: what is there slows down whatever lists it. */
+/** The number of cells on one router before a new router replaces it: what they leave there slows every list. */
 const cellsPerRouter = 12;
 
 /**
- * The calls of every `*_rpcs.ts` beside this file, so that none can be forgotten. Never awaited at the top level: a worker
- * loses what it is sent while its module waits.
+ * The calls of every `*_rpcs.ts` in this folder, so that none is forgotten. Not awaited at the top level: a worker
+ * loses messages that arrive while its module is loading.
  */
 async function allRpcs(): Promise<readonly Rpc[]> {
   const files = await Array.fromAsync(Deno.readDir(import.meta.dirname!), ({ name }) => name);
@@ -50,7 +50,7 @@ function targetsOf(
   return rpcs.flatMap((rpc) => changesOf(rpc).map((changes, index) => ({ rpc, nth: index + 1, changes })));
 }
 
-/** A row: a cell for each target, those that need the same router with one worker. */
+/** A row: one cell for each target. Targets that need the same router share a worker. */
 function tracksOf(
   row: string,
   chosen: readonly Target[],
@@ -92,7 +92,7 @@ function faultTracks(targets: readonly Target[], row: string, faults: readonly F
   });
 }
 
-/** Those of a worker share one port: each has its router to itself. */
+/** The controllers of one worker share a port, as each worker has its router to itself. */
 let controllers: Controllers | undefined;
 
 function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
@@ -117,11 +117,11 @@ const isWell = await runMatrices(import.meta.url, {
   matrices: async (commands) => {
     const rpcs = await allRpcs();
     const targets = targetsOf(rpcs, ({ name }) => commands[name]!);
-    // Who is killed has not made the volume itself.
+    // The controller that is killed did not make the volume itself.
     const killTargets = targetsOf(rpcs, ({ name, unremembered }) => unremembered ?? commands[name]!);
     const faults = [...wireFaults, ...routerFaults];
     return [
-      // They wait more than they work.
+      // The cells spend most of their time waiting.
       {
         suite: "fault",
         tracks: faults.flatMap(([row, faults]) => faultTracks(targets, row, faults)),

@@ -1,4 +1,4 @@
-// The calls that change a volume which was taken over from the legacy Go driver.
+// The calls that change a volume taken over from the legacy Go driver.
 import assert from "node:assert/strict";
 import { SeededRandom } from "../fakes/random.ts";
 import { aClusterVolume, anAttachment } from "../fakes/cluster_view.ts";
@@ -11,7 +11,7 @@ import type { Rpc } from "./rpcs.ts";
 import { folder, type Scene } from "./scene.ts";
 import { again, deleting, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
 
-/** Puts a volume there as a takeover leaves it: exported, held by that node or by nobody. */
+/** Adds a volume in the state after a takeover: exported, held by that node or by none. */
 async function migrate(scene: Scene, node: string | undefined): Promise<string> {
   const id = scene.newName();
   const imagePath = `/${folder}/${id}.img`;

@@ -1,4 +1,4 @@
-// The calls that change nothing: what they say is compared with the router at the moment when they say it.
+// The calls that change nothing: each answer is compared with the router at that moment.
 import assert from "node:assert/strict";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { Snapshot } from "../../src/csi/generated/csi.ts";
@@ -10,7 +10,7 @@ import { held } from "./volume_rpcs.ts";
 
 type Look = (scene: Scene, id: string, clients: CsiClients, timeoutMs: number) => Promise<void>;
 
-/** A look at a volume that a node holds. */
+/** A read of a volume that a node holds. */
 function atVolume(name: string, reading: Look): Rpc {
   const nothing = () => {};
   const attempt = (scene: Scene, id: string) => ({
@@ -19,7 +19,7 @@ function atVolume(name: string, reading: Look): Rpc {
   return { name, prepare: held(nothing, attempt) };
 }
 
-/** A look at a snapshot. */
+/** A read of a snapshot. */
 function atSnapshot(name: string, reading: Look): Rpc {
   const making = snapshotRpcs.find((rpc) => rpc.name === "CreateSnapshot")!;
   return {
@@ -32,7 +32,7 @@ function atSnapshot(name: string, reading: Look): Rpc {
   };
 }
 
-/** Checks what was said of a snapshot. */
+/** Checks what an answer said about a snapshot. */
 function assertSaid(scene: Scene, id: string, said: Snapshot): void {
   const { source, sizeBytes, createdAtSeconds } = scene.snapshots.get(id)!;
   assert.deepEqual({
@@ -45,7 +45,7 @@ function assertSaid(scene: Scene, id: string, said: Snapshot): void {
   scene.assertSnapshot(id);
 }
 
-/** What is wrong with a volume, as far as this can be seen here. */
+/** Whether a volume has none of the problems that this test can see. */
 function isWell(scene: Scene, id: string): boolean {
   const { model } = scene.simulator;
   const disk = scene.disk(id);
@@ -54,7 +54,7 @@ function isWell(scene: Scene, id: string): boolean {
     model.files.find(disk.filePath.slice(1)) !== undefined && pool.mounted && pool.state === "clean";
 }
 
-/** Calls that only look. */
+/** Calls that only read. */
 export const rpcs: readonly Rpc[] = [
   atVolume("ListVolumes", async (scene, _id, clients, timeoutMs) => {
     const { entries } = await clients.controller.call("ListVolumes", {}, timeoutMs);
@@ -104,9 +104,9 @@ export const rpcs: readonly Rpc[] = [
     const sick = () => [...scene.volumes.keys()].filter((id) => !isWell(scene, id));
     const before = sick();
     const { entries } = await clients.controller.call("ControllerListVolumeHealth", {}, timeoutMs);
-    // It looks twice, and what only one look has seen is left for the next call.
+    // The controller looks twice, and leaves a problem that only one look has seen to the next call.
     if (before.length !== sick().length) return;
-    // What was taken over has been attached since before this router started.
+    // A volume that was taken over was attached before this router booted.
     const found = entries.filter(({ healthStatuses }) =>
       healthStatuses.some(({ reason }) => reason !== "RouterRestarted")
     );

@@ -1,4 +1,4 @@
-// What happens at the router itself while a call is under way: pools, people, reboots, other drivers.
+// Events at the router during a call: faults of pools, people's changes, reboots, other drivers.
 import { systemClock } from "../../src/host/clock.ts";
 import { type Disk, plainDisk, type PoolState } from "../../src/simulator/model/disk.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
@@ -10,18 +10,18 @@ import type { Scene } from "./scene.ts";
 
 const everything = 7_681_574_174_720n;
 
-/** A router with more disks than most, and a pool that has room for one more. */
+/** A router with more disks than most, and a pool with room for one more volume. */
 const crowded = {
   seedDisks: 10_000,
   pools: [{ name: "storage-pool", sizeBytes: 2n ** 50n, freeBytes: 2n ** 49n }],
 };
 
-/** What a person has to put right is answered by its own code. */
+/** A problem that a person must repair has a code of its own. */
 const refused = { codes: ["FAILED_PRECONDITION"] } as const;
 
 type More = Pick<Fault, "codes" | "options" | "strands">;
 
-/** Something that happens right before a command; it gives what a person does about it. */
+/** An event right before a command; its repair is what a person does about it. */
 function deps(name: string, act: (scene: Scene) => Healing, more: More = {}): Fault {
   return {
     name,
@@ -34,7 +34,7 @@ function deps(name: string, act: (scene: Scene) => Healing, more: More = {}): Fa
   };
 }
 
-/** Changes a disk; what is undone is that change, if it is still there. */
+/** Changes a disk; the repair restores those values that are still as changed. */
 function editDisk({ simulator: { model } }: Scene, disk: Disk, change: Partial<Disk>): Healing {
   model.disks.replace({ ...disk, ...change });
   return () => {
@@ -62,12 +62,12 @@ function turn({ simulator: { model } }: Scene, behaviours: Partial<Behaviours>):
   return () => model.configure(undefined, before);
 }
 
-/** The disks of the volumes that Kubernetes knows, as far as they are there. */
+/** The disks that exist of the volumes that Kubernetes knows. */
 function disksOf({ simulator: { model }, volumes }: Scene): readonly Disk[] {
   return [...volumes.keys()].flatMap((id) => model.disks.findBySlot(id) ?? []);
 }
 
-/** A person takes the entries of all disks away, and puts back those of volumes that are still missed. */
+/** A person removes the entries of all disks, and later adds again those of volumes that Kubernetes still has. */
 function removeEntries(scene: Scene): Healing {
   const { disks } = scene.simulator.model;
   const removed = disksOf(scene);
@@ -78,7 +78,7 @@ function removeEntries(scene: Scene): Healing {
   };
 }
 
-/** A person takes the images away, and puts back those of volumes that are still there. */
+/** A person removes the images, and later adds again those of disks that still exist. */
 function removeImages(scene: Scene): Healing {
   const { disks, files } = scene.simulator.model;
   const removed = disksOf(scene);
@@ -91,7 +91,7 @@ function removeImages(scene: Scene): Healing {
   };
 }
 
-/** A person switches every export over, and later switches it to what Kubernetes was told. */
+/** A person turns every export the other way, and later to what Kubernetes was told. */
 function switchExports(scene: Scene): Healing {
   const { disks } = scene.simulator.model;
   for (const disk of disksOf(scene)) disks.replace({ ...disk, exported: !disk.exported });
@@ -102,7 +102,7 @@ function switchExports(scene: Scene): Healing {
   };
 }
 
-/** Somebody takes the slot of the volume that is about to be made, where one is. */
+/** Somebody takes the slot of the volume that the call will make, if the slot is free. */
 function takeSlot(scene: Scene): Healing {
   const { disks } = scene.simulator.model;
   const slot = scene.lastId;
@@ -114,7 +114,7 @@ function takeSlot(scene: Scene): Healing {
   };
 }
 
-/** Others take every session that the router gives. */
+/** Others take every session that the router allows. */
 function takeSessions(scene: Scene): Healing {
   const { faults, model, violations } = scene.simulator;
   const before = model.behaviours;
@@ -122,12 +122,12 @@ function takeSessions(scene: Scene): Healing {
   faults.arm({ match: "", nth: 1, times: 1, action: "drop-before", value: undefined });
   return () => {
     model.configure(undefined, before);
-    // One that the driver was refused is none that it took.
+    // A session that the router refused to the driver was never open.
     if (violations.list().every(({ rule }) => rule === "session-limit")) violations.clear();
   };
 }
 
-/** The router reboots at a command: before it runs, or after it ran and before a byte of its answer. */
+/** The router reboots at a command: before it runs, or after it ran and before the first byte of its answer. */
 function rebooting(
   name: string,
   action: "drop-before" | "drop-after",
@@ -139,7 +139,7 @@ function rebooting(
     options: { flags: ["--settle-time", "1s"] },
     alone: true,
     strike: async (scene, nth) => {
-      // What was there before the call has long been saved.
+      // After this pause the router has saved everything from before the call.
       await systemClock.sleep(60);
       scene.simulator.faults.arm({ match: "", nth, times: 1, action, value: undefined });
       beforeCommand(
@@ -148,7 +148,7 @@ function rebooting(
         () => void request(scene, "POST", "/reboot", { downMs: 30, ...options }),
       );
       return async () => {
-        // Nothing is believed of a router that has just booted, nor shown before all is back.
+        // The driver waits for the settle time after a boot, and late disks appear only after their delay.
         while (scene.simulator.model.system.uptimeMs < 1000) await systemClock.sleep(50);
         await systemClock.sleep((options.disksLateMs ?? 0) + 100);
       };
@@ -162,7 +162,7 @@ interface RebootOptions {
   readonly loseLastMs?: number;
 }
 
-/** Does something to the router at its control port. */
+/** Changes the router through its control port. */
 async function request({ simulator }: Scene, method: string, path: string, body: object): Promise<void> {
   const response = await fetch(`${simulator.controlUrl}${path}`, { method, body: JSON.stringify(body) });
   const text = await response.text();
@@ -210,7 +210,7 @@ async function showAnotherKey(scene: Scene): Promise<Healing> {
   return () => request(scene, "POST", "/host-key", { privateKey: routerHostKey.privatePem });
 }
 
-/** The connection drops at a command, and the router does not let the driver in again. */
+/** The connection drops at a command, and the router refuses the driver's new connections. */
 function lockedOut(name: string, lock: (scene: Scene) => Promise<Healing>): Fault {
   return {
     name,
@@ -222,7 +222,7 @@ function lockedOut(name: string, lock: (scene: Scene) => Promise<Healing>): Faul
   };
 }
 
-/** The user's group loses a policy before the call, and gets it back. */
+/** The user's group loses a policy before the call, and gets it back at the repair. */
 function withoutPolicy(policy: "ssh" | "read" | "write"): Fault {
   return {
     name: `no policy ${policy}`,
@@ -234,7 +234,7 @@ function withoutPolicy(policy: "ssh" | "read" | "write"): Fault {
   };
 }
 
-/** Another driver of the same cluster makes the same call, at the same time. */
+/** Another driver of the same cluster makes the same call at the same time. */
 function twice(name: string, delayMs: number): Fault {
   return {
     name,
@@ -253,7 +253,7 @@ function twice(name: string, delayMs: number): Fault {
   };
 }
 
-/** A fault that nothing brings about: the router is like that from the start. */
+/** A router that is faulty from the start, so that nothing needs to happen. */
 function from(name: string, simulator: SimulatorOptions): Fault {
   return { name, options: { simulator }, strike: () => undefined, once: true };
 }
@@ -268,7 +268,7 @@ const empty: Strand = {
   says: /the router did not do it|already have such subvolume/,
 };
 
-/** Faults of the router itself, in rows as those of the wire. */
+/** Faults of the router itself, in rows like those of the wire. */
 export const routerFaults: readonly (readonly [row: string, faults: readonly Fault[]])[] = [
   ["pool unmounted", [deps("", (scene) => editPool(scene, { mounted: false }))]],
   ["pool degraded", [deps("", (scene) => editPool(scene, { state: "degraded" }))]],

@@ -1,4 +1,4 @@
-// A driver at its router, what Kubernetes was told so far, and whether the router holds exactly that.
+// A driver and its router, what Kubernetes was told so far, and checks that the router holds exactly that.
 import assert from "node:assert/strict";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { Disk } from "../../src/simulator/model/disk.ts";
@@ -9,16 +9,16 @@ import type { Stack } from "../support/stack.ts";
 /** The folder of every volume and snapshot, without leading slash. */
 export const folder = "storage-pool/metal-csi";
 
-/** A volume as Kubernetes was told that it is. */
+/** A volume as Kubernetes was told about it. */
 export interface ReportedVolume {
   readonly sizeBytes: bigint;
-  /** The nodes that it was published to and not yet taken from. */
+  /** The nodes to which it was published, and from which it was not yet taken. */
   readonly nodes: readonly string[];
   /** The NQN that those nodes were given. */
   readonly nqn: string | undefined;
 }
 
-/** A snapshot as Kubernetes was told that it is. */
+/** A snapshot as Kubernetes was told about it. */
 export interface ReportedSnapshot {
   readonly sizeBytes: bigint;
   readonly source: string;
@@ -26,16 +26,16 @@ export interface ReportedSnapshot {
   readonly createdAtSeconds: number;
 }
 
-/** One router and what Kubernetes believes about it. */
+/** One router, and what Kubernetes was told about it. */
 export class Scene {
   readonly simulator: Simulator;
   /** Starts another driver of the same cluster. */
   readonly another: () => Promise<{ readonly clients: CsiClients }>;
-  /** Every volume that Kubernetes was told of, by its id. */
+  /** Every volume that Kubernetes was told about, by id. */
   readonly volumes = new Map<string, ReportedVolume>();
-  /** Every snapshot that Kubernetes was told of, by its id. */
+  /** Every snapshot that Kubernetes was told about, by id. */
   readonly snapshots = new Map<string, ReportedSnapshot>();
-  /** What was there before the driver: none of its business. */
+  /** Items that were there before the driver, which it must not touch. */
   readonly #others: readonly string[];
   #clients: CsiClients;
   #names = 0;
@@ -47,7 +47,7 @@ export class Scene {
     this.#others = others;
   }
 
-  /** A scene on a router that no driver has touched yet. */
+  /** A scene on a router that no driver has used yet. */
   static async open(stack: Stack): Promise<Scene> {
     return new Scene(stack, (await readState(stack.simulator)).items);
   }
@@ -57,7 +57,7 @@ export class Scene {
     return this.#clients;
   }
 
-  /** Does something while another driver serves. */
+  /** Runs `work` while another driver serves. */
   async through<Result>(clients: CsiClients, work: () => Promise<Result>): Promise<Result> {
     const before = this.#clients;
     this.#clients = clients;
@@ -68,7 +68,7 @@ export class Scene {
     }
   }
 
-  /** A name that nothing had yet. */
+  /** A name that was not used before. */
   newName(): string {
     return `pvc-${String(++this.#names).padStart(8, "0")}-0000-4000-8000-000000000000`;
   }
@@ -82,12 +82,12 @@ export class Scene {
     return this.simulator.model.disks.findBySlot(id);
   }
 
-  /** The disk of a volume, which must be there. */
+  /** The disk of a volume, which must exist. */
   getDisk(id: string): Disk {
     return this.disk(id) ?? assert.fail(`there is no disk ${id}`);
   }
 
-  /** Whether the disk of a volume is there, with a record that can be read. */
+  /** Whether the disk of a volume exists, with a readable record. */
   isReadable(id: string): boolean {
     const disk = this.disk(id);
     return disk !== undefined && parseComment(disk.comment).state === "record";
@@ -106,13 +106,13 @@ export class Scene {
       .filter((path) => path.startsWith(`${folder}/${id}.`));
   }
 
-  /** What the driver can say of a volume's use: its size, and the nodes that reach it under its record's NQN. */
+  /** The driver's answer about a volume's use: its size, and the nodes that reach it under its record's NQN. */
   use(id: string): { readonly sizeBytes: bigint; readonly nodes: readonly string[] } {
     const { sizeBytes, exported } = this.getDisk(id);
     return { sizeBytes, nodes: exported ? this.holders(id).map(({ nodeId }) => nodeId) : [] };
   }
 
-  /** Checks that a volume is on the router exactly as Kubernetes was told. */
+  /** Checks that a volume on the router is exactly as Kubernetes was told. */
   assertVolume(id: string): void {
     const reported = this.volumes.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
     const { sizeBytes, exported, nqn } = this.getDisk(id);
@@ -125,8 +125,8 @@ export class Scene {
   }
 
   /**
-   * Checks that a snapshot is on the router as Kubernetes was told. For a moment there may be a second one of its name, of
-   * another driver that is about to see this one and take its own back; at the end there is one.
+   * Checks that a snapshot on the router is as Kubernetes was told. For a moment a second one of its name may exist:
+   * another driver made it, and will remove it when it sees this one. At the end there is only one.
    */
   assertSnapshot(id: string, atTheEnd = false): void {
     const reported = this.snapshots.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
@@ -141,7 +141,10 @@ export class Scene {
     assert.ok(frozen, `the subvolume of ${id}`);
   }
 
-  /** Checks, by `GET /state`, that the router holds what Kubernetes was told and what was there before; nothing else. */
+  /**
+   * Checks, by `GET /state`, that the router holds what Kubernetes was told about and what was there before, and
+   * nothing else.
+   */
   async assertAsReported(): Promise<void> {
     const images: string[] = [];
     for (const [id, { sizeBytes }] of this.volumes) {
@@ -159,7 +162,7 @@ export class Scene {
       ...this.#others,
       ...[...this.volumes.keys()].map((id) => `disk ${id}`),
       ...images.map((image) => `file ${image}`),
-      // Where an image lies in a subvolume of its own, that is there too.
+      // An image in a subvolume of its own needs that subvolume too.
       ...images.filter((image) => image.endsWith("/disk.img")).map((image) => `subvolume ${parentOf(image)}`),
     ];
     assert.deepEqual(items, expected.toSorted(), "disks, files and subvolumes");
@@ -177,7 +180,7 @@ interface State {
   readonly exports: readonly (string | { readonly nqn: string })[];
 }
 
-/** What `GET /state` shows: a line for each disk, file and subvolume, in order, and the NQNs served. */
+/** The content of `GET /state`: a line for each disk, file and subvolume, in order, and the NQNs served. */
 async function readState(simulator: Simulator) {
   const state = await read(simulator, "/state") as State;
   const folders = ["directory", "disk"];
@@ -186,7 +189,7 @@ async function readState(simulator: Simulator) {
   const items = [
     ...state.disks.map(({ slot }) => `disk ${slot}`),
     ...state.files.filter(({ type }) => !folders.includes(type)).map(({ name }) => `file ${name}`),
-    // The folder of all volumes is one too, and stays.
+    // The folder of all volumes is a subvolume too, and stays.
     ...state.subvolumes.map(({ fs, fullname }) => `${mountPoint(fs)}/${fullname}`)
       .filter((path) => path !== folder).map((path) => `subvolume ${path}`),
   ];

@@ -1,4 +1,4 @@
-// The calls that make and delete snapshots, and volumes from them: on Btrfs, and by copying where there is none.
+// The calls that make and delete snapshots, and volumes from snapshots: on Btrfs, and by copying on other file systems.
 import assert from "node:assert/strict";
 import type { VolumeContentSource } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
@@ -9,7 +9,7 @@ import { type Attempt, made, notYet, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 import { again, create, creating, deleting, publish } from "./volume_rpcs.ts";
 
-/** Making a snapshot, until it is ready; the id is known once it was answered. */
+/** Makes a snapshot, repeated until it is ready; `id` is known after the first answer. */
 function snapshotting(scene: Scene, name: string, source: string): Attempt & { readonly id: () => string } {
   let id = "";
   return {
@@ -30,7 +30,7 @@ function snapshotting(scene: Scene, name: string, source: string): Attempt & { r
   };
 }
 
-/** A snapshot that is there, and that Kubernetes knows of. */
+/** Makes a snapshot that Kubernetes knows. */
 async function snapshot(scene: Scene, source: string): Promise<string> {
   const attempt = snapshotting(scene, scene.newName(), source);
   for (;;) {
@@ -53,7 +53,7 @@ function deletingSnapshot(scene: Scene, id: string): Attempt {
   };
 }
 
-/** Making a volume out of something. */
+/** Makes a volume from a source. */
 function restoring(
   scene: Scene,
   volumeContentSource: Sent<VolumeContentSource>,
@@ -114,7 +114,7 @@ const onBtrfs: readonly Rpc[] = [
   { name: "CreateVolume from volume", prepare: newClone },
 ];
 
-/** A router without subvolumes, of which it is known that it copies files. */
+/** A router without subvolumes, of which the driver knows that it copies files. */
 const copying: StackOptions = { simulator: { profile: "xfs-pool" }, probed: true };
 
 const byCopying: readonly Rpc[] = [
@@ -132,7 +132,7 @@ const byCopying: readonly Rpc[] = [
   },
 ];
 
-/** Calls about snapshots and what is made of them, in every situation. */
+/** Calls about snapshots and volumes made from them, in every situation. */
 export const rpcs: readonly Rpc[] = [
   ...onBtrfs,
   ...byCopying.map((rpc) => ({ ...rpc, options: copying })),

@@ -1,4 +1,4 @@
-// The calls about disks that somebody else made.
+// The calls about disks that other people made.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { gibibyte } from "../support/controller_calls.ts";
@@ -9,7 +9,7 @@ import { again, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
 
 const volumeContext = { static: "true" };
 
-/** A disk as a person makes it, of which Kubernetes knows because a person wrote its PersistentVolume. */
+/** A disk that a person made. Kubernetes knows it because a person wrote its PersistentVolume. */
 async function addDisk(scene: Scene): Promise<string> {
   scene.newName();
   const id = scene.lastId;
@@ -38,7 +38,7 @@ async function published(scene: Scene): Promise<string> {
   return id;
 }
 
-/** Without its disk it is exported to nobody, until a person puts it back as it was. */
+/** Unpublishes the volume. While its disk is missing, the call is repeated until a person has put the disk back. */
 function unpublishingIt(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -54,7 +54,7 @@ function unpublishingIt(scene: Scene, id: string): Attempt {
   };
 }
 
-/** Nothing of it goes, whatever goes wrong. */
+/** Deletes an imported volume, which must keep its disk and its file under every fault. */
 function keeping(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -66,7 +66,7 @@ function keeping(scene: Scene, id: string): Attempt {
         assert.ok(scene.disk(id) !== undefined, "an imported volume lost its disk");
         return;
       }
-      // Without its disk it is none any more; that its file is there is looked at in the end.
+      // Without its disk it is not an imported volume any more. The final comparison checks its file.
       assert.equal(scene.disk(id), undefined, "an imported volume was deleted");
       throw notYet("its disk was removed by a person");
     },
@@ -74,8 +74,8 @@ function keeping(scene: Scene, id: string): Attempt {
 }
 
 /**
- * Codes for a disk or a file that a person takes away: as its name tells nothing, a file without a disk is nobody's, and what
- * a file is needed for is refused without it.
+ * Codes for a disk or a file that a person removes. The file's name does not show its volume, so a file without a disk
+ * belongs to no volume, and a call that needs the file is refused without it.
  */
 const codes = ["NOT_FOUND", "FAILED_PRECONDITION"] as const;
 

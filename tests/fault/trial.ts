@@ -1,5 +1,4 @@
-// One call with one thing that goes wrong: however it ends at first, trying again gets there, and nothing is said that is
-// not so.
+// One call with one fault: whatever its first answer is, trying again succeeds, and no answer is untrue.
 import assert from "node:assert/strict";
 import { codeOf } from "../../src/csi/server/client.ts";
 import { systemClock } from "../../src/host/clock.ts";
@@ -11,21 +10,21 @@ import { Scene } from "./scene.ts";
 const tries = 12;
 const defaultMs = 5000;
 
-/** What a router that cannot be asked, or that has changed meanwhile, is answered with. */
+/** The answers about a router that cannot be reached, or that has changed meanwhile. */
 const honest: readonly string[] = ["UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"];
 
-/** A router and a driver for one trial after the other, each with what the ones before have left. */
+/** A router and a driver for many trials, each of which finds what the earlier ones left. */
 export class Worker {
   readonly #options: readonly StackOptions[];
   #stack: Stack | undefined;
   #scene: Scene | undefined;
 
-  /** @param options of the stack; later ones win */
+  /** @param options options of the stack; later ones override earlier ones */
   constructor(...options: readonly (StackOptions | undefined)[]) {
     this.#options = options.filter((option) => option !== undefined);
   }
 
-  /** Runs a trial; after one that failed, or that asks for it, the router is replaced. */
+  /** Runs a trial. The router is replaced before and after a trial that asks for it, and after a trial that failed. */
   async run(work: (scene: Scene) => Promise<string | void>, alone = false): Promise<string | void> {
     if (alone) await this.close();
     this.#stack ??= await startStack({
@@ -53,7 +52,7 @@ export class Worker {
     await stack?.[Symbol.asyncDispose]();
   }
 
-  /** Violations that come to light while it is put away belong to what failed. */
+  /** Violations that appear while the router is closed are reported with the error of the failed trial. */
   async #abandon(error: unknown): Promise<void> {
     try {
       await this.close();
@@ -63,10 +62,10 @@ export class Worker {
   }
 }
 
-/** What a command says that changes something. */
+/** The verbs of commands that change something. */
 const changing = /\b(add|set|remove|copy)\b/;
 
-/** The commands of a call when nothing goes wrong: whether each changes something. */
+/** The commands of a call without faults: whether each changes something. */
 export async function commandsOf(rpc: Rpc): Promise<boolean[]> {
   let commands: boolean[] = [];
   const worker = new Worker(rpc.options);
@@ -82,7 +81,7 @@ export async function commandsOf(rpc: Rpc): Promise<boolean[]> {
   return commands;
 }
 
-/** Lets a fault strike the n-th command of a call, and tries again until it is answered OK. */
+/** Strikes the n-th command of a call with a fault, and repeats the call until it is answered OK. */
 export async function tryUnder(worker: Worker, fault: Fault, rpc: Rpc, nth: number): Promise<string | void> {
   return await worker.run(async (scene) => {
     const attempt = await rpc.prepare(scene);
@@ -95,8 +94,8 @@ export async function tryUnder(worker: Worker, fault: Fault, rpc: Rpc, nth: numb
 }
 
 /**
- * Makes a call until it is answered OK, as the sidecars do: again and again, with longer and longer pauses. What a person
- * has to do in between, as the driver says, is done and told.
+ * Repeats a call until it is answered OK, as the sidecars do, with longer and longer pauses. When the driver says that
+ * a person must delete something, this function deletes it and returns the reason.
  */
 export async function converge(
   scene: Scene,
@@ -132,7 +131,7 @@ export async function converge(
   assert.fail(`no OK in ${tries} tries:\n${[...new Set(said)].join("\n")}`);
 }
 
-/** Deletes what was never made to the end, of which Kubernetes knows nothing. */
+/** Deletes an object that was never completed and that Kubernetes does not know. */
 async function removeOrphan(scene: Scene, message: string): Promise<void> {
   const id = /(?:snapshot|volume)=(\S+?)(?:[\s;:]|$)/.exec(message)?.[1] ?? assert.fail(message);
   assert.ok(!scene.volumes.has(id) && !scene.snapshots.has(id) && scene.disk(id) === undefined, message);

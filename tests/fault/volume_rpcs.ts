@@ -13,7 +13,7 @@ const reader: Sent<VolumeCapability> = {
   accessMode: { mode: "MULTI_NODE_READER_ONLY" },
 };
 
-/** Creating a volume of that name; the id is known once it was answered. */
+/** Makes a volume of that name; `id` is known after the answer. */
 export function creating(
   scene: Scene,
   name: string,
@@ -35,14 +35,14 @@ export function creating(
   };
 }
 
-/** A volume that is there, and that Kubernetes knows of. */
+/** Makes a volume that Kubernetes knows. */
 export async function create(scene: Scene, volumeCapability = mount): Promise<string> {
   const attempt = creating(scene, scene.newName(), { volumeCapabilities: [volumeCapability] });
   await made(scene, attempt);
   return attempt.id();
 }
 
-/** Deleting a volume. */
+/** Deletes a volume. */
 export function deleting(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -54,7 +54,7 @@ export function deleting(scene: Scene, id: string): Attempt {
   };
 }
 
-/** Publishing a volume to a node. */
+/** Publishes a volume to a node. */
 export function publishing(
   scene: Scene,
   id: string,
@@ -79,12 +79,12 @@ export function publishing(
   };
 }
 
-/** Publishes a volume, with nothing in the way. */
+/** Publishes a volume, without a fault. */
 export async function publish(scene: Scene, id: string, nodeId: string, capability = mount): Promise<void> {
   await made(scene, publishing(scene, id, nodeId, capability));
 }
 
-/** Taking a volume from a node. */
+/** Unpublishes a volume from a node. */
 export function unpublishing(scene: Scene, id: string, nodeId: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -98,7 +98,7 @@ export function unpublishing(scene: Scene, id: string, nodeId: string): Attempt 
   };
 }
 
-/** Growing a volume to 2 GiB. */
+/** Grows a volume to 2 GiB. */
 export function expanding(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -111,7 +111,7 @@ export function expanding(scene: Scene, id: string): Attempt {
   };
 }
 
-/** Growing a volume that a node has, on a router that nobody asked: refused, with nothing changed. */
+/** Grows a volume in use, on a router whose behaviour is unknown: the call is refused and changes nothing. */
 function notGrowing(scene: Scene, id: string): Attempt {
   const { call } = expanding(scene, id);
   return {
@@ -128,7 +128,7 @@ function notGrowing(scene: Scene, id: string): Attempt {
   };
 }
 
-/** Somebody switches the export of a volume, at the router. */
+/** A person turns the export of a volume on or off, at the router. */
 function switchExport(scene: Scene, id: string, exported: boolean): void {
   scene.simulator.model.disks.replace({ ...scene.getDisk(id), exported });
 }
@@ -141,7 +141,7 @@ const switchedOff: Change = (scene, id) => switchExport(scene, id, false);
 const leftOn: Change = (scene, id) => switchExport(scene, id, true);
 const diskGone: Change = (scene, id) => scene.simulator.model.disks.remove(scene.getDisk(id).id);
 
-/** A volume that is published, and that somebody then did something to. */
+/** A volume that is published, and that a person then changed. */
 export function held(change: Change, next: Next): Rpc["prepare"] {
   return async (scene) => {
     const id = await create(scene);
@@ -151,7 +151,7 @@ export function held(change: Change, next: Next): Rpc["prepare"] {
   };
 }
 
-/** A volume that was published once, and that somebody then did something to. */
+/** A volume that was published once, and that a person then changed. */
 function released(change: Change, next: Next): Rpc["prepare"] {
   return async (scene) => {
     const id = await create(scene);
@@ -162,7 +162,7 @@ function released(change: Change, next: Next): Rpc["prepare"] {
   };
 }
 
-/** A call that has been answered once before. */
+/** A call that was already answered once. */
 export function again(prepare: Rpc["prepare"]): Rpc["prepare"] {
   return async (scene) => {
     const attempt = await prepare(scene);
