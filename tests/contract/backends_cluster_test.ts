@@ -17,7 +17,7 @@ async function create({ clients }: Pick<BackendsStack, "clients">, name: string,
   return (await clients.controller.call("CreateVolume", request)).volume!.volumeId;
 }
 
-Deno.test("each router's volumes are shown on their own objects, and told of there", async () => {
+Deno.test("each router's volumes are shown and reported on their own objects", async () => {
   await using api = new FakeKubeApi();
   api.rules = [...clusterRules, ...namespaceRules];
   api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "a-cluster's-uid" } });
@@ -94,7 +94,7 @@ for (const names of mixUps) {
   });
 }
 
-Deno.test("a volume is not called gone that the router has which was the default one before, and all is well when that is put back", async () => {
+Deno.test("a volume of the router that was the default before is not reported as gone, and everything works when the default is restored", async () => {
   await using stack = await startBackends(two);
   const volumeId = await create(stack, "pvc-a", "nas1");
   await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId));
@@ -121,7 +121,7 @@ Deno.test("a volume is not called gone that the router has which was the default
   await again.call("DeleteVolume", { volumeId });
 });
 
-Deno.test("volumes of routers whose addresses were exchanged are not called gone", async () => {
+Deno.test("volumes of routers whose addresses were exchanged are not reported as gone", async () => {
   await using stack = await startBackends([{ name: "nas1" }, { name: "nas2" }]);
   const volumeId = await create(stack, "pvc-a", "nas1");
   const { controller } = (await stack.renamed({ nas1: "nas2", nas2: "nas1" })).clients;

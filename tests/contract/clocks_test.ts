@@ -10,7 +10,7 @@ const graceSeconds = 1;
  */
 const behind = { ...systemClock, now: () => systemClock.now() - 3_600_000 };
 
-Deno.test("a withdrawal is waited out by another controller, whichever of their clocks is an hour ahead", async () => {
+Deno.test("another controller waits out a withdrawal, although one of the two clocks is an hour ahead", async () => {
   await using stack = await startStack({ flags: ["--unexport-grace", `${graceSeconds}s`] });
   const right = stack.clients.controller;
   const wrong = (await stack.another([], behind)).clients.controller;

@@ -198,7 +198,7 @@ async function judge(scene: Scene, call: Call, outcome: Outcome | undefined, tex
 
 for (const [layout, options, wanted] of layouts) {
   for (const { name, make, texts: text, outcomes } of conditions) {
-    Deno.test(`while ${name}, no call calls anything gone, or done that is not: ${layout}`, async (t) => {
+    Deno.test(`while ${name}, no call reports anything as gone, or as done when it is not: ${layout}`, async (t) => {
       const changing = Object.keys(outcomes).filter((call) =>
         outcomes[call] === "changes" && wanted.test(call)
       );
@@ -220,7 +220,7 @@ for (const [layout, options, wanted] of layouts) {
   }
 }
 
-Deno.test("what was refused while the pool was away is done when it is back", async () => {
+Deno.test("calls that were refused while the pool was away succeed when it is back", async () => {
   await withScene({}, async (scene) => {
     const { stack, idle, held, snapshotId } = scene;
     const { controller } = stack.clients;
@@ -238,7 +238,7 @@ Deno.test("what was refused while the pool was away is done when it is back", as
 
 const lingering = { behaviours: { unexport: 60_000 } };
 
-Deno.test("while an export lingers nobody else gets the volume, nor does it go, asked of whichever controller", async () => {
+Deno.test("while an export lingers, no controller publishes the volume to another node or deletes it", async () => {
   const options = { simulator: lingering, flags: ["--unexport-grace", "60s"] };
   await withScene(options, async ({ stack, held }) => {
     const { controller } = stack.clients;
@@ -261,7 +261,7 @@ Deno.test("while an export lingers nobody else gets the volume, nor does it go, 
     });
   });
 });
-Deno.test("a publish and a delete that have the time wait until the export is gone", async () => {
+Deno.test("a publish and a delete with enough time wait until the export is gone", async () => {
   const options = { simulator: { behaviours: { unexport: 800 } }, flags: ["--unexport-grace", "1500ms"] };
   await withScene(options, async ({ stack, held }) => {
     const { controller } = stack.clients;

@@ -86,7 +86,7 @@ Deno.test("health costs one command for a volume, two for all, and twice that wh
   assert.equal(await cost(stack, () => sickIds(stack)), 4);
 });
 
-Deno.test("a reboot of the router is told of the volumes that nodes had before it, and of no other", async () => {
+Deno.test("a reboot of the router is reported for the volumes that nodes had before it, and for no other", async () => {
   let behindMs = 600_000;
   const clock = { ...systemClock, now: () => systemClock.now() - behindMs };
   await using stack = await startStack({ clock, flags: ["--settle-time", "0s"] });

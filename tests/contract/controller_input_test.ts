@@ -116,7 +116,7 @@ const refusals: readonly (readonly [what: string, Ask, status, RegExp])[] = [
   ["a snapshot's unknown parameter", freezes({ parameters: { colour: "red" } }), INVALID_ARGUMENT, /colour/],
 ];
 
-Deno.test("what a client gets wrong is refused by its name, and changes nothing on the router", async (t) => {
+Deno.test("mistakes in requests are refused by their names, and change nothing on the router", async (t) => {
   await using stack = await startStack(growsOnline);
   const { controller } = stack.clients;
   const held = await create(stack, "pvc-held");

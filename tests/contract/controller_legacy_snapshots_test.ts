@@ -68,7 +68,7 @@ async function withSnapshots(): Promise<Stack> {
   return stack;
 }
 
-Deno.test("nothing is restored from one, whether it is there or not, and no command is needed to say so", async () => {
+Deno.test("no call restores from a legacy snapshot, whether it exists or not, and the refusal needs no command", async () => {
   await using stack = await withSnapshots();
   const { controller } = stack.clients;
   await changesNothing(stack, async () => {
@@ -80,7 +80,7 @@ Deno.test("nothing is restored from one, whether it is there or not, and no comm
     }
   });
 });
-Deno.test("one is never deleted, and is gone when a person has removed its disk and its image", async () => {
+Deno.test("a legacy snapshot is never deleted, and is gone when a person has removed its disk and its image", async () => {
   await using stack = await withSnapshots();
   const { controller } = stack.clients;
   const remove = (snapshotId: string) => controller.call("DeleteSnapshot", { snapshotId });
@@ -96,7 +96,7 @@ Deno.test("one is never deleted, and is gone when a person has removed its disk 
   assert.ok(disks.some(({ slot }) => slot === volume));
   assert.ok(files.some(({ name }) => name.endsWith(`/${volume}.img`)));
 });
-Deno.test("one with the image of its volume keeps that from being taken over, and is named", async () => {
+Deno.test("a legacy snapshot that uses its volume's image prevents the takeover of the volume, and the error names it", async () => {
   const clusterView = new FakeClusterView();
   clusterView.used = [aClusterVolume(volume)];
   clusterView.attached = [anAttachment(volume, "node-1")];

@@ -135,7 +135,7 @@ Deno.test("the volume context that the legacy driver gave its volumes is no reas
   assert.equal(made.volume!.volumeContext["nqn"], undefined);
 });
 
-Deno.test("it keeps its NQN until its first unpublish, and gets epochs from then on", async () => {
+Deno.test("a volume taken over keeps its NQN until its first unpublish, and gets epochs from then on", async () => {
   const clusterView = cluster("node-1");
   await using stack = await startSwept(clusterView);
   await addEarlier(stack, id);
@@ -153,7 +153,7 @@ Deno.test("it keeps its NQN until its first unpublish, and gets epochs from then
   assert.ok(!left.disks.some(({ slot }) => slot === id));
   assert.ok(!left.files.some(({ name }) => name.includes(id)), JSON.stringify(left.files));
 });
-Deno.test("what the legacy driver published while it was being replaced is not cut off", async () => {
+Deno.test("a volume that the legacy driver published while it was being replaced is not disconnected", async () => {
   const clusterView = cluster();
   await using stack = await startSwept(clusterView);
   await addEarlier(stack, id);
@@ -174,7 +174,7 @@ Deno.test("what the legacy driver published while it was being replaced is not c
   assert.deepEqual({ ...await disk(stack), comment: "" }, { ...before, comment: "" });
 });
 
-Deno.test("without a cluster, on a doubt, and of others' volumes nothing is taken over, and errors name the command", async (t) => {
+Deno.test("without a cluster, in doubt, and for volumes of others nothing is taken over, and errors name the command", async (t) => {
   const unreadable = cluster("node-1");
   unreadable.readable = false;
   const cases: readonly [string, FakeClusterView | undefined, Record<string, unknown>, RegExp][] = [
@@ -196,7 +196,7 @@ Deno.test("without a cluster, on a doubt, and of others' volumes nothing is take
   }
 });
 
-Deno.test("reading one that was not taken over says so, never that it is gone, and changes nothing", async () => {
+Deno.test("a read of a volume that was not taken over says so, never reports it as gone, and changes nothing", async () => {
   await using stack = await startSwept(cluster("node-1"));
   await addEarlier(stack, id, { "mount-filesystem": false });
   const { controller } = stack.clients;
@@ -217,7 +217,7 @@ Deno.test("reading one that was not taken over says so, never that it is gone, a
   const statuses = (await reading()).volumeHealth?.healthStatuses ?? [];
   assert.deepEqual(statuses.map(({ reason }) => reason), ["RouterRestarted"]);
 });
-Deno.test("a controller takes over at its start what its cluster's objects say, under the rules that it has", async () => {
+Deno.test("a controller takes over at its start the volumes that its cluster's objects name, under the rules of its role", async () => {
   const prepare = (api: FakeKubeApi) => {
     api.rules = [...clusterRules, ...namespaceRules];
     api.put("/api/v1/persistentvolumes", {

@@ -235,7 +235,7 @@ Deno.test("no snapshot and no clone is made while another subvolume has the name
   await call("CreateVolume", clone);
 });
 
-Deno.test("a copy whose place was taken meanwhile goes, and what took it stays", async () => {
+Deno.test("a copy whose name was taken meanwhile is removed, and what took the name stays", async () => {
   await using stack = await startStack(onXfs);
   const volumeId = await create(stack, "v");
   stack.simulator.model.delays.copyMs = 500;

@@ -65,7 +65,7 @@ Deno.test("a key that is exchanged on the router and in its file is used without
 });
 
 for (const [what, text] of [["empty", "\n"], ["gone", undefined]] as const) {
-  Deno.test(`a password file that is ${what} is told of by its name, and the last password is not used`, async () => {
+  Deno.test(`a password file that is ${what} is reported by its name, and the last password is not used`, async () => {
     await using stack = await startStack();
     await list(stack);
     if (text === undefined) await Deno.rename(stack.passwordFile, `${stack.passwordFile}.away`);
