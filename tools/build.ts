@@ -1,8 +1,8 @@
-// Builds dist/rds-csi: `deno run -A tools/build.ts [--entry FILE] [--out FILE]`.
-// The sources are bundled first, so that only what runs is inside; then the bundle is compiled with explicit permissions.
-// Variables: DENO_COMPILE, the compiling Deno (default: the running one); DENORT_BIN, its runtime (default: downloaded by
-// the compiling Deno); COMPILE_TARGET, another platform; ALLOW_NET, the only hosts it may ever reach; ALLOW_FOLDERS, more
-// folders that it may read and write.
+// Builds dist/rds-csi: `deno run -A tools/build.ts [--entry FILE] [--out FILE]`. The sources are bundled first, so that
+// it only contains what runs; then the bundle is compiled with explicit permissions. Variables: DENO_COMPILE, the
+// compiling Deno (default: the running one); DENORT_BIN, its runtime (default: downloaded by the compiling Deno);
+// COMPILE_TARGET, another platform; ALLOW_NET, the only hosts it may ever reach; ALLOW_FOLDERS, more folders that it
+// may read and write.
 
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,24 +19,25 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Largest executable, in bytes. */
 const MAX_BYTES = 110_000_000;
 
-/** Longest a step may take; a first one downloads a runtime of a hundred megabytes. */
+/** How long a step may take; the first one may download a runtime of a hundred megabytes. */
 const LIMIT_MS = 10 * 60_000;
 
-/** Where metrics are served unless a flag says otherwise. */
+/** The default address of the metrics. */
 const DEFAULT_METRICS = `0.0.0.0${serveFlags["metrics-address"]?.fallback ?? ""}`;
 
-/** Optional native parts of packages: there is a way without each of them. */
+/** Optional native parts of packages, which work without them. */
 const EXTERNALS = ["*.node", "cpu-features"];
 
-/** Where the executable's bundle lies, wherever that goes: it looks for what is included from there. */
+/** The path of the executable's bundle: included files are found relative to it. */
 export const BUNDLE = "dist/bundle";
 
-/** What the executable has inside beside its bundle. */
+/** Files in the executable besides its bundle. */
 const INCLUDED = ["proto/csi.proto", "proto/pluginregistration.proto"];
 
 /**
- * What packages find outside a bundle: CommonJS ones their `require`, and all of them Node's timers, which are objects.
- * Before 2.9 the runtime's own are numbers, on which ssh2 then calls `refresh()` and drops the connection.
+ * Globals that packages expect outside a bundle: CommonJS ones their `require`, and all of them Node's timers, which
+ * are objects. Before 2.9 the runtime's own timers are numbers, on which ssh2 then calls `refresh()` and drops the
+ * connection.
  */
 const PREAMBLE = [
   'import{createRequire as __cr}from"node:module";',
@@ -45,7 +46,7 @@ const PREAMBLE = [
   "Object.assign(globalThis,{setTimeout:__a,setInterval:__b,clearTimeout:__c,clearInterval:__d});\n",
 ].join("");
 
-/** What the executable may do: the union of its roles, and what the build's variables change. */
+/** The permissions of the executable: the union of its roles, changed by the build's variables. */
 export function permissionsOfBuild(env: (name: string) => string | undefined): Permissions {
   const all = unionOf(Object.values(PERMISSIONS));
   const folders = listed(env("ALLOW_FOLDERS"));
@@ -69,7 +70,8 @@ export function compileArguments(
   return [
     "compile",
     ...["--quiet", "--no-check", "--no-config", "--no-lock", "--no-remote", "--no-npm"],
-    // The cache would be a file of a predictable name in /tmp, and 5 MB of memory; it saves no time at start.
+    // The cache would be a file with a predictable name in /tmp, and take 5 MB of memory; it saves no time at the
+    // start.
     "--no-code-cache",
     `--v8-flags=${v8Flags.join(",")}`,
     ...permissionFlags(permissionsOfBuild(env)),
@@ -84,7 +86,7 @@ function listed(text: string | undefined): string[] {
   return (text ?? "").split(",").map((part) => part.trim()).filter((part) => part !== "");
 }
 
-/** Runs it to its end; answers what it printed. */
+/** Runs a program to its end; returns what it printed. */
 async function run(program: string, args: readonly string[]): Promise<string> {
   const { success, stdout, stderr } = await new Deno.Command(program, {
     args: [...args],
@@ -100,11 +102,11 @@ async function run(program: string, args: readonly string[]): Promise<string> {
 }
 
 /**
- * Bundles a program into `folder`/main.js, with what packages expect to find; answers its path. The same sources give the
- * same bytes, wherever they lie.
+ * Bundles a program into `folder`/main.js, with the globals that packages expect; returns its path. The same sources
+ * give the same bytes, in any folder.
  *
- * @param splits whether what is imported only when needed becomes files of their own, beside it: a node then never reads
- * what only a controller does
+ * @param splits whether modules that are imported on demand become separate files: a node then never reads what only a
+ *   controller needs
  */
 export async function bundle(entry: string, folder: string, splits = false): Promise<string> {
   const out = resolve(ROOT, folder);
@@ -128,7 +130,7 @@ export async function bundle(entry: string, folder: string, splits = false): Pro
   return join(folder, "main.js");
 }
 
-/** Takes the files out of a folder. */
+/** Reads and removes the files of a folder. */
 async function takeFiles(folder: string): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   for await (const { name } of Deno.readDir(folder)) {
@@ -138,7 +140,9 @@ async function takeFiles(folder: string): Promise<Map<string, string>> {
   return files;
 }
 
-/** What the bundler writes before the names of packages: the way from here to the cache of the one registry in use. */
+/**
+ * The text that the bundler writes before the names of packages: the path from here to the cache of the used registry.
+ */
 async function packageFolder(): Promise<string> {
   const { npmPackages } = JSON.parse(await run(Deno.execPath(), ["info", "--json", "src/main.ts"])) as {
     npmPackages: Readonly<Record<string, { name: string; version: string; localPath: string }>>;
@@ -148,7 +152,7 @@ async function packageFolder(): Promise<string> {
   return relative(ROOT, one.localPath.slice(0, -`${one.name}/${one.version}`.length)) + "/";
 }
 
-/** The compiler notes when each file was changed: that is when the commit was made. */
+/** The compiler records the modification time of each file, so it is set to the time of the commit. */
 async function setTimes(bundled: string): Promise<void> {
   const seconds = await secondsOf(ROOT, Deno.env.get("SOURCE_DATE_EPOCH"));
   const folder = dirname(join(ROOT, bundled));
@@ -162,7 +166,7 @@ function ignoreMissing(error: unknown): void {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }
 
-/** A runtime that was given by hand may be of another machine than the one that was asked for. */
+/** A given runtime may belong to another machine than requested. */
 async function assertMachine(file: string, target: string | undefined): Promise<void> {
   const machines: Readonly<Record<string, number>> = { x86_64: 62, aarch64: 183 };
   const [name = ""] = (target || Deno.build.target).split("-");
@@ -193,7 +197,7 @@ async function main(): Promise<number> {
   await setTimes(file);
   const args = compileArguments(file, out, env);
   print(`deno ${args.filter((arg) => arg !== "--quiet").join(" \\\n    ")}`);
-  // Empty means not set to make, and a file of no name to the compiler.
+  // An empty variable means unset to make, and a file without a name to the compiler.
   if (env("DENORT_BIN") === "") Deno.env.delete("DENORT_BIN");
   await run(env("DENO_COMPILE") || Deno.execPath(), args);
   await assertMachine(join(ROOT, out), env("COMPILE_TARGET"));

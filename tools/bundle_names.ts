@@ -2,14 +2,14 @@
 const reference = /"\.\/([^"/]+\.js)"/g;
 
 /**
- * A bundle that says nothing of the machine it was made on: packages are named `npm:` wherever the bundler wrote the path
- * of their folder, and the files are numbered as they are reached from the first one, for the bundler names them by a
- * digest of those paths too.
+ * Returns a bundle without traces of the machine it was made on. Packages are named `npm:` wherever the bundler wrote
+ * the path of their folder. The files are numbered in the order in which they are reached from the first one, because
+ * the bundler names them by a digest that includes those paths.
  *
  * @param files text by name
  * @param entry name of the first file, which it keeps
- * @param packageFolder what the paths of packages begin with, as the bundler writes it
- * @throws {Error} when a file is not there, or one is reached from nowhere
+ * @param packageFolder the beginning of packages' paths, as the bundler writes it
+ * @throws {Error} when a file is missing, or one is not reached
  */
 export function withoutMachine(
   files: ReadonlyMap<string, string>,
@@ -32,7 +32,7 @@ export function withoutMachine(
 
 function numbered(files: ReadonlyMap<string, string>, entry: string): Map<string, string> {
   const names = new Map([[entry, entry]]);
-  // A map may grow while it is gone through: what is added is reached as well.
+  // A map may grow during its iteration: added names are reached as well.
   for (const name of names.keys()) {
     const text = files.get(name);
     if (text === undefined) throw new Error(`The bundle lacks ${name}`);

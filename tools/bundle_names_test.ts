@@ -25,7 +25,7 @@ Deno.test("withoutMachine() gives the same files for a bundle of other folders a
   assert.match(one.get("part1.js")!, /"\.\/not-a-file\.js"/);
 });
 
-Deno.test("withoutMachine() refuses a bundle that lacks its first file, or has one that nothing leads to", () => {
+Deno.test("withoutMachine() refuses a bundle that lacks its first file, or has one that no other refers to", () => {
   assert.throws(() => withoutMachine(new Map([["a.js", ""]]), entry, "x/"), /lacks main\.js/);
   const alone = new Map([[entry, ""], ["alone.js", ""]]);
   assert.throws(() => withoutMachine(alone, entry, "x/"), /Nothing .* leads to alone\.js/);

@@ -1,12 +1,13 @@
-/** The commit that a folder is at, `-dirty` when something in it was changed; `unknown` where git knows nothing of it. */
+/** The commit of a folder, with `-dirty` when something in it was changed; `unknown` without git. */
 export async function commitOf(folder: string): Promise<string> {
   return await git(folder, ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]) ?? "unknown";
 }
 
 /**
- * When that commit was made, in seconds since the Unix epoch; where git knows nothing of it, the epoch itself.
+ * The time of that commit, in seconds since the Unix epoch; 0 without git.
  *
- * @param given what SOURCE_DATE_EPOCH says, which goes first: https://reproducible-builds.org/specs/source-date-epoch
+ * @param given the value of SOURCE_DATE_EPOCH, which has priority:
+ *   https://reproducible-builds.org/specs/source-date-epoch
  * @throws {Error} when that is no number
  */
 export async function secondsOf(folder: string, given?: string): Promise<number> {

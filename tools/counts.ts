@@ -1,23 +1,23 @@
-// Holds the one form in which every runner here (deno test, csi-sanity, matrices, guests, clusters) reports its counts.
+// The common form in which every runner (deno test, csi-sanity, matrices, guests, clusters) reports its counts.
 
 import { print } from "./print.ts";
 
-/** What became of the tests of one run. */
+/** The results of one run. */
 export interface Counts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** A line about each that failed, for the end of a long run; none where the runner has printed them already. */
+  /** A line for each failure, for the end of a long run; none if the runner has printed them already. */
   readonly failures?: readonly string[];
 }
 
-/** Prints what failed, and the line that every run of tests ends with. */
+/** Prints the failures, and the line with which every run of tests ends. */
 export function printCounts({ passed, failed, skipped, failures = [] }: Counts): void {
   for (const failure of failures) print(`failed: ${failure}`);
   print(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 }
 
-/** Appends the counts to the file that COUNTS_FILE names, for whoever adds up several runs. */
+/** Appends the counts to the file in COUNTS_FILE, to add up several runs. */
 export function noteCounts(suite: string, { passed, failed, skipped }: Counts): void {
   const file = Deno.env.get("COUNTS_FILE");
   if (file) Deno.writeTextFileSync(file, `${suite} ${passed} ${failed} ${skipped}\n`, { append: true });

@@ -25,7 +25,7 @@ import { complain, print } from "./print.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** How the simulated router is brought into a state that is wrong. */
+/** How the simulated router is brought into a faulty state. */
 const states: readonly (readonly [what: string, request: string])[] = [
   [
     "A pool is full, degraded, or not mounted; its disks stay or go too",
@@ -62,7 +62,7 @@ const nodeFlagsNote = `Takes the flags of the node: ${
 
 const routerFlagsNote = "Takes the flags of the controller as well, as `rds-csi allow-format` does.";
 
-/** Commands that have flags of their own, and what is to be said of the others. */
+/** Commands with their own flags, and a note on the others. */
 const commandParts: readonly (readonly [title: string, flags: FlagTable, note: string])[] = [
   [
     "doctor",

@@ -1,4 +1,4 @@
-// The reference page of the commands, from the list that the executable goes by.
+// The reference page of the commands, from the executable's own list.
 
 import { exitCodes, exitMeanings } from "../src/cli/io.ts";
 import { commands } from "../src/cli/commands.ts";

@@ -1,13 +1,13 @@
-// Reads JUnit reports, the one format that `deno test` and csi-sanity both write: no npm package is needed for these few tags.
+// Parses JUnit reports, the one format that `deno test` and csi-sanity both write: these few tags need no npm package.
 
 /** One test of a JUnit report. */
 export interface TestCase {
   readonly file: string;
   readonly name: string;
   readonly outcome: "passed" | "failed" | "skipped";
-  /** How long it ran; 0 where the report does not say. */
+  /** How long it ran; 0 if the report does not say. */
   readonly seconds: number;
-  /** Why it was skipped or failed, where the report says so. */
+  /** Why it was skipped or failed, if the report says so. */
   readonly message: string;
 }
 
@@ -15,7 +15,7 @@ const CASE = /<testcase\s([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g;
 const ATTRIBUTE = /([\w-]+)="([^"]*)"/g;
 const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
 
-/** Reads the tests of a JUnit report, as `deno test` and csi-sanity write them. */
+/** Parses the tests of a JUnit report of `deno test` or csi-sanity. */
 export function parseJunit(xml: string): TestCase[] {
   return [...xml.matchAll(CASE)].map(([, head = "", body = ""]) => {
     const { classname = "", name = "", time = "0" } = attributesOf(head);

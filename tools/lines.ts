@@ -1,6 +1,6 @@
-// `node:readline` wants a Node stream, and the standard library is not on npm: these lines are shorter than either.
+// `node:readline` needs a Node stream, and the standard library is not on npm: these lines are shorter than either.
 
-/** The lines of a stream of bytes as they come, without their ends. */
+/** The lines of a stream of bytes as they arrive, without their ends. */
 export async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";

@@ -5,7 +5,7 @@ import { nodeMetrics, registrationMetrics } from "../src/telemetry/node_metrics.
 import { routerMetrics } from "../src/telemetry/router_metrics.ts";
 import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 
-/** Every metric of the driver, by what it is about: for the documentation. */
+/** Every metric of the driver, by subject, for the documentation. */
 export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Calls": grpcMetrics,
   "Controllers": controllerMetrics,

@@ -1,5 +1,5 @@
-// What each role of the executable may do, in one place: the build compiles it in, `make demo` and `make sanity` run the
-// sources under it. docs/explanation/architecture.md says what this does and does not protect from.
+// The permissions of each role of the executable, in one place: the build compiles them in, and `make demo` and
+// `make sanity` run the sources with them. docs/explanation/architecture.md says what this protects from.
 
 import { clusterVariables, serviceAccountFolder } from "../src/cli/config/cluster.ts";
 import * as flagTables from "../src/cli/config/flag_tables.ts";
@@ -7,7 +7,7 @@ import type { FlagTable } from "../src/cli/flags.ts";
 import { libcPaths } from "../src/host/libc.ts";
 import { allToolPaths } from "../src/host/tools.ts";
 
-/** What a process may do. */
+/** The permissions of a process. */
 export interface Permissions {
   /** Programs it may run, as absolute paths. */
   readonly run: readonly string[];
@@ -19,36 +19,38 @@ export interface Permissions {
   readonly write: readonly string[];
   /** Hosts and ports; "any" because a router's address is a setting, which no build can know. */
   readonly net: readonly string[] | "any";
-  /** Environment variables; all others look as if they were not set. */
+  /** Environment variables; all others look unset. */
   readonly env: readonly string[];
 }
 
-/** What a process can be. */
+/** The roles of a process. */
 export type Role = "controller" | "node" | "demo";
 
-/** The kubelet's folder: the usual one, k0s and MicroK8s. It holds staging and target paths, and the node's state. */
+/**
+ * The kubelet's folder: the usual one, k0s and MicroK8s. It contains staging and target paths, and the node's state.
+ */
 const KUBELET_FOLDERS = [
   "/var/lib/kubelet",
   "/var/lib/k0s/kubelet",
   "/var/snap/microk8s/common/var/lib/kubelet",
 ];
 
-/** Where sidecars share the gRPC socket; the last as in the manifests of the legacy driver. */
+/** Where sidecars share the gRPC socket; the last one is that of the legacy driver's manifests. */
 const SOCKET_FOLDERS = ["/csi", "/run/rds-csi", "/var/lib/csi/sockets/pluginproxy"];
 
-/** Lists of the kernel's modules, where a container is given them; never written. */
+/** Lists of the kernel's modules, if a container has them; never written. */
 const MODULE_FOLDERS = ["/lib/modules", "/usr/lib/modules"];
 
 /** Configuration and mounted credentials; never written. */
 const SETTINGS_FOLDERS = ["/etc/rds-csi"];
 
-/** A pod's own credentials, by both of the folder's names; never written. */
+/** A pod's own credentials, by both names of the folder; never written. */
 const SERVICE_ACCOUNT_FOLDERS = [serviceAccountFolder, serviceAccountFolder.replace("/var/run/", "/run/")];
 
-/** The demo and the simulator work in a scratch folder of their own below it. */
+/** The demo and the simulator use their own scratch folder below it. */
 const SCRATCH_FOLDERS = ["/tmp"];
 
-/** The C library by its real path on both architectures: through it go mounts' system calls, /proc, /sys and /dev. */
+/** The C library by its real path on both architectures: it is used for mounts' system calls, /proc, /sys and /dev. */
 const LIBC = Object.values(libcPaths);
 
 const CONTROLLER: Permissions = {
@@ -74,14 +76,16 @@ const DEMO: Permissions = {
   write: [...NODE.write, ...SCRATCH_FOLDERS],
 };
 
-/** What each role needs. The executable holds the union, and a role gives up at its start what it does not need. */
+/**
+ * The permissions of each role. The executable has the union, and a role gives up at its start what it does not need.
+ */
 export const PERMISSIONS: Readonly<Record<Role, Permissions>> = {
   controller: CONTROLLER,
   node: NODE,
   demo: DEMO,
 };
 
-/** What all roles together need. */
+/** The union of permissions. */
 export function unionOf(all: readonly Permissions[]): Permissions {
   const merge = (key: "run" | "ffi" | "read" | "write" | "env") =>
     [...new Set(all.flatMap((one) => one[key]))].sort();
@@ -96,7 +100,7 @@ export function unionOf(all: readonly Permissions[]): Permissions {
   };
 }
 
-/** The flags that give these permissions to `deno run` and `deno compile`. */
+/** The flags with these permissions for `deno run` and `deno compile`. */
 export function permissionFlags(permissions: Permissions): string[] {
   const { net } = permissions;
   const scoped = (name: string, values: readonly string[]) =>
@@ -109,12 +113,12 @@ export function permissionFlags(permissions: Permissions): string[] {
     ...scoped("write", permissions.write),
     ...(net === "any" ? ["--allow-net"] : scoped("net", net)),
     ...scoped("env", permissions.env),
-    // Libraries ask for variables of their own: they are to find nothing, not to be refused.
+    // Libraries read their own variables: these must look unset, not fail.
     "--ignore-env",
   ];
 }
 
-/** Every variable that a flag can be set by, so that the list cannot fall behind the flags, and where the cluster is. */
+/** Every variable that sets a flag, from the flags themselves, and the cluster's address. */
 function environmentVariables(): string[] {
   const tables = Object.values(flagTables).filter((value): value is FlagTable => typeof value === "object");
   const names = tables.flatMap((table) => Object.values(table).flatMap((flag) => flag.env ?? []));

@@ -3,7 +3,7 @@
 import { permissionFlags, PERMISSIONS, type Permissions } from "./permissions.ts";
 import { complain, print } from "./print.ts";
 
-/** The executable carries its proto file; the sources read it from the project, which is where they have to be started. */
+/** The executable contains its proto file; the sources read it from the project, so they have to be started there. */
 export function permissionsFromSources(permissions: Permissions): Permissions {
   return { ...permissions, read: [...permissions.read, "proto"] };
 }

@@ -5,7 +5,7 @@ export function print(line: string): void {
   writeAll(Deno.stdout, `${line}\n`);
 }
 
-/** Prints a line about what goes wrong. */
+/** Prints a line about a problem. */
 export function complain(line: string): void {
   writeAll(Deno.stderr, `${line}\n`);
 }

@@ -1,9 +1,8 @@
-// Runs tests and says what became of every one of them:
-// `deno run -A tools/test_run.ts [--no-skips] [--ignore=PATH] NAME [PATH…]`; without a path, all tests there are.
-// It exists because no reporter of `deno test` says why a test was skipped, fails for it, or ends a run that hangs.
-// Only what is not "ok" is printed, then the skipped ones with their reasons, then "N passed, N failed, N skipped".
-// SLOWEST=20 names the slowest tests. With COUNTS_FILE set the counts are also appended to that file, as
-// "NAME PASSED FAILED SKIPPED".
+// Runs tests and reports the result of each: `deno run -A tools/test_run.ts [--no-skips] [--ignore=PATH] NAME [PATH…]`;
+// without a path, all tests. It exists because no reporter of `deno test` says why a test was skipped, can fail because
+// of it, or ends a run that hangs. It prints only what is not "ok", then the skipped tests with their reasons, then "N
+// passed, N failed, N skipped". SLOWEST=20 names the slowest tests. With COUNTS_FILE set the counts are also appended
+// to that file, as "NAME PASSED FAILED SKIPPED".
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,30 +11,30 @@ import { parseJunit, type TestCase } from "./junit.ts";
 import { lines } from "./lines.ts";
 import { complain, print } from "./print.ts";
 
-/** Longest time in which no test ends. What hangs is then killed, and shows as the last line. */
+/** The longest time in which no test ends. Then the run is killed, and the hanging test shows as the last line. */
 const SILENCE_MS = 5 * 60_000;
 
-/** What installs the Debian packages that tests use. */
+/** Installs the Debian packages that tests use. */
 const GET_PACKAGES = fileURLToPath(new URL("get-packages.sh", import.meta.url));
 
 /** A line that a test file prints when this machine lacks what its tests need. */
 const REASON = /^(?:(?:ignored|skipped): |ignoring (?="))(.+)$/i;
 
-/** What everything but the ends of tests would drown in. */
+/** Routine lines, which are not printed. */
 const ROUTINE = new RegExp([
   String.raw`\.\.\. (?:ok|ignored) \(`,
-  // A test of several steps; an unfinished line, by which a test that hangs is known, ends with a blank.
+  // A test of several steps. An unfinished line ends with a blank; it shows which test hangs.
   String.raw`\.\.\.$`,
   String.raw`^running \d+ tests? from `,
   String.raw`^(?:ok|FAILED) \| \d+ passed`,
   String.raw`^(?:Check|Download|Initialize) `,
-  // Of npm, about packages whose install scripts are not run.
+  // From npm, about packages whose install scripts are not run.
   String.raw`^[╭│╰]`,
   String.raw`^-+ (?:pre|post)-test output(?: end)? -+$`,
   String.raw`^Stack backtrace|^\s+\d+: <unknown>$|^error: Test failed$`,
 ].join("|"));
 
-/** Runs `deno test`, passing on what is worth reading. */
+/** Runs `deno test`, and prints what matters. */
 async function runTests(args: readonly string[], junitPath: string) {
   const reasons = new Set<string>();
   let lastLineAt = performance.now();
@@ -90,7 +89,7 @@ function printSkipped(cases: readonly TestCase[], reasons: ReadonlySet<string>):
   if (packages !== "") print(`what brings more of them: make test/packages (${packages})`);
 }
 
-/** The Debian packages without which tests are skipped here; "" when there are none, or this is no Debian. */
+/** The Debian packages without which tests are skipped here; "" when none is missing, or this is not Debian. */
 function missingPackages(): string {
   const { stdout } = new Deno.Command(GET_PACKAGES, { args: ["test"], stderr: "null" }).outputSync();
   return new TextDecoder().decode(stdout).trim();

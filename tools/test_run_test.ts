@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 const RUNNER = fileURLToPath(new URL("test_run.ts", import.meta.url));
 const LIMIT_MS = 60_000;
 
-/** Runs the runner over one test file of this text. */
+/** Runs the runner with one test file of this text. */
 async function run(text: string, ...flags: string[]) {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-runner-" });
   try {
@@ -28,7 +28,7 @@ const SKIPPED = `console.error("ignored: no kettle here");
 Deno.test("runs", () => {});
 Deno.test({ name: "boils", ignore: true, fn() {} });`;
 
-Deno.test("test_run.ts counts skipped tests, gives their reason, names the slowest, and ends well", async () => {
+Deno.test("test_run.ts counts skipped tests, gives their reason, names the slowest, and succeeds", async () => {
   const { code, counts, lines } = await run(SKIPPED);
   assert.equal(code, 0);
   assert.equal(counts, "suite 1 0 1\n");

@@ -5,7 +5,7 @@ import { complain, print } from "./print.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** Longest a single check may take; comparing the proto may have to download and compile first. */
+/** How long a single check may take; comparing the proto may have to download and compile first. */
 const LIMIT_MS = 10 * 60_000;
 
 const SOURCES = ["src", "tests", "tools"];
@@ -19,7 +19,7 @@ interface Check {
 
 const deno = Deno.execPath();
 
-/** In the order in which a person wants to hear of them: the cheapest first. */
+/** The cheapest first. */
 const CHECKS: readonly Check[] = [
   { name: "format", what: "every file is formatted", command: [deno, "fmt", "--check"] },
   { name: "lint", what: "the recommended rules hold", command: [deno, "lint", "--quiet", ...SOURCES] },
@@ -94,7 +94,7 @@ async function run({ name, what, command: [program = "", ...args] }: Check): Pro
   const decoder = new TextDecoder();
   const output = decoder.decode(stdout) + decoder.decode(stderr);
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  // A check that could not look must not read as one that passed.
+  // A check that could not run must not read as one that passed.
   const skipped = output.split("\n").filter((line) => line.startsWith("SKIPPED"));
   const word = success ? (skipped.length > 0 ? "SKIPPED" : "ok") : "FAILED";
   print(`${name.padEnd(13)} ${word.padEnd(7)} ${seconds.padStart(5)} s  ${what}`);

@@ -4,7 +4,9 @@
 import { fileURLToPath } from "node:url";
 import { complain } from "./print.ts";
 
-/** What `deno info --json` says of a module; of a dependency, `code` is an import of values and `type` one of types. */
+/**
+ * A module in the output of `deno info --json`; in a dependency, `code` is an import of values and `type` one of types.
+ */
 interface ModuleInfo {
   readonly specifier: string;
   readonly dependencies?: readonly { readonly code?: Resolved; readonly type?: Resolved }[];
@@ -15,9 +17,9 @@ interface Resolved {
 }
 
 /**
- * The groups of modules that import each other, directly or over others; Tarjan's strongly connected components.
+ * The groups of modules that import each other, directly or through others; Tarjan's strongly connected components.
  *
- * @param imports of each module, those that it imports
+ * @param imports the imports of each module
  */
 export function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const index = new Map<string, number>();

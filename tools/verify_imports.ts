@@ -17,7 +17,7 @@ export const importDirection: Deno.lint.Rule = {
     const file = projectPath(context.filename);
     const check = (node: Deno.lint.Node, specifier: unknown, typeOnly: boolean) => {
       if (typeof specifier !== "string") {
-        // Tests may take whatever a folder of theirs holds.
+        // Tests may import any file of a folder of theirs.
         if (file.startsWith("tests/")) return;
         context.report({ node, message: `${file}: only a literal can be imported` });
         return;
@@ -56,11 +56,11 @@ export const passedIn: Deno.lint.Rule = {
       CallExpression: (node) => {
         if (node.callee.type === "Identifier") check(node, node.callee.name);
       },
-      // `new Date()` is Date.now() in another dress; `new Date(ms)` reads no clock.
+      // `new Date()` is the same as Date.now(); `new Date(ms)` reads no clock.
       NewExpression: (node) => {
         if (name(node.callee) === "Date" && node.arguments.length === 0) check(node, "Date.now");
       },
-      // `const { env } = Deno` takes what it does not name as a member.
+      // `const { env } = Deno` reads a member without naming it as one.
       VariableDeclarator: (node) => {
         if (node.id.type !== "ObjectPattern" || node.init?.type !== "Identifier") return;
         for (const property of node.id.properties) {

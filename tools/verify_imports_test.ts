@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import plugin from "./verify_plugin.ts";
 
-/** What the project's lint rules say about a source that lay at `path`. */
+/** The problems that the project's lint rules report for a source at `path`. */
 function problems(path: string, source: string): string[] {
   const filename = fileURLToPath(new URL(`../${path}`, import.meta.url));
   return Deno.lint.runPlugin(plugin, filename, source).map(({ message }) => message);

@@ -1,11 +1,11 @@
-// Who may import whom, and who may reach for the machine. The one place where the arrow of dependency is written as code;
-// docs/explanation/architecture.md says why.
+// Which layers may import which, and which modules may access the machine. The one place where the direction of
+// dependencies is written as code; docs/explanation/architecture.md gives the reasons.
 
-/** What the modules of one layer may import. */
+/** The imports that a layer allows. */
 export interface Layer {
-  /** Layers it may import beside itself. */
+  /** Layers that it may import besides itself. */
   readonly layers: readonly string[];
-  /** Layers of which it may import types only. */
+  /** Layers of which it may only import types. */
   readonly types?: readonly string[];
   /** npm packages it may import; a trailing `*` stands for any rest. */
   readonly packages?: readonly string[];
@@ -14,7 +14,7 @@ export interface Layer {
 const PURE = ["volume", "async"];
 const ADAPTER: Layer = { layers: [...PURE, "host"] };
 
-/** Every folder of `src/`, and `top` for the files that lie in `src/` itself. A layer that is not here may not exist. */
+/** Every folder of `src/`, and `top` for the files in `src/` itself. A layer that is not listed may not exist. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
   volume: { layers: [] },
   async: { layers: ["volume"] },
@@ -55,7 +55,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   main: { layers: ["cli", "host", "telemetry", "volume"] },
 };
 
-/** Built-in modules that spawn, wait or read the environment: as forbidden as the globals that do. */
+/** Built-in modules that spawn, wait or read the environment: forbidden like the globals that do. */
 const REACHING_BUILTINS = [
   "child_process",
   "process",
@@ -65,25 +65,24 @@ const REACHING_BUILTINS = [
   "cluster",
 ];
 
-/** Globals that reach for time, randomness, processes or the command line. */
+/** Globals that access time, randomness, processes or the command line. */
 export const REACHING_GLOBALS: ReadonlySet<string> = new Set([
   ...["Date.now", "performance.now", "Math.random", "setTimeout", "setInterval", "AbortSignal.timeout"],
   ...["crypto.getRandomValues", "crypto.randomUUID", "Deno.Command", "Deno.env", "Deno.args", "Deno.exit"],
 ]);
 
-/** Modules that may reach for the machine, and for what; they hand it on to everybody else. */
+/** Modules that may access the machine, and how; they pass it on to all others. */
 const MAY_REACH: readonly { readonly where: RegExp; readonly what: RegExp }[] = [
   { where: /^src\/(host|telemetry)\//, what: /^(?!Deno\.exit)/ },
   { where: /^src\/cli\/config\/config\.ts$/, what: /^Deno\.(env|args)$/ },
-  // Commands put the driver and the machine together; a deadline for the whole of a command is theirs to set.
+  // Commands connect the driver with the machine, and may set a deadline for the whole command.
   { where: /^src\/cli\//, what: /^AbortSignal\.timeout$/ },
-  // This command tries what the executable may do, and so has to do it.
-  // setImmediate orders events and measures no time.
+  // This command tests what the executable may do, so it has to try. setImmediate orders events and measures no time.
   { where: /^src\/csi\/server\/http2_guard\.ts$/, what: /^node:timers$/ },
   { where: /^src\/main\.ts$/, what: /./ },
 ];
 
-/** Whether a file only serves tests, and may therefore reach across layers. */
+/** Whether a file only serves tests, and may therefore import across layers. */
 export function isTestFile(path: string): boolean {
   return path.startsWith("tests/") || /_test(_support)?\.ts$/.test(path);
 }
@@ -119,7 +118,7 @@ export function importProblem(
   return `${from} never imports ${to}`;
 }
 
-/** Inside `volume/`, `rules/` stand on `ports/`, and both on `model/`. */
+/** Inside `volume/`, `rules/` may import `ports/`, and both `model/`. */
 function volumeProblem(file: string, target: string): string | undefined {
   const order = ["model", "ports", "rules"];
   const [from = "", to = ""] = [file, target].map((path) => path.split("/")[2]);

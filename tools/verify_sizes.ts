@@ -2,10 +2,10 @@
 
 import { projectPath } from "./verify_imports.ts";
 
-/** Longest file, in lines. */
+/** Maximum length of a file, in lines. */
 export const FILE_LINES = 500;
 
-/** Longest function, in lines. A test's callback is no exception. */
+/** Maximum length of a function, in lines, also of a test's callback. */
 export const FUNCTION_LINES = 60;
 
 /** Files and functions that may be longer, each with its reason: path, or path#function. */

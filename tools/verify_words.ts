@@ -1,12 +1,15 @@
-// A lint rule for names, comments and sentences: they use the words of the field, and none that this code once made up.
+// A lint rule for names, comments and sentences: they use the words of the field, and none that this code once coined.
 // `make verify/words` runs it, and tools/verify_words_pages.ts for the pages.
 
 import { projectPath } from "./verify_imports.ts";
 
-/** A word that is gone, as it stands in a name taken apart (`lookForChange` is "look for change"), and what to write. */
+/**
+ * A forbidden word, as it appears in a name split into words (`lookForChange` is "look for change"), and its
+ * replacement.
+ */
 type Row = readonly [gone: RegExp, instead: string];
 
-/** Nobody from this field expects these, in a name or in a sentence. */
+/** Words that readers from this field do not expect, in a name or in a sentence. */
 const COINED: readonly Row[] = [
   [/\bstash\w*/, "staging state"],
   [/\bstray(?:s|ed)\b/, "misplaced, orphaned"],
@@ -26,13 +29,13 @@ const COINED: readonly Row[] = [
   [/\bcalm\b/, "healthy"],
 ];
 
-/** These are English in a sentence, and riddles as the name of a thing. */
+/** Words that are English in a sentence, and unclear as a name. */
 const NAMES: readonly Row[] = [
   [/\b(?:world|neighbour)s?\b/, "deps"],
   [/\blook for change\b|\blooked\b/, "load, read"],
   [/\bt(?:old|ells?|elling)\b/, "report"],
   [/\bcourse\b/, "operation statistics"],
-  // RouterOS calls a model of router a board.
+  // RouterOS calls a router's model a board.
   [/\b(?:controller|node|router|status) board\b/, "status store"],
   [/^turns$/, "keyed queue"],
   [/\bpatience\b/, "timeouts"],
@@ -48,15 +51,15 @@ const NAMES: readonly Row[] = [
   [/\bleaving\b/, "detaching"],
 ];
 
-/** What is wrong with the name of a file, an identifier or a metric, in words; nothing when it is well. */
+/** The problems of a file's, an identifier's or a metric's name; none when it is fine. */
 export function nameProblems(name: string): readonly string[] {
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/[_\-./#]+/g, " ").toLowerCase().trim();
   return problems(words, name, [...COINED, ...NAMES]);
 }
 
 /**
- * What is wrong with a text that people read (a sentence, a comment or a page), in words. Code in backticks is left out,
- * because names may be quoted.
+ * The problems of a text that people read (a sentence, a comment or a page). Code in backticks is left out, because it
+ * may quote names.
  */
 export function proseProblems(text: string): readonly string[] {
   const prose = text.replace(/```.*?```|`[^`]*`/gs, "…").toLowerCase();
@@ -69,15 +72,15 @@ function problems(words: string, text: string, rows: readonly Row[]): readonly s
   return rows.filter(([gone]) => gone.test(words)).map(([, instead]) => `${text}: say ${instead}`);
 }
 
-/** Reports words that are gone from names, comments and sentences, and from the names of tests. */
+/** Reports forbidden words in names, comments and sentences, and in the names of tests. */
 const words: Deno.lint.Rule = {
   create(context) {
-    // The rule's own test has to write the words.
+    // The rule's own test has to contain the words.
     if (projectPath(context.filename) === "tools/verify_words_test.ts") return {};
     const report = (node: Deno.lint.Node, found: readonly string[]) => {
       for (const message of found) context.report({ node, message });
     };
-    // Once a name, as it is written often.
+    // Reports a name once, because it may appear often.
     const seen = new Set<string>();
     const check = (node: Deno.lint.Identifier | Deno.lint.PrivateIdentifier) => {
       if (!seen.has(node.name)) report(node, nameProblems(node.name));
@@ -105,16 +108,16 @@ const words: Deno.lint.Rule = {
   },
 };
 
-// A plugin of its own: Deno runs every rule of a plugin, and `make verify/architecture` is not to report these.
+// A separate plugin: Deno runs every rule of a plugin, and `make verify/architecture` must not report these.
 const plugin: Deno.lint.Plugin = { name: "rds-csi-words", rules: { words } };
 export default plugin;
 
-/** Whether a string is a sentence, and no key or name of its own. */
+/** Whether a string is a sentence, and not a key or a name. */
 function isSentence(text: string): boolean {
   return /\w \w/.test(text);
 }
 
-/** Whether people see it apart from the code: a test's name, or the help of a metric or a flag. */
+/** Whether people see it outside the code: a test's name, or the help of a metric or a flag. */
 function isSeen(node: Deno.lint.Literal | Deno.lint.TemplateLiteral): boolean {
   const { parent } = node;
   if (parent.type === "CallExpression") {

@@ -1,4 +1,5 @@
-// Looks for words that this code once made up in every page and in the chart's texts; the second half of `make verify/words`.
+// Finds words that this code once coined in every page and in the chart's texts; the second half of
+// `make verify/words`.
 
 import { complain } from "./print.ts";
 import { proseProblems } from "./verify_words.ts";

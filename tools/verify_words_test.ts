@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import plugin from "./verify_words.ts";
 
-/** The names that the rule reports in a source that lay at `path`. */
+/** The names that the rule reports in a source at `path`. */
 function reported(path: string, source: string): string[] {
   const filename = fileURLToPath(new URL(`../${path}`, import.meta.url));
   return Deno.lint.runPlugin(plugin, filename, source)
@@ -31,7 +31,7 @@ const CASES: readonly [what: string, path: string, source: string, expected: rea
 ];
 
 for (const [what, path, source, expected] of CASES) {
-  Deno.test(`make verify/words finds the words that are gone: ${what}`, () => {
+  Deno.test(`make verify/words finds forbidden words: ${what}`, () => {
     assert.deepEqual(reported(path, source).toSorted(), expected.toSorted());
   });
 }

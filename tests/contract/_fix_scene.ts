@@ -9,30 +9,30 @@ import type { Finding } from "../../src/volume/model/finding.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 
-/** The driver's user. */
+/** The name of the driver's user on the router. */
 export const user = "rds-csi";
-/** Of every user. */
+/** The password of every user in these tests. */
 export const password = "a test's password";
-/** Where a node is. */
+/** The address of a node. */
 export const node = "10.1.2.3";
 
-/** Flags of the doctor; undefined leaves one out. */
+/** Flags of the doctor; a value of undefined leaves the flag out. */
 export type Flags = Readonly<Record<string, string | undefined>>;
 
 /** A router with something wrong, and a person at its console. */
 export interface Scene {
   readonly router: Simulator;
-  /** Where files of credentials are, as far as a test writes some. */
+  /** The folder for files with credentials, where a test needs some. */
   readonly folder: string;
   readonly flags: Flags;
   /** Types a command at the console, and fails when the router refuses it. */
   type(command: string): Promise<string>;
   control(method: string, path: string, body: unknown): Promise<void>;
-  /** What the doctor finds by a check, that is not right. */
+  /** The finding of a check that is not all right. */
   complaint(check: string, flags?: Flags): Promise<Finding | undefined>;
 }
 
-/** What a person may look at on the router; sizes that follow from time are left out. */
+/** The menus that a test compares. Sizes that change with time are left out. */
 const menus = [
   "disk",
   "user",
@@ -43,7 +43,7 @@ const menus = [
   "system/package",
 ];
 
-/** Everything that is configured, one item a line. */
+/** The router's whole configuration, one item a line. */
 export async function configuration(scene: Scene): Promise<readonly string[]> {
   const lines: string[] = [];
   for (const menu of [...menus, "file"]) {
@@ -58,7 +58,7 @@ export async function configuration(scene: Scene): Promise<readonly string[]> {
   return lines;
 }
 
-/** The lines that are gone, and those that have come. */
+/** The lines that were removed, and those that were added. */
 export function differences(before: readonly string[], after: readonly string[]): readonly string[] {
   return [
     ...before.filter((line) => !after.includes(line)).map((line) => `- ${line}`),
@@ -66,7 +66,7 @@ export function differences(before: readonly string[], after: readonly string[])
   ];
 }
 
-/** The way from a node to the router, as its services and its firewall's rules leave it. */
+/** A network in which the router's services and firewall rules decide what a node can reach. */
 function networkOf(scene: () => Scene): Network {
   const real = systemNetwork(systemClock);
   const rows = async (menu: string): Promise<readonly Record<string, string>[]> =>
@@ -87,7 +87,7 @@ function networkOf(scene: () => Scene): Network {
   };
 }
 
-/** Sets a scene, and takes it away. */
+/** Prepares a scene, and removes it after the test. */
 export async function withScene(
   options: Partial<SimulatorOptions>,
   work: (scene: Scene) => Promise<void>,

@@ -16,7 +16,7 @@ import { FakeHostSide } from "../fakes/host_side.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 
-/** The folder on the router in which it is probed. */
+/** The folder on the router in which the probe works. */
 export const folder = "/storage-pool/metal-csi";
 
 /** What a probe printed. */
@@ -26,7 +26,7 @@ export interface Printed {
   readonly progress: readonly string[];
 }
 
-/** What a test may look at behind the router's back. */
+/** The parts of the router that a test may inspect directly. */
 export type ProbedRouter = Pick<Simulator, "model" | "violations">;
 
 /** A router and a way to probe it. */
@@ -34,13 +34,13 @@ export interface ProbeBench<Watched extends ProbedRouter = ProbedRouter> {
   readonly router: Watched;
   readonly transport: SshTransport;
   probe(options?: RunOptions): Promise<Printed>;
-  /** Leaves what stands over a reboot; gives what it said. */
+  /** Prepares for a reboot: the run leaves its scratch disk. Returns the lines of progress. */
   prepare(options?: RunOptions): Promise<readonly string[]>;
   /** Everything on the router that a probe could have changed. */
   state(): unknown;
 }
 
-/** How a probe is run. */
+/** Options of one run of the probe. */
 export interface RunOptions {
   readonly transport?: SshTransport;
   readonly host?: HostSide;
@@ -48,10 +48,10 @@ export interface RunOptions {
   readonly basePath?: string;
   /** @default {no end: the machine is slower than its clock} */
   readonly beginMs?: number;
-  /** Which side of a reboot it is on. */
+  /** Whether the run is before or after the reboot. */
   readonly reboot?: "before" | "after";
   readonly limits?: ProbeSessionLimits;
-  /** Told each line of progress as it comes. */
+  /** Called with each line of progress as it is printed. */
   readonly onProgress?: (line: string) => void;
 }
 
@@ -101,7 +101,7 @@ function benchOf<Watched extends ProbedRouter>(
 ): ProbeBench<Watched> {
   const { model } = router;
   if (model.files.find(folder.slice(1)) === undefined) model.files.makeDirectories(folder.slice(1));
-  // What takes time here takes it on the machine's clock.
+  // Work on this bench takes its time by the machine's clock.
   const limits = { commandMs: 60_000 * scale, connectMs: 15_000 * scale, lastCommandMs: 10_000 * scale };
   const host = new FakeHostSide(model);
   const adapters = {
@@ -128,7 +128,7 @@ function benchOf<Watched extends ProbedRouter>(
   };
 }
 
-/** Runs a probe, and gives what it printed on either stream. */
+/** Runs a probe, and returns what it printed on both streams. */
 async function run(adapters: Omit<Parameters<typeof runProbe>[1], "writeText">, {
   onProgress = () => {},
   signal = new AbortController().signal,

@@ -25,7 +25,7 @@ export const held =
 export const nqn = `nqn.2000-02.com.mikrotik:${slot}:1-ab12cd34`;
 
 export const filePrefix = filePrefixOf(slot);
-/** The folder, to be made where it is missing. */
+/** The folder as a request to make it where it is missing. */
 export const makeFolder = { path: folder, label: undefined };
 
 export function filePrefixOf(id: string): string {
@@ -40,7 +40,7 @@ export function locationOf(id: string): ImageLocation {
   return plainLocation(imageOf(id));
 }
 
-/** What a create of that volume looks for. */
+/** The request that a create of this volume sends to look at the router. */
 export function wanted(id: string): Wanted {
   return { id, filePrefix: filePrefixOf(id), folder };
 }
@@ -59,11 +59,11 @@ export interface Bench {
   /** Another client of the same router. */
   another(options?: ClientOptions): RouterVolumeStore;
   call(ms?: number): CallContext;
-  /** Exec requests and statements since it was asked last. */
+  /** Exec requests and statements since the last call of this function. */
   cost(): { readonly execs: number; readonly statements: number };
 }
 
-/** A router, and how patient its clients are. */
+/** A simulated router, and the timeouts of its clients. */
 export interface BenchOptions extends SimulatorOptions {
   /** @default {300} */
   readonly commandTimeoutMs?: number;
@@ -155,7 +155,7 @@ export interface StepPlan {
     bench: Bench,
     call: CallContext,
   ): Promise<{ readonly shown: unknown; readonly refusal?: string }>;
-  /** What `run` has to have shown, whatever came of it. */
+  /** What must be true on the router after `run`, whatever `run` returned. */
   truth(router: Simulator): unknown;
   isDone(router: Simulator): boolean;
 }

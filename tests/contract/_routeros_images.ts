@@ -20,18 +20,18 @@ import {
   wanted,
 } from "./_routeros_bench.ts";
 
-/** Of the file system of the simulator's pool. */
+/** The label of the file system of the simulator's pool. */
 export const label = "storage-pool-fs";
 /** Id of the volume that a snapshot is restored to. */
 export const restored = "pvc-fedcba9876543210fedcba987654";
-/** What the paths of the one snapshot hold. */
+/** The part that all paths of the snapshot contain. */
 export const snapshotPart = `/snap-${"0".repeat(28)}.`;
 export const snapshot = subvolumeLocation(`${folder}${snapshotPart}${slot}.tabcde.n.1a2b3c4d`, label);
-/** Where an image is copied to, and what it is called when it is whole. */
+/** The path to which an image is copied, and the path of the finished copy. */
 export const unfinished = `${folder}${snapshotPart}${slot}.tabcde.n.1a2b3c4d.img.00ff00ff.part`;
 export const copy = plainLocation(unfinished.slice(0, -".00ff00ff.part".length));
 
-/** A subvolume's image. */
+/** The location of an image in a subvolume. */
 export function innerPlace(id: string) {
   const location = subvolumeLocation(`${folder}/${filePrefixOf(id)}`, label);
   return { path: location.path, subvolume: location.subvolume! };
@@ -50,7 +50,7 @@ export function newInnerVolume(id = slot): NewVolume {
   };
 }
 
-/** A volume made of the snapshot. */
+/** A volume restored from the snapshot. */
 export function newRestoredVolume(id = restored): NewVolume {
   const volume = newInnerVolume(id);
   return {
@@ -78,7 +78,7 @@ export async function addSnapshot(bench: Bench): Promise<void> {
   assert.equal(after.files.length, 2, refusal);
 }
 
-/** What really lies at the paths that hold the text. */
+/** The files on the router whose paths contain the text. */
 export function filesHolding(router: Simulator, part: string): StoredFile[] {
   return router.model.files.list().map(({ path, kind, sizeBytes }) => ({
     path: `/${path}`,
@@ -91,7 +91,7 @@ export function hasSubvolume(router: Simulator, path: string): boolean {
   return router.model.subvolumes.find(`storage-pool/${path}`) !== undefined;
 }
 
-/** Adds what is not there, after what an earlier try left of it is gone. */
+/** Removes what an earlier attempt left, then adds what is missing. */
 function addPlan(volume: NewVolume): Pick<StepPlan, "run" | "truth" | "isDone"> {
   const { id, location } = volume;
   return {
@@ -111,7 +111,7 @@ function addPlan(volume: NewVolume): Pick<StepPlan, "run" | "truth" | "isDone"> 
   };
 }
 
-/** What is done with subvolumes. */
+/** The steps with subvolumes. */
 export const subvolumeSteps: Readonly<Record<string, StepPlan>> = {
   "add in a subvolume": {
     match: "/disk add",
@@ -167,7 +167,7 @@ export const subvolumeSteps: Readonly<Record<string, StepPlan>> = {
   },
 };
 
-/** What is done with copies. */
+/** The steps with copies. */
 export const copySteps: Readonly<Record<string, StepPlan>> = {
   "copy and rename": {
     match: "/file copy|/file set",
@@ -200,7 +200,7 @@ export const copySteps: Readonly<Record<string, StepPlan>> = {
   },
 };
 
-/** A plain volume made of a copy that has not got its name yet. */
+/** A plain volume made from a copy that does not have its final name yet. */
 export function newCopiedVolume(): NewVolume {
   return {
     id: restored,

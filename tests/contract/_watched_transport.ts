@@ -1,14 +1,14 @@
-// Shared by the contract tests of the probe that stop it, or cut it off.
+// Shared by the contract tests of the probe that stop it or cut its connection.
 import type { Command } from "../../src/routeros/console/command.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
 import { ConnectError } from "../../src/routeros/ssh/transport.ts";
 
-/** A way to the router on which something happens at one of the commands. */
+/** A transport that runs a function of the test at one of the commands. */
 export class WatchedTransport implements SshTransport {
   readonly target: string;
   /** Commands sent so far. */
   sent = 0;
-  /** Nobody gets in any more. */
+  /** Whether every new connection is refused. */
   gone = false;
   readonly #inner: SshTransport;
   readonly #at: number;

@@ -1,4 +1,4 @@
-// One controller of several routers in a cluster, and what becomes of volumes when the names of routers are mixed up.
+// One controller of several routers in a cluster, and what happens to volumes when the names of routers are mixed up.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
@@ -17,7 +17,7 @@ async function create({ clients }: Pick<BackendsStack, "clients">, name: string,
   return (await clients.controller.call("CreateVolume", request)).volume!.volumeId;
 }
 
-Deno.test("each router's volumes are shown on their own objects, and told of there", async () => {
+Deno.test("each router's volumes are shown and reported on their own objects", async () => {
   await using api = new FakeKubeApi();
   api.rules = [...clusterRules, ...namespaceRules];
   api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "a-cluster's-uid" } });
@@ -56,7 +56,7 @@ Deno.test("each router's volumes are shown on their own objects, and told of the
 });
 
 const mixUps: readonly Readonly<Record<string, string>>[] = [
-  // By name in the file, the router that it was before.
+  // Each map gives, for a name in the new file, the name that the same router had before.
   { nas1: "nas2", nas2: "nas1" },
   { nas1: "nas1", nas9: "nas2" },
   { nas9: "nas1", nas2: "nas2" },
@@ -84,7 +84,8 @@ for (const names of mixUps) {
         const id = `${name}/${slot}`;
         if (kept.includes(id)) continue;
         await assert.rejects(controller.call("ControllerPublishVolume", publishRequest(id, "node-2")));
-        // Of what is not there nothing is left to be undone; what is there is another's, and refused.
+        // Where the volume is missing there is nothing to undo. A disk there belongs to another router's volume, and
+        // the call is refused.
         await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "" }).catch(() => {});
         await controller.call("DeleteVolume", { volumeId: id }).catch(() => {});
       }
@@ -93,7 +94,7 @@ for (const names of mixUps) {
   });
 }
 
-Deno.test("a volume is not called gone that the router has which was the default one before, and all is well when that is put back", async () => {
+Deno.test("a volume of the router that was the default before is not reported as gone, and everything works when the default is restored", async () => {
   await using stack = await startBackends(two);
   const volumeId = await create(stack, "pvc-a", "nas1");
   await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId));
@@ -110,7 +111,7 @@ Deno.test("a volume is not called gone that the router has which was the default
     controller.call("ControllerPublishVolume", publishRequest(volumeId, "node-2")),
   );
   assert.ok(stack.log.some((line) => /has volumes of another router.*"owners":"nas2"/.test(line)));
-  // What never was anywhere is gone as ever.
+  // A volume that never existed is still reported as gone.
   await controller.call("DeleteVolume", { volumeId: "pvc-0000000000000000000000000000" });
   assert.deepEqual(await Promise.all(Object.values(stack.simulators).map(routerState)), before);
   const again = (await stack.renamed(names, "nas1")).clients.controller;
@@ -120,7 +121,7 @@ Deno.test("a volume is not called gone that the router has which was the default
   await again.call("DeleteVolume", { volumeId });
 });
 
-Deno.test("volumes of routers whose addresses were exchanged are not called gone", async () => {
+Deno.test("volumes of routers whose addresses were exchanged are not reported as gone", async () => {
   await using stack = await startBackends([{ name: "nas1" }, { name: "nas2" }]);
   const volumeId = await create(stack, "pvc-a", "nas1");
   const { controller } = (await stack.renamed({ nas1: "nas2", nas2: "nas1" })).clients;

@@ -1,4 +1,4 @@
-// Commands that are given the file of several routers.
+// Commands that read the file of several routers.
 import assert from "node:assert/strict";
 import { adoptCommand } from "../../src/cli/adopt/adopt.ts";
 import { allowFormatCommand } from "../../src/cli/allow_format.ts";
@@ -43,7 +43,7 @@ function refusal(form: RegExp) {
   };
 }
 
-Deno.test("doctor and audit read all routers of a file, or at the one that is named", async () => {
+Deno.test("doctor and audit read all routers of a file, or the named one", async () => {
   await using stack = await startBackends(two);
   const id = await create(stack, "pvc-a", "nas2");
   const hash = backendClusterHash(clusterId, "nas2/");
@@ -91,7 +91,7 @@ Deno.test("doctor and audit read all routers of a file, or at the one that is na
   assert.deepEqual(await slotsOf(stack.simulators["nas2"]!), [id.slice("nas2/".length)]);
 });
 
-Deno.test("a router that is away keeps an audit from none of the others, and fails it", async () => {
+Deno.test("a router that is away does not stop the audit of the others, but the audit fails", async () => {
   await using stack = await startBackends(two);
   await stack.simulators["nas1"]!.close();
   const { code, out, err } = await run(stack, auditCommand);
@@ -172,9 +172,9 @@ Deno.test("adopt --from-cluster names the volumes of one router by their handles
   assert.match(err, new RegExp(`Left out: ${held}, which node-1 has\\..*rds-csi withdraw ${held} --vouch$`));
 });
 
-Deno.test("doctor --probe is for the one router of a file that is named", async () => {
+Deno.test("doctor --probe needs one router of a file, given by name", async () => {
   await using stack = await startBackends(two);
-  await create(stack, "pvc-a", "nas2"); // Only there is its folder by now.
+  await create(stack, "pvc-a", "nas2"); // So far the folder exists only on nas2.
   const slots = await slotsOf(stack.simulators["nas2"]!);
   const probe = (...args: string[]) => run(stack, doctorCommand, "--probe", "--before-reboot", ...args);
   await assert.rejects(probe("--backend", "nas1"), /in that folder because it does not exist/);

@@ -1,4 +1,5 @@
-// One controller of several routers: whole lives, ids and NQNs apart, lists over all of them, and one that is frozen.
+// One controller of several routers: whole lives of volumes, separate ids and NQNs, lists over all routers, and one
+// frozen router.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
@@ -37,7 +38,7 @@ async function ask({ simulators }: BackendsStack, name: string, path: string, bo
   assert.ok(response.ok);
 }
 
-Deno.test("a volume lives its whole life on each of two routers, under one name on both", async () => {
+Deno.test("a volume lives its whole life on each of two routers, with the same name on both", async () => {
   await using stack = await startBackends(two);
   const { controller } = stack.clients;
   const [one, other] = [await create(stack, "pvc-same"), await create(stack, "pvc-same", on("nas2"))];
@@ -121,7 +122,7 @@ Deno.test("snapshots, clones and restored volumes stay on the router of their so
   assert.deepEqual(await listed({}), []);
 });
 
-Deno.test("an id of no router is refused by every call, and nothing is touched for it", async () => {
+Deno.test("every call refuses an id of no router, and changes nothing", async () => {
   await using stack = await startBackends(two);
   const { controller } = stack.clients;
   const { volumeId } = await create(stack, "pvc-mine");
@@ -149,7 +150,7 @@ Deno.test("an id of no router is refused by every call, and nothing is touched f
   assert.deepEqual(await routerState(stack.simulators["nas1"]!), before);
 });
 
-Deno.test("without a default router a volume goes where its StorageClass says, and a bare id is nobody's", async () => {
+Deno.test("without a default router a volume is made where its StorageClass says, and a bare id belongs to no router", async () => {
   await using stack = await startBackends([{ name: "nas1" }, { name: "nas2" }]);
   await rejectsWith(
     status.INVALID_ARGUMENT,
@@ -172,7 +173,7 @@ Deno.test("without a default router a volume goes where its StorageClass says, a
   assert.deepEqual(await idsOf(stack), [volumeId]);
 });
 
-Deno.test("a volume context of another router is refused; one of before the file is not", async () => {
+Deno.test("a volume context of another router is refused; one from before the file is accepted", async () => {
   await using stack = await startBackends(two);
   const { volumeId } = await create(stack, "pvc-a");
   const publish = (volumeContext: Record<string, string>) =>
@@ -217,7 +218,7 @@ Deno.test("lists go over all routers, in pages whose tokens stay right while vol
   assert.ok(BigInt(await capacity("nas2")) > 2n * gibibyte);
 });
 
-Deno.test("a frozen router is waited for by its own calls alone, and a list without it is no list", async () => {
+Deno.test("a frozen router delays only its own calls, and a list without it fails", async () => {
   await using stack = await startBackends(two);
   const { controller, identity } = stack.clients;
   const calls = async () => {
@@ -252,7 +253,7 @@ Deno.test("a frozen router is waited for by its own calls alone, and a list with
   await Promise.all(hanging);
 });
 
-Deno.test("a controller is ready though a router was away when it started, and not when all are", async () => {
+Deno.test("a controller is ready although a router was away when it started, but not when all are away", async () => {
   await using stack = await startBackends(two);
   await ask(stack, "nas2", "/reboot", { downMs: 60_000 });
   const second = await stack.another();
@@ -318,7 +319,7 @@ Deno.test("two clusters on the same two routers see nothing of each other", asyn
   assert.deepEqual((await idsOf(stack)).toSorted(), ids.toSorted());
 });
 
-Deno.test("two routers of the file that are one machine never promise the same room", async () => {
+Deno.test("two names in the file for one machine never promise the same room twice", async () => {
   const pools = [{ name: "storage-pool", sizeBytes: 100n * gibibyte }];
   await using stack = await startBackends([
     {

@@ -11,7 +11,7 @@ const racks = [
 ];
 const location = (rack: string) => ({ segments: { rack, host: "x" } });
 
-Deno.test("a volume goes where it is wanted, preferred places first, and says from where it is reached", async () => {
+Deno.test("a volume is made where it can be reached as required, preferred places first, and its answer names where it is reached", async () => {
   await using stack = await startBackends(racks);
   const { controller, identity } = stack.clients;
   const { capabilities } = await identity.call("GetPluginCapabilities", {});
@@ -56,7 +56,7 @@ Deno.test("a volume goes where it is wanted, preferred places first, and says fr
   assert.ok(BigInt(await free("b")) > 0n);
 });
 
-Deno.test("without a topology nothing is said of one, and what is wanted makes no difference", async () => {
+Deno.test("without a topology no volume names one, and requirements have no effect", async () => {
   await using stack = await startBackends([{ name: "nas1", isDefault: true }, { name: "nas2" }]);
   const { controller, identity } = stack.clients;
   const { capabilities } = await identity.call("GetPluginCapabilities", {});

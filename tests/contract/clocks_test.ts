@@ -4,10 +4,13 @@ import { create, publishRequest } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";
 
 const graceSeconds = 1;
-/** A clock that is set wrong by an hour. It is behind: to one that is ahead every deadline would be over. */
+/**
+ * A clock that is an hour behind. A clock that is ahead cannot be tested this way: every deadline would have passed for
+ * it.
+ */
 const behind = { ...systemClock, now: () => systemClock.now() - 3_600_000 };
 
-Deno.test("a withdrawal is waited out by another controller, whichever of their clocks is an hour ahead", async () => {
+Deno.test("another controller waits out a withdrawal, although one of the two clocks is an hour ahead", async () => {
   await using stack = await startStack({ flags: ["--unexport-grace", `${graceSeconds}s`] });
   const right = stack.clients.controller;
   const wrong = (await stack.another([], behind)).clients.controller;

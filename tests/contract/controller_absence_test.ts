@@ -1,6 +1,6 @@
-// What is not shown is not gone: every call of the controller while disks come late after a boot, while the pool is not
-// mounted, and while an export lingers. None says "gone", by NOT_FOUND, by the OK of a delete or by an empty list, and none
-// says OK to what is not so.
+// A disk that the router does not show is not a deleted disk. Each call of the controller is made while disks appear
+// late after a boot, while the pool is not mounted, and while an export lingers. No call reports anything as gone, by
+// NOT_FOUND, by the OK of a delete or by an empty list, and no call answers OK for something that is not true.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import {
@@ -17,7 +17,7 @@ import {
 } from "../support/controller_calls.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
-/** What is on the router, and what never was. */
+/** What is on the router, and an id that never existed. */
 interface Scene {
   readonly stack: Stack;
   /** A volume that no node holds. */
@@ -86,18 +86,21 @@ const calls: Readonly<Record<string, Call>> = {
   "GetSnapshot, never made": (s) => controller(s).call("GetSnapshot", { snapshotId: neverSnapshot }),
 };
 
-/** What else than UNAVAILABLE a call comes to; "changes" is an OK after which the router is another. */
+/**
+ * Each outcome that a call may have other than UNAVAILABLE; "changes" is an OK after which the router's state is
+ * different.
+ */
 type Outcome = "OK" | "changes" | "ALREADY_EXISTS" | "FAILED_PRECONDITION";
 
 interface Condition {
   readonly name: string;
   readonly make: (scene: Scene) => Promise<unknown>;
-  /** The words of every UNAVAILABLE. */
+  /** What the message of every UNAVAILABLE must match. */
   readonly texts: RegExp;
   readonly outcomes: Readonly<Record<string, Outcome>>;
 }
 
-/** While disks are shown that are there, what is asked of them can be done, and told. */
+/** While the router shows existing disks, calls about them can be answered and carried out. */
 const shown: Readonly<Record<string, Outcome>> = {
   "CreateVolume, again": "OK",
   "CreateVolume, otherwise": "ALREADY_EXISTS",
@@ -145,7 +148,7 @@ const conditions: readonly Condition[] = [
   },
 ];
 
-/** Volumes in subvolumes, as the router keeps them by itself, and as files; with the calls that ask otherwise there. */
+/** Subvolumes, which the router uses by default, and plain files; each with the calls whose requests differ there. */
 const layouts: readonly (readonly [string, StackOptions, RegExp])[] = [
   ["subvolumes", {}, /./],
   [
@@ -168,7 +171,7 @@ function pool({ stack }: Scene, body: Readonly<Record<string, unknown>>): Promis
   return post(stack, "/disks/storage-pool", body);
 }
 
-/** Reboots, and waits until it is up, with the disks that are back by then. */
+/** Reboots the router, and waits until it is up and shows the disks that are not late. */
 async function reboot({ stack }: Scene, disksLateMs: number): Promise<void> {
   await post(stack, "/reboot", { downMs: 1, disksLateMs });
   const { disks } = stack.simulator.model;
@@ -178,7 +181,7 @@ async function reboot({ stack }: Scene, disksLateMs: number): Promise<void> {
   }
 }
 
-/** Makes a call, and checks that what comes of it is what is declared, and true. */
+/** Makes a call, and checks that its outcome is the declared one and is true. */
 async function judge(scene: Scene, call: Call, outcome: Outcome | undefined, text: RegExp): Promise<void> {
   if (outcome === "changes") {
     const before = await contents(scene.stack);
@@ -195,7 +198,7 @@ async function judge(scene: Scene, call: Call, outcome: Outcome | undefined, tex
 
 for (const [layout, options, wanted] of layouts) {
   for (const { name, make, texts: text, outcomes } of conditions) {
-    Deno.test(`while ${name}, no call calls anything gone, or done that is not: ${layout}`, async (t) => {
+    Deno.test(`while ${name}, no call reports anything as gone, or as done when it is not: ${layout}`, async (t) => {
       const changing = Object.keys(outcomes).filter((call) =>
         outcomes[call] === "changes" && wanted.test(call)
       );
@@ -217,7 +220,7 @@ for (const [layout, options, wanted] of layouts) {
   }
 }
 
-Deno.test("what was refused while the pool was away is done when it is back", async () => {
+Deno.test("calls that were refused while the pool was away succeed when it is back", async () => {
   await withScene({}, async (scene) => {
     const { stack, idle, held, snapshotId } = scene;
     const { controller } = stack.clients;
@@ -235,7 +238,7 @@ Deno.test("what was refused while the pool was away is done when it is back", as
 
 const lingering = { behaviours: { unexport: 60_000 } };
 
-Deno.test("while an export lingers nobody else gets the volume, nor does it go, asked of whichever controller", async () => {
+Deno.test("while an export lingers, no controller publishes the volume to another node or deletes it", async () => {
   const options = { simulator: lingering, flags: ["--unexport-grace", "60s"] };
   await withScene(options, async ({ stack, held }) => {
     const { controller } = stack.clients;
@@ -258,7 +261,7 @@ Deno.test("while an export lingers nobody else gets the volume, nor does it go, 
     });
   });
 });
-Deno.test("a publish and a delete that have the time wait until the export is gone", async () => {
+Deno.test("a publish and a delete with enough time wait until the export is gone", async () => {
   const options = { simulator: { behaviours: { unexport: 800 } }, flags: ["--unexport-grace", "1500ms"] };
   await withScene(options, async ({ stack, held }) => {
     const { controller } = stack.clients;

@@ -1,4 +1,5 @@
-// Two controllers that fill one pool at once, with volumes, snapshots and clones: it is never promised beyond its size.
+// Two controllers fill one pool at the same time, with volumes, snapshots and clones. They never promise more than its
+// size.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { SeededRandom } from "../fakes/random.ts";
@@ -10,7 +11,7 @@ import type { Stack } from "../support/stack.ts";
 const sizeBytes = 24n * gibibyte;
 const fullCodes: readonly status[] = [status.RESOURCE_EXHAUSTED, status.ABORTED, status.UNAVAILABLE];
 
-/** What was promised on the pool: every disk of a file, and every image of a snapshot. */
+/** The bytes promised on the pool: the size of every disk with a file, and of every image of a snapshot. */
 async function promised(stack: Stack): Promise<bigint> {
   const { disks, files } = await state(stack);
   const sizes = [
@@ -20,7 +21,7 @@ async function promised(stack: Stack): Promise<bigint> {
   return sizes.reduce<bigint>((sum, size) => sum + BigInt(String(size)), 0n);
 }
 
-/** Calls of both at once, until the pool is full for good; gives how many came to something. */
+/** Calls through both controllers at the same time until nothing more fits; returns how many succeeded. */
 async function fill(stack: Stack, seed: number): Promise<number> {
   const second = await stack.another();
   const random = new SeededRandom(seed);
@@ -49,7 +50,7 @@ Deno.test("two controllers never overcommit a pool, on a router on which session
   for (let seed = 1; seed <= (wantsAll ? 6 : 2); seed++) {
     await t.step(`seed ${seed}`, async () => {
       const pools = [{ name: "storage-pool", sizeBytes }];
-      // With a cluster and without an election several may serve.
+      // In a cluster without an election, several controllers may serve.
       await using cluster = await startClusterStack({
         simulator: { pools, behaviours: { interleave: true } },
       });

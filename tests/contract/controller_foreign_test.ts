@@ -1,5 +1,5 @@
-// Disks that are not this cluster's volumes, or not whole: each call refuses each kind of them, and changes nothing on the
-// router. What reading them gives is tested in src/controller/volumes/foreign_test.ts.
+// Disks that belong to others, or whose record is damaged or gone: each call refuses each kind, and changes nothing on
+// the router. What the driver reads from such disks is tested in src/controller/volumes/foreign_test.ts.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { clusterHash, volumeIdFor } from "../../src/volume/model/ids.ts";
@@ -20,13 +20,15 @@ const folder = "/storage-pool/metal-csi";
 const hash = clusterHash(clusterId);
 const goDriverSlot = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 
-/** A kind of disk: how it comes to be in a slot, what errors say of it. */
+/** A kind of disk: how it is made in a slot, and what errors say about it. */
 interface Kind {
   readonly name: string;
-  /** Gives the slot; `wanted` is one of the form of a volume id, to be taken if that can be. */
+  /**
+   * Makes the disk and returns its slot. `wanted` has the form of a volume id, and is used as the slot where possible.
+   */
   readonly make: (stack: Stack, wanted: string) => Promise<string>;
   readonly texts: RegExp;
-  /** Whether it is known that no node has it, so that it is unpublished. */
+  /** Whether the driver knows that no node has the volume, so that an unpublish succeeds. */
   readonly isUnpublished?: boolean;
 }
 
@@ -36,7 +38,7 @@ async function addFileDisk(stack: Stack, slot: string, over: Record<string, unkn
   return slot;
 }
 
-/** A whole record of this cluster's, of a volume in another slot. */
+/** A complete record of this cluster, for a volume in another slot. */
 async function aComment(stack: Stack): Promise<string> {
   const id = await create(stack, "pvc-template");
   return String((await state(stack)).disks.find((disk) => disk.slot === id)!["comment"]);
@@ -129,7 +131,7 @@ for (const { name, make, texts: text, isUnpublished = false } of kinds) {
       const ids = entries.map((entry) => entry.volume!.volumeId);
       assert.ok(ids.includes(own) && !ids.includes(volumeId), String(ids));
       assert.deepEqual((await controller.call("ListSnapshots", { sourceVolumeId: volumeId })).entries, []);
-      // It is no snapshot's id, so that there is nothing to delete.
+      // The id has not the form of a snapshot id, so there is nothing to delete.
       await controller.call("DeleteSnapshot", { snapshotId: volumeId });
     });
   });

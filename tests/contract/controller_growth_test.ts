@@ -9,7 +9,7 @@ const behaviours = { grow: "after-toggle", identity: "new-per-export" } as const
 
 const wanted = 2n * gibibyte;
 
-/** A volume of a StorageClass with that device layer, published to a node. */
+/** A volume of a StorageClass with this device layer, published to a node. */
 async function inUse(stack: Stack, deviceLayer: string, others: Record<string, string> = {}) {
   const { controller } = stack.clients;
   const { volume } = await controller.call(

@@ -1,5 +1,5 @@
-// What the controller tells of the health of volumes: each problem, made on the simulated router, is told as what it is,
-// of the volume that has it and of no other, and nothing is changed by looking.
+// What the controller reports about the health of volumes. Each problem is made on the simulated router, and is
+// reported under its own name, for the affected volume only. Looking changes nothing.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import { changesNothing, cost, create, post, publishRequest, state } from "../support/controller_calls.ts";
@@ -25,7 +25,7 @@ async function sickIds({ clients }: Stack): Promise<string[]> {
   return entries.map(({ volumeId }) => volumeId);
 }
 
-/** One of each status; all of them are judged in src/volume/rules/health_test.ts. */
+/** One problem of each status; src/volume/rules/health_test.ts tests all of them. */
 const illnesses: readonly (readonly [reason: string, status: string, make: Illness, heal?: Illness])[] = [
   ["RecordDamaged", "INACCESSIBLE", (stack, id) => edit(stack, id, { comment: "{rds1 c=4d24" })],
   [
@@ -86,7 +86,7 @@ Deno.test("health costs one command for a volume, two for all, and twice that wh
   assert.equal(await cost(stack, () => sickIds(stack)), 4);
 });
 
-Deno.test("a reboot of the router is told of the volumes that nodes had before it, and of no other", async () => {
+Deno.test("a reboot of the router is reported for the volumes that nodes had before it, and for no other", async () => {
   let behindMs = 600_000;
   const clock = { ...systemClock, now: () => systemClock.now() - behindMs };
   await using stack = await startStack({ clock, flags: ["--settle-time", "0s"] });

@@ -1,5 +1,6 @@
-// What a client gets wrong: each call refuses it with its code, and changes nothing. Which names, sizes, parameters and
-// capabilities there are is tested beside src/volume; here is one of each kind, for each call that takes it.
+// Mistakes in requests: each call refuses them with the right code, and changes nothing. The valid names, sizes,
+// parameters and capabilities are tested beside src/volume; this file has one mistake of each kind, for each call that
+// can contain it.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { CreateVolumeRequest, VolumeCapability } from "../../src/csi/generated/csi.ts";
@@ -115,7 +116,7 @@ const refusals: readonly (readonly [what: string, Ask, status, RegExp])[] = [
   ["a snapshot's unknown parameter", freezes({ parameters: { colour: "red" } }), INVALID_ARGUMENT, /colour/],
 ];
 
-Deno.test("what a client gets wrong is refused by its name, and changes nothing on the router", async (t) => {
+Deno.test("mistakes in requests are refused by their names, and change nothing on the router", async (t) => {
   await using stack = await startStack(growsOnline);
   const { controller } = stack.clients;
   const held = await create(stack, "pvc-held");
@@ -123,7 +124,7 @@ Deno.test("what a client gets wrong is refused by its name, and changes nothing 
   for (const [what, ask, code, text] of refusals) {
     await t.step(what, () => changesNothing(stack, () => rejectsWith(code, ask(stack, held), text)));
   }
-  // What the sidecars add is theirs.
+  // Parameters that the sidecars add are accepted.
   const parameters = { "csi.storage.k8s.io/volumesnapshot/name": "snap" };
   await controller.call("CreateSnapshot", { name: "snap", sourceVolumeId: held, parameters });
   const { capacityBytes } = await controller.call("ControllerExpandVolume", {

@@ -1,4 +1,4 @@
-// Calls that spare the read before a change, as the controller remembers what it has written: whatever came in between.
+// A controller that remembers what it wrote may skip the read before a change. The tests change something in between.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { parseComment } from "../../src/volume/model/record.ts";

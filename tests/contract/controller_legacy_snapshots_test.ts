@@ -1,4 +1,5 @@
-// Snapshots as the legacy Go driver makes them, on a simulated router, and what each call of this driver says of them.
+// Snapshots as the legacy Go driver makes them, on a simulated router, and what each call of this driver answers about
+// them.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import {
@@ -25,7 +26,7 @@ const all = [old, timed, named];
 const what =
   /legacy driver made it, with a copy of a disk's properties and not of its data.*from-the-go-driver[.]md/;
 
-/** Slots of the legacy driver are longer than some routers let anybody make. */
+/** The legacy driver's slots are longer than some routers allow. */
 const router = { simulator: { behaviours: { maxSlot: Infinity } } };
 
 /** Types a command as the legacy driver does. */
@@ -59,7 +60,7 @@ async function snap(stack: Stack, slot: string, path = ` file-path=${folder}/${s
   await type(stack, `/disk add type=file copy-from=[find slot=${volume}]${path} slot=${slot}`);
 }
 
-/** A router with a volume of the legacy driver, and a snapshot of each of its versions. */
+/** A router with a volume of the legacy driver, and a snapshot by each version of that driver. */
 async function withSnapshots(): Promise<Stack> {
   const stack = await startStack(router);
   await addVolume(stack);
@@ -67,7 +68,7 @@ async function withSnapshots(): Promise<Stack> {
   return stack;
 }
 
-Deno.test("nothing is restored from one, whether it is there or not, and no command is needed to say so", async () => {
+Deno.test("no call restores from a legacy snapshot, whether it exists or not, and the refusal needs no command", async () => {
   await using stack = await withSnapshots();
   const { controller } = stack.clients;
   await changesNothing(stack, async () => {
@@ -79,7 +80,7 @@ Deno.test("nothing is restored from one, whether it is there or not, and no comm
     }
   });
 });
-Deno.test("one is never deleted, and is gone when a person has removed its disk and its image", async () => {
+Deno.test("a legacy snapshot is never deleted, and is gone when a person has removed its disk and its image", async () => {
   await using stack = await withSnapshots();
   const { controller } = stack.clients;
   const remove = (snapshotId: string) => controller.call("DeleteSnapshot", { snapshotId });
@@ -95,7 +96,7 @@ Deno.test("one is never deleted, and is gone when a person has removed its disk 
   assert.ok(disks.some(({ slot }) => slot === volume));
   assert.ok(files.some(({ name }) => name.endsWith(`/${volume}.img`)));
 });
-Deno.test("one with the image of its volume keeps that from being taken over, and is named", async () => {
+Deno.test("a legacy snapshot that uses its volume's image prevents the takeover of the volume, and the error names it", async () => {
   const clusterView = new FakeClusterView();
   clusterView.used = [aClusterVolume(volume)];
   clusterView.attached = [anAttachment(volume, "node-1")];
@@ -115,7 +116,7 @@ Deno.test("one with the image of its volume keeps that from being taken over, an
     const remove = controller.call("DeleteSnapshot", { snapshotId: old });
     await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the legacy driver leaves one/);
   });
-  // With a path of its own it is in nobody's way.
+  // A snapshot with a path of its own does not prevent taking the volume over.
   await type(stack, `/disk/remove [find where slot="${old}"]`);
   await snap(stack, old);
   assert.equal((await publish()).publishContext!["nqn"], nqn);

@@ -1,4 +1,4 @@
-// Volumes as the legacy Go driver leaves them, on a simulated router, and a controller that takes its place.
+// Volumes of the legacy Go driver on a simulated router, and a controller that replaces that driver.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { clusterRules, namespaceRules } from "../support/access_rules.ts";
@@ -22,7 +22,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 const folder = "/storage-pool/metal-csi";
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const nqn = `nqn.2000-02.com.mikrotik:${id}`;
-/** What an attacher asks for when it is told SINGLE_NODE_MULTI_WRITER. */
+/** The capability that the attacher sends for SINGLE_NODE_MULTI_WRITER. */
 const attached = { ...mount, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" as const } };
 
 /** A volume in the format of the legacy driver. */
@@ -39,7 +39,7 @@ async function addEarlier(stack: Stack, slot: string, over: Record<string, unkno
   });
 }
 
-/** A stack whose look at the start is over: whatever comes now is taken over by a call. */
+/** A stack that has finished its sweep at the start: later volumes are taken over by calls only. */
 async function startSwept(clusterView: FakeClusterView | undefined): Promise<Stack> {
   const stack = await startStack(clusterView === undefined ? {} : { clusterView });
   const until = performance.now() + 10_000;
@@ -91,7 +91,7 @@ Deno.test("a volume that a node has is taken over with its NQN, and three rounds
   const before = await disk(stack);
   const first = await publish("node-1");
   assert.equal(first!["nqn"], nqn);
-  // What a node of the legacy driver reads.
+  // The fields that a node of the legacy driver reads.
   const { nvme_address, nvme_port, nvme_nqn, fs_type } = first!;
   assert.deepEqual([nvme_address, nvme_port, nvme_nqn, fs_type], ["127.0.0.1", "4420", nqn, "ext4"]);
   assert.equal(first!["epoch"], "0-00000000");
@@ -111,7 +111,7 @@ Deno.test("a volume that a node has is taken over with its NQN, and three rounds
 Deno.test("the volume context that the legacy driver gave its volumes is no reason to refuse one", async () => {
   await using stack = await startSwept(cluster("node-1"));
   await addEarlier(stack, id);
-  // As it writes it for a StorageClass that says nothing.
+  // The volume context that the legacy driver writes for a StorageClass without parameters.
   const volumeContext = {
     rdsAddress: "127.0.0.1",
     nvmeAddress: "10.0.0.9",
@@ -130,12 +130,12 @@ Deno.test("the volume context that the legacy driver gave its volumes is no reas
   const question = { volumeId: id, volumeContext, volumeCapabilities: [attached] };
   const { confirmed, message } = await controller.call("ValidateVolumeCapabilities", question);
   assert.ok(confirmed !== null, message);
-  // A node of the legacy driver would take an NQN there for its own.
+  // A node of the legacy driver would mistake an NQN in the volume context for one of its own.
   const made = await controller.call("CreateVolume", createRequest("pvc-new"));
   assert.equal(made.volume!.volumeContext["nqn"], undefined);
 });
 
-Deno.test("it keeps its NQN until its first unpublish, and gets epochs from then on", async () => {
+Deno.test("a volume taken over keeps its NQN until its first unpublish, and gets epochs from then on", async () => {
   const clusterView = cluster("node-1");
   await using stack = await startSwept(clusterView);
   await addEarlier(stack, id);
@@ -153,11 +153,11 @@ Deno.test("it keeps its NQN until its first unpublish, and gets epochs from then
   assert.ok(!left.disks.some(({ slot }) => slot === id));
   assert.ok(!left.files.some(({ name }) => name.includes(id)), JSON.stringify(left.files));
 });
-Deno.test("what the legacy driver published while it was being replaced is not cut off", async () => {
+Deno.test("a volume that the legacy driver published while it was being replaced is not disconnected", async () => {
   const clusterView = cluster();
   await using stack = await startSwept(clusterView);
   await addEarlier(stack, id);
-  // As the look at the start leaves it: taken over, unheld, exported.
+  // The sweep at the start has taken the volume over: it has a record without a holder, and its export is on.
   const again = await stack.another();
   const until = performance.now() + 10_000;
   while (parseComment(String((await disk(stack))["comment"])).state !== "record") {
@@ -174,7 +174,7 @@ Deno.test("what the legacy driver published while it was being replaced is not c
   assert.deepEqual({ ...await disk(stack), comment: "" }, { ...before, comment: "" });
 });
 
-Deno.test("without a cluster, on a doubt, and of others' volumes nothing is taken over, and errors name the command", async (t) => {
+Deno.test("without a cluster, in doubt, and for volumes of others nothing is taken over, and errors name the command", async (t) => {
   const unreadable = cluster("node-1");
   unreadable.readable = false;
   const cases: readonly [string, FakeClusterView | undefined, Record<string, unknown>, RegExp][] = [
@@ -196,7 +196,7 @@ Deno.test("without a cluster, on a doubt, and of others' volumes nothing is take
   }
 });
 
-Deno.test("reading one that was not taken over says so, never that it is gone, and changes nothing", async () => {
+Deno.test("a read of a volume that was not taken over says so, never reports it as gone, and changes nothing", async () => {
   await using stack = await startSwept(cluster("node-1"));
   await addEarlier(stack, id, { "mount-filesystem": false });
   const { controller } = stack.clients;
@@ -213,11 +213,11 @@ Deno.test("reading one that was not taken over says so, never that it is gone, a
   await calls(stack).publish("node-1");
   assert.deepEqual((await get()).status?.publishedNodeIds, ["node-1"]);
   assert.notEqual((await validate()).confirmed, null);
-  // The cluster attached it long before this router started.
+  // The cluster attached the volume long before the router booted.
   const statuses = (await reading()).volumeHealth?.healthStatuses ?? [];
   assert.deepEqual(statuses.map(({ reason }) => reason), ["RouterRestarted"]);
 });
-Deno.test("a controller takes over at its start what its cluster's objects say, under the rules that it has", async () => {
+Deno.test("a controller takes over at its start the volumes that its cluster's objects name, under the rules of its role", async () => {
   const prepare = (api: FakeKubeApi) => {
     api.rules = [...clusterRules, ...namespaceRules];
     api.put("/api/v1/persistentvolumes", {

@@ -1,4 +1,5 @@
-// What a controller concludes from the room that it knows of: only ever that there is ample, and only where it is the only one.
+// What a controller decides from the room that it has remembered: only that there is plenty, and only while it is the
+// only controller.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { systemClock } from "../../src/host/clock.ts";
@@ -16,7 +17,7 @@ import {
 } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
-/** A clock that can be put forward. */
+/** A clock that a test can move forward. */
 function movable(): Clock & { ahead(ms: number): void } {
   let aheadMs = 0;
   return {
@@ -34,7 +35,7 @@ function sized(gib: bigint) {
   return { capacityRange: { requiredBytes: String(gib * gibibyte) } };
 }
 
-/** What a person does on the router. */
+/** Runs a command on the router as a person would. */
 async function byHand(stack: Stack, command: string): Promise<void> {
   const body = JSON.stringify({ command });
   const answer = await fetch(`${stack.simulator.controlUrl}/console`, { method: "POST", body });
@@ -43,7 +44,7 @@ async function byHand(stack: Stack, command: string): Promise<void> {
 
 const bigDisk = `/disk add type=file slot="by-hand" file-path="/storage-pool/by-hand.img" file-size=`;
 
-/** Bytes that the router prints for a call. */
+/** The bytes that the router prints during a call. */
 async function bytesFor(stack: Stack, work: () => Promise<unknown>): Promise<number> {
   const before = stack.simulator.journal.counts.bytes;
   await work();
@@ -86,7 +87,7 @@ Deno.test("making a snapshot, again, deleting it, restoring and cloning read as 
     const calls: Record<string, readonly [commands: number, work: () => Promise<unknown>]> = {
       snapshot: [2, async () => id = (await snapshot(stack, "snap", volumeId)).snapshotId],
       "snapshot again": [1, () => snapshot(stack, "snap", volumeId)],
-      // Making it and reading it back do not go into one command.
+      // A restore cannot make the volume and read it back in one command.
       restore: [3, () => cloneOf(stack, "pvc-restored", { snapshotId })],
       "restore again": [1, () => cloneOf(stack, "pvc-restored", { snapshotId })],
       clone: [2, () => cloneOf(stack, "pvc-clone", { volumeId })],
@@ -156,7 +157,7 @@ Deno.test("within 60 s what a person adds can be promised once more to a snapsho
   await using stack = await startStack({ simulator: { pools }, clock });
   const volumeId = await create(stack, "pvc-source", sized(10n));
   await byHand(stack, `${bigDisk}${75n * gibibyte}`);
-  // The limit that docs/reference/limits.md tells of: 10 GiB were known.
+  // docs/reference/limits.md describes this limit. The controller knew of 10 GiB.
   const { snapshotId } = await snapshot(stack, "snap-1", volumeId);
   await cloneOf(stack, "pvc-restored", { snapshotId });
   clock.ahead(60_001);
@@ -219,7 +220,8 @@ Deno.test("within ample room, too, nothing is made of a source that is gone, nor
 Deno.test("where less than a tenth of the pool would be left an exact read decides, and nothing is read twice", async () => {
   await using stack = await startStack({ simulator: { pools } });
   await create(stack, "pvc-1", sized(80n));
-  // One look before, one with the disk, and one at the snapshots, as room is scarce.
+  // Room is scarce, so there are three commands: one look before, one that adds the disk, and one look at the
+  // snapshots.
   assert.equal(await cost(stack, () => create(stack, "pvc-2", sized(15n))), 3);
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized(6n)), /, 5 GiB left/);
   assert.equal(await cost(stack, () => create(stack, "pvc-4", sized(5n))), 3);
@@ -240,9 +242,10 @@ Deno.test("within 60 s what a person adds can be promised once more, but never w
   await using stack = await startStack({ simulator: { pools } });
   await create(stack, "pvc-1", sized(40n));
   await byHand(stack, `${bigDisk}${55n * gibibyte}`);
-  // The limit that docs/reference/limits.md tells of: 40 GiB were known, and a tenth is left of what is known.
+  // docs/reference/limits.md describes this limit. The controller knew of 40 GiB, and a tenth of the pool is left by
+  // its own sum.
   await create(stack, "pvc-2", sized(20n));
-  // Not once it is known: 40, 55 and 20 GiB of 100.
+  // The controller now knows all of it: 40, 55 and 20 GiB of 100.
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized(25n)), /, 0 B left/);
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-4"), /, 0 B left/);
 });
@@ -318,12 +321,13 @@ Deno.test("a leader creates by what it knows; once another one has the Lease, ne
     api.put(leases, { ...lease!, spec: { ...lease!["spec"] as object, holderIdentity } });
   heldBy("another");
   assert.match(await stack.driver.lost, /another controller has taken it/);
-  // What the other one promises while the first would still find ample room in its own sum.
+  // This disk stands for what the other controller promises; the first one would still find plenty of room in its own
+  // sum.
   await byHand(stack, `${bigDisk}${90n * gibibyte}`);
   const before = (await stack.count()).execs;
   await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-3", sized(10n)), /has lost the lead/);
   assert.equal((await stack.count()).execs, before);
-  // As its process would, which must not come back.
+  // A process that loses the lead stops its driver, and must not lead again.
   await stack.driver.stop(1_000);
   heldBy("");
   await eventually(() => isReady(next));

@@ -1,5 +1,5 @@
-// Disks of volumes that the router itself uses, by what the simulated router shows of them: none is published, and what can
-// be mended is mended together with the export.
+// Disks of volumes that the router itself uses, as the simulated router shows them. None is published. Where the driver
+// can correct the disk, it does so in the command that turns the export on.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import {

@@ -1,5 +1,5 @@
-// The controller on routers that do some things otherwise: RouterOS before 7.21, where no node can be fenced, routers that
-// cut records, grow nothing, or keep lists of hosts. What it makes of every other kind is tested by contract/matrix.ts.
+// The controller on unusual routers: RouterOS before 7.21, where no node can be fenced, and routers that cut records,
+// grow nothing, or keep lists of hosts. contract/matrix.ts tests the controller on all other kinds.
 import assert from "node:assert/strict";
 import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
@@ -130,7 +130,7 @@ const shared: Sent<VolumeCapability> = { block: {}, accessMode: { mode: "MULTI_N
 const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
 const nodes = ["--known-node", "node-1", "--known-node", "node-2", "--known-node", "node-3"];
 
-/** A volume that two nodes hold; what it is exported as, and to whom. */
+/** A volume that two nodes hold, with its NQN, calls that publish and unpublish it, and the router's lists of hosts. */
 async function migrating(stack: Stack) {
   const { controller } = stack.clients;
   const volumeId = await create(stack, "pvc-one", { volumeCapabilities: [shared] });

@@ -1,5 +1,5 @@
-// Snapshots and clones through gRPC: what they cost, and when they are whole. The rules are
-// tested beside src/controller/snapshots and src/controller/volumes, routers of every kind by contract/matrix.ts.
+// Snapshots and clones through gRPC: what they cost, and when they are complete. The rules are tested beside
+// src/controller/snapshots and src/controller/volumes, and routers of every kind by contract/matrix.ts.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import {
@@ -18,7 +18,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
 import { clusterId, type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
-/** An XFS pool, where images are plain files, and a driver that knows what its router answers to a copy. */
+/** An XFS pool, on which images are plain files, and a driver that has been told how its router answers a copy. */
 const onXfs: StackOptions = { simulator: { profile: "xfs-pool" }, reported: { copyReturns: "when-done" } };
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
@@ -26,7 +26,7 @@ async function subvolumes(stack: Stack): Promise<string[]> {
   return (await state(stack)).subvolumes.map(({ fullname }) => fullname).toSorted();
 }
 
-/** Names of images in the folder, those of snapshots in short. */
+/** Names of the images in the folder; those of snapshots are shortened. */
 async function images(stack: Stack): Promise<string[]> {
   const { files } = await state(stack);
   return files.map(({ name }) => name.replace("storage-pool/metal-csi/", ""))
@@ -47,7 +47,8 @@ Deno.test("every call about snapshots and clones costs no more router commands t
   const source = await create(stack, "pvc-source");
   let id = "";
   const make = async () => void (id = (await snapshot(stack, "snap-one", source)).snapshotId);
-  // Of a volume that was never published the router looks whether that is still so, which leaves no room for reading back.
+  // For a volume that was never published the command also checks that this is still so, which leaves no room in it for
+  // reading back.
   assert.ok(await cost(stack, make) <= 4, "CreateSnapshot");
   assert.equal(await cost(stack, make), 1, "CreateSnapshot, repeated");
   assert.equal(await cost(stack, () => controller.call("ListSnapshots", {})), 1, "ListSnapshots");
@@ -234,7 +235,7 @@ Deno.test("no snapshot and no clone is made while another subvolume has the name
   await call("CreateVolume", clone);
 });
 
-Deno.test("a copy whose place was taken meanwhile goes, and what took it stays", async () => {
+Deno.test("a copy whose name was taken meanwhile is removed, and what took the name stays", async () => {
   await using stack = await startStack(onXfs);
   const volumeId = await create(stack, "v");
   stack.simulator.model.delays.copyMs = 500;

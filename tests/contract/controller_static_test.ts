@@ -1,4 +1,4 @@
-// Disks and files that somebody else made, used as volumes by a PersistentVolume that says so.
+// Disks and files that other people made, used as volumes through a static PersistentVolume.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { VolumeError } from "../../src/volume/errors.ts";
@@ -109,7 +109,7 @@ Deno.test("the router mounts nothing in a disk that was imported", async () => {
   assert.equal((await disk(scene.stack))!["mount-filesystem"], false);
 });
 
-/** What the router says of a disk in use, and comments; the rest is in src/volume/rules/import_test.ts. */
+/** States of a disk in use, and comments, that prevent an import; src/volume/rules/import_test.ts has the rest. */
 const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, RegExp])[] = [
   [
     "an export that is on",
@@ -189,7 +189,7 @@ Deno.test("a disk without a record whose PersistentVolume says nothing is refuse
       publish("node-1", { volumeContext: { static: "yes" } }),
       /static="yes"/,
     );
-    // Else its VolumeAttachment would never go away.
+    // Otherwise its VolumeAttachment would stay forever.
     await unpublish();
   });
 });

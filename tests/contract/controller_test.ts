@@ -97,7 +97,7 @@ Deno.test("ListVolumes over 5,000 volumes is one command, pages right, and stays
     const page = await controller.call("ListVolumes", { maxEntries: 1999, startingToken });
     seen.push(...page.entries.map((entry) => entry.volume!.volumeId));
     startingToken = page.nextToken;
-    // One before the cursor comes and one behind it goes: neither may disturb the rest.
+    // One volume is made before the cursor and one behind it is deleted. The other entries must not be affected.
     if (seen.length === 1999) await create(stack, "pvc-newcomer", { parameters: {} });
   } while (startingToken !== "");
   assert.deepEqual([...new Set(seen)].filter((id) => entries.includes(id)).length, 5000);
@@ -130,7 +130,7 @@ Deno.test("the longest folder, node id and NQN prefix keep every call within its
     assert.ok(await cost(stack, work) <= most, what);
   };
   let id = "";
-  // The very first one makes the folder too, and has no room left for reading back.
+  // The first create also makes the folder, which leaves no room in the command for reading back.
   await within(3, "CreateVolume, the first", async () => void await create(stack, "first"));
   await within(2, "CreateVolume", async () => id = await create(stack, "x".repeat(128)));
   const publish = () => controller.call("ControllerPublishVolume", publishRequest(id, nodeId));

@@ -1,4 +1,4 @@
-// Keys, passwords and host keys that are exchanged while the controller runs, against the simulator's SSH server.
+// Keys, passwords and host keys that are replaced while the controller runs, against the simulator's SSH server.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { rejectsWith } from "../support/controller_calls.ts";
@@ -11,7 +11,7 @@ async function ask(stack: Stack, path: string, method: string, body: unknown): P
   return await response.json();
 }
 
-/** Ends the connection by the next command, which has no effect yet. */
+/** Cuts the connection at the next command, before the command has an effect. */
 async function dropConnection(stack: Stack): Promise<void> {
   await ask(stack, "/faults", "POST", { action: "drop-before", times: 1 });
 }
@@ -20,7 +20,7 @@ function list({ clients }: Stack): Promise<unknown> {
   return clients.controller.call("ListVolumes", {});
 }
 
-/** Asks until the breaker lets somebody try again. */
+/** Repeats a call until the breaker allows another attempt. */
 async function listSoon(stack: Stack): Promise<void> {
   for (const end = performance.now() + 20_000;;) {
     try {
@@ -65,7 +65,7 @@ Deno.test("a key that is exchanged on the router and in its file is used without
 });
 
 for (const [what, text] of [["empty", "\n"], ["gone", undefined]] as const) {
-  Deno.test(`a password file that is ${what} is told of by its name, and the last password is not used`, async () => {
+  Deno.test(`a password file that is ${what} is reported by its name, and the last password is not used`, async () => {
     await using stack = await startStack();
     await list(stack);
     if (text === undefined) await Deno.rename(stack.passwordFile, `${stack.passwordFile}.away`);

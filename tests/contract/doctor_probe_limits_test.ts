@@ -1,4 +1,4 @@
-// What `rds-csi doctor --probe` spares the router and whoever uses it: sessions, other hosts, room and time.
+// How `rds-csi doctor --probe` limits its effect on the router and its users: sessions, other hosts, room and time.
 import assert from "node:assert/strict";
 import type { SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
 import { withProbeBench } from "./_probe_bench.ts";

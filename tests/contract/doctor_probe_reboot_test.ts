@@ -1,5 +1,5 @@
-// That a probe finds out, in two runs, what a reboot of the router does to an export, and that what stands in between is
-// named and removed, however the runs end. Over real SSH.
+// A probe finds out, in two runs, how a reboot of the router affects an export. The disk that stays between the runs is
+// named and is removed, however the runs end. Over real SSH.
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
@@ -36,7 +36,7 @@ async function rejectsWith(probing: Promise<unknown>, wording: RegExp): Promise<
   await assert.rejects(probing, (error) => VolumeError.is(error) && wording.test(error.message));
 }
 
-/** A probe that ends as soon as it has cleaned up after those before it. */
+/** A probe that stops as soon as it has removed what earlier probes left. */
 async function cleanUp(bench: Bench): Promise<readonly string[]> {
   const stop = new AbortController();
   const shown: string[] = [];
@@ -143,7 +143,9 @@ rebootTest("nothing stays where the export cannot be reached from here", async (
   assert.deepEqual(bench.state(), before);
 });
 
-/** Runs something with a transport on which the run is stopped, or loses the router, at a command; gives whether it failed. */
+/**
+ * Makes a run over a transport that stops the run, or loses the router, at one command; returns whether the run failed.
+ */
 async function endAt(
   bench: Bench,
   at: number,

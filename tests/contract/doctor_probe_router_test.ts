@@ -1,5 +1,5 @@
-// What `rds-csi doctor --probe` makes of routers of every kind, of hosts that can and cannot reach them, of places that
-// are no good, and of things that are not its own. Over real SSH.
+// What `rds-csi doctor --probe` reports about routers of every kind, with hosts that can and cannot reach them, with
+// unsuitable folders, and beside objects of others. Over real SSH.
 import assert from "node:assert/strict";
 import type { HostLink, HostName } from "../../src/doctor/probe/question.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
@@ -38,7 +38,7 @@ for (const played of profiles) {
       played.poolFilesystem,
     ]);
     const hasRose = played.vocabulary.rose;
-    // Without the package there are no words to try.
+    // Without the package the probe cannot test the vocabulary.
     if (hasRose) assert.deepEqual(profile.vocabulary, played.vocabulary);
     else assert.equal(profile.vocabulary.rose, false);
     const truth: Record<string, unknown> = { ...behavioursOf(played) };
@@ -190,7 +190,7 @@ probeTest(
   "the probe says why there is no answer where exports cannot be reached",
   async ({ probe, state }) => {
     const before = state();
-    // Nothing listens on the port for discarding.
+    // No process listens on the discard port.
     const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9) });
     for (const name of ["grow", "withdrawal", "unexport", "allowHost", "discard"] as const) {
       assert.equal(profile.answers[name], undefined);
@@ -242,7 +242,7 @@ probeTest("the probe leaves alone what only looks like its own", async ({ router
   files.makeDirectories("storage-pool/rds-csi-probe-01234567-folder");
   router.model.subvolumes.add("storage-pool/elsewhere/rds-csi-probe-01234567-top", false, undefined);
   const before = state();
-  // What really was left goes.
+  // The probe removes what an earlier probe really left.
   await disk("rds-csi-probe-01234567-1", `${folder}/rds-csi-probe-01234567-grow.img`);
   const { progress } = await probe();
   assert.deepEqual(state(), before);

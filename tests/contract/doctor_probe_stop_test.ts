@@ -1,18 +1,19 @@
-// That a probe leaves nothing behind however it ends: stopped at each of its commands, cut off at each of them, or cut
-// off for good, after which the next one cleans up. Every command of a run is tried; some of them over real SSH too.
+// A probe leaves nothing behind however it ends: stopped at any of its commands, disconnected at any of them, or
+// disconnected for good, after which the next probe cleans up. Every command of a run is tried; some of them over real
+// SSH too.
 import assert from "node:assert/strict";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
 import { WatchedTransport } from "./_watched_transport.ts";
 
-/** Opening many connections is no command, and takes most of the time. */
-/** As fast as can be: no time is measured here. */
+/** Opening a connection is not one of the commands tried, and many of them take most of the time. */
+/** The clock runs as fast as possible: these tests measure no time. */
 const scale = 2000;
 const parallel = 6;
-/** Over real SSH one of so many commands is tried. */
+/** Over real SSH one of every so many commands is tried. */
 const every = 12;
 
-/** Gives whether it came to what the test is about. */
+/** Returns whether the run reached the situation that the test is about. */
 type Test = (bench: ProbeBench, at: number) => Promise<boolean>;
 
 /** Tries a test at each command of a probe. */
@@ -56,7 +57,7 @@ async function atCommands(
   assert.ok(counted > count / step / 5, `${counted} of ${count / step} came to it`);
 }
 
-/** The error of a probe; undefined when it went through. */
+/** The error of a probe; undefined when it succeeded. */
 async function failureOf(probing: Promise<unknown>): Promise<VolumeError | undefined> {
   try {
     await probing;
@@ -75,7 +76,7 @@ async function stopAt({ router, transport, probe, state }: ProbeBench, at: numbe
   const failure = await failureOf(probe({ transport: watched, signal: stop.signal }));
   assert.deepEqual(state(), before, `stopped at command ${at}`);
   assert.deepEqual(router.violations.list(), []);
-  // While it already cleans up there is nothing left to stop.
+  // When the probe is already cleaning up, there is nothing left to stop.
   if (failure === undefined) return false;
   assert.equal(failure.kind, "cancelled", failure.message);
   assert.match(failure.message, /Stopped by SIGINT/);
@@ -98,13 +99,13 @@ async function loseAt({ transport, probe, state }: ProbeBench, at: number): Prom
     watched.drop();
   });
   const failure = await failureOf(probe({ transport: watched }));
-  // Not every run has as many commands: some wait for something to show.
+  // Some runs have fewer commands: the number of polls differs.
   if (watched.sent < at) return false;
   assert.ok(failure !== undefined, `lost at command ${at}`);
   const dirty = JSON.stringify(state(), printable) !== JSON.stringify(before, printable);
   const stop = new AbortController();
   const shown: string[] = [];
-  // As soon as the next one has looked around it may stop.
+  // The next probe may stop as soon as it has looked for leftovers.
   const onProgress = (line: string) => {
     if (line.includes("what an earlier probe left")) shown.push(line);
     if (line.includes("everything made is called")) stop.abort(new VolumeError("cancelled", "enough"));

@@ -1,12 +1,12 @@
-// That `rds-csi doctor --probe` finds out what a router does: every behaviour of the simulated one is set to every value, one
-// by one, and the profile printed says exactly that. Over real SSH.
+// `rds-csi doctor --probe` finds out how a router behaves: every behaviour of the simulated router is set to every
+// value, one at a time, and the printed profile has exactly that value. Over real SSH.
 import assert from "node:assert/strict";
 import { defaultRouterBehaviours, type RouterBehaviours } from "../../src/router_profile/answers.ts";
 import { withProbeBench } from "./_probe_bench.ts";
 
 type Behaviour = keyof RouterBehaviours;
 
-/** Every behaviour with the values that it is set to. */
+/** Every behaviour, with the values that the tests set. */
 const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] } = {
   maxSlot: [24, 31, 32, 33, 34, 40, 63, Infinity],
   maxComment: [64, 200, 255, 256, 1000, 4000, Infinity],
@@ -32,24 +32,24 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   subvolumeParent: ["free", "held"],
 };
 
-/** As on the newest router. */
+/** The values of the newest router. */
 const defaults: Partial<RouterBehaviours> = { maxSlot: 32 };
 
-/** What cannot be found out: that something never happens, and what only a reboot shows. */
+/** Values that the probe cannot find: something that never happens, and what only a reboot shows. */
 const beyondReach: Readonly<Partial<Record<Behaviour, readonly unknown[]>>> = {
   disksLate: values.disksLate,
   bootIdentity: values.bootIdentity,
 };
 
-/** Where one behaviour shows in the answer to another question too, as it would on a router. */
+/** Behaviours that also change the answer to another question, as they would on a real router. */
 const sideEffects: Readonly<Record<string, Partial<RouterBehaviours>>> = {
   // What takes its full size at once does so as a copy; the simulator then knows no holes.
   "allocation=full": { copy: "full", discard: "keeps" },
 };
 
-/** A measurement: never less than the truth, and hardly more. */
+/** The probe measures this time: the result is never below the true value, and only a little above. */
 const tolerances: Readonly<Partial<Record<Behaviour, number>>> = { unexport: 3000 };
-/** What is told by time is asked on a slower clock, as a busy machine takes its own time. */
+/** Answers that depend on time are tested with a slower clock, as a busy machine adds delays of its own. */
 const timed: readonly Behaviour[] = ["unexport", "copyReturns"];
 const slowScale = 20;
 
@@ -65,7 +65,7 @@ async function assertFound(name: Behaviour, value: RouterBehaviours[Behaviour]):
   const scale = timed.includes(name) ? slowScale : undefined;
   await withProbeBench({ behaviours: { ...defaults, [name]: value } }, async ({ router, probe, state }) => {
     const text = `${name}=${value}`;
-    // A copy that takes no time is whole with the answer, whatever the router answers when.
+    // A copy that takes no time is complete with the answer, whenever the router answers.
     router.model.delays.copyMs = 2000;
     const before = state();
     const { profile, unanswered } = await probe();

@@ -1,4 +1,4 @@
-// What `rds-csi doctor` finds on routers with one thing wrong each, over real SSH, and that it changes nothing on any.
+// What `rds-csi doctor` finds on routers with one fault each, over real SSH. It changes nothing on any of them.
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { examine } from "../../src/cli/doctor/doctor.ts";
@@ -14,10 +14,10 @@ import { makeSshKeys, routerHostKey } from "../fakes/ssh_keys.ts";
 
 const password = "a test's password";
 
-/** A router, and a doctor who was told everything about it. */
+/** A router, and a doctor with all flags for it. */
 interface Practice {
   readonly router: Simulator;
-  /** Asks the doctor; a flag's value of undefined leaves it out. */
+  /** Runs the doctor; a value of undefined leaves a flag out. */
   examine(flags?: Readonly<Record<string, string | undefined>>): Promise<Examined>;
   control(method: string, path: string, body: unknown): Promise<void>;
 }
@@ -65,7 +65,7 @@ function optionsFor(router: Simulator, flags: Readonly<Record<string, string | u
     "rds-password-file": "/test/password",
     "rds-host-key": router.hostKeyPublic,
     "cluster-id": "test",
-    // A port on which nobody listens: 4420 may be in use here.
+    // A port without a listener: 4420 may be in use on this machine.
     "nvme-port": "9",
     ...flags,
   };
@@ -90,7 +90,7 @@ async function run(
       printed.push(line);
       onLine(line);
     },
-    // What it is at, and only for people.
+    // A line about the current step, printed only in the output for people.
     err: (line: string) => {
       if (signal.aborted) return void errors.push(line);
       assert.match(line, flags.json === undefined ? /^doctor: looking at the router at / : /^never$/);
@@ -284,7 +284,7 @@ for (const words of ["not enough permissions (9)", "std failure: not allowed (9)
     ) {
       practice.router.faults.arm({ match, nth: 1, times: 1, action: "error", value: words });
       if (match === "/system resource") {
-        // The version is asked for first.
+        // The doctor reads the version first.
         practice.router.faults.arm({ match, nth: 1, times: 1, action: "error", value: words });
       }
       const finding = complaintOf(await practice.examine(), "policy");
@@ -361,7 +361,7 @@ practiceTest(
   { profile: "hostile", behaviours: { maxPut: 4096 } },
 );
 
-/** This machine's clock, and that of a router which is off. */
+/** This machine's clock, and a router's clock that differs from it. */
 function ahead(ms: number): SimulatorOptions["clock"] {
   return { ...systemClock, now: () => systemClock.now() + ms };
 }

@@ -1,5 +1,5 @@
-// That every fix which `rds-csi doctor` prints for a router mends what it is printed for, and changes nothing else: each
-// entry of the table is typed at a simulated router, or at a shell. A new entry without a trial fails here.
+// Every fix that `rds-csi doctor` prints for a router corrects the fault for which it is printed, and changes nothing
+// else: each entry of the table is typed at a simulated router, or in a shell. A new entry without a trial fails here.
 import assert from "node:assert/strict";
 import { nodeFixes } from "../../src/doctor/node/fixes.ts";
 import { judgeHostKey, judgePolicy } from "../../src/doctor/router/access.ts";
@@ -26,23 +26,23 @@ import {
 /** How an entry of the table is tried. */
 interface Trial {
   readonly options?: Partial<SimulatorOptions>;
-  /** Makes wrong what the fix is for. */
+  /** Causes the fault for which the fix is meant. */
   spoil?(scene: Scene): Promise<void>;
-  /** What the doctor finds then, with the fix. */
+  /** The doctor's finding then, with the fix. */
   find(scene: Scene): Promise<Finding | undefined>;
-  /** The entry, as it has to be printed. */
+  /** The entry that must be printed. */
   readonly entry: (scene: Scene) => Fix;
-  /** What a person puts in the place of `…`, FILE and NODES. */
+  /** Replaces `…`, FILE and NODES in the command, as a person would. */
   readonly fill?: (command: string, scene: Scene) => string;
-  /** Who takes the commands. @default {"router"} */
+  /** Where the commands are typed. @default {"router"} */
   readonly at?: "router" | "shell";
-  /** The lines of the router's configuration that come and go, each once. */
+  /** The configuration lines that are removed or added, each once. */
   readonly changes: readonly RegExp[];
-  /** Whether it only shows something: the finding stays. @default {false} */
+  /** Whether the fix only displays something, so that the finding stays. @default {false} */
   readonly looks?: boolean;
-  /** What else a person does between, such as uploading a file. */
+  /** A step that a person does before the fix, such as uploading a file. */
   prepare?(scene: Scene): Promise<void>;
-  /** Looks whether it is mended where the doctor cannot see it. */
+  /** Checks the result where the doctor cannot see it. */
   mended?(scene: Scene, printed: string): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ const keys = makeSshKeys();
 
 const trials: Readonly<Record<string, Trial>> = {
   sshRefused: {
-    // An address list and a port that are not to change.
+    // An address list and a port that the fix must not change.
     spoil: (scene) => type(scene, "/ip/service/set ssh disabled=yes available-from=10.0.0.0/8 port=22"),
     find: complaintOf("reach"),
     entry: () => routerFixes.sshRefused(),
@@ -149,7 +149,7 @@ const trials: Readonly<Record<string, Trial>> = {
     changes: [],
   },
   policy: {
-    // The group that the quick start makes is there, and lacks a policy; somebody else's has the same lack.
+    // The group from the quick start exists and lacks a policy; another user's group lacks the same one.
     spoil: async (scene) => {
       await type(
         scene,
@@ -283,7 +283,7 @@ async function keyShown({ router }: Scene, printed: string): Promise<void> {
   await Promise.resolve(assert.ok(printed.includes(router.hostKeyPublic.split(" ")[1]!), printed));
 }
 
-/** An entry of a table with sample arguments. */
+/** An entry of a table, called with sample arguments. */
 function sample(entry: (...args: never[]) => Fix): Fix {
   return (entry as (...args: unknown[]) => Fix)("sample", "sample", "sample");
 }
@@ -293,7 +293,7 @@ const withCommands = (table: Readonly<Record<string, (...args: never[]) => Fix>>
 
 Deno.test("every fix with a command is tried", () => {
   assert.deepEqual(Object.keys(trials).toSorted(), withCommands(routerFixes).toSorted());
-  // Those of a node are tried in tests/node/fixes_test.ts.
+  // tests/node/fixes_test.ts tries the fixes of a node.
   assert.deepEqual(withCommands(nodeFixes).toSorted(), ["loadTransport", "propagation"]);
 });
 

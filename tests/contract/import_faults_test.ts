@@ -1,5 +1,5 @@
-// A connection that is lost at any command of `rds-csi import` leaves nothing, or a whole record, and never a file that is
-// another one than before.
+// When the connection is lost at any command of `rds-csi import`, the disk has no record or a complete one, and its
+// file is unchanged.
 import assert from "node:assert/strict";
 import type { FaultAction } from "../../src/simulator/faults.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
@@ -8,7 +8,7 @@ import { addDisk, disk, doImport, path, startWithFile } from "../support/static_
 const actions: readonly FaultAction[] = ["drop-before", "drop-after"];
 const nqn = "nqn.2024-01.org.example:films";
 
-/** What is imported, with the most commands that it takes. */
+/** What is imported, with the largest number of commands that it takes. */
 const ways: readonly (readonly [string, Record<string, unknown> | undefined, readonly string[], number])[] = [
   ["a disk", { "mount-filesystem": true }, ["data"], 3],
   ["an exported disk", { "nvme-tcp-export": true, "nvme-tcp-server-nqn": nqn }, [
@@ -30,7 +30,7 @@ for (const [what, made, args, most] of ways) {
         const first = await doImport(stack, ...args, "--kind", "ext4").catch((error) => error);
         const after = await disk(stack);
         const { state } = parseComment(String(after?.["comment"] ?? ""));
-        // A note beside the record is kept whatever happens.
+        // Text beside the record is kept in every case.
         if (state === "none") assert.deepEqual(after, before);
         else assert.equal(state, "record");
         if (state === "record" && made !== undefined) assert.match(String(after!["comment"]), /^films \{/);

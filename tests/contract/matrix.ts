@@ -16,7 +16,7 @@ import { scenarios } from "./matrix/scenarios.ts";
 import { useless } from "./matrix/store.ts";
 import { describeSetting, randomSetting, type Setting, singleSettings } from "./matrix/settings.ts";
 
-/** A router gets every so manyth of the scenarios that declare no outcome of their own for it. */
+/** A router gets one of every so many scenarios that declare no outcome of their own for it. */
 const stride = 4;
 
 interface Facts {
@@ -63,7 +63,7 @@ const isWell = await runMatrices(import.meta.url, {
         .map((scenario) => cellOf(scenario, setting))
     );
     const tracks = cells.filter(({ row }) => wantedRows.test(row)).map((cell) => [cell]);
-    // They wait more than they work.
+    // The scenarios spend most of their time waiting.
     return [{ suite: "contract", tracks, parallel: 4 }];
   },
 });

@@ -1,4 +1,4 @@
-// Several controllers of which one serves: what the others answer, and how the lead goes from one to the next.
+// Several controllers of which one serves: what the others answer, and how the lead passes from one to the next.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { RunningDriver } from "../../src/cli/serve/serve.ts";
@@ -13,7 +13,7 @@ interface Replica {
   readonly clients: CsiClients;
 }
 
-/** Two of them, of which the first leads. */
+/** Two controllers, of which the first leads. */
 async function startReplicas(): Promise<{ cluster: ClusterStack; first: Replica; second: Replica }> {
   const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
   const cluster = await startClusterStack({ prepare, flags: ["--leader-election"] });
@@ -63,7 +63,7 @@ Deno.test("a controller that stops hands the lead over within seconds", async ()
   const request = publishRequest(id, "worker-1");
   const reported = await first.clients.controller.call("ControllerPublishVolume", request);
   const startedMs = performance.now();
-  // As a sidecar waits: it is answered when there is something to do.
+  // The probe waits, as a sidecar's does: it is answered when the controller leads.
   const probed = second.clients.identity.call("Probe", {}, 30_000);
   await first.driver.stop(1_000);
   assert.equal((await probed).ready?.value, true);

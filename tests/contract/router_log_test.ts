@@ -1,4 +1,4 @@
-// What an operator reads in the driver's log about the router, without asking for it.
+// What the driver logs about the router on its own.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { getProfile } from "../../src/simulator/profile.ts";

@@ -1,5 +1,5 @@
-// What the RouterOS adapter does about a router that cannot be reached for a while: it says so at once, with the reason,
-// lets nothing pile up, and notices by itself when the router is back.
+// How the RouterOS adapter treats a router that cannot be reached for a while: calls fail at once with the reason, none
+// pile up, and the adapter notices when the router is back.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import { VolumeError } from "../../src/volume/errors.ts";

@@ -1,5 +1,5 @@
-// What the RouterOS adapter makes of commands that go wrong in the middle, on the simulator's real SSH server: it never
-// takes one for done that is not, and a retry gets there.
+// How the RouterOS adapter treats commands that fail halfway, on the simulator's real SSH server: it never takes a
+// command for done that is not, and a retry succeeds.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { FaultAction } from "../../src/simulator/faults.ts";

@@ -1,5 +1,5 @@
-// What the RouterOS adapter does with subvolumes, snapshots and copies, on the simulator's real SSH server, and that it
-// does so in few commands.
+// The RouterOS adapter's work on subvolumes, snapshots and copies, on the simulator's real SSH server, and the number
+// of commands that it takes.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";

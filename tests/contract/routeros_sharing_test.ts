@@ -1,4 +1,5 @@
-// How many commands many equal questions at once cost the router, and that no answer is older than its question.
+// How many commands many equal calls cost the router when they come at the same time. No call gets an answer that is
+// older than the call.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import { cost, create } from "../support/controller_calls.ts";
@@ -27,7 +28,7 @@ contractTest(
     const first = await lists();
     assert.deepEqual(cost(), { execs: 1, statements: 2 });
     assert.deepEqual(new Set(first.map(({ volumes }) => volumes.length)), new Set([100]));
-    // Eight channels are free, so eight are sent at once; the ninth waits, and takes the others along.
+    // Eight channels are free, so eight commands are sent at once. The ninth waits, and answers all other calls.
     await lists();
     assert.deepEqual(cost(), { execs: 9, statements: 18 });
   },

@@ -1,5 +1,5 @@
-// The RouterOS adapter against the simulator's real SSH server: what it asks, what it believes, and that it asks so in
-// few commands.
+// The RouterOS adapter against the simulator's real SSH server: what it asks, which answers it believes, and how few
+// commands it needs.
 import assert from "node:assert/strict";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 import {

@@ -1,5 +1,5 @@
-// A raw block volume that moves from node to node, under a controller that asks a cluster: a third writer gets in only when the
-// node that left is seen to have given the volume up.
+// A raw block volume that moves from node to node, under a controller that reads the cluster: a third writer is allowed
+// only when the cluster shows that the node which left has released the volume.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { attachmentsPath, csiNodesPath, nodesPath, volumesPath } from "../../src/kubernetes/objects.ts";
@@ -21,7 +21,7 @@ interface NodeState {
   readonly taints?: readonly { key: string }[];
 }
 
-/** A cluster whose kubelets say which volumes they use, and one shared volume. */
+/** A cluster whose kubelets report the volumes that they use, and one shared volume. */
 class Machines {
   readonly api: FakeKubeApi;
   readonly #cluster: ClusterStack;
@@ -54,7 +54,7 @@ class Machines {
     });
   }
 
-  /** As the attacher and the kubelet do it. */
+  /** Attaches the volume, as the attacher and the kubelet do. */
   async attach(name: string): Promise<Record<string, string>> {
     const request = publishRequest(this.volumeId, name, shared);
     const { publishContext } = await this.#controller.call("ControllerPublishVolume", request);
@@ -63,13 +63,13 @@ class Machines {
     return publishContext;
   }
 
-  /** The kubelet begins or ends to use the volume, and says so. */
+  /** Makes the kubelet start or stop using the volume, and report it. */
   use(name: string, uses: boolean): void {
     this.#inUse.set(name, new Set(uses ? [this.volumeId] : []));
     this.report(name);
   }
 
-  /** The attacher takes the volume from a node. */
+  /** Detaches the volume from a node, as the attacher does. */
   async detach(name: string): Promise<void> {
     const { metadata: { name: attachment } } = this.#attachment(name);
     this.api.put(attachmentsPath, {
@@ -86,7 +86,7 @@ class Machines {
     await rejectsWith(status.FAILED_PRECONDITION, refused, why);
   }
 
-  /** What the record says of who holds it, and of who left. */
+  /** The holders in the record, and whether it names a node that left without being fenced. */
   async record(): Promise<{ holders: string[]; hasUnfenced: boolean }> {
     const disk = (await state(this.#cluster.stack)).disks.find(({ slot }) => slot === this.volumeId);
     const parsed = parseComment(String(disk?.["comment"]));
@@ -174,7 +174,8 @@ Deno.test("a kubelet that was killed between NodeUnpublish and NodeUnstage keeps
     machines.report("worker-1", { heartbeatAgo: 600 });
     await machines.detach("worker-1");
     await machines.isKeptOut("worker-3", /not reported/);
-    // It has lost track of the volume: a hint that the design takes, because the device was flushed when it was closed.
+    // The kubelet no longer knows the volume. The design accepts this as a sign, because the device was flushed when it
+    // was closed.
     machines.report("worker-1", {}, false);
     await machines.attach("worker-3");
   });

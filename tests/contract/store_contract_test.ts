@@ -1,5 +1,5 @@
-// What every VolumeStore does: the one over SSH to a simulated router, and the one in memory by which the controller is
-// tested. What is so in one of them only proves nothing about the other.
+// What every VolumeStore does: the one over SSH to a simulated router, and the one in memory with which the controller
+// is tested. A property of only one of them would prove nothing about the other.
 import assert from "node:assert/strict";
 import { plainLocation, subvolumeLocation } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
@@ -9,13 +9,13 @@ import { testContext } from "../fakes/controller_deps.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
 import { withRouter } from "./_routeros_bench.ts";
 
-/** A store, and where on its router volumes lie. */
+/** A store, and where its volumes lie on its router. */
 interface Bench {
   readonly store: VolumeStore;
   readonly call: () => CallContext;
   readonly folder: string;
   readonly label: string;
-  /** Whether a path is a folder or a file there. */
+  /** Whether a folder or a file exists at a path. */
   readonly has: (path: string) => boolean;
 }
 
@@ -52,7 +52,7 @@ function inner({ folder, label }: Bench, id = "pvc-1") {
   return { id, location, subvolume, sizeBytes: gib, comment: "one", makeFolder: { path: folder, label } };
 }
 
-/** Looks, as whoever changes something has to, and adds a volume. */
+/** Looks first, as every change requires, and adds a volume. */
 async function add({ store, call, folder }: Bench, volume: NewVolume): Promise<void> {
   await store.createView({ id: volume.id, filePrefix, folder }, call());
   const { after } = await store.add(volume, call());

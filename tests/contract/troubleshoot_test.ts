@@ -1,4 +1,4 @@
-// A claim is followed through the cluster to a simulated router.
+// `rds-csi troubleshoot` follows a claim through the cluster to a simulated router.
 import assert from "node:assert/strict";
 import { commands, runCommand } from "../../src/cli/commands.ts";
 import { attachmentsPath, volumesPath } from "../../src/kubernetes/objects.ts";
@@ -20,7 +20,7 @@ async function run(command: string, { stack, api }: ClusterStack, ...flags: stri
   try {
     await Deno.writeTextFile(kubeconfig, api.kubeconfig());
     const { simulator, passwordFile } = stack;
-    // What the chart gives the controller's container, so that commands in it need no flags.
+    // The variables that the chart sets in the controller's container, so that commands there need no flags.
     const variables: Readonly<Record<string, string>> = {
       RDS_ADDRESS: "127.0.0.1",
       RDS_PORT: String(simulator.sshPort),
@@ -28,7 +28,7 @@ async function run(command: string, { stack, api }: ClusterStack, ...flags: stri
       RDS_PASSWORD_FILE: passwordFile,
       RDS_HOST_KEY: simulator.hostKeyPublic,
     };
-    // Stands for a pod's service account.
+    // The kubeconfig takes the place of a pod's service account.
     const subject = flags[0]?.startsWith("pv/") ? [] : ["pvc/apps/data"];
     const args = [...subject, ...flags, "--kubeconfig", kubeconfig];
     const env = (name: string) => variables[name];
@@ -51,7 +51,7 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
     spec: { volumeName: volume.metadata.name, storageClassName: "rds-ext4" },
   });
   api.put(attachmentsPath, aVolumeAttachment(volumeId, "worker-1"));
-  // What the service account of the controller's pod may do.
+  // The permissions of the service account of the controller's pod.
   api.rules = parseObjects(readDeployFile("manifests/rds-csi.yaml")).flatMap((object) =>
     object.kind === "ClusterRole" ? (object as { readonly rules?: readonly Rule[] }).rules ?? [] : []
   );

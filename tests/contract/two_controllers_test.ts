@@ -1,6 +1,6 @@
-// Two controllers at once on one router whose sessions take turns between the statements of a line: what a rolling update is,
-// and a leader that was taken for dead. MATRIX_ALL=1 makes five times as many
-// calls, TWO_CONTROLLERS_CALLS says how many; TWO_CONTROLLERS_SEED draws the same ones.
+// Two controllers at the same time on one router whose sessions take turns between the statements of a line. This
+// happens in a rolling update, and when a leader was wrongly taken for dead. MATRIX_ALL=1 makes five times as many
+// calls, TWO_CONTROLLERS_CALLS sets their number; TWO_CONTROLLERS_SEED repeats an earlier run's calls.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { CsiClients } from "../../src/csi/server/client.ts";
@@ -16,28 +16,28 @@ type ControllerClient = CsiClients["controller"];
 
 const calls = environmentNumber("TWO_CONTROLLERS_CALLS", wantsAll ? 10_000 : 2_000);
 const seed = environmentNumber("TWO_CONTROLLERS_SEED", Math.floor(Math.random() * 2 ** 31));
-/** Few volumes and many callers, so that both controllers are often at the same one. */
+/** Few volumes and many callers, so that both controllers often work on the same one. */
 const [volumeCount, atOnce] = [4, 6];
 const nodes = ["node-1", "node-2", "node-3"];
 
-/** What a caller may be told instead of OK: nothing that reads as a fault of the driver's. */
+/** The errors that a caller may get: none of them means a fault of the driver. */
 const refusals = new Set([status.FAILED_PRECONDITION, status.ABORTED, status.UNAVAILABLE]);
 
-/** What is known of one volume and one node. */
+/** What the test knows about one volume and one node. */
 interface Holding {
-  /** What the node was told, while nobody has asked for the end of it. */
+  /** The NQN that the node was given, until somebody asks for its unpublish. */
   nqn: string | undefined;
-  /** How often somebody has begun, and ended, to ask for that. */
+  /** The numbers of unpublish calls that have begun, and that have ended. */
   endsBegun: number;
   endsDone: number;
 }
 
-/** Calls at random, and what must hold of their answers whatever else goes on. */
+/** Random calls, and the rules that their answers must follow. */
 class Mixture {
   readonly random = new SeededRandom(seed);
-  /** How often calls were answered how. */
+  /** The number of answers of each kind. */
   readonly answers = new Map<string, number>();
-  /** The node that was told an NQN. */
+  /** The node to which each NQN was given. */
   readonly #reported = new Map<string, string>();
   readonly #holdings = new Map<string, Holding>();
   readonly #stack: Stack;
@@ -71,14 +71,14 @@ class Mixture {
     const first = this.#reported.get(nqn) ?? nodeId;
     assert.equal(nodeId, first, `${nqn} was told to ${first} and to ${nodeId}`);
     this.#reported.set(nqn, nodeId);
-    // What was asked to end meanwhile may have ended since.
+    // An unpublish that began meanwhile may already have taken effect.
     if (holding.endsBegun !== endsDone) return;
     holding.nqn = nqn;
     const holders = nodes.filter((node) => this.#holding(volumeId, node).nqn !== undefined);
     assert.deepEqual(holders, [nodeId], `${volumeId} has two holders`);
   }
 
-  /** All nodes are asked for by an empty node id. */
+  /** An empty node id unpublishes the volume from all nodes. */
   async #unpublish(volumeId: string, of: readonly string[]): Promise<void> {
     const holdings = of.map((nodeId) => this.#holding(volumeId, nodeId));
     const nqns = holdings.flatMap(({ nqn }) => nqn ?? []);
@@ -156,7 +156,10 @@ const expand: Call = (controller, volumeId) =>
     capacityRange: { requiredBytes: String(2n ** 31n) },
   });
 
-/** What a leader that died had sent, what the next one answers OK meanwhile, and who holds the volume then. */
+/**
+ * The command that the dead leader sent, the call that the next leader answers with OK meanwhile, and who then holds
+ * the volume.
+ */
 const schedules: readonly {
   readonly name: string;
   readonly before?: Call;
@@ -181,10 +184,10 @@ const schedules: readonly {
   { name: "expand, publish", dead: expand, next: publishTo("worker-1"), holders: ["worker-1"] },
 ];
 
-/** When the dead leader's verb runs whose `[find]` ran before the next leader's command. */
+/** The moments at which the dead leader's set runs; its `[find]` ran before the next leader's command. */
 const moments = {
   "right after the next leader's command": { of: "^/disk set.*", nth: 1, action: "run-after" },
-  // Behind its first look and its command.
+  // The next leader's third command follows its first look and its change.
   "before the next leader looks again": { of: "", nth: 3, action: "run-before" },
 } as const;
 
@@ -201,10 +204,13 @@ Deno.test("no OK of a new leader is untrue though a dead one's find came before 
   const isReady = async ({ clients }: Pick<Stack, "clients">) =>
     (await clients.identity.call("Probe", {}, 2_000)).ready?.value === true;
   await eventually(() => isReady(stack));
-  /** What a call sends, which the router does not run; without the comparison, as it has found its disk. */
+  /**
+   * Returns the command that a call sends, which the router does not run. The comparison is removed, because the dead
+   * leader's `[find]` has already matched.
+   */
   const sentBy = async (call: Call, volumeId: string): Promise<string> => {
     const value = "failure: not yet";
-    // What it sends without having read, and what it sends then.
+    // The call first sends a command without reading, and then another one after reading.
     faults.arm({ match: `/disk set.*${volumeId}`, nth: 1, times: 2, action: "error", value });
     const sentBefore = journal.list().length;
     await assert.rejects(call(stack.clients.controller, volumeId));
@@ -244,7 +250,7 @@ Deno.test("no OK of a new leader is untrue though a dead one's find came before 
   assert.ok(faults.list().every(({ struck }) => struck === 1), "the dead leader's commands have run");
 });
 
-/** The first OK of a call that is made again and again, as a sidecar does. */
+/** Repeats a call until its first OK, as a sidecar does. */
 async function untilOk(
   controller: Controller,
   volumeId: string,
@@ -256,7 +262,7 @@ async function untilOk(
     } catch (error) {
       const { code, details } = error as { code: status; details: string };
       assert.ok(refusals.has(code), details);
-      // What the dead leader has made is so now, and ends as anything that nobody wants.
+      // The dead leader's change now stands, and an unpublish ends it like any publish that is no longer wanted.
       const isHeld = /another node holds it/.test(details);
       if (isHeld) await unpublishFrom("worker-1")(controller, volumeId);
     }

@@ -2,7 +2,7 @@ import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { KnownDisk, VolumeChange } from "../../src/volume/ports/store.ts";
 
 /**
- * A disk as a router has it after a change of it.
+ * A disk as a router has it after a change.
  *
  * @param unfenced whether the router names exports after their slots
  */
@@ -21,7 +21,7 @@ export function changedDisk(disk: StoredVolume, change: VolumeChange, unfenced: 
   };
 }
 
-/** Whether of all disks that one alone is on an image with the prefix, neither exported nor mounted by the router. */
+/** Whether that disk is the only one on an image with the prefix, and neither exported nor mounted by the router. */
 export function isUnusedAlone(disks: readonly StoredVolume[], id: string, filePrefix: string): boolean {
   const isMounted = disks.find((disk) => disk.id === id)?.routerUses?.includes("its file system is mounted");
   return isUnexportedAlone(disks, id, filePrefix) && isMounted !== true;

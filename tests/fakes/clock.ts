@@ -52,7 +52,7 @@ export class FakeClock implements Clock {
     return this.#waiting.length;
   }
 
-  /** Moves time on, waking in order whoever is due, and lets promises settle between wakes. */
+  /** Advances time, wakes due waiters in order, and lets promises settle between wakes. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     for (;;) {

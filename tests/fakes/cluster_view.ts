@@ -7,7 +7,7 @@ import type {
 } from "../../src/volume/ports/cluster_view.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
-/** A cluster that says what a test has it say. */
+/** A cluster whose answers the test sets. */
 export class FakeClusterView implements ClusterView {
   used: readonly ClusterVolume[] = [];
   attached: readonly NodeAttachment[] = [];
@@ -22,11 +22,11 @@ export class FakeClusterView implements ClusterView {
   /** Every attachment, by volume and node, as the loops see them. */
   list: ClusterAttachment[] = [];
   readonly contexts = new Map<string, Readonly<Record<string, string>>>();
-  /** Volumes that the cluster has no object of. */
+  /** Volumes without an object in the cluster. */
   readonly unnamed = new Set<string>();
-  /** How often it was asked for every attachment. */
+  /** How often every attachment was read. */
   asked = 0;
-  /** What happens each time it is, before it answers. */
+  /** Called each time, before the answer. */
   onAsked: (asked: number) => void = () => {};
 
   volumes(): Promise<readonly ClusterVolume[]> {
@@ -88,7 +88,7 @@ export function aClusterVolume(volumeId: string, over: Partial<ClusterVolume> = 
   };
 }
 
-/** A VolumeAttachment that is done. */
+/** A complete VolumeAttachment. */
 export function anAttachment(
   volumeId: string,
   nodeId: string,

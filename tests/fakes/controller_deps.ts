@@ -24,7 +24,7 @@ import { FakeVolumeStore } from "./volume_store.ts";
 /** One GiB, in bytes. */
 export const gibibyte = 1n << 30n;
 
-/** Settings as an operator would leave them. */
+/** Default settings. */
 export const testSettings: ControllerSettings = {
   backend: "default",
   basePaths: [testBase],
@@ -53,18 +53,18 @@ export const testSettings: ControllerSettings = {
 /** A StorageClass without parameters. */
 export const testParameters: VolumeParameters = parseParameters({}, testSettings);
 
-/** A controller on a router in memory, with every node known but `stranger`. */
+/** A controller on a router in memory; every node is known except `stranger`. */
 export interface TestController {
   readonly deps: ControllerDeps;
   readonly store: FakeVolumeStore;
   readonly clock: FakeClock;
-  /** What was said to a person. */
+  /** Messages for people. */
   readonly notes: string[];
-  /** What it was told of that happened. */
+  /** Its events. */
   readonly events: ControllerEvent[];
 }
 
-/** Makes one. @param isOnly whether no other controller promises room at the same time */
+/** Makes one. @param isOnly whether no other controller promises space at the same time */
 export function testController(
   settings: Partial<ControllerSettings> = {},
   seed = 1,
@@ -79,7 +79,7 @@ export function testController(
   return { deps, store, clock, notes, events };
 }
 
-/** What a controller is made of. */
+/** The parts of a controller. */
 export interface ControllerParts {
   readonly store: VolumeStore;
   readonly clock: Clock;
@@ -92,7 +92,7 @@ export interface ControllerParts {
   readonly events?: ControllerEvent[];
 }
 
-/** What a process that has just started has; several can share a router and a clock. */
+/** The dependencies of a process that has just started; several can share a router and a clock. */
 export function controllerDeps(
   { store, clock, settings, seed = 1, clusterView, isOnly = false, notes = [], events = [] }: ControllerParts,
 ): ControllerDeps {
@@ -128,12 +128,12 @@ export function controllerDeps(
   };
 }
 
-/** Makes the router's pools such as have no subvolumes. */
+/** Gives the router pools without subvolumes. */
 export function withoutSubvolumes(store: FakeVolumeStore): void {
   store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
 }
 
-/** A call that waits as long as it takes. */
+/** A call without a deadline. */
 export function testContext(over: Partial<CallContext> = {}): CallContext {
   return { requestId: "test", signal: new AbortController().signal, deadlineMs: Infinity, ...over };
 }
@@ -150,9 +150,9 @@ export function aCreate(name: string, over: Partial<CreateRequest> = {}): Create
   };
 }
 
-/** Writing to ext4 alone. */
+/** The capability of a single writer of ext4. */
 export const writer: Capability = { access: "mount", filesystem: "ext4", mode: "single-node-writer" };
-/** Sharing a block device. */
+/** The capability of a shared block device. */
 export const sharedBlock: Capability = { access: "block", mode: "multi-node-multi-writer" };
 
 /** A ControllerPublishVolume of ext4 for writing. */
@@ -160,7 +160,7 @@ export function aPublish(nodeId: string, over: Partial<PublishRequest> = {}): Pu
   return { nodeId, capability: writer, readOnly: false, ...over };
 }
 
-/** Lets time pass until a call is through, in steps of a second, at most `limitMs`. */
+/** Advances time until a call is done, in steps of a second, at most `limitMs`. */
 export async function inTime<T>(clock: FakeClock, call: Promise<T>, limitMs = 120_000): Promise<T> {
   let through = false;
   const mark = () => {

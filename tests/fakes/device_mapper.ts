@@ -1,7 +1,7 @@
 import { FakeKernelFiles } from "./kernel_files.ts";
 import type { RecordedRun, Scripted } from "./processes.ts";
 
-/** A map as the fake kernel has it. */
+/** A map of the fake kernel. */
 interface FakeMap {
   readonly minor: number;
   readonly uuid: string;
@@ -9,7 +9,7 @@ interface FakeMap {
   completed?: number;
   pending?: number;
   table?: FakeTable;
-  /** Loaded, and not in use yet. */
+  /** Loaded, and not active yet. */
   inactive?: FakeTable;
 }
 
@@ -20,13 +20,13 @@ interface FakeTable {
   failed: boolean;
 }
 
-/** What became of a write. */
+/** The result of a write. */
 export type FakeWrite = "done" | "waits" | "fails";
 
 const tableForm =
   /^0 ([0-9]+) multipath 3 queue_if_no_path queue_mode bio 0 1 1 round-robin 0 1 1 ([0-9:]+) 1$/;
 
-/** The kernel's device mapper behind dmsetup(8): maps that queue, fail, and are busy while somebody has them open. */
+/** The kernel's device mapper behind dmsetup(8): maps that queue, fail, and are busy while they are open. */
 export class FakeDeviceMapper {
   readonly maps = new Map<string, FakeMap>();
   /** Numbers of the devices that exist. */
@@ -129,7 +129,7 @@ export class FakeDeviceMapper {
     return `0 ${sectors} multipath 2 0 0 0 1 1 ${failed ? "E" : "A"} 0 1 0 ${path} ${failed ? "F" : "A"} 0`;
   }
 
-  /** Shows all of it in /sys. */
+  /** Shows all maps in /sys. */
   show(): void {
     for (const key of [...this.#files.texts.keys()].filter((key) => key.startsWith("/sys/block/dm-"))) {
       this.#files.texts.delete(key);
@@ -157,7 +157,7 @@ export class FakeDeviceMapper {
 }
 
 function textOf({ sectors, path, queues }: FakeTable): string {
-  // It keeps a hardware handler whether asked or not.
+  // The kernel keeps a hardware handler in any case.
   const own = "retain_attached_hw_handler queue_mode bio";
   const features = queues ? `4 queue_if_no_path ${own}` : `3 ${own}`;
   return `0 ${sectors} multipath ${features} 0 1 1 round-robin 0 1 1 ${path} 1`;

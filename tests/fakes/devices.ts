@@ -1,7 +1,7 @@
 import { proveDevice } from "../../src/node/connections/device.ts";
 import type { FoundDevice, ProvenDevice } from "../../src/volume/ports/node_ports.ts";
 
-/** A device that was proven to be itself, for tests of what only takes proven ones. */
+/** A proven device, for tests of operations that only accept those. */
 export function provenDevice(change: Partial<FoundDevice> = {}): ProvenDevice {
   const found: FoundDevice = {
     path: "/dev/loop0",

@@ -15,7 +15,7 @@ import { Journal, Violations } from "../../src/simulator/assertions/journal.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 import { SeededRandom } from "./random.ts";
 
-/** A simulated router without SSH before it: for tests of thousands of commands. */
+/** A simulated router without SSH, for tests of thousands of commands. */
 export class DirectRouter implements SshTransport {
   readonly target = "test@router:22";
   readonly model: Router;
@@ -49,7 +49,7 @@ export class DirectRouter implements SshTransport {
       this.#sessions--;
       end("it was closed");
     };
-    // A command that was sent runs on when its connection breaks.
+    // A sent command runs on when its connection breaks.
     const exec = (command: Command): Promise<ExecEnd> => {
       if (!isOpen) return Promise.resolve({ state: "not-run", reason: "No response from server" });
       return Promise.race([this.#run(command), closed.then((): ExecEnd => ({ state: "torn", output: "" }))]);

@@ -4,10 +4,10 @@ import { refusal } from "./refusal.ts";
 import type { Mishap } from "./mishap.ts";
 import type { FakeVolumeStore } from "./volume_store.ts";
 
-/** A way in which a command can end, and whether the call that sent it may answer OK. */
+/** How a command can end, and whether the call that sent it may answer OK. */
 export type Ending = readonly [name: string, mishap: Mishap, isDone: boolean];
 
-/** Every way in which a command of one change can end. */
+/** Every way in which a command with one change can end. */
 export const endings: readonly Ending[] = [
   ["ran, end unknown", { runs: true, refusal: "interrupted" }, true],
   ["did not run", { runs: false }, false],
@@ -16,7 +16,7 @@ export const endings: readonly Ending[] = [
   ["did not run, unreadable", { runs: false, unreadable: true }, false],
 ];
 
-/** Waits for a call whose command ended so: it answers OK only if what it has changed was read back. */
+/** Waits for a call whose command ended in that way: it may answer OK only if its change was read back. */
 export async function endsAs(
   [name, , isDone]: Ending,
   call: Promise<unknown>,
@@ -25,7 +25,7 @@ export async function endsAs(
   await (isDone ? call : assert.rejects(call, refusal(kind), name));
 }
 
-/** Waits for a call that is refused so, and finds nothing changed on the router. */
+/** Waits for a call that is refused, and checks that nothing has changed on the router. */
 export async function refusedUnchanged(
   store: Pick<FakeVolumeStore, "snapshot">,
   call: () => Promise<unknown>,

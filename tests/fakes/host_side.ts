@@ -6,7 +6,7 @@ function uuidOf(router: Router, nqn: string): string {
   return router.exports.accessOf(nqn)?.identity.uuid.replaceAll("-", "") ?? "";
 }
 
-/** A host that sees in a simulator's model what a real one would see on the wire. */
+/** A host that reads from a simulator's model what a real one would see on the wire. */
 export class FakeHostSide implements HostSide {
   readonly port = 4420;
   readonly #router: Router;

@@ -14,12 +14,12 @@ export class FakeKernelFiles implements KernelFiles {
 
   /** Devices that were flushed, in order. */
   readonly flushed: string[] = [];
-  /** What a flush of a device comes to; a test may throw from it. */
+  /** The result of a device's flush; a test may throw from it. */
   onFlush: (path: string, signal: AbortSignal) => boolean | Promise<boolean> = () => true;
 
   /** Whether devices never answer. */
   hangs = false;
-  /** What is read of a device, zeros unless a test says otherwise. */
+  /** The content of a device, zeros by default. */
   contents: (path: string, part: DevicePart) => Uint8Array = (_, { length }) => new Uint8Array(length);
 
   readText(path: string): string | undefined {

@@ -1,6 +1,6 @@
 import type { AccessRule } from "../support/access_rules.ts";
 
-/** An object as the API has it. */
+/** An object in the API's form. */
 export interface KubeObject {
   apiVersion?: string;
   kind?: string;
@@ -18,17 +18,17 @@ export interface KubeObject {
   [key: string]: unknown;
 }
 
-/** What goes wrong with requests that fit. */
+/** A fault of matching requests. */
 export interface KubeFault {
-  /** Tried on `METHOD /path`. */
+  /** Matched with `METHOD /path`. */
   readonly match: RegExp;
-  /** What is answered instead; left out, the request is served, after `delayMs`. */
+  /** The status of the answer; without one the request is served, after `delayMs`. */
   readonly status?: number;
   readonly retryAfterSeconds?: number;
   readonly delayMs?: number;
-  /** Served, and then the connection is lost before the answer is. */
+  /** Whether the request is served, and the connection is lost before the answer. */
   readonly lostAnswer?: boolean;
-  /** How many requests it befalls. @default {Infinity} */
+  /** How many requests it affects. @default {Infinity} */
   times?: number;
 }
 
@@ -53,7 +53,7 @@ const reasons: Readonly<Record<number, string>> = {
   500: "InternalError",
 };
 
-/** `/api/v1/namespaces/n/events/e`: where an object lies, and what it is. */
+/** The parts of an object's path, such as `/api/v1/namespaces/n/events/e`. */
 interface Place {
   readonly group: string;
   readonly namespace: string;
@@ -75,15 +75,15 @@ class Refusal extends Error {
 
 /** An API server over real HTTP: gets, lists in pages, creates, updates and merge patches; no admission, no watches. */
 export class FakeKubeApi implements AsyncDisposable {
-  /** What goes wrong; the first that fits does. */
+  /** The faults; the first matching one applies. */
   readonly faults: KubeFault[] = [];
   /** Every request, in the order of the answers. */
   readonly requests: KubeRequest[] = [];
-  /** What may be called; everything while undefined. */
+  /** The allowed calls; all while undefined. */
   rules: readonly AccessRule[] | undefined;
-  /** The only token that is let in; everybody is while undefined. */
+  /** The only accepted token; all are while undefined. */
   token: string | undefined;
-  /** Requests that are being served, at most. */
+  /** The most requests that were served at the same time. */
   maxAtOnce = 0;
 
   readonly #objects = new Map<string, Map<string, KubeObject>>();
@@ -104,7 +104,7 @@ export class FakeKubeApi implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
-  /** A kubeconfig that leads here, as text. Without TLS the client wants to be told that this is meant. */
+  /** A kubeconfig for this server, as text. Without TLS the client has to be told that this is intended. */
   kubeconfig(token = this.token ?? "t"): string {
     return JSON.stringify({
       "apiVersion": "v1",
@@ -116,7 +116,7 @@ export class FakeKubeApi implements AsyncDisposable {
     });
   }
 
-  /** Puts an object there as if somebody else had. */
+  /** Puts an object there as another client would. */
   put(collection: string, object: KubeObject): KubeObject {
     const version = String(++this.#version);
     const whole = {
@@ -137,7 +137,7 @@ export class FakeKubeApi implements AsyncDisposable {
     return this.#objects.get(collection)?.get(name);
   }
 
-  /** Takes an object away. */
+  /** Deletes an object. */
   delete(collection: string, name: string): void {
     this.#objects.get(collection)?.delete(name);
   }
@@ -152,7 +152,7 @@ export class FakeKubeApi implements AsyncDisposable {
     this.#oldestToken = ++this.#version;
   }
 
-  /** How many answered requests fit. */
+  /** How many answered requests match. */
   count(match: RegExp): number {
     return this.requests.filter(({ method, path }) => match.test(`${method} ${path}`)).length;
   }
@@ -241,7 +241,7 @@ export class FakeKubeApi implements AsyncDisposable {
     }
   }
 
-  /** A collection of all namespaces is every collection of that resource. */
+  /** A collection of all namespaces contains every collection of that resource. */
   #list(path: string, location: Place, query: Record<string, string>): unknown {
     const collections = location.namespace !== "" || this.#objects.has(path)
       ? [path]

@@ -3,8 +3,8 @@ import { FakeKubeApi } from "./kube_api.ts";
 
 const volumes = "/api/v1/persistentvolumes";
 
-/** If it let in whoever comes, no test could show that the chart's rules are enough. */
-Deno.test("FakeKubeApi lets in only who may come, for what is allowed", async () => {
+/** If it accepted every client, no test could show that the chart's rules are enough. */
+Deno.test("FakeKubeApi accepts only allowed clients, for allowed calls", async () => {
   await using api = new FakeKubeApi();
   const ask = async (path: string) => {
     const response = await fetch(api.url + path);

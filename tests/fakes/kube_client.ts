@@ -4,7 +4,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import type { FakeClock } from "./clock.ts";
 import { FakeKubeApi, type KubeObject } from "./kube_api.ts";
 
-/** The driver that the tests' objects belong to. */
+/** The driver of the tests' objects. */
 export const testDriver = "rds.csi.srvlab.io";
 
 /** A fake API server and a client of it, which end together. */
@@ -65,7 +65,7 @@ export function aVolumeAttachment(
   };
 }
 
-/** Lets false time pass beside what really happens, until something is so. */
+/** Advances the fake time beside real events, until a condition holds. */
 export async function until(
   clock: FakeClock,
   isSo: () => boolean,

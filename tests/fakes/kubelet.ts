@@ -8,23 +8,23 @@ import { systemClock } from "../../src/host/clock.ts";
 const answerLimitMs = 10_000;
 
 /**
- * A kubelet as plugins see one: it asks every socket in its folder who is there, once for each that appears, and tells
- * it what became of that. Names that begin with a dot are not looked at.
+ * A kubelet as plugins see it: it asks every new socket in its folder for its plugin, once, and reports the result of
+ * the registration to it. It ignores names that begin with a dot.
  */
 export class FakeKubelet {
   readonly folder: string;
-  /** Why no plugin can be registered now; undefined when they can. */
+  /** Why no plugin can be registered now; undefined when it can. */
   refusal: string | undefined;
   readonly #known = new Map<string, string>();
   readonly #definition = loadRegistration().Registration.service;
 
-  /** @param kubeletPath holds the folder plugins_registry, which is made when it is missing */
+  /** @param kubeletPath contains the folder plugins_registry, which is made when it is missing */
   constructor(kubeletPath: string) {
     this.folder = `${kubeletPath}/plugins_registry`;
     Deno.mkdirSync(this.folder, { recursive: true });
   }
 
-  /** One look at the folder: who was there for the first time. */
+  /** Reads the folder once; returns the plugins that it has registered. */
   async check(): Promise<readonly PluginInfo[]> {
     const found = this.#sockets();
     for (const name of [...this.#known.keys()]) if (!found.has(name)) this.#known.delete(name);
@@ -37,7 +37,7 @@ export class FakeKubelet {
     return appeared;
   }
 
-  /** The process ends and another one comes, which knows nobody. */
+  /** The process ends and another one starts, which knows no plugin. */
   restart(): void {
     this.#known.clear();
   }

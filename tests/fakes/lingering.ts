@@ -1,6 +1,6 @@
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 
-/** Exports of a router in memory that can still be written through after they were withdrawn. */
+/** Exports of a router in memory that can still be written to after they were withdrawn. */
 export class LingeringExports {
   #exports: { readonly imagePath: string; readonly nqn: string; readonly untilMs: number }[] = [];
 

@@ -28,18 +28,18 @@ import { RecordedEvents } from "./node_events.ts";
 import { FakePaths } from "./paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
-/** A device as the fake node has it. */
+/** A device of the fake node. */
 export interface FakeDevice {
   path: string;
   deviceNumber: string;
   sizeBytes: bigint;
   uniqueId: string;
   nsid: number;
-  /** What lies on it. */
+  /** Its content. */
   content: "blank" | "garbage" | FilesystemType | "btrfs";
-  /** Of its file system. */
+  /** UUID of its file system. */
   filesystemUuid?: string;
-  /** What the kernel has read of it before, and answers until it is told to read it anew. */
+  /** What the kernel has read of it before, and answers until it is told to read it again. */
   readAs?: "blank" | undefined;
   complete: boolean;
   /** Whether its file system's log has to be replayed. */
@@ -60,8 +60,8 @@ export const ext4: Capability = { access: "mount", filesystem: "ext4", mode: "si
 export const block: Capability = { access: "block", mode: "single-node-writer" };
 
 /**
- * A node of which the kernel's part is a handful of variables. Every operation on it is counted and named, and a test
- * may let something happen before or after any of them.
+ * A node whose kernel is a handful of variables. Every operation on it is counted and named, and a test may act before
+ * or after any of them.
  */
 export class FakeNode {
   readonly clock: FakeClock;
@@ -74,16 +74,16 @@ export class FakeNode {
   table: MountEntry[] = [];
   holder: DeviceHolder | undefined;
   claimed = false;
-  /** What the node's kernel has made on top of the volume's device. */
+  /** Devices that the node's kernel has made on top of the volume's device. */
   layers: readonly string[] = [];
-  /** The kernel's device mapper; nothing is staged on it unless `deviceLayer` says so. */
+  /** The kernel's device mapper; volumes use it only with `deviceLayer`. */
   readonly mapper: FakeDeviceMapper;
   /** How often a command of the device mapper was run. */
   mapperRuns = 0;
   /** Numbers of devices that a call keeps open. */
   readonly held = new Set<string>();
   sparesOpenDevices = false;
-  /** What differs from {@linkcode FakeNode.connection} in the connection to that NQN. */
+  /** How the connection to that NQN differs from {@linkcode FakeNode.connection}. */
   readonly connections = new Map<string, Partial<Connection>>();
   readonly connection: Omit<Connection, "nqn"> = {
     name: "nvme3",
@@ -94,14 +94,14 @@ export class FakeNode {
     hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1",
     hostId: "node-1",
   };
-  /** What the target says it offers there; it may throw, or never answer. */
+  /** What the target offers at an address; it may throw, or never answer. */
   offered: (at: TargetAddress) => readonly string[] | Promise<readonly string[]> = () =>
     [...this.devices].filter(([, device]) => device.exported).map(([nqn]) => nqn);
   /** Why nothing can be connected. */
   obstacle: string | undefined;
-  /** What a person was told. */
+  /** Messages for people. */
   readonly reported: string[] = [];
-  /** The hash of the machine; undefined when it cannot be told. */
+  /** The hash of the machine; undefined when it is unknown. */
   machine: string | undefined;
   trim: (context: CallContext) => Promise<bigint | undefined> = () => Promise.resolve(4096n);
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
@@ -109,7 +109,7 @@ export class FakeNode {
   after: (operation: string, count: number) => void = () => {};
   #mountId = 100;
 
-  /** @param devices by NQN; the volume's alone where none are given */
+  /** @param devices by NQN; by default only the volume's */
   constructor(clock = new FakeClock(), devices?: Map<string, FakeDevice>) {
     this.clock = clock;
     this.devices = devices ?? new Map([[nqn, this.newDevice()]]);
@@ -143,7 +143,7 @@ export class FakeNode {
     };
     this.service = new NodeService(this.deps);
     this.paths.before = (operation, path) => {
-      // Reading changes nothing and is not a point where a crash matters.
+      // A read changes nothing, so a crash there does not matter.
       if (operation !== "info") this.#count(`${operation} ${path}`);
     };
   }
@@ -217,7 +217,7 @@ export class FakeNode {
     return this.service.unstage({ volumeId, stagingPath }, call());
   }
 
-  /** A mount of a device, as the kernel would show it. */
+  /** Adds a mount of a device, as the kernel would show it. */
   addMount(deviceNumber: string, mountPoint: string, change: Partial<MountEntry> = {}): void {
     this.table.push({
       mountId: this.#mountId++,
@@ -311,7 +311,7 @@ export class FakeNode {
     return result;
   }
 
-  /** Has the device mapper see which devices there are, and which maps are in use. */
+  /** Makes the device mapper see the present devices, and which maps are in use. */
   showDevices(): void {
     this.mapper.devices.clear();
     for (const device of this.devices.values()) {
@@ -364,7 +364,7 @@ export class FakeNode {
     this.addMount(deviceNumber, target, { mountOptions: [readOnly ? "ro" : "rw"], ...change });
   }
 
-  /** What a path leads to, through a map or not. Who uses a map without a device waits until the call's time is over. */
+  /** The device of a path, through a map or not. Uses of a map without a device wait until the call's end. */
   #deviceAt(path: string): FakeDevice {
     const below = this.mapper.maps.values().find(({ minor }) => path === `/dev/dm-${minor}`)?.table?.path;
     const found = this.devices.values().find((device) =>
@@ -450,7 +450,7 @@ export function publishContext(change: Record<string, string> = {}): Record<stri
   };
 }
 
-/** A call that nobody cancels, unless by that signal. */
+/** A call that only that signal can cancel. */
 export function call(signal: AbortSignal = new AbortController().signal): CallContext {
   return { requestId: "t", signal, deadlineMs: Infinity };
 }
@@ -471,12 +471,12 @@ function probeOf({ content, filesystemUuid: uuid }: FakeDevice): DeviceProbe {
   };
 }
 
-/** What a step throws that a test breaks. */
+/** The error of a step that a test breaks. */
 export const injected = new VolumeError("internal", "Cannot go on: injected");
 
 /**
- * Does something on a fresh node as often as it has steps, and breaks another step each time: that one fails, or with
- * "crashes" that one and all after it, also of undoing. `check` sees what is left, and the step.
+ * Runs an action on a fresh node once for each of its steps, and breaks that step: it fails, or with "crashes" it and
+ * all later ones, also those of undoing. `check` sees what is left, and the step.
  */
 export async function breakEachStep(
   prepare: () => Promise<FakeNode>,

@@ -1,18 +1,18 @@
 import type { NodeEvent, NodeEvents } from "../../src/volume/ports/node_events.ts";
 import type { Connection } from "../../src/volume/ports/node_ports.ts";
 
-/** Keeps what it is told, in order, as a word or two each. */
+/** Records events, in order, as a word or two each. */
 export class RecordedEvents implements NodeEvents {
   readonly reported: string[] = [];
-  /** The number of the device that was seen last, by volume. */
+  /** The device number last reported, by volume. */
   readonly devices = new Map<string, string>();
   readonly staged = new Set<string>();
   /** Volumes whose writes wait for their device. */
   readonly waiting = new Set<string>();
-  /** What was seen last, by volume. */
+  /** The connections last reported, by volume. */
   readonly connections = new Map<string, readonly Connection[]>();
 
-  /** What was wrong when it was judged last, by volume. */
+  /** The problems last reported, by volume. */
   readonly health = new Map<string, readonly string[]>();
 
   occurred(event: NodeEvent): void {

@@ -2,7 +2,7 @@ import type { BlockDevices, MountEntry, Mounts } from "../../src/volume/ports/no
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
-/** One controller of the fake kernel's. */
+/** One controller of the fake kernel. */
 export interface FakeController {
   readonly name: string;
   readonly nqn: string;
@@ -14,11 +14,11 @@ export interface FakeController {
   readonly transport: string;
 }
 
-/** A namespace of the fake kernel's. */
+/** A namespace of the fake kernel. */
 export interface FakeNamespace {
   readonly nqn: string;
   readonly nsid: number;
-  /** The number behind the `n` of its device's name. */
+  /** The number after the `n` of its device's name. */
   readonly head: number;
   readonly minor: number;
   sectors: number;
@@ -27,8 +27,8 @@ export interface FakeNamespace {
 }
 
 /**
- * The kernel's initiator as /sys shows it and takes what is written, in both of its layouts. Numbers of controllers, heads and
- * subsystems are given out so that none says anything about another.
+ * The kernel's initiator as /sys shows it and accepts writes, in both of its layouts. Numbers of controllers, heads and
+ * subsystems are chosen so that none says anything about another.
  */
 export class FakeNvmeKernel {
   readonly files = new FakeKernelFiles();
@@ -37,13 +37,13 @@ export class FakeNvmeKernel {
   readonly controllers: FakeController[] = [];
   readonly namespaces: FakeNamespace[] = [];
   readonly mounts: MountEntry[] = [];
-  /** Who has which device open, by its number. */
+  /** The process that has a device open, by the device's number. */
   readonly openBy = new Map<string, string>();
-  /** What a connect to an address meets; undefined succeeds. */
+  /** Why a connect to an address is refused; undefined succeeds. */
   refuse: (address: string, nqn: string) => string | undefined = () => undefined;
   /** The namespaces that a subsystem shows when it is first connected. */
   serves: (nqn: string) => readonly Partial<FakeNamespace>[] = () => [{}];
-  /** Called before the tool does its work; another answer is the tool's. */
+  /** Called before the tool does its work; its result, if any, replaces the tool's. */
   script: (run: RecordedRun) => Scripted | undefined | Promise<Scripted | undefined> = () => undefined;
   #next = 7;
   readonly #subsystems: string[] = [];
@@ -107,7 +107,7 @@ export class FakeNvmeKernel {
     return added;
   }
 
-  /** Removes the controllers of a subsystem, or one of them; with the last one its namespaces go. */
+  /** Removes the controllers of a subsystem, or one of them; with the last one its namespaces disappear. */
   remove(nqn: string, only?: FakeController): void {
     const goes = (one: FakeController) => one.nqn === nqn && (only === undefined || one === only);
     const left = this.controllers.filter((one) => !goes(one));
@@ -121,7 +121,7 @@ export class FakeNvmeKernel {
     this.show();
   }
 
-  /** Makes /sys show what there is. */
+  /** Updates /sys. */
   show(): void {
     for (const map of [this.files.texts, this.files.folders]) {
       for (const path of map.keys()) if (path.startsWith("/sys/class/")) map.delete(path);
@@ -175,7 +175,7 @@ export class FakeNvmeKernel {
     if (one.nguid !== undefined) this.files.texts.set(`${folder}/nguid`, one.nguid);
   }
 
-  /** What dd(1) writes to the kernel's files. */
+  /** Handles dd(1), which writes to the kernel's files. */
   #tool({ tool, options: { args, input = "" } }: RecordedRun): Scripted {
     if (tool !== "dd") return 0;
     const path = args.find((word) => word.startsWith("of="))!.slice("of=".length);

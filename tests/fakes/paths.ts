@@ -2,13 +2,13 @@ import { VolumeError } from "../../src/volume/errors.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { PathInfo, Paths } from "../../src/volume/ports/node_ports.ts";
 
-/** What lies at a path of a {@linkcode FakePaths}. */
+/** A node of a {@linkcode FakePaths}. */
 export interface FakeNode {
   readonly kind: PathInfo["kind"];
   readonly deviceNumber?: string;
   readonly text?: string;
   readonly mode?: number;
-  /** Where a link leads. */
+  /** The target of a link. */
   readonly to?: string;
 }
 
@@ -92,7 +92,7 @@ export class FakePaths implements Paths {
       if (this.nodes.get(path)?.kind === "directory") {
         throw new VolumeError("precondition", `${path} is a folder`);
       }
-      this.nodes.delete(`${path}.new`); // Where a write was interrupted.
+      this.nodes.delete(`${path}.new`); // The temporary file of an interrupted write.
       this.nodes.delete(path);
     });
   }

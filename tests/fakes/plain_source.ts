@@ -17,7 +17,7 @@ export const plainSource = plainImage("pvc-1");
 /** The epoch of that volume. */
 export const sourceEpoch = { counter: 3, nonce: "0123abcd" };
 
-/** A controller on a router without subvolumes that has the volume `pvc-1`: whatever is made from it is a copy. */
+/** A controller on a router without subvolumes with the volume `pvc-1`, so that anything made from it is a copy. */
 export function withPlainSource(
   settings: Partial<ControllerSettings> = {},
   record: Partial<VolumeRecord> = { epoch: sourceEpoch },
@@ -35,7 +35,7 @@ export function withPlainSource(
     soon: () => testContext({ deadlineMs: clock.now() + 5_000 }),
     publish: () => publishVolume(deps, "pvc-1", aPublish("a"), testParameters, testContext()),
     unpublish: () => unpublishVolume(deps, "pvc-1", "a", testContext()),
-    /** What lies beside the folder and that image. */
+    /** All files besides the folder and that image. */
     paths: () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== plainSource),
   };
 }

@@ -2,10 +2,10 @@ import type { ToolResult } from "../../src/host/spawn.ts";
 import type { Processes, RunOptions } from "../../src/host/processes.ts";
 import type { ToolName } from "../../src/host/tools.ts";
 
-/** How a scripted tool ends: an exit code, or more. */
+/** The result of a scripted tool: an exit code, or more. */
 export type Scripted = number | Partial<ToolResult>;
 
-/** One run that a test can look at. */
+/** One recorded run. */
 export interface RecordedRun {
   readonly tool: ToolName;
   readonly options: RunOptions;
@@ -13,10 +13,10 @@ export interface RecordedRun {
   readonly line: string;
 }
 
-/** Tools that do what a test says; what it says nothing about succeeds silently. */
+/** Tools that do what a test says; without a script they succeed silently. */
 export class FakeProcesses implements Processes {
   readonly runs: RecordedRun[] = [];
-  /** Asked for every run; undefined succeeds silently. It may change the world of the test. */
+  /** Called for every run; undefined succeeds silently. It may change the test's state. */
   script: (run: RecordedRun) => Scripted | undefined | Promise<Scripted | undefined> = () => undefined;
 
   async run(tool: ToolName, options: RunOptions): Promise<ToolResult> {

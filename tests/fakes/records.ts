@@ -11,9 +11,9 @@ import {
   type VolumeRecord,
 } from "../../src/volume/model/record.ts";
 
-/** The cluster that the tests' volumes belong to. */
+/** The cluster of the tests' volumes. */
 export const testCluster = clusterHash("test");
-/** The folder that they lie in. */
+/** The folder of the tests' volumes. */
 export const testBase = "/pool/csi";
 /** The prefix of their NQNs. */
 export const testPrefix = "nqn.2000-02.com.mikrotik";
@@ -33,7 +33,7 @@ export function aSnapshotId(name: string): string {
   return snapshotIdFor(name, testCluster);
 }
 
-/** A record of the test cluster, never published so far. */
+/** A record of the test cluster that was never published. */
 export function aRecord(over: Partial<VolumeRecord> = {}): VolumeRecord {
   return {
     cluster: testCluster,
@@ -49,7 +49,7 @@ export function aRecord(over: Partial<VolumeRecord> = {}): VolumeRecord {
   };
 }
 
-/** A holder that writes alone. */
+/** A single writer. */
 export function aHolder(nodeId: string, over: Partial<Holder> = {}): Holder {
   return { nodeId, sinceSeconds: 1_700_000_000, mode: "single-node-writer", readOnly: false, ...over };
 }

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 
 /**
- * For `assert.throws()` and `assert.rejects()`: accepts a VolumeError of that kind whose text matches, and says what was
- * thrown instead.
+ * For `assert.throws()` and `assert.rejects()`: accepts a VolumeError of that kind whose message matches, and otherwise
+ * prints the error.
  */
 export function refusal(kind: VolumeErrorKind, text: RegExp = /^Cannot /): (error: unknown) => true {
   return (error) => {

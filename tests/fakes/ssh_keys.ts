@@ -1,20 +1,20 @@
 import ssh2 from "ssh2";
 import { type HostKey, readHostKey } from "../../src/simulator/ssh/host_key.ts";
 
-/** The RSA key of every simulated router that names no other: making a key takes longer than most tests. */
+/** The default RSA key of every simulated router: making a key takes longer than most tests. */
 export const routerHostKey: HostKey = readHostKey(
   Deno.readTextFileSync(new URL("router_host_key.pem", import.meta.url)),
 );
 
-/** A pair of ed25519 keys as OpenSSH writes them. */
+/** A pair of ed25519 keys in OpenSSH's form. */
 export interface SshKeyPair {
   readonly private: string;
   readonly public: string;
 }
 
 /**
- * Makes a pair of ed25519 keys. The library writes one in about two hundred so that it cannot be read again: that one is
- * thrown away.
+ * Makes a pair of ed25519 keys. The library writes about one in two hundred so that it cannot be read again: that one
+ * is discarded.
  *
  * @param passphrase protects the private key
  */

@@ -1,7 +1,7 @@
 import type { Command } from "../../src/routeros/console/command.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
 
-/** What the fake router does with a command; `signal` is aborted when the client gives its channel up. */
+/** The fake router's handler of a command; `signal` is aborted when the client gives up its channel. */
 export type FakeRouter = (command: string, signal: AbortSignal) => ExecEnd | Promise<ExecEnd>;
 
 /** An SSH transport without a network: a function answers each command. */
@@ -9,7 +9,7 @@ export class FakeSshTransport implements SshTransport {
   readonly target = "test@router:22";
   /** Every command that reached the router, in order. */
   readonly commands: string[] = [];
-  /** How many connections were tried. */
+  /** The number of attempts to connect. */
   attempts = 0;
   /** Called for each attempt; throwing makes it fail. */
   onConnect: (attempt: number) => void | Promise<void> = () => {};
@@ -28,7 +28,7 @@ export class FakeSshTransport implements SshTransport {
     return connection;
   }
 
-  /** Breaks every connection: whatever runs ends as torn. */
+  /** Breaks every connection: running commands end as torn. */
   drop(reason = "the connection was closed"): void {
     for (const connection of this.#connections.splice(0)) connection.end(reason);
   }
@@ -64,12 +64,12 @@ class FakeConnection implements SshConnection {
   }
 }
 
-/** A channel that ended in order. */
+/** A channel that ended properly. */
 export function ended(output: string): ExecEnd {
   return { state: "ended", output, exitStatus: 0 };
 }
 
-/** A channel that ended without a word. */
+/** A channel that ended without notice. */
 export function torn(output = ""): ExecEnd {
   return { state: "torn", output };
 }
@@ -83,17 +83,17 @@ const frameForm =
   /:put \("([0-9a-f]+)(\d) "\.\[:serialize to=json options=json\.no-string-conversion value=\[(.*?)\]\]\." \1"\)/g;
 const sentinelForm = /:put "(([0-9a-f]+)0 - \2)"/;
 
-/** The queries that a command asks frames of. */
+/** The queries whose frames a command requests. */
 export function queriesOf(command: string): string[] {
   return [...command.matchAll(frameForm)].map((match) => match[3]!);
 }
 
-/** The statements of a command in front of its frames. */
+/** The statements of a command before its frames. */
 export function statementsOf(command: string): string {
   return command.split(/:put [("]/)[0]!.replace(/; $/, "");
 }
 
-/** What a router prints for a command: a frame for each query, with CRLF, or the sign of its end. */
+/** A router's output for a command: a frame for each query, with CRLF, or the mark of its end. */
 export function printFrames(command: string, json: (query: string, index: number) => string): string {
   const signed = sentinelForm.exec(command);
   if (signed !== null) return `${signed[1]}\r\n`;
@@ -102,7 +102,7 @@ export function printFrames(command: string, json: (query: string, index: number
     .join("");
 }
 
-/** A router that answers every frame with the JSON that `json` gives. */
+/** A router that answers every frame with the JSON from `json`. */
 export function answering(json: (query: string, index: number) => string): FakeRouter {
   return (command) => ended(printFrames(command, json));
 }

@@ -14,7 +14,7 @@ export interface FakeSubvolume {
   readonly label: string;
   readonly path: string;
   readonly readOnly: boolean;
-  /** What it is a snapshot of; undefined when of nothing. */
+  /** Its parent if it is a snapshot; else undefined. */
   readonly parent: string | undefined;
 }
 
@@ -23,7 +23,7 @@ export class FakeFiles {
   readonly files = new Map<string, StoredFile>();
   /** By label, a colon and path. */
   readonly subvolumes = new Map<string, FakeSubvolume>();
-  /** Whose data is in a file, as the test that writes it calls it; nothing where nobody wrote. */
+  /** The data in a file, as a text of the test that writes it; missing for files without data. */
   readonly contents = new Map<string, string>();
   pools: Pool[] = [{
     mountPoint: "pool",
@@ -36,17 +36,17 @@ export class FakeFiles {
   /** Whether a subvolume cannot be removed while there are snapshots of it. */
   holdsParents = false;
 
-  /** What is shown: nothing of a pool that is not mounted. */
+  /** The visible files: none of a pool that is not mounted. */
   shown(): StoredFile[] {
     return [...this.files.values()].filter((file) => this.isMounted(file.path));
   }
 
-  /** What is shown and has the text in its path. */
+  /** The visible files with the text in their path. */
   holding(part: string): StoredFile[] {
     return this.shown().filter((file) => file.path.includes(part));
   }
 
-  /** What is shown of a volume, with the folder that it goes into and what else has the text in its path. */
+  /** The visible files of a volume, with its folder and other files with the text in their path. */
   about(wanted: Wanted | undefined, part: string | undefined): StoredFile[] {
     const isWanted = (path: string) =>
       wanted !== undefined && (path.includes(wanted.filePrefix) || path === wanted.folder);
@@ -77,13 +77,13 @@ export class FakeFiles {
     return this.subvolumes.get(keyOf(subvolume));
   }
 
-  /** The folder of a subvolume; one of a file system that is not mounted is nowhere. */
+  /** The folder of a subvolume; a file system that is not mounted has none. */
   folderOf({ label, path }: SubvolumeRef): string {
     const pool = this.pools.find((pool) => pool.subvolumeLabel === label);
     return `/${pool?.mountPoint ?? `${label} is not mounted`}/${path}`;
   }
 
-  /** The subvolume that the file lies in, the innermost one. */
+  /** The innermost subvolume that contains the file. */
   subvolumeOf(path: string): FakeSubvolume | undefined {
     return [...this.subvolumes.values()].filter((subvolume) =>
       path.startsWith(`${this.folderOf(subvolume)}/`)
@@ -91,7 +91,7 @@ export class FakeFiles {
       .toSorted((a, b) => b.path.length - a.path.length)[0];
   }
 
-  /** Makes a subvolume, or says why not. */
+  /** Makes a subvolume, or returns why not. */
   addSubvolume(subvolume: NewSubvolume): string | undefined {
     const { label, path, parent, readOnly } = subvolume;
     const folder = this.folderOf(subvolume);
@@ -122,7 +122,7 @@ export class FakeFiles {
     if (content !== undefined) this.contents.set(to, content);
   }
 
-  /** Renames a file to a path that is free; false when it cannot. */
+  /** Renames a file to a free path; false when it cannot. */
   rename(from: string, to: string): boolean {
     if (!this.files.has(from) || this.files.has(to) || !this.isMounted(from)) return false;
     this.copy(from, to);
@@ -130,7 +130,7 @@ export class FakeFiles {
     return true;
   }
 
-  /** Removes an image, or the subvolume with it, or says why not. */
+  /** Removes an image, or the subvolume with it, or returns why not. */
   remove(location: ImageLocation): string | undefined {
     if (!this.isMounted(location.path)) return undefined;
     if (location.subvolume === undefined) {
@@ -156,7 +156,7 @@ export class FakeFiles {
     return true;
   }
 
-  /** Makes a folder, on a Btrfs pool as a subvolume; one that is there is left. */
+  /** Makes a folder, on a Btrfs pool as a subvolume; an existing one stays. */
   ensureFolder({ path, label }: { readonly path: string; readonly label: string | undefined }): void {
     if (this.files.has(path)) return;
     if (label === undefined) this.putFile(path, 0n, true);

@@ -1,4 +1,4 @@
-// What tests say about failures: of which kind they are, and what their texts name.
+// Assertions about failures: their kind and their message.
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 

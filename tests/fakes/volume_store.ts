@@ -35,35 +35,35 @@ import type { Mishap, StoreMethod } from "./mishap.ts";
 import { LingeringExports } from "./lingering.ts";
 import { StoreContents } from "./store_contents.ts";
 
-/** Whether a mutation took effect, or what the router said instead. */
+/** Whether a mutation took effect, or the router's message instead. */
 type Effect = (half: boolean) => string | undefined;
 
 /**
- * A router in memory: disks, files and pools, with the hazards of a real one on request. What must never happen it
- * does, as a real one would, and notes it in {@linkcode FakeVolumeStore.violations}.
+ * A router in memory: disks, files and pools, with the faults of a real one on request. It does what must never happen,
+ * like a real one, and records it in {@linkcode FakeVolumeStore.violations}.
  */
 export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Whether it names exports after their slots, whatever is asked for. */
   unfenced = false;
-  /** Whether it refuses every new disk, after what had to be made for it. */
+  /** Whether it refuses every new disk, after making its folder or subvolume. */
   refusesDisks = false;
-  /** How long an export can still be written through after it was withdrawn, in milliseconds. */
+  /** How long an export can still be written to after it was withdrawn, in milliseconds. */
   lingerMs = 0;
   /** Every command, in order. */
   readonly calls: { readonly method: StoreMethod; readonly id: string }[] = [];
   /**
-   * Old data adopted, two ways to one image at once, disks made smaller, images gone while they could be reached, images
-   * that are read-only exported or grown, copies used that were not whole.
+   * Old data in a new disk, two paths to one image at once, disks made smaller, images removed while they were
+   * reachable, read-only images exported or grown, incomplete copies used.
    */
   readonly violations: string[] = [];
-  /** Disks whose exports were off for a moment, in one command. */
+  /** Disks whose exports were toggled in one command. */
   readonly bounces: string[] = [];
 
   readonly #clock: FakeClock;
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
   #late: Effect[] = [];
   readonly #lingering = new LingeringExports();
-  /** Copies in which the source changed, or that were not finished. */
+  /** Copies during which the source changed, or that were not finished. */
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
 
@@ -78,12 +78,12 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     this.#mishaps.set(method, [...this.#mishaps.get(method) ?? [], mishap]);
   }
 
-  /** Forgets the mishaps that have befallen nothing. */
+  /** Forgets unused mishaps. */
   clearMishaps(): void {
     this.#mishaps.clear();
   }
 
-  /** How many commands were sent since the last time this was asked. */
+  /** How many commands were sent since the last call. */
   takeCount(): number {
     return this.calls.splice(0).length;
   }
@@ -94,12 +94,12 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     this.#lingering.clear();
   }
 
-  /** Runs the commands that were held back. */
+  /** Runs the delayed commands. */
   runLate(): void {
     for (const run of this.#late.splice(0)) run(false);
   }
 
-  /** NQNs under which somebody can write to an image right now. */
+  /** NQNs under which an image can be written right now. */
   reachable(imagePath: string): readonly string[] {
     const exported = [...this.disks.values()].filter((disk) => disk.exported && disk.imagePath === imagePath);
     const lingering = this.#lingering.nqnsOf(imagePath, this.#clock.now());

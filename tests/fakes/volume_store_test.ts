@@ -52,8 +52,8 @@ const copied: NewVolume = {
   copied: { path: copy },
 };
 
-// What it does beside that is tested by tests/contract/store_contract_test.ts, as of the real one.
-Deno.test("FakeVolumeStore notes what must never happen", async () => {
+// Its other behaviour is tested by tests/contract/store_contract_test.ts, together with the real store's.
+Deno.test("FakeVolumeStore records what must never happen", async () => {
   const { store } = await router();
   store.lingerMs = 3_000;
   await store.change("v", "one", nqn("q1"), context);
@@ -71,7 +71,7 @@ Deno.test("FakeVolumeStore notes what must never happen", async () => {
   ]);
 });
 
-Deno.test("FakeVolumeStore notes what must never happen to subvolumes and copies", async () => {
+Deno.test("FakeVolumeStore records what must never happen to subvolumes and copies", async () => {
   const { store, clock } = await withSnapshot();
   store.lingerMs = 3_000;
   await store.change("w", "one", nqn("q1"), context);

@@ -1,4 +1,4 @@
-// A volume with a device-mapper map in use on a fake node, and the watch that looks after it.
+// A volume with a device-mapper map in use on a fake node, and the watch of its maps.
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { LayerWatch } from "../../src/node/layer/layer_watch.ts";
 import { block, FakeNode } from "./node_deps.ts";
@@ -22,7 +22,7 @@ export function watching(node: FakeNode): Watched {
   return { node, locks, watch: new LayerWatch({ deps: node.deps, fencing: node.service.fencing, lock }) };
 }
 
-/** A published volume with a map, whose file system is on record. */
+/** A published volume with a map, whose file system is recorded. */
 export async function inUse(kind: "ext4" | "block" = "ext4"): Promise<Watched> {
   const node = new FakeNode();
   const capability = kind === "block" ? { capability: block } : {};
@@ -36,14 +36,14 @@ export async function inUse(kind: "ext4" | "block" = "ext4"): Promise<Watched> {
   return watched;
 }
 
-/** The kernel drops the device: the router came back and gave its export another identity. */
+/** Lets the kernel drop the device: the router came back and gave its export another identity. */
 export function dropped(node: FakeNode): void {
   Object.assign(node.device, { path: "/dev/loop9", deviceNumber: "7:9", uniqueId: "b".repeat(32) });
   node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: "7:9" });
   node.showDevices();
 }
 
-/** The kernel gives the connection up, as newer ones do at the first refusal. */
+/** Lets the kernel give up the connection, as newer kernels do at the first refusal. */
 export function givenUp(node: FakeNode): void {
   node.device.connected = false;
   node.showDevices();

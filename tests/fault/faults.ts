@@ -55,7 +55,7 @@ export function beforeCommand({ faults }: Simulator, nth: number, act: () => voi
   };
 }
 
-/** A fault of one command on the wire, or of several in a row. */
+/** A fault of one command on the wire, or of several commands in a row. */
 function wire(
   name: string,
   action: FaultAction,

@@ -127,7 +127,7 @@ function takeSessions(scene: Scene): Healing {
   };
 }
 
-/** The router reboots at a command: before it runs, or after it ran and before a byte of its answer. */
+/** The router reboots at a command: before it runs, or after it ran and before the first byte of its answer. */
 function rebooting(
   name: string,
   action: "drop-before" | "drop-after",
@@ -234,7 +234,7 @@ function withoutPolicy(policy: "ssh" | "read" | "write"): Fault {
   };
 }
 
-/** Another driver of the same cluster makes the same call, at the same time. */
+/** Another driver of the same cluster makes the same call at the same time. */
 function twice(name: string, delayMs: number): Fault {
   return {
     name,

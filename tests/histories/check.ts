@@ -37,7 +37,7 @@ class Checker {
   readonly #images = new Map<string, Image>();
   readonly #kernels = new Map<string, Kernel>();
   readonly #calls = new Map<number, OpenCall>();
-  /** The node that an NQN was given to, by NQN. */
+  /** The node to which an NQN was given, by NQN. */
   readonly #nodeOfNqn = new Map<string, string>();
   /** The nodes that hold a volume, as `volume node`: from the OK of the publish to the call to unpublish. */
   readonly #holders = new Set<string>();

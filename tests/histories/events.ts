@@ -26,7 +26,7 @@ export type HistoryEvent =
     /** The source of a snapshot or a clone. */
     readonly source?: string;
   }
-  /** A call ends. Without an error it was answered OK. */
+  /** A call ends; without an error it was answered OK. */
   | {
     readonly kind: "answer";
     readonly call: number;

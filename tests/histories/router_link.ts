@@ -33,7 +33,7 @@ const mishaps: Partial<Record<string, Mishap>> = {
   late: { late: true, unreadable: true },
 };
 
-/** How long a copy takes at least, in milliseconds. */
+/** The least duration of a copy, in milliseconds. */
 const copyMs = 6_000;
 
 /**

@@ -45,7 +45,7 @@ type ControllerCall = Omit<Call, "kind" | "call"> & {
 };
 type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
-/** How long a withdrawn export can still be written through, in milliseconds. */
+/** How long a withdrawn export can still be written to, in milliseconds. */
 const lingerMs = 10_000;
 /**
  * The ids of the volumes, where all but the first are clones, and of their snapshots, which are all of the first
@@ -313,7 +313,7 @@ class Cluster {
     return calls[step]();
   }
 
-  /** Calls the controller that leads. */
+  /** Calls the leading controller. */
   async #onController(step: CallStep, { send, ...call }: ControllerCall): Promise<void> {
     if (this.#process.isDead) this.#deps = this.#newDeps();
     const [process, deps] = [this.#process, this.#deps];

@@ -16,7 +16,7 @@ export interface Trouble {
     | "dies-after";
 }
 
-/** A call to the controller that leads, or to a node. */
+/** A call to the leading controller, or to a node. */
 export interface CallStep {
   readonly step:
     | "create"

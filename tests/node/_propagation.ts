@@ -1,13 +1,13 @@
 /**
- * Publishes in a mount namespace of its own, with `/dev` and the kubelet's folder shared or private; prints what it
- * found as JSON. To be run by `unshare --mount --propagation private`.
+ * Publishes in its own mount namespace, with `/dev` and the kubelet's folder shared or private; prints its findings as
+ * JSON. To be run by `unshare --mount --propagation private`.
  */
 import { block, ext4, mountsUnder, RealNode, run, TestVolume } from "./harness.ts";
 
 const [folder, dev, kubelet] = Deno.args as [string, string, string];
 const node = new RealNode(folder);
 
-/** Mounts at each target as the kernel counts them, hidden copies too. */
+/** The mounts at each target in the kernel's count, including hidden copies. */
 function countAt(path: string): number {
   return mountsUnder(node.folder).filter((mountPoint) => mountPoint === path).length;
 }

@@ -27,7 +27,7 @@ nodeTest("block: data outlives unpublish, unstage, a new epoch and a new stage",
   await node.unstage(volume);
 });
 
-nodeTest("block: staging is a folder with the device's path, which nobody else may read", async (node) => {
+nodeTest("block: staging is a folder with the device's path, which no other user may read", async (node) => {
   const volume = await stagedBlock(node);
   const file = `${node.staging("pvc-1")}/device`;
   assert.equal(await Deno.readTextFile(file), await node.device(volume));
@@ -154,7 +154,7 @@ nodeTest(
   },
 );
 
-nodeTest("block: an unstage is refused while somebody bound the device elsewhere", async (node) => {
+nodeTest("block: an unstage is refused while the device is bound elsewhere", async (node) => {
   const volume = await stagedBlock(node);
   const elsewhere = `${node.folder}/elsewhere`;
   await Deno.writeTextFile(elsewhere, "");
@@ -187,7 +187,7 @@ nodeTest(
   },
 );
 
-/** Waits until the shell of that process has become what it is to be. */
+/** Waits until the shell of that process has become the intended program. */
 async function opened(pid: number): Promise<void> {
   for (let i = 0; i < 200; i++) {
     if (Deno.readTextFileSync(`/proc/${pid}/comm`) === "sleep\n") return;
@@ -196,7 +196,7 @@ async function opened(pid: number): Promise<void> {
   throw new Error("the process did not start");
 }
 
-nodeTest("block: an unstage is refused while a loop device lies on top", async (node) => {
+nodeTest("block: an unstage is refused while a loop device is on top", async (node) => {
   const volume = await stagedBlock(node);
   const top = (await run("losetup", "--find", "--show", await node.device(volume))).trim();
   try {
@@ -207,7 +207,7 @@ nodeTest("block: an unstage is refused while a loop device lies on top", async (
   await node.unstage(volume);
 });
 
-nodeTest("block: an unstage goes through without device file and without staging folder", async (node) => {
+nodeTest("block: an unstage succeeds without device file and without staging folder", async (node) => {
   const volume = await stagedBlock(node);
   await Deno.remove(`${node.staging("pvc-1")}/device`);
   await node.unstage(volume);
@@ -244,7 +244,7 @@ nodeTest("block: a target that is a folder, or a file with content, is not touch
   await node.unstage(volume);
 });
 
-nodeTest("two nodes reach the same exported files at once, each through devices of its own", async (node) => {
+nodeTest("two nodes reach the same exported files at once, each through its own devices", async (node) => {
   const other = new RealNode(node.folder, "node-2");
   try {
     const volumes = Array.from({ length: 6 }, (_, i) => new TestVolume(node, `pvc-${i}`, size));
@@ -258,7 +258,7 @@ nodeTest("two nodes reach the same exported files at once, each through devices 
   }
 });
 
-/** Waits for every one, also when one fails. */
+/** Waits for all attempts, even when one fails. */
 async function all<T>(attempts: readonly Promise<T>[]): Promise<readonly T[]> {
   await Promise.allSettled(attempts);
   return await Promise.all(attempts);

@@ -11,7 +11,7 @@ const O_RDWR = 2;
 const O_CLOEXEC = 0o2000000;
 const MNT_DETACH = 2;
 
-/** What is missing on this machine to have something that hangs; undefined when nothing is. Said once, loudly. */
+/** What this machine lacks for a hanging file system; undefined when nothing is missing. Printed once. */
 export const deadFilesystemMissing = whatIsMissing();
 if (deadFilesystemMissing !== undefined) {
   Deno.stderr.writeSync(new TextEncoder().encode(`ignored: ${deadFilesystemMissing}\n`));
@@ -27,8 +27,8 @@ function whatIsMissing(): string | undefined {
 }
 
 /**
- * A mounted file system whose server never answers, as a network file system whose server is gone: whoever looks at it
- * hangs in the kernel, until {@linkcode DeadFilesystem.revive}.
+ * A mounted file system whose server never answers, like a network file system whose server is gone: a process that
+ * reads it hangs in the kernel, until {@linkcode DeadFilesystem.revive}.
  */
 export class DeadFilesystem implements Disposable {
   readonly #path: string;
@@ -46,7 +46,7 @@ export class DeadFilesystem implements Disposable {
     throw new Error(`Cannot mount a dead file system at ${path}`);
   }
 
-  /** Lets everybody go who hangs, and takes it away. */
+  /** Releases all hanging processes, and removes the mount. */
   revive(): void {
     if (this.#server < 0) return;
     this.#libc.symbols.close(this.#server);

@@ -1,4 +1,4 @@
-// What `rds-csi doctor` finds on this very machine, as a node: each finding beside what another tool says of the same.
+// The findings of `rds-csi doctor` on this very machine, as a node, compared with other tools' output.
 import assert from "node:assert/strict";
 import { examine, nodeCheckAdapters } from "../../src/cli/doctor/doctor.ts";
 import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
@@ -16,7 +16,7 @@ interface Examined {
   readonly findings: readonly Finding[];
 }
 
-/** Lets the doctor look at the node, with the true kernel and tools. */
+/** Lets the doctor check the node, with the real kernel and tools. */
 async function reading(node: RealNode, ...more: string[]): Promise<Examined> {
   const parts = systemNodeParts(systemClock, { warn: () => {} });
   const args = [
@@ -59,7 +59,7 @@ function of({ findings }: Examined, check: string): Finding {
 
 const loop = (node: RealNode) => ["--connector", "loop", "--loop-backing", node.backing];
 
-nodeTest("doctor says of this machine what its own tools say of it", async (node) => {
+nodeTest("doctor agrees with this machine's own tools", async (node) => {
   const examined = await reading(node);
   const hasTransport = await Deno.stat("/sys/module/nvme_tcp").then(() => true, () => false);
   const hasControl = await Deno.stat("/dev/nvme-fabrics").then(() => true, () => false);
@@ -98,7 +98,7 @@ nodeTest("doctor finds a state folder in memory, and a kubelet folder that is sh
   }
 });
 
-nodeTest("doctor finds what is staged and not connected any more, and what is damaged", async (node) => {
+nodeTest("doctor finds what is staged and no longer connected, and what is damaged", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume);
   assert.match(of(await reading(node, ...loop(node)), "volumes").found, /^1 staged here/);

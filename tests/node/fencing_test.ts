@@ -30,7 +30,7 @@ function newWatch(node: RealNode, intervalMs = 50): FenceWatch {
   });
 }
 
-/** Loop devices are never down: this says so of those whose export is gone. */
+/** Loop devices are never down: this reports those down whose export is gone. */
 function goDownWithExport(node: RealNode): void {
   const { connector } = node.deps;
   const connections = connector.connections.bind(connector);
@@ -41,20 +41,23 @@ function goDownWithExport(node: RealNode): void {
   };
 }
 
-nodeTest("a fenced volume is taken down at the start, and what is only withdrawn is not", async (node) => {
-  goDownWithExport(node);
-  const [fenced, withdrawn] = [new TestVolume(node, "pvc-1", small), new TestVolume(node, "pvc-2", small)];
-  for (const volume of [fenced, withdrawn]) await node.stage(volume, { capability: block });
-  fenced.nextEpoch();
-  withdrawn.withdraw();
-  await newWatch(node).check();
-  assert.deepEqual(await node.deps.connector.connected(call()), [withdrawn.nqn]);
-  assert.deepEqual((await loopsUnder(node.folder)).length, 1);
-  assert.deepEqual(await node.deps.paths.list(node.staging("pvc-1")), []);
-  assert.deepEqual(await node.deps.paths.list(node.staging("pvc-2")), ["device"]);
-  for (const volume of [fenced, withdrawn]) await node.unstage(volume);
-  assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
-});
+nodeTest(
+  "a fenced volume is taken down at the start, and one that is only withdrawn is not",
+  async (node) => {
+    goDownWithExport(node);
+    const [fenced, withdrawn] = [new TestVolume(node, "pvc-1", small), new TestVolume(node, "pvc-2", small)];
+    for (const volume of [fenced, withdrawn]) await node.stage(volume, { capability: block });
+    fenced.nextEpoch();
+    withdrawn.withdraw();
+    await newWatch(node).check();
+    assert.deepEqual(await node.deps.connector.connected(call()), [withdrawn.nqn]);
+    assert.deepEqual((await loopsUnder(node.folder)).length, 1);
+    assert.deepEqual(await node.deps.paths.list(node.staging("pvc-1")), []);
+    assert.deepEqual(await node.deps.paths.list(node.staging("pvc-2")), ["device"]);
+    for (const volume of [fenced, withdrawn]) await node.unstage(volume);
+    assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
+  },
+);
 
 nodeTest(
   "the watch disturbs no volume that is live, while it is written, and ends when told to",
@@ -88,7 +91,7 @@ nodeTest(
     const holder = devices.holder.bind(devices);
     devices.holder = async (device, context) => {
       const found = await holder(device, context);
-      return found?.certain === true ? found : undefined; // Some processes of this machine cannot be looked into.
+      return found?.certain === true ? found : undefined; // Some processes of this machine cannot be inspected.
     };
     const watch = newWatch(node);
     const command = `exec 3<${await node.device(volume)}; echo open; exec sleep 60 >/dev/null`;
@@ -108,7 +111,7 @@ nodeTest(
   },
 );
 
-/** What a reboot leaves: neither mounts nor connections, and the state files. */
+/** The state after a reboot: neither mounts nor connections, and the state files. */
 async function reboot(node: RealNode): Promise<void> {
   for (const mountPoint of mountsUnder(node.folder).toReversed()) await run("umount", mountPoint);
   for (const device of await loopsUnder(node.folder)) await run("losetup", "-d", device);

@@ -38,8 +38,8 @@ for (const capability of [ext4, xfs]) {
     for (let i = 0; i < 2; i++) await node.unstage(volume);
   });
 
-  // The kernel grows a mounted ext4 only for CAP_SYS_RESOURCE, which some sandboxes keep back even from root: there the
-  // refusal is what is tested.
+  // The kernel grows a mounted ext4 only with CAP_SYS_RESOURCE, which some sandboxes withhold even from root: there the
+  // refusal is tested.
   const refused = filesystem === "ext4" && !canGrowExt4Online()
     ? refusal("precondition", /CAP_SYS_RESOURCE/)
     : undefined;
@@ -173,13 +173,13 @@ for (const capability of [ext4, xfs]) {
     },
   );
 
-  nodeTest(`${filesystem}: an interrupted mkfs is found and begun anew`, async (node) => {
+  nodeTest(`${filesystem}: an interrupted mkfs is found and started again`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability });
     const stagingState = `${node.state}/volumes/pvc-1.json`;
     const started = JSON.parse(await Deno.readTextFile(stagingState));
     await node.unstage(volume);
-    // Only the beginnings are there, as mkfs leaves them: no superblock, but not blank either.
+    // Only the beginnings exist, as mkfs leaves them: no superblock, but not blank either.
     await Deno.truncate(volume.image, 0);
     await Deno.truncate(volume.image, Number(volumeBytes));
     await writeAt(volume.image, 500_000n);
@@ -191,7 +191,7 @@ for (const capability of [ext4, xfs]) {
     await node.unstage(volume);
   });
 
-  nodeTest(`${filesystem}: a mkfs whose end is not on record is kept if it is complete`, async (node) => {
+  nodeTest(`${filesystem}: a mkfs whose end is not recorded is kept if it is complete`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability });
     const stagingState = `${node.state}/volumes/pvc-1.json`;
@@ -240,7 +240,7 @@ nodeTest("label and mkfs options reach the file system", async (node) => {
   await node.unstage(volume);
 });
 
-nodeTest("an ext4 that says panic is mounted so that an error makes it read-only", async (node) => {
+nodeTest("an ext4 with errors=panic is mounted so that an error makes it read-only", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume);
   await run("tune2fs", "-e", "panic", await node.device(volume));

@@ -1,5 +1,5 @@
-// That the fixes which `rds-csi doctor` prints for a node mend what they are printed for, and change nothing else. They are
-// typed in a mount namespace of their own.
+// Tests that the fixes which `rds-csi doctor` prints for a node resolve their findings, and change nothing else. They
+// run in their own mount namespace.
 import assert from "node:assert/strict";
 import { nodeFixes } from "../../src/doctor/node/fixes.ts";
 import { judgeKubelet } from "../../src/doctor/node/machine.ts";
@@ -13,7 +13,7 @@ if (!isRoot) {
   Deno.stderr.writeSync(new TextEncoder().encode("ignored: a mount namespace needs root\n"));
 }
 
-/** Runs lines in a mount namespace whose mounts are all private; what they mount is gone with them. */
+/** Runs lines in a mount namespace whose mounts are all private; their mounts disappear with it. */
 function inNamespace(...lines: readonly string[]): Promise<string> {
   return runShell(`unshare --mount --propagation private sh -ec '${lines.join("\n")}'`);
 }
@@ -24,7 +24,7 @@ function kubelet(mountinfo: string) {
 }
 
 Deno.test({
-  name: "the fix propagation makes what is mounted in the kubelet's folder seen outside",
+  name: "the fix propagation makes mounts in the kubelet's folder visible outside",
   ignore: !isRoot,
   async fn() {
     const fix = nodeFixes.propagation();
@@ -40,11 +40,11 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the fix loadTransport loads the module, and has it loaded at the next boot",
+  name: "the fix loadTransport loads the module, now and at the next boot",
   ignore: !isRoot,
   async fn() {
     const fix = nodeFixes.loadTransport();
-    // The modules of this machine are not the test's to load: modprobe only writes down what it was asked for.
+    // The test must not load modules of this machine: modprobe only prints what it was called for.
     const printed = await inNamespace(
       "mkdir -p /etc/modules-load.d; mount -t tmpfs none /etc/modules-load.d; echo other >/etc/modules-load.d/other.conf",
       'mount -t tmpfs none /mnt; printf "#!/bin/sh\\necho loaded \\$*\\n" >/mnt/modprobe; chmod +x /mnt/modprobe',

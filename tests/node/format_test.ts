@@ -6,7 +6,7 @@ import { runsOf, wrappedTool } from "./wrapped_tool.ts";
 const mebibyte = 1n << 20n;
 const small = 16n * mebibyte;
 
-/** Runs something between the connecting of a volume and the first look at its device. */
+/** Runs an action between the connecting of a volume and the first read of its device. */
 function beforeProbe(node: RealNode, action: () => Promise<unknown>): void {
   const { filesystems } = node.deps;
   const probe = filesystems.probe.bind(filesystems);
@@ -23,7 +23,7 @@ for (const capability of [ext4, xfs]) {
     `${filesystem}: a device whose tail cannot be read is not formatted, blank as its head is`,
     async (node) => {
       const volume = new TestVolume(node, "pvc-1", small);
-      // Behind the device's back: what it reads from there on fails with EIO.
+      // Without the device's knowledge: reads from there on fail with EIO.
       const cutBytes = small - 2n * mebibyte;
       beforeProbe(node, () => Deno.truncate(volume.image, Number(cutBytes)));
       await assert.rejects(
@@ -111,7 +111,7 @@ for (const capability of [ext4, xfs]) {
   );
 }
 
-/** Nothing was written to the image, nor was it made longer. */
+/** Checks that nothing was written to the image, and that it was not made longer. */
 async function assertBlank(volume: TestVolume, sizeBytes: bigint): Promise<void> {
   const { size } = await Deno.stat(volume.image);
   assert.equal(BigInt(size), sizeBytes);

@@ -11,7 +11,7 @@ function kindOf(outcome: Promise<unknown>): Promise<string> {
   return outcome.then(() => "OK", (error) => VolumeError.is(error) ? error.kind : String(error));
 }
 
-/** Watches how long the event loop and the runtime's file operations stand still while something is done. */
+/** Measures how long the event loop and the runtime's file operations are blocked during an action. */
 async function worstWaits(action: () => Promise<void>): Promise<{ loopMs: number; fileMs: number }> {
   const worst = { loopMs: 0, fileMs: 0 };
   let lastMs = performance.now();
@@ -60,7 +60,8 @@ nodeTest(
       }
       assert.deepEqual(new Set(await Promise.all(hung)), new Set(["deadline"]));
     });
-    // What had to wait for the dead would wait until they are revived; a busy machine is slow, but not like that.
+    // An operation that had to wait for a dead file system would wait until it is revived; a busy machine is slow, but
+    // not that slow.
     assert.ok(waits.loopMs < 5_000 && waits.fileMs < 5_000, JSON.stringify(waits));
     for (const each of dead) each.revive();
     assert.deepEqual(new Set(await Promise.all(unpublishAll())), new Set(["OK"]));

@@ -28,17 +28,17 @@ export const ext4: Capability = { access: "mount", filesystem: "ext4", mode: "si
 export const xfs: Capability = { access: "mount", filesystem: "xfs", mode: "single-node-writer" };
 export const block: Capability = { access: "block", mode: "single-node-writer" };
 
-/** What a test wants to be otherwise on its node. */
+/** How a test's node differs. */
 export interface RealNodeOptions {
   readonly toolPaths?: Partial<ToolPaths>;
   readonly readTimeoutMs?: number;
-  /** How it reaches volumes. @default {LoopConnector} */
+  /** How it connects volumes. @default {LoopConnector} */
   readonly connector?: (parts: NodeParts, statePath: string) => Connector;
-  /** What makes maps on its volumes' devices. @default {nothing} */
+  /** How it makes maps on its volumes' devices. @default {no maps} */
   readonly maps?: (parts: NodeParts) => DeviceMaps;
 }
 
-/** A real node: loop devices, file systems and mounts of this machine under a folder of its own. */
+/** A real node: loop devices, file systems and mounts of this machine under its own folder. */
 export class RealNode {
   readonly deps: NodeDeps;
   readonly service: NodeService;
@@ -146,7 +146,7 @@ export class RealNode {
     await this.service.unpublish({ volumeId: volume.id, targetPath: this.target(volume.id, pod) }, call());
   }
 
-  /** The device of a volume, by the export it is connected to. */
+  /** The device of a volume, by its connected export. */
   async device(volume: TestVolume): Promise<string> {
     const found = await this.deps.connector.find(volume.nqn, call());
     if (found === undefined) throw new Error(`${volume.id} is not connected`);
@@ -191,7 +191,7 @@ export class TestVolume {
     Deno.removeSync(`${this.folder}/exports/${this.nqn}`);
   }
 
-  /** Another holder, or the same one again later. */
+  /** Changes the holder, or publishes to the same one again. */
   nextEpoch(): void {
     this.withdraw();
     this.epoch++;
@@ -249,8 +249,8 @@ function exists(path: string): boolean {
 }
 
 /**
- * Lets one test at a time use loop devices: the kernel gives the number of a device that one test has detached to the
- * next, which would find it in mounts that the first has not removed yet. The lock is this file's, so nothing is left.
+ * Lets one test at a time use loop devices: the kernel gives the number of a detached device to the next test, which
+ * would find it in mounts that the first test has not removed yet. The lock is this file's, so nothing is left.
  */
 async function takeLoopDevices(): Promise<Disposable> {
   const file = await Deno.open(new URL(import.meta.url));
@@ -261,7 +261,7 @@ async function takeLoopDevices(): Promise<Disposable> {
 /**
  * Registers a test on a real node; afterwards nothing of it may be left on the machine, whatever happened.
  *
- * @param lacking what else it needs and this machine lacks, said already
+ * @param lacking what else it needs and this machine lacks, which has been printed already
  */
 export function nodeTest(name: string, use: (node: RealNode) => Promise<void>, lacking?: string): void {
   Deno.test({
@@ -285,7 +285,7 @@ export function nodeTest(name: string, use: (node: RealNode) => Promise<void>, l
   });
 }
 
-/** Takes away whatever a test left; answers what that was. */
+/** Removes everything that a test left; returns what that was. */
 async function cleanUp(folder: string): Promise<readonly string[]> {
   const left: string[] = [];
   const mounted = mountsUnder(folder);
@@ -313,12 +313,12 @@ export async function loopsUnder(folder: string): Promise<readonly string[]> {
   return output.split("\n").filter((line) => line.includes(folder)).map((line) => line.split(/\s+/)[0]!);
 }
 
-/** Cleaning up goes on whatever fails. */
+/** A failure does not stop the clean-up. */
 async function tryRun(command: string, ...args: string[]): Promise<void> {
   await new Deno.Command(command, { args, stdin: "null" }).output();
 }
 
-/** Runs a command of this machine and answers what it printed; a failure throws. */
+/** Runs a command of this machine and returns what it printed; a failure throws. */
 export async function run(command: string, ...args: string[]): Promise<string> {
   const result = await new Deno.Command(command, { args, stdin: "null" }).output();
   const text = new TextDecoder().decode(result.stdout);
@@ -327,8 +327,8 @@ export async function run(command: string, ...args: string[]): Promise<string> {
 }
 
 /**
- * The words of a command that runs `script`, with `args` as its parameters, in a mount namespace of its own. Copies of
- * what other tests have mounted go first: they would keep those busy.
+ * The words of a command that runs `script`, with `args` as its parameters, in its own mount namespace. Copies of other
+ * tests' mounts are removed first: they would keep those busy.
  */
 export function apart(folder: string, script: string, ...args: string[]): readonly string[] {
   const others =

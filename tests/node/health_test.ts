@@ -9,7 +9,7 @@ async function reasons(node: RealNode, id = "pvc-1"): Promise<string[]> {
 for (const capability of [ext4, xfs]) {
   const { filesystem } = capability as { filesystem: string };
 
-  nodeTest(`${filesystem}: health reports what the kernel shows, until it is mended`, async (node) => {
+  nodeTest(`${filesystem}: health reports what the kernel shows, until it is repaired`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability });
     await node.publish(volume, { capability });
@@ -72,7 +72,7 @@ nodeTest("block: health reports another device at the target", async (node) => {
   for (const each of [volume, other]) await node.unstage(each);
 });
 
-nodeTest("storage health finds nothing wrong here, and leaves nothing in the state folder", async (node) => {
+nodeTest("storage health finds no problem here, and leaves nothing in the state folder", async (node) => {
   const volume = new TestVolume(node, "pvc-1", 16n << 20n);
   await node.stage(volume, { capability: block });
   assert.deepEqual(await node.service.storageHealth(call()), []);

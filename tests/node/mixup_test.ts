@@ -35,7 +35,7 @@ nodeTest("a stage is refused on a device that a stale bind of an earlier one sho
   await node.publish(earlier, { capability: block });
   const device = await node.device(earlier);
   await run("losetup", "-d", device);
-  // Others on this machine use loop devices too, and may be given the one that is free now: then it is tried again.
+  // Other programs on this machine use loop devices too, and may get the one that is free now: then it is tried again.
   let hit = false;
   const { connect } = node.deps.connector;
   node.deps.connector.connect = async (target, context) => {
@@ -93,7 +93,7 @@ nodeTest("a staging path or target that is a link is not followed", async (node)
   await node.unstage(volume);
 });
 
-nodeTest("a loop device that was made read-only is writable for whoever is given it next", async (node) => {
+nodeTest("a loop device that was made read-only is writable for its next user", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   volume.readOnly = true;
   await node.stage(volume, { capability: block });
@@ -102,7 +102,7 @@ nodeTest("a loop device that was made read-only is writable for whoever is given
   const { removeFile } = node.deps.paths;
   const flags: string[] = [];
   node.deps.paths.removeFile = async (path) => {
-    // Right after the detaching, before anybody else is given the device.
+    // Right after the detach, before another program gets the device.
     if (path.endsWith(volume.nqn)) flags.push(await run("blockdev", "--getro", device));
     await removeFile.call(node.deps.paths, path);
   };

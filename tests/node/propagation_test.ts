@@ -3,7 +3,9 @@ import { apart, nodeTest, run } from "./harness.ts";
 
 const script = decodeURIComponent(new URL("./_propagation.ts", import.meta.url).pathname);
 
-/** How the kubelet's folder is mounted, and how many mounts the kernel then counts at a target, hidden copies too. */
+/**
+ * How the kubelet's folder is mounted, and how many mounts the kernel then counts at a target, including hidden copies.
+ */
 const kubelets = { plain: 1, shared: 1, twice: 2 } as const;
 
 for (const dev of ["private", "shared"]) {

@@ -204,7 +204,7 @@ nodeTest(
   },
 );
 
-/** A mount namespace goes a moment after its last process. */
+/** A mount namespace disappears a moment after its last process. */
 async function untilReleased(attempt: () => Promise<void>): Promise<void> {
   for (let i = 0; i < 50; i++) {
     try {
@@ -226,7 +226,7 @@ nodeTest("an unstage works from what is connected when the state file is lost", 
   assert.deepEqual(await node.deps.connector.connected(call()), []);
 });
 
-nodeTest("an unstage takes away a mount that was left behind without connection and state", async (node) => {
+nodeTest("an unstage removes a mount that was left behind without connection and state", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   await node.stage(volume);
   await Deno.remove(`${node.state}/volumes/pvc-1.json`);
@@ -252,7 +252,7 @@ nodeTest("a damaged state file stops everything but the unpublish", async (node)
   await node.unstage(volume);
 });
 
-nodeTest("an unpublish removes nothing that holds data", async (node) => {
+nodeTest("an unpublish removes nothing that contains data", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   await Deno.mkdir(`${node.target("pvc-1")}/data`, { recursive: true });
   await assert.rejects(node.unpublish(volume), refusal("precondition", /not an empty folder/));
@@ -295,7 +295,7 @@ nodeTest("after a reboot the same epoch is staged again from the state file", as
   await node.stage(volume);
   await node.publish(volume);
   await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
-  // What a reboot leaves: the state files, and nothing of the kernel's.
+  // The state after a reboot: the state files, and nothing in the kernel.
   await run("umount", node.target("pvc-1"));
   await run("umount", node.staging("pvc-1"));
   await run("losetup", "-d", await node.device(volume));
@@ -348,7 +348,7 @@ nodeTest("an expand waits for the device to grow, up to the call's deadline", as
   await node.unstage(volume);
 });
 
-nodeTest("statistics and expansion are for places where the volume is", async (node) => {
+nodeTest("statistics and expansion only work at paths where the volume is", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   const missing = [
     ["pvc-1", node.staging("pvc-1")],
@@ -379,7 +379,7 @@ nodeTest(
     assert.ok(answer.kind === "filesystem" && answer.stats.totalBytes > 0n);
     await run("mount", "-o", "remount,rw", node.staging("pvc-1"));
     const state = `${node.state}/loop/${volume.nqn}`;
-    await Deno.rename(state, `${node.folder}/aside`); // To the connector the device is gone; its mount is still there.
+    await Deno.rename(state, `${node.folder}/aside`); // For the connector the device is gone; its mount still exists.
     await assert.rejects(stats(), refusal("unavailable", /device is gone/));
     await Deno.rename(`${node.folder}/aside`, state);
     await node.unpublish(volume);

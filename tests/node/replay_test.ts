@@ -5,11 +5,11 @@ import { call, ext4, mountsUnder, nodeTest, type RealNode, run, TestVolume, xfs 
 
 const files = 1_000;
 
-/** The image of a mounted file system with files that were all synced: most of them stand in its log only. */
+/** The image of a mounted file system with synced files, most of which are only in its log. */
 async function imageOfMounted(node: RealNode, capability: typeof ext4): Promise<TestVolume> {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume, { capability });
-  // What is there before the log begins is seen anyhow.
+  // Files from before the log are visible in any case.
   await run("sync", "-f", node.staging("pvc-1"));
   for (let number = 0; number < files; number++) {
     using file = await Deno.open(`${node.staging("pvc-1")}/${number}`, { write: true, create: true });
@@ -33,7 +33,7 @@ async function assertAllThere(node: RealNode): Promise<void> {
 for (const capability of [ext4, xfs]) {
   const { filesystem } = capability as { filesystem: string };
 
-  nodeTest(`${filesystem}: a read-only stage shows all that was synced, or waits`, async (node) => {
+  nodeTest(`${filesystem}: a read-only stage shows all synced files, or waits`, async (node) => {
     const copy = await imageOfMounted(node, capability);
     const before = await run("sha256sum", copy.image);
     for (let i = 0; i < 2; i++) {
@@ -56,7 +56,7 @@ for (const capability of [ext4, xfs]) {
     assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-2")]);
     await node.unstage(copy);
 
-    // A later joiner, or a stage after that: the log is empty, and nothing is written any more.
+    // For a later reader, or a later stage, the log is empty, and nothing is written any more.
     copy.mayReplay = false;
     await node.stage(copy, { capability });
     await assertAllThere(node);
@@ -64,19 +64,22 @@ for (const capability of [ext4, xfs]) {
     assert.equal(await run("sha256sum", copy.image), replayed);
   });
 
-  nodeTest(`${filesystem}: a stage goes on after a crash between the replay and the mount`, async (node) => {
-    const copy = await imageOfMounted(node, capability);
-    copy.mayReplay = true;
-    const { mounts } = node.deps;
-    const { unmount } = mounts;
-    mounts.unmount = () => Promise.reject(new Error("killed"));
-    await assert.rejects(node.stage(copy, { capability }), /killed/);
-    mounts.unmount = unmount.bind(mounts);
-    assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-2")]);
-    await node.stage(copy, { capability });
-    await assertAllThere(node);
-    const options = await run("findmnt", "-n", "-o", "OPTIONS", node.staging("pvc-2"));
-    assert.match(options, /norecovery|noload/);
-    await node.unstage(copy);
-  });
+  nodeTest(
+    `${filesystem}: a stage continues after a crash between the replay and the mount`,
+    async (node) => {
+      const copy = await imageOfMounted(node, capability);
+      copy.mayReplay = true;
+      const { mounts } = node.deps;
+      const { unmount } = mounts;
+      mounts.unmount = () => Promise.reject(new Error("killed"));
+      await assert.rejects(node.stage(copy, { capability }), /killed/);
+      mounts.unmount = unmount.bind(mounts);
+      assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-2")]);
+      await node.stage(copy, { capability });
+      await assertAllThere(node);
+      const options = await run("findmnt", "-n", "-o", "OPTIONS", node.staging("pvc-2"));
+      assert.match(options, /norecovery|noload/);
+      await node.unstage(copy);
+    },
+  );
 }

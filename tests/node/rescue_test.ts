@@ -62,7 +62,7 @@ async function digestOf(path: string): Promise<string> {
   return (await run("sha256sum", path)).split(" ")[0]!;
 }
 
-/** A volume as it is after a node died with it mounted: its log has to be replayed. */
+/** A volume whose node died with it mounted: its log has to be replayed. */
 async function crashed(node: RealNode, id: string, capability: typeof ext4): Promise<TestVolume> {
   const size = capability.access === "mount" && capability.filesystem === "xfs" ? 320n * mib : small;
   const alive = new TestVolume(node, `${id}-alive`, size);
@@ -94,7 +94,7 @@ function partition(
   file.writeSync(sector);
 }
 
-nodeTest("an ext4 that needs repair by hand is repaired by what its refusal says", async (node) => {
+nodeTest("an ext4 that needs repair by hand is repaired by the commands in the refusal", async (node) => {
   const [volume, other] = [new TestVolume(node, "pvc-1"), new TestVolume(node, "pvc-2")];
   for (const one of [volume, other]) {
     await node.stage(one);
@@ -109,7 +109,7 @@ nodeTest("an ext4 that needs repair by hand is repaired by what its refusal says
   const steps = /prints: (.*)$/.exec(refused)![1]!.split("; ");
   assert.deepEqual(steps, ["blockdev --setrw DEVICE", "e2fsck -f DEVICE"]);
   const { device } = JSON.parse((await attachTo(node, "pvc-1", ...at, "--json")).out);
-  // A person answers its questions; a check that mended something ends with 1.
+  // A person answers its questions; a check that repaired something exits with 1.
   const typed = steps.map((step) => step.replace("DEVICE", device).replace("e2fsck", "e2fsck -y"));
   await run("sh", "-c", `${typed.join("; ")}; test $? -le 1`);
   assert.equal((await detachFrom(node, "pvc-1")).code, exitCodes.ok);
@@ -160,7 +160,7 @@ nodeTest("attach refuses a staged volume, shows it with --existing, and leaves i
   await node.unstage(volume);
 });
 
-nodeTest("attach refuses what is attached, and detach what is open, until it is not", async (node) => {
+nodeTest("attach refuses an attached volume, and detach an open one, until it is closed", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   const { out } = await attachTo(node, volume.nqn, ...at);
   assert.match(out, /^content +nothing: both ends are zero$/m);
@@ -179,7 +179,7 @@ nodeTest("attach refuses what is attached, and detach what is open, until it is 
   assert.equal((await detachFrom(node, "pvc-1", "--json")).out, JSON.stringify({ detached: volume.nqn }));
 });
 
-nodeTest("attach leaves nothing connected when the volume is smaller than it has to be", async (node) => {
+nodeTest("attach leaves nothing connected when the volume is smaller than required", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   await assert.rejects(
     attachTo(node, "pvc-1", ...at, "--size", String(small + 1n)),
@@ -191,7 +191,7 @@ nodeTest("attach leaves nothing connected when the volume is smaller than it has
   assert.equal((await attachTo(node, "pvc-1", "--existing")).code, exitCodes.unknown);
 });
 
-nodeTest("attach shows partitions, and detach minds them", async (node) => {
+nodeTest("attach shows partitions, and detach takes them into account", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   partition(volume.image, { firstMib: 1, mib: 16 });
   await run("mkfs.ext4", "-q", "-E", `offset=${mib}`, volume.image, "16M");

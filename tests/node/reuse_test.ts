@@ -5,7 +5,7 @@ import { runsOf, wrappedTool } from "./wrapped_tool.ts";
 
 const small = 64n * 1024n * 1024n;
 
-/** Before the tool goes by it, the name and the number of the device are given to another file. */
+/** Gives the name and the number of the device to another file before the tool uses them. */
 function swapping(folder: string, name: ToolName, other: string): ReturnType<typeof wrappedTool> {
   const device = 'dev=$(for word in "$@"; do case "$word" in /dev/loop*) echo "$word";; esac; done)';
   const swap = `losetup -d "$dev"; losetup "$dev" ${other} || true`;
@@ -16,7 +16,7 @@ function swapping(folder: string, name: ToolName, other: string): ReturnType<typ
   );
 }
 
-/** A loop device that was detached while it was open is gone by now: then nothing is written, which is as good. */
+/** A loop device that was detached while it was open may be gone: then nothing is written, which is fine too. */
 async function tryToWrite(path: string): Promise<void> {
   try {
     using file = await Deno.open(path, { write: true });

@@ -10,7 +10,7 @@ import { call, ext4, nodeTest, RealNode, run, type TestVolume } from "./harness.
 
 const pool = { name: "storage-pool", sizeBytes: 64n * gibibyte, freeBytes: 64n * gibibyte };
 
-/** A controller and a simulated router whose files lie in the node's backing folder, where the node finds them. */
+/** A controller and a simulated router whose files are in the node's backing folder, where the node finds them. */
 function stackOn(node: RealNode): Promise<Stack> {
   return startStack({
     simulator: { backingDirectory: node.backing, exporter: "loop", pools: [pool] },
@@ -18,7 +18,7 @@ function stackOn(node: RealNode): Promise<Stack> {
   });
 }
 
-/** Publishes a volume to the node and stages it; gives what unstages and unpublishes it. */
+/** Publishes a volume to the node and stages it; returns a function that unstages and unpublishes it. */
 async function attach(stack: Stack, node: RealNode, volumeId: string, capability = ext4) {
   const wanted = capability.access === "mount" ? mount : block;
   const { publishContext } = await stack.clients.controller.call(
@@ -43,7 +43,7 @@ function restored(stack: Stack, name: string, snapshotId: string): Promise<strin
   return create(stack, name, { volumeContentSource: { snapshot: { snapshotId } } });
 }
 
-/** Writes numbered files, each synced before the next, until it is told to stop. */
+/** Writes numbered files, each synced before the next, until it is stopped. */
 async function writeOn(folder: string, signal: AbortSignal): Promise<number> {
   let count = 0;
   for (; !signal.aborted; count++) {
@@ -54,7 +54,7 @@ async function writeOn(folder: string, signal: AbortSignal): Promise<number> {
   return count;
 }
 
-/** The synced files of a restored volume: each must be whole, but the one that was being written. */
+/** Checks the synced files of a restored volume: each must be complete, except the one that was being written. */
 async function assertWhole(folder: string, least: number): Promise<void> {
   for (let number = 0; number < least; number++) {
     const text = await Deno.readTextFile(`${folder}/${number}`);
@@ -62,7 +62,7 @@ async function assertWhole(folder: string, least: number): Promise<void> {
   }
 }
 
-/** Looks at the image of an unpublished volume as `e2fsck` does, which changes nothing. */
+/** Checks the image of an unpublished volume with `e2fsck`, which changes nothing. */
 async function fsck(image: string): Promise<void> {
   const device = (await run("losetup", "--find", "--show", "--read-only", image)).trim();
   try {
@@ -145,7 +145,7 @@ async function readersOfSnapshot(node: RealNode, other: RealNode): Promise<void>
   await detach();
 }
 
-/** Gives a node's backing folder a Btrfs of its own. */
+/** Gives a node's backing folder its own Btrfs. */
 async function onBtrfs(node: RealNode, use: () => Promise<void>): Promise<void> {
   const image = `${node.folder}/btrfs.img`;
   await Deno.writeFile(image, new Uint8Array());

@@ -1,4 +1,4 @@
-// A disk with somebody's file system in it, from the simulated router over a PersistentVolume that says so to a pod's folder.
+// A disk with a foreign file system, from the simulated router through a static PersistentVolume to a pod's folder.
 import assert from "node:assert/strict";
 import { post, publishRequest } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";

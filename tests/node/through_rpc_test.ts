@@ -11,7 +11,7 @@ import { runsOf, wrappedTool } from "./wrapped_tool.ts";
 
 const small = 64n << 20n;
 
-/** A call of NodeStageVolume, given up by its caller as soon as that is so; the code of the answer. */
+/** A call of NodeStageVolume, whose caller gives up as soon as the condition holds; returns the code of the answer. */
 type Stager = (timeoutMs: number, isGivenUp?: () => boolean) => Promise<string>;
 
 /** Calls NodeStageVolume as the server would. */
@@ -47,7 +47,7 @@ function stager(node: RealNode, volume: TestVolume): Stager {
   };
 }
 
-/** What runs long, and what happens to the volume before it is staged. */
+/** Tools that run long, and how the volume is prepared before it is staged. */
 const slowTools: readonly [ToolName, (volume: TestVolume) => Promise<unknown>][] = [
   ["mkfs.ext4", () => Promise.resolve()],
   ["e2fsck", (volume) => {
@@ -77,7 +77,7 @@ for (const [tool, prepare] of slowTools) {
         }
         assert.equal(code, "OK");
         const finished = (await Deno.readTextFile(`${folder}/${tool}.done`)).split("\n").length - 1;
-        // The first one was not killed; only making a file system is not to be done again.
+        // The first run was not killed; only mkfs is not repeated.
         assert.equal(finished, runsOf(folder, tool));
         assert.equal(finished, tool === "mkfs.ext4" ? 1 : 2);
         await node.unstage(volume);
@@ -88,7 +88,7 @@ for (const [tool, prepare] of slowTools) {
   );
 }
 
-/** A file system that can be frozen, so that whoever asks for something on it hangs. */
+/** A file system that can be frozen, so that its users hang. */
 async function withFreezable(node: RealNode, use: (folder: string) => Promise<void>): Promise<void> {
   const folder = `${node.folder}/slow`;
   const image = `${node.folder}/slow.img`;
@@ -108,7 +108,7 @@ async function withFreezable(node: RealNode, use: (folder: string) => Promise<vo
   }
 }
 
-nodeTest("a volume that hangs in the kernel holds up no other volume, nor the process", async (node) => {
+nodeTest("a volume that hangs in the kernel blocks neither other volumes nor the process", async (node) => {
   await withFreezable(node, async (folder) => {
     const hung = new TestVolume(node, "pvc-hung", small);
     const other = new TestVolume(node, "pvc-other", small);

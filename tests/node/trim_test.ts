@@ -11,7 +11,7 @@ async function trimAll(node: RealNode): Promise<void> {
   await new TrimWatch({ deps: node.deps, lock, random: new SeededRandom(), intervalMs: 0 }).check();
 }
 
-/** How much room a volume's file takes on its pool, in bytes. */
+/** How much space a volume's file takes on its pool, in bytes. */
 function taken({ image }: TestVolume): number {
   return Deno.statSync(image).blocks! * 512;
 }
@@ -23,7 +23,7 @@ function trims(node: RealNode): readonly string[] {
 for (const capability of [ext4, xfs]) {
   const { filesystem } = capability as { filesystem: string };
 
-  nodeTest(`${filesystem}: what was deleted takes no room any more after a trim`, async (node) => {
+  nodeTest(`${filesystem}: deleted data takes no space after a trim`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability });
     const path = `${node.staging("pvc-1")}/data`;
@@ -44,7 +44,7 @@ for (const capability of [ext4, xfs]) {
   });
 }
 
-nodeTest("what a raw block volume holds is left alone by a trim", async (node) => {
+nodeTest("a trim leaves the content of a raw block volume alone", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume, { capability: block });
   const device = await node.device(volume);

@@ -5,7 +5,7 @@ import { call, nodeTest, run, TestVolume } from "./harness.ts";
 
 const mebibyte = 1 << 20;
 
-nodeTest("what is written to a volume is counted for it, and for no other one", async (node) => {
+nodeTest("writes to a volume are counted for it, and for no other one", async (node) => {
   const [one, other] = ["pvc-1", "pvc-2"].map((id) => new TestVolume(node, id, 64n << 20n)) as [
     TestVolume,
     TestVolume,
@@ -31,12 +31,12 @@ nodeTest("what is written to a volume is counted for it, and for no other one", 
   const grown = written(one)! - before;
   assert.ok(grown >= 8 * mebibyte && grown < 16 * mebibyte, `${grown} bytes`);
   assert.ok(written(other)! - otherBefore < 4 * mebibyte, "the other one has only its own journal");
-  // A restart remembers nothing of devices; the kubelet's next question for statistics tells.
+  // After a restart no device is known; the kubelet's next call for statistics reports it.
   node.events.devices.clear();
   await node.service.stats("pvc-1", node.staging("pvc-1"), call());
   assert.ok(node.events.devices.has("pvc-1"));
   await node.unstage(one);
-  // Nobody has told of the end of it: the kernel's number of the disk does.
+  // No event has reported its end; the kernel's sequence number of the disk shows it.
   assert.equal(written(one), undefined);
   await node.unstage(other);
 });

@@ -1,8 +1,8 @@
 import { systemToolPaths, type ToolName, type ToolPaths } from "../../src/host/tools.ts";
 
 /**
- * A tool of this machine with something round it: the lines of a shell script, in which `$tool` is the real one and
- * `$times` counts the runs, from 1. A run for the version goes straight to the real one.
+ * A tool of this machine wrapped by the lines of a shell script, in which `$tool` is the real one and `$times` counts
+ * the runs, from 1. A run for the version goes directly to the real one.
  */
 export function wrappedTool(folder: string, name: ToolName, lines: string): Partial<ToolPaths> {
   const real = systemToolPaths[name].find((path) => isThere(path));

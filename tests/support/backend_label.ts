@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 
 /**
- * Metrics without the label of the only router there is, for tests that are about other things: every series of it has to
- * have that label.
+ * Metrics without the label of an only router, for tests of other subjects: every series of it must have that label.
  */
 export function withoutBackend(metrics: string): string {
   const own = /^rds_csi_(?:router|pool|volumes|attachments|migrations|inventory|orphans|last_audit|unfenced)/;

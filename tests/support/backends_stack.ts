@@ -10,10 +10,10 @@ import { clusterId, noEnvironment, routerPassword, startClient, startRouter } fr
 export interface TestRouter {
   readonly name: string;
   readonly isDefault?: boolean;
-  /** Lines of the file, beside those that make the simulator be reached. */
+  /** Lines of the file, besides those for reaching the simulator. */
   readonly lines?: readonly string[];
   readonly simulator?: Partial<SimulatorOptions>;
-  /** The name of an earlier one that it is, too. */
+  /** The name of an earlier router that is the same machine. */
   readonly sameAs?: string;
 }
 
@@ -25,9 +25,12 @@ export interface BackendsStack extends AsyncDisposable {
   readonly log: readonly string[];
   /** The file of `--config`. */
   readonly file: string;
-  /** A further driver with the same file. */
+  /** Another driver with the same file. */
   another(flags?: readonly string[]): Promise<{ driver: RunningDriver; clients: CsiClients }>;
-  /** Another driver, by a file with other routers on the same simulators: names of the file, then of the simulators; perhaps with another default one. */
+  /**
+   * Another driver, with a file that names the simulators differently: names in the file, then of the simulators;
+   * perhaps with another default one.
+   */
   renamed(
     names: Readonly<Record<string, string>>,
     defaultName?: string,
@@ -111,7 +114,7 @@ function entryOf(
   ];
 }
 
-/** What a client can change on a router. */
+/** The parts of a router's state that a client can change. */
 export async function routerState({ controlUrl }: Pick<Simulator, "controlUrl">) {
   const response = await fetch(`${controlUrl}/state`);
   const { disks, exports } = await response.json() as {

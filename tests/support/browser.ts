@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { PNG } from "pngjs";
 import { isLong } from "./long.ts";
 
-/** A browser without a screen, of Debian's package chromium; undefined where it is not installed. */
+/** A browser without a screen, from Debian's package chromium; undefined when it is not installed. */
 export const browserPath = ["/usr/bin/chromium"].find((path) => {
   try {
     return Deno.statSync(path).isFile;
@@ -17,21 +17,21 @@ if (isLong && browserPath === undefined) {
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }
 
-/** A picture: its size, and the colour of each of its points. */
+/** A picture: its size, and the colour of each of its pixels. */
 export interface Picture {
   readonly width: number;
   readonly height: number;
-  /** Red, green and blue of a point, each up to 255. */
+  /** Red, green and blue of a pixel, each up to 255. */
   at(x: number, y: number): readonly number[];
 }
 
-/** How a page is looked at. */
+/** How a page is photographed. */
 export interface Look {
-  /** In points; as high as it is asked for, whatever the page. */
+  /** In pixels; the height is fixed, whatever the page. */
   readonly width: number;
   readonly height: number;
   readonly dark?: boolean;
-  /** Where the picture is kept; nowhere by default. */
+  /** Where the picture is stored; nowhere by default. */
   readonly keepAt?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ export async function photograph(url: string, { dark, keepAt, ...size }: Look): 
   }
 }
 
-/** The page as the browser has understood it, as markup. */
+/** The page's document in the browser, as markup. */
 export async function understood(url: string): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {

@@ -1,4 +1,4 @@
-// A real Btrfs for tests, on a loop device of its own; no part of the simulator itself.
+// A real Btrfs for tests, on its own loop device; not a part of the simulator itself.
 
 /** Why no Btrfs can be made and mounted here; undefined when one can. */
 export const btrfsMissing: string | undefined = whatIsMissing();
@@ -26,7 +26,7 @@ export function btrfsTest(name: string, use: (folder: string) => Promise<void>):
   });
 }
 
-/** Runs a command of this machine and gives what it printed; a failure throws. */
+/** Runs a command of this machine and returns what it printed; a failure throws. */
 export async function run(command: string, ...args: string[]): Promise<string> {
   const result = await new Deno.Command(command, { args, stdin: "null" }).output();
   if (result.success) return new TextDecoder().decode(result.stdout).trim();
@@ -37,7 +37,7 @@ async function cleanUp(scratch: string, folder: string): Promise<void> {
   const loops = await run("losetup", "--noheadings", "--output", "NAME,BACK-FILE", "--list");
   const inside = loops.split("\n").filter((line) => line.includes(`${folder}/`));
   for (const line of inside) await run("losetup", "--detach", line.split(/\s+/)[0]!);
-  // With its last mount the loop device of the image goes by itself.
+  // The kernel detaches the image's loop device with its last mount.
   const mounted = (await Deno.readTextFile("/proc/self/mountinfo")).includes(` ${folder} `);
   if (mounted) await run("umount", folder);
   await Deno.remove(scratch, { recursive: true });

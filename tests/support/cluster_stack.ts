@@ -2,7 +2,7 @@ import { FakeKubeApi } from "../fakes/kube_api.ts";
 import { testDriver } from "../fakes/kube_client.ts";
 import { type Stack, type StackOptions, startStack } from "./stack.ts";
 
-/** A stack whose controller works for a cluster with a false API server. */
+/** A stack whose controller uses a cluster with a fake API server. */
 export interface ClusterStack extends AsyncDisposable {
   readonly stack: Stack;
   readonly api: FakeKubeApi;
@@ -14,7 +14,7 @@ export interface ClusterStackOptions extends StackOptions {
   readonly prepare?: (api: FakeKubeApi) => void;
 }
 
-/** Starts both; three nodes are registered, and the namespace kube-system is there. */
+/** Starts both; three nodes are registered, and the namespace kube-system exists. */
 export async function startClusterStack(options: ClusterStackOptions = {}): Promise<ClusterStack> {
   const api = new FakeKubeApi();
   api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "a-cluster's-uid" } });
@@ -44,7 +44,7 @@ export async function startClusterStack(options: ClusterStackOptions = {}): Prom
   }
 }
 
-/** Waits until something is so. */
+/** Waits until the condition holds. */
 export async function eventually(isSo: () => boolean | Promise<boolean>, limitMs = 20_000): Promise<void> {
   const end = performance.now() + limitMs;
   while (!await isSo()) {

@@ -2,15 +2,15 @@ import type { CommandIo } from "../../src/cli/io.ts";
 import { fakeCommandIo } from "../fakes/command_io.ts";
 import { clusterId, routerPassword, type Stack } from "./stack.ts";
 
-/** What a command did. */
+/** The result of a command. */
 export interface CommandRun {
   readonly code: number;
-  /** Its result, line by line. */
+  /** Its output, line by line. */
   readonly out: string;
   readonly err: string;
 }
 
-/** Runs a command that talks to the router as a controller does, against a stack's router and for its cluster. */
+/** Runs a command that connects to the router like a controller, with a stack's router and its cluster. */
 export async function runCommand(
   stack: Pick<Stack, "simulator">,
   command: (args: string[], io: CommandIo) => Promise<number>,

@@ -48,7 +48,7 @@ export async function rejectsWith(code: status, work: Promise<unknown>, text?: R
   if (text !== undefined) assert.match(error.details, text);
 }
 
-/** Runs `work` and returns how many execs it cost and the most statements that one of them could have had. */
+/** Runs `work` and returns how many execs it took, and the most statements that one of them could have had. */
 export async function cost(stack: Stack, work: () => Promise<unknown>): Promise<number> {
   const before = await stack.count();
   await work();
@@ -68,7 +68,7 @@ export async function state(stack: Stack) {
   };
 }
 
-/** What a client can change on the router. */
+/** The parts of the router's state that a client can change. */
 export async function contents(stack: Stack) {
   const { disks, files, subvolumes, exports } = await state(stack);
   return { disks, files, subvolumes, exports };
@@ -104,7 +104,7 @@ export async function cloneOf(
   return volume!.volumeId;
 }
 
-/** Puts volumes of this cluster onto the router without going through 5,000 calls. */
+/** Puts volumes of this cluster onto the router without making 5,000 calls. */
 export function seedVolumes(stack: Stack, count: number): void {
   const capabilities: VolumeCapabilities = {
     kind: { access: "mount", filesystem: "ext4" },

@@ -1,4 +1,4 @@
-/** What the tests of the server share: a server in a scratch folder, and clients that work on every Deno. */
+/** Shared by the tests of the server: a server in a scratch folder, and clients that work on every Deno. */
 import type { Buffer } from "node:buffer";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { loadSync, type ServiceDefinition } from "@grpc/proto-loader";
@@ -16,8 +16,8 @@ import {
 } from "../../src/csi/server/server.ts";
 
 /**
- * A test with a server in it. Timers are not watched, nor with them other resources: grpc-js and node:http2 keep some of
- * their own (backoff, the cached Date header) past the end of a test. A test of its own counts open sockets.
+ * Registers a test with a server in it. Timers and other resources are not checked for leaks: grpc-js and node:http2
+ * keep some (backoff, the cached Date header) past the end of a test. Another test counts open sockets.
  */
 export function serverTest(name: string, test: () => Promise<void>): void {
   Deno.test({ name, sanitizeOps: false, sanitizeResources: false, fn: test });
@@ -25,7 +25,7 @@ export function serverTest(name: string, test: () => Promise<void>): void {
 
 /**
  * How many sockets the kernel has at an endpoint: listening, accepted or dialled. Sockets of the whole process would
- * be those of other tests too, which run beside this one.
+ * include those of other tests, which run at the same time.
  *
  * @param endpoint `tcp://host:port`, or the path of a unix socket or of its folder
  */
@@ -44,7 +44,7 @@ function linesOf(protocol: string): readonly string[] {
   return Deno.readTextFileSync(`/proc/self/net/${protocol}`).split("\n");
 }
 
-/** Services of which only Probe does something. */
+/** Services in which only Probe is implemented. */
 export function probeOnly(): CsiServices {
   return {
     identity: {
@@ -53,7 +53,7 @@ export function probeOnly(): CsiServices {
   };
 }
 
-/** A scratch folder, what was started in it, and what was logged. */
+/** A scratch folder with its servers and their log. */
 export class TestBench implements AsyncDisposable {
   readonly folder: string;
   readonly lines: Record<string, unknown>[] = [];
@@ -147,7 +147,7 @@ export class TestBench implements AsyncDisposable {
     return clients;
   }
 
-  /** Has `cleanup` run at the end, whatever happens. */
+  /** Registers a cleanup that runs at the end, whatever happens. */
   defer(cleanup: () => void | Promise<void>): void {
     this.#cleanups.push(cleanup);
   }
@@ -158,7 +158,7 @@ export class TestBench implements AsyncDisposable {
   }
 }
 
-/** How a call ended. */
+/** The result of a call. */
 export interface CallResult {
   readonly code: string;
   readonly details: string;
@@ -171,7 +171,7 @@ export interface CallOptions {
   readonly cancel?: AbortSignal;
 }
 
-/** Every service of the file, of which the driver defines only those that it serves. */
+/** Every service of the file; the driver defines only those that it serves. */
 const definitions = loadSync(defaultProtoPath(), LOADER_OPTIONS);
 
 /** A client of all services over one connection. */
@@ -223,7 +223,7 @@ export async function until(condition: () => boolean | Promise<boolean>, timeout
   }
 }
 
-/** Dials an endpoint as {@linkcode RunningServer.address} gives it. */
+/** Dials an endpoint in the form of {@linkcode RunningServer.address}. */
 export function connect(address: string): Promise<Deno.Conn> {
   if (address.startsWith("unix://")) {
     return Deno.connect({ transport: "unix", path: address.slice("unix://".length) });

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { hostOutput } from "../guest/kit/host_command.ts";
 
-/** What signs Debian's archive. */
+/** The keys that sign Debian's archive. */
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/** The release whose packages the tests take. */
+/** The release from which the tests take packages. */
 export const release = "bookworm";
 
 /**
- * Debian's archive, seen through a folder of one's own: the machine's sources and lists are left as they are, nothing is
+ * Debian's archive, used through a separate folder: the machine's sources and lists are unchanged, nothing is
  * installed, and root is not needed.
  */
 export class DebianArchive {
@@ -21,7 +21,7 @@ export class DebianArchive {
     this.#signal = signal;
   }
 
-  /** Downloads the lists of one suite, as `bookworm`, into `folder`. */
+  /** Downloads the lists of one suite, such as `bookworm`, into `folder`. */
   static async open(folder: string, suite: string, signal?: AbortSignal): Promise<DebianArchive> {
     for (const path of ["lists/partial", "cache/archives/partial"]) {
       await Deno.mkdir(join(folder, path), { recursive: true });
@@ -36,7 +36,7 @@ export class DebianArchive {
       `APT::Architecture=${Deno.build.arch === "aarch64" ? "arm64" : "amd64"}`,
       "Acquire::Retries=3",
       "Acquire::Languages=none",
-      // As another user apt could not write into a folder of this one's.
+      // apt's own user could not write into this user's folder.
       `APT::Sandbox::User=${Deno.uid() === 0 ? "root" : ""}`,
     ].flatMap((setting) => ["-o", setting]);
     const archive = new DebianArchive(folder, settings, signal);
@@ -44,12 +44,12 @@ export class DebianArchive {
     return archive;
   }
 
-  /** What `apt-cache depends` says of a package. */
+  /** The output of `apt-cache depends` for a package. */
   async depends(name: string): Promise<string> {
     return await this.#run("apt-cache", "depends", name);
   }
 
-  /** Downloads a package and answers its path. */
+  /** Downloads a package and returns its path. */
   async download(name: string): Promise<string> {
     await this.#run("apt-get", "-qq", "download", name);
     const file = [...Deno.readDirSync(this.#folder)].map((entry) => entry.name)
@@ -60,7 +60,7 @@ export class DebianArchive {
     return join(this.#folder, file);
   }
 
-  /** Downloads packages with all that they depend on, as for a machine without any, and answers their paths. */
+  /** Downloads packages with all their dependencies, as for a machine without any, and returns their paths. */
   async downloadWhole(names: readonly string[]): Promise<readonly string[]> {
     const status = join(this.#folder, "status");
     await Deno.writeTextFile(status, "");
@@ -77,7 +77,7 @@ export class DebianArchive {
   }
 }
 
-/** Downloads packages of the release into `folder`, and answers their paths. */
+/** Downloads packages of the release into `folder`, and returns their paths. */
 export async function downloadPackages(
   folder: string,
   names: readonly string[],
@@ -89,7 +89,7 @@ export async function downloadPackages(
   return files;
 }
 
-/** Where this machine has Debian from: a mirror of its own, maybe. */
+/** The site from which this machine gets Debian, which may be a mirror. */
 async function archiveSite(): Promise<string> {
   const targets = await hostOutput("apt-get", ["indextargets", "--format", "$(SITE) $(RELEASE)"]);
   const site = targets.split("\n").map((line) => line.split(" ")).find(([, of]) => of === release)?.[0];

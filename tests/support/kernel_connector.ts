@@ -5,16 +5,16 @@ import { hostIdentityOf } from "../../src/volume/model/host_identity.ts";
 import type { Target } from "../../src/volume/ports/node_ports.ts";
 import { KernelConnector } from "../../src/nvme/kernel/kernel_connector.ts";
 
-/** Whom targets take this node for. */
+/** The identity under which targets see this node. */
 export const host = hostIdentityOf("node-1");
-/** What the NQNs of this driver begin with. */
+/** The prefix of this driver's NQNs. */
 export const prefix = "nqn.2000-02.com.mikrotik";
 /** A connector on a fake kernel. */
 export class Deps extends FakeNvmeKernel {
   readonly clock = new FakeClock();
   readonly warnings: string[] = [];
   readonly written: string[] = [];
-  /** Attributes that are held now. */
+  /** The number of attributes that are held now. */
   held = 0;
   onHold = () => {};
   readonly names: Record<string, readonly string[]> = {};

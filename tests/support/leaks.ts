@@ -1,22 +1,22 @@
-/** What must be printed nowhere. */
+/** A text that must not be printed anywhere. */
 export interface Secret {
   readonly name: string;
   /** Each of these is the secret, or enough of it to matter. */
   readonly texts: readonly string[];
 }
 
-/** Where what was printed. */
+/** Everything that was printed, with its place. */
 export type Transcript = readonly (readonly [where: string, text: string])[];
 
-/** What of a private key must not be printed: each of its lines, as each is a part of it. */
+/** The parts of a private key that must not be printed: each of its lines. */
 export function keySecret(pem: string): Secret {
   const lines = pem.split("\n").filter((line) => line !== "" && !line.startsWith("-----"));
   return { name: "the private key", texts: lines.map((line) => line.trim()) };
 }
 
 /**
- * Every place where one of the secrets was printed: as it is, as a URL, JSON, a shell or a program's dump of bytes writes
- * it, or in base64, also as a part of something longer.
+ * Every place where one of the secrets was printed: unchanged, or in the form of a URL, JSON, a shell or a dump of
+ * bytes, or in base64, also within a longer text.
  */
 export function findLeaks(transcript: Transcript, secrets: readonly Secret[]): string[] {
   return transcript.flatMap(([where, text]) => {
@@ -55,7 +55,7 @@ function spellings(secret: string): readonly (readonly [how: string, spelled: st
   ];
 }
 
-/** What base64 makes of the bytes with so many others before them, without the digits that others share. */
+/** The base64 form of the bytes after so many others, without the digits that it shares with them. */
 function base64Within(bytes: Uint8Array, before: number): string {
   const whole = new Uint8Array(before + bytes.length);
   whole.set(bytes, before);

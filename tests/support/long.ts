@@ -1,4 +1,4 @@
-/** Whether tests that draw at random draw much more, and those that take long run at all: `make test/long`. */
+/** Whether random tests make many more rounds, and long ones run at all: `make test/long`. */
 export const isLong = Deno.env.get("TEST_LONG") === "1";
 
 /** Registers a test for `make test/long` only. */

@@ -1,24 +1,24 @@
-// A table of outcomes, one character each, for the runs that try everything on everything. The cells are shared out to
-// workers, one for each core.
+// A table of outcomes, one character each, for runs that combine everything with everything. The cells are distributed
+// to workers, one for each core.
 import { type Counts, noteCounts, printCounts } from "../../tools/counts.ts";
 import { print } from "../../tools/print.ts";
 
-/** What became of one cell: as usual, otherwise as declared, failed. */
+/** The result of one cell: as usual, otherwise as declared, failed. */
 type Mark = "." | "o" | "F";
 
-/** One thing to be tried. */
+/** One combination to test. */
 export interface Cell {
   readonly row: string;
   readonly column: string;
-  /** What is declared to come of it where that is not the usual. */
+  /** The declared result, if it is not the usual one. */
   readonly because?: string;
-  /** Throws when anything else comes of it; gives what else was declared, where that shows only now. */
+  /** Throws for any other result; returns another declared result if that shows only now. */
   run(): Promise<string | void>;
-  /** Said of it when it fails, beside its error. */
+  /** Printed with its error when it fails. */
   readonly hint?: string;
 }
 
-/** A suite of cells. The cells of a track are tried one after the other, by one worker. */
+/** A suite of cells. One worker runs the cells of a track one after the other. */
 export interface Matrix {
   readonly suite: string;
   readonly tracks: readonly (readonly Cell[])[];
@@ -26,23 +26,23 @@ export interface Matrix {
   readonly parallel: number;
 }
 
-/** What the module of a matrix consists of. Every worker runs that module again. */
+/** The contents of a matrix's module. Every worker runs that module again. */
 export interface MatrixPlan<Facts> {
-  /** Finds out what the matrices depend on; the workers are told of it. It can be cloned. */
+  /** Gathers the facts that the matrices depend on, which are passed to the workers. They can be cloned. */
   readonly gather: () => Promise<Facts>;
-  /** Gives the same matrices in every worker. */
+  /** Returns the same matrices in every worker. */
   readonly matrices: (facts: Facts) => readonly Matrix[] | Promise<readonly Matrix[]>;
-  /** Cleans up in every worker when all is done. */
+  /** Cleans up in every worker at the end. */
   readonly close?: () => Promise<void>;
 }
 
-/** Where a track is: the number of its matrix, and its own. */
+/** The position of a track: the number of its matrix, and its own. */
 interface Place {
   readonly matrix: number;
   readonly track: number;
 }
 
-/** What a worker says of a cell. */
+/** A worker's report about a cell. */
 interface Result extends Place {
   readonly cell: number;
   readonly milliseconds: number;
@@ -53,7 +53,7 @@ interface Result extends Place {
 type ToWorker<Facts> = { readonly facts: Facts } | Place | { readonly end: true };
 type FromWorker = { readonly asks: number } | Result | { readonly ended: true };
 
-/** A worker's way to the one that started it; the types of Deno know only those of a window. */
+/** A worker's channel to its parent; Deno's types only contain those of a window. */
 const parent = globalThis as unknown as {
   onmessage: ((event: MessageEvent) => void) | null;
   postMessage(message: FromWorker): void;
@@ -61,15 +61,15 @@ const parent = globalThis as unknown as {
 };
 const isWorker = globalThis.constructor.name === "DedicatedWorkerGlobalScope";
 
-/** Whether the whole list is wanted instead of the part that finds most. */
+/** Whether the complete list is wanted instead of the most useful part. */
 export const wantsAll = environmentNumber("MATRIX_ALL", 0) > 0;
 
 /** Which rows, or rows and columns, are wanted. */
 export const wantedRows = new RegExp(Deno.env.get("MATRIX_ONLY") ?? "");
 
 /**
- * Tries every cell of the matrices on all cores, prints their tables and what failed, and notes the counts. The module
- * that calls this ends with it. Answers whether all is well.
+ * Runs every cell of the matrices on all cores, prints their tables and failures, and notes the counts. The module that
+ * calls this ends with it. Returns whether all succeeded.
  *
  * @param url the module that calls this
  */
@@ -100,7 +100,7 @@ export async function runMatrices<Facts>(url: string, plan: MatrixPlan<Facts>): 
   return counts.length > 0 && counts.every(({ failed }) => failed === 0);
 }
 
-/** Tries tracks in a worker as long as there are any. */
+/** Runs tracks in a worker as long as there are any. */
 async function serve<Facts>({ matrices, close }: MatrixPlan<Facts>): Promise<never> {
   const ended = Promise.withResolvers<never>();
   let parts: readonly Matrix[] = [];
@@ -135,13 +135,13 @@ async function tryTrack(matrices: readonly Matrix[], location: Place): Promise<v
   }
 }
 
-/** What went wrong while something was put away comes with what had gone wrong before. */
+/** An error during a cleanup contains the error before it. */
 function textsOf(error: unknown): string[] {
   if (error instanceof SuppressedError) return [...textsOf(error.suppressed), ...textsOf(error.error)];
   return [error instanceof Error ? error.stack ?? error.message : String(error)];
 }
 
-/** What has come of a matrix so far. */
+/** The results of a matrix so far. */
 class Outcome {
   readonly #marks = new Map<Cell, Mark>();
   readonly #reasons = new Map<string, number>();
@@ -155,7 +155,7 @@ class Outcome {
     this.#milliseconds.set(cell.row, (this.#milliseconds.get(cell.row) ?? 0) + milliseconds);
   }
 
-  /** Prints all of it; a cell of which nothing was heard has failed. */
+  /** Prints all results; a cell without a result has failed. */
   report({ suite, tracks }: Matrix): Counts {
     const cells = tracks.flat();
     for (const cell of cells.filter((cell) => !this.#marks.has(cell))) {
@@ -205,7 +205,7 @@ function printTable(cells: readonly Cell[], marks: ReadonlyMap<Cell, Mark>): voi
   );
 }
 
-/** Several cells in one place show the worst of them; no cell at all is a blank. */
+/** Several cells in one place show the worst result; no cell at all is a blank. */
 function marksOf(cells: readonly Cell[], marks: ReadonlyMap<Cell, Mark>): Mark | " " {
   const found = cells.map((cell) => marks.get(cell));
   return (["F", "o", "."] as const).find((mark) => found.includes(mark)) ?? " ";

@@ -1,4 +1,4 @@
-// What an NVMe/TCP target sends, written by hand, and a connection that leads nowhere.
+// PDUs of an NVMe/TCP target, built by hand, and a connection to nowhere.
 
 import assert from "node:assert/strict";
 import { VolumeError } from "../../src/volume/errors.ts";
@@ -22,7 +22,7 @@ export function initResponse({ version = 0, alignment = 0, digests = 0 } = {}): 
   return bytes;
 }
 
-/** How a command ended; status 0 is success. */
+/** A command's response; status 0 is success. */
 export function response(commandId: number, { type = 0, code = 0, result = 0n } = {}): Uint8Array {
   const { bytes, view } = pdu(0x05, 0, 24, 0, 24);
   view.setBigUint64(8, result, true);
@@ -31,12 +31,12 @@ export function response(commandId: number, { type = 0, code = 0, result = 0n } 
   return bytes;
 }
 
-/** Flags of {@linkcode data}: no more comes, and no response comes either. */
+/** Flags of {@linkcode data}: no more data follows, and no response follows either. */
 export const lastData = 0x04;
 /** See {@linkcode lastData}. */
 export const successData = 0x08;
 
-/** Part of what a command reads. */
+/** A part of the data that a command reads. */
 export function data(commandId: number, offset: number, content: Uint8Array, flags = 0): Uint8Array {
   const { bytes, view } = pdu(0x07, flags, 24, 24, 24 + content.length);
   view.setUint16(8, commandId, true);
@@ -46,7 +46,7 @@ export function data(commandId: number, offset: number, content: Uint8Array, fla
   return bytes;
 }
 
-/** The target ends the connection. */
+/** The PDU with which the target ends the connection. */
 export function termination(status: number): Uint8Array {
   const { bytes, view } = pdu(0x03, 0, 24, 0, 24);
   view.setUint16(8, status, true);
@@ -67,7 +67,7 @@ export class TestStream implements ByteStream {
   #incoming: (Uint8Array | null | Error)[] = [];
   #wake = () => {};
 
-  /** The other side sends bytes, ends (null), or the connection breaks. */
+  /** Feeds what the other side sends: bytes, an end (null), or a broken connection. */
   feed(...items: readonly (Uint8Array | null | Error)[]): void {
     this.#incoming.push(...items);
     this.#wake();
@@ -101,7 +101,7 @@ export class TestStream implements ByteStream {
 /** A connection whose other side answers each PDU at once. */
 export class ScriptedStream extends TestStream {
   readonly #answer: (pdu: Uint8Array) => readonly Uint8Array[];
-  /** Whether the other side has stopped to answer. */
+  /** Whether the other side has stopped answering. */
   isSilent: () => boolean = () => false;
 
   constructor(answer: (pdu: Uint8Array) => readonly Uint8Array[]) {
@@ -115,7 +115,7 @@ export class ScriptedStream extends TestStream {
   }
 }
 
-/** Lets everything settle that waits for no clock. */
+/** Lets all promises settle that do not wait for a clock. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await Promise.resolve();
 }

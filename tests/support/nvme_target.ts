@@ -1,4 +1,4 @@
-// The simulated NVMe/TCP target, and a host that says exactly what a test wants it to say.
+// The simulated NVMe/TCP target, and a host that sends exactly what a test chooses.
 
 import { FakeClock } from "../fakes/clock.ts";
 import { systemClock } from "../../src/host/clock.ts";
@@ -7,13 +7,13 @@ import { type ExportAccess, identityFor } from "../../src/simulator/model/export
 import { viewOf } from "../../src/simulator/nvme/command.ts";
 import { NvmeTarget } from "../../src/simulator/nvme/target.ts";
 
-/** The name of an export, in most tests. */
+/** The NQN of an export, in most tests. */
 export const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
-/** The host's, in all of them. */
+/** The host's NQN, in all tests. */
 export const hostNqn = "nqn.2014-08.org.nvmexpress:uuid:11111111-1111-4111-8111-111111111111";
 const hostId = "11111111-1111-4111-8111-111111111111";
 
-/** A call with time enough for everything over loopback. */
+/** A call with enough time for everything over loopback. */
 export function call(ms = 10_000): CallContext {
   const signal = new AbortController().signal;
   return { requestId: "test", signal, deadlineMs: systemClock.now() + ms };
@@ -55,18 +55,18 @@ export async function withTarget<Result>(
   }
 }
 
-/** An answer, taken apart no further than a test needs it. */
+/** An answer, parsed as far as tests need it. */
 export interface RawAnswer {
   readonly type: number;
   readonly flags: number;
   readonly bytes: Uint8Array;
-  /** Of a completion: command id, status with its type in bits 8 to 10, result. */
+  /** Fields of a completion: command id, status with its type in bits 8 to 10, result. */
   readonly commandId: number;
   readonly status: number;
   readonly result: number;
 }
 
-/** A host of which every byte is up to the test. */
+/** A host whose every byte the test chooses. */
 export class RawHost implements Disposable {
   readonly #socket: Deno.TcpConn;
   #held = new Uint8Array(0);
@@ -75,7 +75,7 @@ export class RawHost implements Disposable {
     this.#socket = socket;
   }
 
-  /** Connects, and exchanges the first PDUs unless told otherwise. */
+  /** Connects, and exchanges the first PDUs by default. */
   static async connect(port: number, { initialise = true, alignment = 0 } = {}): Promise<RawHost> {
     const host = new RawHost(await Deno.connect({ hostname: "127.0.0.1", port }));
     if (initialise) {
@@ -85,7 +85,7 @@ export class RawHost implements Disposable {
     return host;
   }
 
-  /** Connects a queue of a controller that is enabled: an admin queue, and with it the controller, for queue 0. */
+  /** Connects a queue of an enabled controller: for queue 0 an admin queue, which creates the controller. */
   static async join(
     port: number,
     { queueId = 0, controllerId = 0xffff, flags = 0, name = nqn, keepAliveMs = 0, alignment = 0 } = {},
@@ -124,7 +124,7 @@ export class RawHost implements Disposable {
     };
   }
 
-  /** Resolves when the target has ended the connection; whatever comes before is left unread. */
+  /** Resolves when the target has ended the connection; it ignores anything before. */
   async ended(): Promise<void> {
     try {
       while (await this.#socket.read(new Uint8Array(4096)) !== null);
@@ -155,7 +155,7 @@ export function initRequest(alignment = 0): Uint8Array {
   return bytes;
 }
 
-/** What a test says of a command. */
+/** A test's description of a command. */
 export interface RawCommand {
   readonly opcode: number;
   readonly id?: number;
@@ -169,9 +169,9 @@ export interface RawCommand {
   readonly depth?: number;
   readonly flags?: number;
   readonly keepAliveMs?: number;
-  /** Brought along. */
+  /** Data in the command's own PDU. */
   readonly data?: Uint8Array;
-  /** Not brought along: what it reads, or is to be asked for. */
+  /** The length of data that is not in it: to be read, or to be requested by the target. */
   readonly length?: number;
   readonly descriptor?: number;
 }
@@ -199,7 +199,7 @@ export function command(raw: RawCommand): Uint8Array {
   return bytes;
 }
 
-/** What comes with a Connect. */
+/** The data of a Connect. */
 export function connectData(controllerId: number, name: string, host = hostNqn): Uint8Array {
   const data = new Uint8Array(1024);
   viewOf(data).setUint16(16, controllerId, true);
@@ -208,7 +208,7 @@ export function connectData(controllerId: number, name: string, host = hostNqn):
   return data;
 }
 
-/** Data that was asked for, as a PDU. */
+/** Requested data, as a PDU. */
 export function dataPdu(
   id: number,
   tag: number,

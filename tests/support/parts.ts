@@ -7,10 +7,10 @@ import { v8Flags } from "../../tools/v8_flags.ts";
 /** The project's folder. */
 export const projectRoot = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The executable that `make build` makes. */
+/** The executable from `make build`. */
 export const binary = join(projectRoot, "dist", "rds-csi");
 
-/** What runs: the executable, or the sources under the same permissions. */
+/** What the tests run: the executable, or the sources with the same permissions. */
 export type Subject = "binary" | "sources";
 
 /** How long a part may take until it serves. */
@@ -18,18 +18,18 @@ const startLimitMs = 30_000;
 /** How long a part may take to end by itself. */
 const stopLimitMs = 30_000;
 
-/** One process of `rds-csi`, whose output goes to a file of its own. */
+/** One process of `rds-csi`, whose output goes to its own file. */
 export interface Part {
   readonly args: readonly string[];
-  /** Waits until `test` says that it serves, asking every `everyMs`. */
+  /** Waits until `test` returns that it serves, calling it every `everyMs`. */
   ready(test: () => Promise<boolean>, everyMs?: number, signal?: AbortSignal): Promise<void>;
-  /** SIGTERM, and SIGKILL for what does not end by itself. Says what was wrong; a second call says nothing. */
+  /** Sends SIGTERM, and SIGKILL if it does not end by itself. Returns what was wrong; a second call returns nothing. */
   stop(): Promise<readonly string[]>;
   /** SIGKILL. */
   kill(): Promise<void>;
-  /** Sends it a signal, as SIGSTOP. */
+  /** Sends it a signal, such as SIGSTOP. */
   signal(signal: Deno.Signal): void;
-  /** Resolves with its exit code when it has ended, however that came. */
+  /** Resolves with its exit code when it has ended for any reason. */
   readonly ended: Promise<number>;
   /** Resident memory. */
   residentBytes(): Promise<number>;
@@ -39,11 +39,11 @@ export interface Part {
   openFiles(): number;
   /** All that it has printed so far. */
   printed(): Promise<string>;
-  /** The end of what it printed. */
+  /** The end of its output. */
   tail(): Promise<string>;
 }
 
-/** Starts `rds-csi COMMAND` with its output in `folder`, and with these variables beside those of this process. */
+/** Starts `rds-csi COMMAND` with its output in `folder`, and with these variables besides those of this process. */
 export function startPart(
   subject: Subject,
   command: string,
@@ -54,7 +54,7 @@ export function startPart(
   return startProgram(command, [...programOf(subject), command], folder, args, env);
 }
 
-/** Starts any program with its output in `folder`. @param name what it is called in messages, and its log */
+/** Starts any program with its output in `folder`. @param name its name in messages, and of its log */
 export function startProgram(
   name: string,
   [program = "", ...before]: readonly string[],
@@ -63,7 +63,7 @@ export function startProgram(
   env: Readonly<Record<string, string>> = {},
 ): Part {
   const log = join(folder, `${name}-${crypto.randomUUID().slice(0, 8)}.log`);
-  // The shell's redirection keeps the log whole even when this process dies.
+  // The shell's redirection keeps the log complete even when this process dies.
   const child = new Deno.Command("/bin/sh", {
     args: ["-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", log, program, ...before, ...args],
     cwd: projectRoot,
@@ -73,7 +73,7 @@ export function startProgram(
   return new ChildPart(name, log, args, child);
 }
 
-/** The words by which `rds-csi` is run, before its own. */
+/** The words that run `rds-csi`, before its own arguments. */
 export function programOf(subject: Subject): readonly string[] {
   return subject === "binary" ? [binary] : [Deno.execPath(), ...sourceArgs()];
 }
@@ -180,19 +180,19 @@ class ChildPart implements Part {
   }
 }
 
-/** VmRSS of a process (proc_pid_status(5)); NaN when it is over. */
+/** VmRSS of a process (proc_pid_status(5)); NaN when it has ended. */
 export async function residentBytes(pid: number): Promise<number> {
   const status = await Deno.readTextFile(`/proc/${pid}/status`);
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024;
 }
 
-/** Ticks of the kernel's clock in a second (sysconf(_SC_CLK_TCK)), which is 100 on every platform of Linux that Deno runs on. */
+/** Ticks of the kernel's clock per second (sysconf(_SC_CLK_TCK)), which is 100 on every Linux platform of Deno. */
 const ticksPerSecond = 100;
 
 /** User and system time of a process, threads included (proc_pid_stat(5), fields 14 and 15), in milliseconds. */
 export async function processorMs(pid: number): Promise<number> {
   const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
-  // Behind the name, which may hold blanks, the fields are counted from 3.
+  // After the name, which may contain blanks, the fields are counted from 3.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 1000 / ticksPerSecond;
 }

@@ -19,7 +19,10 @@ async function until<T>(reading: () => Promise<T | undefined>): Promise<T> {
   }
 }
 
-/** A node registers with its kubelet, with the next one, and again when the folder was cleared; it leaves at its end. */
+/**
+ * A node registers with its kubelet, with the next one, and again when the folder was cleared; it unregisters at its
+ * end.
+ */
 export async function registerWithKubelets(subject: Subject): Promise<void> {
   guardClientSessions();
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });

@@ -1,4 +1,4 @@
-// A router that answers from a model, and a store that talks to it, for the tests of the store.
+// A router that answers from a model, and a store that uses it, for the tests of the store.
 import { FakeClock } from "../fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
 import { SeededRandom } from "../fakes/random.ts";
@@ -7,12 +7,12 @@ import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
 import { Session } from "../../src/routeros/ssh/session.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../src/routeros/store/volume_store.ts";
 
-/** What the paths of the volume `s1` hold. */
+/** The text that the paths of the volume `s1` contain. */
 export const filePrefix = "s1.1a2b3c4d";
 /** Its image, as a plain file. */
 export const path = `/pool/csi/${filePrefix}.img`;
 
-/** A pool as the router prints it. */
+/** A pool in the router's output. */
 export const poolRow = {
   slot: "raid1",
   type: "raid",
@@ -25,7 +25,7 @@ export const poolRow = {
   state: "clean",
 };
 
-/** The pools of a router with that one. */
+/** The pools of a router with that one, from the store. */
 export const pools: readonly Pool[] = [{
   mountPoint: "pool",
   filesystem: "btrfs",
@@ -35,7 +35,7 @@ export const pools: readonly Pool[] = [{
   subvolumeLabel: "pool-fs",
 }];
 
-/** A disk as the router prints it. */
+/** A disk in the router's output. */
 export function diskRow(slot: string, more: object = {}): object {
   return {
     slot,
@@ -47,7 +47,7 @@ export function diskRow(slot: string, more: object = {}): object {
   };
 }
 
-/** The same as the store gives it. */
+/** The same disk from the store. */
 export function volume(id: string, more: Partial<StoredVolume> = {}): StoredVolume {
   return {
     id,
@@ -61,12 +61,12 @@ export function volume(id: string, more: Partial<StoredVolume> = {}): StoredVolu
   };
 }
 
-/** A file as the router prints it. */
+/** A file in the router's output. */
 export function fileRow(path: string, size = 1024): object {
   return { name: path.slice(1), type: ".img file", size };
 }
 
-/** What a router holds, and what it prints of it. */
+/** The state of a router, from which it answers. */
 export interface Model {
   disks: object[];
   files: object[];
@@ -74,15 +74,15 @@ export interface Model {
   version: string;
 }
 
-/** A store and the router that it asks. */
+/** A store and its router. */
 export interface StoreBench {
   readonly clock: FakeClock;
   readonly ssh: FakeSshTransport;
   readonly session: Session;
   readonly store: RouterVolumeStore;
-  /** What the router holds; to be changed. */
+  /** The router's state, which a test may change. */
   readonly held: Model;
-  /** How the next commands are answered instead. */
+  /** The answers to the next commands, if they differ. */
   readonly replies: FakeRouter[];
   readonly warnings: string[];
   call(): FakeCall;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-/** Runs a line of a shell and gives what it printed; fails when it ends with another code than 0. */
+/** Runs a shell line and returns what it printed; fails when it exits with another code than 0. */
 export async function runShell(line: string): Promise<string> {
   const { code, stdout, stderr } = await new Deno.Command("sh", { args: ["-ec", line], stdin: "null" })
     .output();

@@ -1,4 +1,4 @@
-// A simulated router as its own tests use it: without a network, or by SSH.
+// A simulated router for its own tests: without a network, or over SSH.
 import type { Buffer } from "node:buffer";
 import * as net from "node:net";
 import { FakeClock } from "../fakes/clock.ts";
@@ -33,10 +33,10 @@ export function makeRouter(fixture: RouterFixture = {}): Router {
   });
 }
 
-/** A caller whom nobody watches. */
+/** A caller whose commands are not checked. */
 export const anyone = someoneElse;
 
-/** Types a command and gives what comes back, a refusal as its last line. */
+/** Runs a command and returns its output, with a refusal as its last line. */
 export type Typing = (command: string) => Promise<string>;
 
 /** A console on a router that takes no time. */
@@ -48,7 +48,7 @@ export function typeTo(router: Router, caller = anyone): Typing {
   };
 }
 
-/** A console on a fresh router whose base path is there. */
+/** A console on a fresh router whose base path exists. */
 export async function typing(behaviours: Partial<Behaviours> = {}, profile = "ros-7.24"): Promise<Typing> {
   const type = typeTo(makeRouter({ behaviours, profile }));
   await type(makeBasePath);
@@ -58,7 +58,7 @@ export async function typing(behaviours: Partial<Behaviours> = {}, profile = "ro
 /** The command that makes the base path. */
 export const makeBasePath = '/file add type="directory" name="storage-pool/metal-csi"';
 
-/** The command that adds a disk of 1 GiB, with more said about it behind. */
+/** The command that adds a disk of 1 GiB; `more` is appended. */
 export function addCommand(slot: string, more = ""): string {
   return `/disk add type="file" slot="${slot}" file-path="/storage-pool/metal-csi/${slot}.img" ` +
     `file-size="1073741824" mount-filesystem="no"${more === "" ? "" : ` ${more}`}`;
@@ -72,7 +72,7 @@ export function jsonCommand(command: string): string {
 /** Making an RSA key takes a while; one is enough for all tests of a file. */
 export const hostKey = generateHostKey();
 
-/** A simulator that takes no time, with one user. */
+/** A simulator without delays, with one user. */
 export function startQuickly(options: SimulatorOptions = {}): Promise<Simulator> {
   return startSimulator({
     timingScale: 0,
@@ -82,11 +82,11 @@ export function startQuickly(options: SimulatorOptions = {}): Promise<Simulator>
   });
 }
 
-/** How an exec over SSH ended. */
+/** The result of an exec over SSH. */
 export interface ExecResult {
   readonly stdout: string;
   readonly stderr: string;
-  /** Undefined when none came. */
+  /** Undefined when there was none. */
   readonly status: number | undefined;
 }
 
@@ -108,7 +108,7 @@ export class SshClient implements Disposable {
       connection.#closed.resolve();
       ready.reject(new Error("closed"));
     });
-    // Small packets that wait for each other would cost 40 ms a step.
+    // Nagle's algorithm would cost 40 ms for each step.
     const sock = net.connect({ host: "127.0.0.1", port: sshPort, noDelay: true });
     connection.client.connect({
       sock,

@@ -12,7 +12,7 @@ import type { CommandEvent } from "../../src/routeros/ssh/observer.ts";
 import { Session, type SessionOptions } from "../../src/routeros/ssh/session.ts";
 import { ConnectError, type ExecEnd } from "../../src/routeros/ssh/transport.ts";
 
-/** A session, what it reports, and the router that it asks. */
+/** A session, its reports, and its router. */
 export interface SessionBench {
   readonly clock: FakeClock;
   readonly ssh: FakeSshTransport;
@@ -27,7 +27,7 @@ export interface SessionBench {
 interface RunOptions {
   readonly key?: string;
   readonly context?: CallContext;
-  /** Makes it a request that works for long. */
+  /** Makes it a long request. */
   readonly timeoutMs?: number;
 }
 
@@ -69,7 +69,7 @@ export function manual(ssh: FakeSshTransport) {
 export const frozen: FakeRouter = (_text, signal) =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(torn("half"))));
 
-/** Lets every attempt to connect fail. */
+/** Makes every attempt to connect fail. */
 export function refuse(ssh: FakeSshTransport, reason = "ECONNREFUSED", lasting = false): void {
   ssh.onConnect = () => {
     throw new ConnectError(reason, { lasting });

@@ -17,18 +17,18 @@ export interface Stack extends AsyncDisposable {
   readonly simulator: Simulator;
   readonly driver: RunningDriver;
   readonly clients: CsiClients;
-  /** The file that the driver's password is in. */
+  /** The file with the driver's password. */
   readonly passwordFile: string;
-  /** What the driver logged, line by line. */
+  /** The driver's log, line by line. */
   readonly log: readonly string[];
   /** Router commands so far. */
   count(): Promise<{ execs: number; statements: number }>;
   violations(): Promise<readonly unknown[]>;
-  /** A further driver on the same router, told the same about it; perhaps with another clock. */
+  /** Another driver on the same router, with the same configuration; perhaps with another clock. */
   another(flags?: readonly string[], clock?: Clock): Promise<{ driver: RunningDriver; clients: CsiClients }>;
 }
 
-/** The cluster that a stack's controller belongs to unless its flags say otherwise. */
+/** The default cluster id of a stack's controller. */
 export const clusterId = "a test's cluster";
 
 /** An environment without variables. */
@@ -37,19 +37,22 @@ export const noEnvironment: Environment = () => undefined;
 /** Options of {@linkcode startStack}. */
 export interface StackOptions {
   readonly simulator?: Partial<SimulatorOptions>;
-  /** Flags of `rds-csi serve` beside those that make it reach the simulator; a later one wins. */
+  /** Flags of `rds-csi serve` besides those for reaching the simulator; a later one wins. */
   readonly flags?: readonly string[];
-  /** Whether the driver is given what `doctor --probe` would say of this router. @default {false} */
+  /** Whether the driver gets the result of `doctor --probe` for this router. @default {false} */
   readonly probed?: boolean;
-  /** What the drivers are told about the router by `--router-profile`; by default nothing. */
+  /** The drivers' `--router-profile`; none by default. */
   readonly reported?: Partial<RouterBehaviours>;
-  /** Every driver's clock unless it is given another. @default {systemClock} */
+  /** The default clock of every driver. @default {systemClock} */
   readonly clock?: Clock;
-  /** What the drivers are told about their cluster. */
+  /** The drivers' view of their cluster. */
   readonly clusterView?: ClusterView;
 }
 
-/** A router that grows a disk while nodes have it, and a driver that knows: nobody is believed to do that unasked. */
+/**
+ * A router that grows a disk while nodes hold it, and a driver with its profile: without one a driver does not assume
+ * that.
+ */
 export const growsOnline = {
   simulator: { behaviours: { grow: "live" } },
   reported: { grow: "live" },
@@ -69,7 +72,7 @@ export const growsByToggle = {
 
 /** Starts a stack; dispose of it with `await using`. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  // What was made before a start that fails is cleaned up as well.
+  // Cleans up after a start that fails, too.
   await using made = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   made.defer(() => Deno.remove(folder, { recursive: true }));
@@ -109,13 +112,13 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     async [Symbol.asyncDispose]() {
       await kept.disposeAsync();
       const violations = simulator.violations.list();
-      // Whatever a test is about: nothing that the driver sends may break the rules of the router.
+      // In every test, nothing that the driver sends may break the rules of the router.
       assert.deepEqual(violations, []);
     },
   };
 }
 
-/** Starts a simulated router that a stack's password opens, and that takes no time. */
+/** Starts a simulated router with a stack's password and without delays. */
 export function startRouter(options?: Partial<SimulatorOptions>): Promise<Simulator> {
   return startSimulator({
     clock: systemClock,
@@ -127,7 +130,7 @@ export function startRouter(options?: Partial<SimulatorOptions>): Promise<Simula
   });
 }
 
-/** A driver in this process and a client of it, which end with `parts`; what it logs goes to `log`. */
+/** A driver in this process and a client of it, which end with `parts`; its log goes to `log`. */
 export async function startClient(
   config: ServeConfig,
   parts: AsyncDisposableStack,
@@ -147,15 +150,15 @@ export async function startClient(
   return { driver, clients };
 }
 
-/** What `doctor --probe` would write about a simulated router. */
+/** The profile that `doctor --probe` would write for a simulated router. */
 export function probedProfile({ model }: Pick<Simulator, "model">): string {
   return formatProfile({ ...model.profile, answers: model.behaviours });
 }
 
-/** The password that opens a stack's router. */
+/** The password of a stack's router. */
 export const routerPassword = "a test's password";
 
-/** Flags of a controller of a stack's cluster that make it reach a simulator. */
+/** Flags with which a controller of a stack's cluster reaches a simulator. */
 export function reach(
   simulator: Pick<Simulator, "sshPort" | "hostKeyPublic">,
   passwordFile: string,

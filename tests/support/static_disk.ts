@@ -1,4 +1,4 @@
-// A disk that somebody made, with data in it, on a simulated router, and what is done about it.
+// A foreign disk with data in it, on a simulated router, and operations on it.
 import assert from "node:assert/strict";
 import { importCommand } from "../../src/cli/import.ts";
 import { releaseCommand } from "../../src/cli/release.ts";
@@ -7,11 +7,11 @@ import { runCommand } from "./command_run.ts";
 import { gibibyte, post, publishRequest, state } from "./controller_calls.ts";
 import { type Stack, type StackOptions, startStack } from "./stack.ts";
 
-/** The file that somebody made. */
+/** The foreign disk's file. */
 export const path = "/storage-pool/images/data.img";
 const marker = "what somebody wrote";
 
-/** A router of that kind with a file of 1 GiB, and in it what must not be lost. */
+/** A router of that kind with a file of 1 GiB whose content must not be lost. */
 export async function startWithFile(options: StackOptions = {}) {
   const backing = await Deno.makeTempDir({ prefix: "rds-csi-static-" });
   const stack = await startStack({
@@ -24,7 +24,7 @@ export async function startWithFile(options: StackOptions = {}) {
   await written.write(new TextEncoder().encode(marker));
   return {
     stack,
-    /** What is in the file, and how large it is. */
+    /** Checks the file's content and size. */
     async assertIntact(sizeBytes = gibibyte): Promise<void> {
       using opened = await Deno.open(file);
       const bytes = new Uint8Array(marker.length);
@@ -61,7 +61,7 @@ export async function disk(stack: Stack, slot = "data") {
   return (await state(stack)).disks.find((one) => one.slot === slot);
 }
 
-/** What the comment of a disk says. */
+/** The record in a disk's comment. */
 export async function recordOf(stack: Stack, slot = "data") {
   const parsed = parseComment(String((await disk(stack, slot))?.["comment"]));
   return parsed.state === "record" ? parsed.comment : assert.fail(parsed.state);
@@ -69,14 +69,14 @@ export async function recordOf(stack: Stack, slot = "data") {
 
 /** Volume contexts of PersistentVolumes written by hand. */
 export const contexts: readonly Record<string, string>[] = [{}, { static: "true" }];
-/** What a PersistentVolume says that asks for an import. */
+/** The volume context of a PersistentVolume that requests an import. */
 export const isStatic = { volumeContext: { static: "true" } };
 /** `rds-csi import`. */
 export const doImport = (stack: Stack, ...args: string[]) => runCommand(stack, importCommand, args);
 /** `rds-csi release` of the disk. */
 export const release = (stack: Stack) => runCommand(stack, releaseCommand, ["data"]);
 
-/** What an orchestrator asks about the disk. */
+/** Calls of an orchestrator for the disk. */
 export function calls(stack: Stack) {
   const { controller } = stack.clients;
   return {

@@ -1,7 +1,7 @@
 import type { Counts } from "../../tools/counts.ts";
 import { complain, print } from "../../tools/print.ts";
 
-/** What became of the tests of one suite, and one line about each as it ends. */
+/** The results of one suite's tests, with one line for each as it ends. */
 export class Report {
   readonly #suite: string;
   readonly #counts = { passed: 0, failed: 0, skipped: 0, failures: [] as string[] };
@@ -14,7 +14,9 @@ export class Report {
     return this.#counts;
   }
 
-  /** Runs one test and reports what it showed, or how it failed; once `signal` is aborted every test fails by that. */
+  /**
+   * Runs one test and reports its result, or how it failed; once `signal` is aborted every test fails because of that.
+   */
   async test(name: string, signal: AbortSignal, body: () => Promise<string>): Promise<boolean> {
     const started = performance.now();
     try {
@@ -43,7 +45,7 @@ export class Report {
     this.#counts.failures.push(`${this.#suite}: ${name}: ${short}`);
   }
 
-  /** What is neither: a measurement, a word on the way. */
+  /** Prints anything else: a measurement, or progress. */
   say(text: string): void {
     print(`${this.#suite}: ${text}`);
   }

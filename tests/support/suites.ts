@@ -1,16 +1,16 @@
 // Runs suites that are not tests of `deno test`: those of guests and clusters, which share what is slow to start, take
-// minutes, and end what they started when they are stopped. `run.ts [--no-skips] [--jobs=N] [NAME…]`: every test is one
-// line with what it showed, and the last line is "N passed, N failed, N skipped".
+// minutes, and clean up when they are stopped. `run.ts [--no-skips] [--jobs=N] [NAME…]`: every test is one line with
+// its result, and the last line is "N passed, N failed, N skipped".
 import { parseArgs } from "node:util";
 import { type Counts, noteCounts, printCounts, sumOf } from "../../tools/counts.ts";
 import { complain, print } from "../../tools/print.ts";
 import type { Report } from "./suite_report.ts";
 
-/** What a suite of guests and one of clusters have in common. */
+/** The common fields of guest and cluster suites. */
 export interface AnySuite<Bench> {
-  /** One line: what it shows. */
+  /** One line: what the suite shows. */
   readonly what: string;
-  /** Longest it may take, in minutes. */
+  /** How long it may take, in minutes. */
   readonly limitMinutes: number;
   /** Whether it measures time, or needs the whole machine: no other suite runs beside it. */
   readonly alone?: boolean;
@@ -20,24 +20,24 @@ export interface AnySuite<Bench> {
 /** What every bench of a suite has. */
 export interface AnyBench {
   readonly report: Report;
-  /** Ends all that the suite has started. */
+  /** Ends everything that the suite has started. */
   close(): Promise<void>;
 }
 
 /** The suites of a folder, and how they are run. */
 export interface Suites<Bench extends AnyBench, Suite extends AnySuite<Bench>> {
-  /** Stands before a suite's name where counts are noted. */
+  /** Precedes a suite's name in the counts. */
   readonly kind: string;
   readonly all: Readonly<Record<string, Suite>>;
-  /** Those that run where none is named; all by default. */
+  /** The default selection; all without it. */
   readonly byDefault?: readonly string[];
-  /** Why a suite cannot run here, in words; undefined when it can. */
+  /** Why a suite cannot run here, for people; undefined when it can. */
   whySkipped(suite: Suite): string | undefined;
-  /** Prepares what suites share, once, when at least one can run; what it answers opens the bench of each. */
+  /** Prepares what suites share, once, when at least one can run; returns a function that opens the bench of each. */
   prepare(stop: AbortSignal): Promise<(name: string, signal: AbortSignal) => Promise<Bench>>;
 }
 
-/** Runs the suites that the command line names, and exits. */
+/** Runs the suites from the command line, and exits. */
 export async function main<Bench extends AnyBench, Suite extends AnySuite<Bench>>(
   suites: Suites<Bench, Suite>,
 ): Promise<never> {

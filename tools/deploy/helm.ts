@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The Kubernetes that is rendered for: Helm asks no cluster. */
+/** The version of Kubernetes to render for: Helm asks no cluster. */
 const KUBE_VERSION = "1.33.0";
 
 /** Path of a Helm that can render the chart; undefined when there is none. */
@@ -17,7 +17,7 @@ function findTool(args: string[]): string | undefined {
 }
 
 /**
- * The chart's README, which helm-docs makes of the comments in values.yaml; undefined when helm-docs is not here.
+ * The chart's README, which helm-docs makes from the comments in values.yaml; undefined without helm-docs.
  *
  * @throws {Error} when helm-docs fails
  */
@@ -30,12 +30,12 @@ export function chartReadme(): string | undefined {
     stdin: "null",
   }).outputSync();
   const text = new TextDecoder().decode(stdout);
-  // It passes over a chart that it cannot read, and ends well.
+  // helm-docs skips a chart that it cannot read, and exits with 0.
   if (!success || text === "") throw new Error(new TextDecoder().decode(stderr).trimEnd());
   return text;
 }
 
-/** What rendering came to. */
+/** The result of rendering. */
 export interface Rendered {
   readonly success: boolean;
   readonly yaml: string;
@@ -43,12 +43,12 @@ export interface Rendered {
 }
 
 /**
- * The objects of deploy/chart as YAML, in the namespace and under the name that the manifests have.
+ * The objects of deploy/chart as YAML, with the namespace and the name of the manifests.
  *
  * @param values files of values; a later one wins
- * @param sets single values, as of Helm's --set
- * @param apiVersions groups and versions that the cluster knows beside those of Kubernetes itself
- * @param only the one template to render, as of Helm's --show-only; by default all but the pod of `helm test`
+ * @param sets single values, as for Helm's --set
+ * @param apiVersions groups and versions of the cluster besides those of Kubernetes itself
+ * @param only a single template to render, as for Helm's --show-only; by default all but the pod of `helm test`
  */
 export function renderChart(
   helm: string,
@@ -67,27 +67,27 @@ export function renderChart(
     ],
     cwd: ROOT,
     stdin: "null",
-    // Nothing of whoever runs it: no plugins, no repositories.
+    // Nothing of the user's environment: no plugins, no repositories.
     env: { HELM_PLUGINS: "/nonexistent", HELM_CONFIG_HOME: "/nonexistent" },
   }).outputSync();
   const decoder = new TextDecoder();
   return { success, yaml: decoder.decode(stdout), complaint: decoder.decode(stderr) };
 }
 
-/** One set of values that the chart is rendered with as a whole. Paths are of the project. */
+/** A set of values for rendering the whole chart. Paths are relative to the project. */
 export interface Rendering {
   readonly values: string;
-  /** What the cluster knows beside Kubernetes itself. */
+  /** API groups of the cluster besides Kubernetes itself. */
   readonly apiVersions: readonly string[];
 }
 
-/** The renderings that a real API server and the tests look at. */
+/** The renderings that tests and a real API server check. */
 export const renderings = {
-  /** Nothing but what only its user knows. */
+  /** Only what the user has to set. */
   default: { values: "deploy/manifests/values.yaml", apiVersions: [] },
-  /** As an operator would install it, in a cluster with the Prometheus operator. */
+  /** A typical installation, in a cluster with the Prometheus operator. */
   production: { values: "deploy/examples/production.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
-  /** Everything that can be switched on, and every value that is something else where it can be. */
+  /** Everything that can be switched on, and every value that can differ from its default. */
   full: { values: "tests/deploy/full.values.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
   /** With a simulated router as a pod. */
   simulator: { values: "deploy/examples/try-without-a-router.yaml", apiVersions: [] },

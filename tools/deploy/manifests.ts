@@ -1,5 +1,7 @@
-// Renders deploy/manifests/rds-csi.yaml and deploy/chart/README.md from deploy/chart: `deno run -A tools/deploy/manifests.ts
-// [--check]`. With --check it writes nothing and exits 1 when one is out of step; without Helm it says that it could not look.
+// Renders deploy/manifests/rds-csi.yaml and deploy/chart/README.md from deploy/chart:
+// `deno run -A tools/deploy/manifests.ts [--check]`. With --check it writes nothing and exits 1 when one is out of
+// step; without
+// Helm it says that it could not check.
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +10,7 @@ import { chartReadme, findHelm, renderings, renderingText } from "./helm.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What each file should say; undefined when the tool that tells is not here. */
+/** The content of each file; undefined when the tool that makes it is missing. */
 const wanted: Readonly<Record<string, () => string | undefined>> = {
   "deploy/manifests/rds-csi.yaml": () => {
     const helm = findHelm();

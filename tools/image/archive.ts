@@ -1,19 +1,19 @@
-// Puts an image together as an archive: two layers, of which the lower one is the same for releases with the same packages.
+// Builds an image as an archive: two layers, of which the lower one is the same for releases with the same packages.
 
 import { dirname, join } from "node:path";
 import * as oci from "./oci.ts";
 import { run } from "./run.ts";
 
-/** What an image is made of: paths, and what they become. */
+/** The parts of an image. */
 export interface ImageParts extends oci.ImageFacts {
   /** The root file system. */
   readonly root: string;
-  /** What lies on it, by the path in the image: a file and its mode. */
+  /** Additional files, by the path in the image: a file and its mode. */
   readonly files: Readonly<Record<string, { readonly from: string; readonly mode: number }>>;
 }
 
 /**
- * Writes the OCI archive of an image, which `docker load` takes as well. The same parts give the same bytes.
+ * Writes the OCI archive of an image, which `docker load` accepts as well. The same parts give the same bytes.
  *
  * @param scratch an empty folder
  */
@@ -55,14 +55,14 @@ async function layOut(files: ImageParts["files"], scratch: string): Promise<stri
     await Deno.copyFile(from, to);
     await Deno.chmod(to, mode);
   }
-  // Whatever the umask is.
+  // With any umask.
   for (const path of Object.keys(files)) {
     for (let at = dirname(path); at !== "."; at = dirname(at)) await Deno.chmod(join(folder, at), 0o755);
   }
   return folder;
 }
 
-/** The same each time: in order of names, all of root's, as old as the commit. */
+/** Packs the same bytes each time: in order of names, owned by root, with the time of the commit. */
 async function packFolder(folder: string, out: string, seconds: number): Promise<void> {
   const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).toSorted();
   await run("tar", [

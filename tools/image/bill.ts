@@ -1,11 +1,11 @@
-// The bill of materials of an image: the Debian packages in it, the executable, and what is inside that.
+// The bill of materials of an image: its Debian packages, the executable, and the executable's parts.
 
 import { basename, join } from "node:path";
 import { billText, type Component, componentsOf, executableOf, type Released } from "../release/sbom.ts";
 import { type Architecture, readPins } from "./root.ts";
 
 /**
- * As CycloneDX 1.6, of a platform's root file system and the executable. The same image gives the same text.
+ * As CycloneDX 1.6, for a platform's root file system and the executable. The same image gives the same text.
  *
  * @throws {Error} when a package in the root was not pinned
  */
@@ -27,7 +27,7 @@ export async function imageBill(
   return billText(own, parts, seconds);
 }
 
-/** The terms of each lie in the image, as /usr/share/doc/NAME/copyright. */
+/** The licence of each package is in the image, as /usr/share/doc/NAME/copyright. */
 async function packagesIn(root: string, architecture: Architecture): Promise<Component[]> {
   const folder = join(root, "var/lib/dpkg/status.d");
   const pins = readPins().filter((pin) => pin.architecture === architecture);

@@ -1,4 +1,4 @@
-// The images of a release, of the executables of `make image/binaries`.
+// The images of a release, from the executables of `make image/binaries`.
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,8 +12,8 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /**
  * Writes the archive of each platform and its bill of materials.
  *
- * @param name the path of a file of the release, by how it ends
- * @throws {Error} when a pinned package cannot be had
+ * @param name returns the path of a release's file from its ending
+ * @throws {Error} when a pinned package is not available
  */
 export async function writeImages(released: Released, name: (rest: string) => string): Promise<void> {
   for (const architecture of architectures) {

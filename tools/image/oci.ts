@@ -1,5 +1,5 @@
-// Written here: the documents of the OCI's image format (https://github.com/opencontainers/image-spec, 1.0), which are
-// five JSON objects, and the one of Docker's own. What makes images otherwise wants a daemon, or notes the time.
+// The documents of the OCI image format (https://github.com/opencontainers/image-spec, 1.0), which are five JSON
+// objects, and Docker's own. They are written here because other tools need a daemon, or record the time.
 
 import type { Architecture } from "./root.ts";
 
@@ -8,7 +8,7 @@ const INDEX = "application/vnd.oci.image.index.v1+json";
 const CONFIG = "application/vnd.oci.image.config.v1+json";
 const LAYER = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/** What a document says of bytes that lie elsewhere. */
+/** A document's reference to bytes elsewhere. */
 export interface Descriptor {
   readonly mediaType: string;
   /** `sha256:` and 64 digits. */
@@ -18,29 +18,29 @@ export interface Descriptor {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Bytes by their digest, and how a document names them. */
+/** Bytes with their digest, in the form of a document's reference. */
 export interface Blob {
   readonly descriptor: Descriptor;
   readonly bytes: Uint8Array;
 }
 
-/** A layer of an image: compressed bytes, and the digest of what they come from. */
+/** A layer of an image: compressed bytes, and the digest of the uncompressed ones. */
 export interface Layer extends Omit<Blob, "bytes"> {
   readonly diffId: string;
-  /** What it is, for the image's history. */
+  /** Its purpose, for the image's history. */
   readonly what: string;
 }
 
-/** What an image says of itself. */
+/** The facts about an image. */
 export interface ImageFacts {
   readonly version: string;
   readonly commit: string;
-  /** When the commit was made, in seconds since the Unix epoch. */
+  /** The time of the commit, in seconds since the Unix epoch. */
   readonly seconds: number;
   readonly architecture: Architecture;
 }
 
-/** Names bytes by their digest. */
+/** Makes the reference to bytes. */
 export async function blobOf(
   bytes: Uint8Array<ArrayBuffer>,
   mediaType: string = LAYER,
@@ -48,12 +48,12 @@ export async function blobOf(
   return { bytes, descriptor: { mediaType, digest: await sha256(bytes), size: bytes.length } };
 }
 
-/** The SHA-256 of bytes, as a descriptor has it. */
+/** The SHA-256 of bytes in a descriptor's form. */
 export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return `sha256:${new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex()}`;
 }
 
-/** What a container of the image runs, and as whom: deploy/image/Dockerfile says the same, and why. */
+/** The program and the user of a container: the same as in deploy/image/Dockerfile, which gives the reasons. */
 export const containerConfig = {
   User: "65532:65532",
   Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
@@ -99,10 +99,10 @@ export async function indexOf(manifests: readonly Descriptor[]): Promise<Blob> {
   return await jsonBlob(INDEX, { schemaVersion: 2, mediaType: INDEX, manifests });
 }
 
-/** What says of an archive that it is one of the OCI. */
+/** The file that marks an archive as one of the OCI. */
 export const layoutText = JSON.stringify({ imageLayoutVersion: "1.0.0" });
 
-/** How an archive's index names the image: containerd imports it as `name`, skopeo copies it by the tag. */
+/** The image's name in an archive's index: containerd imports it as `name`, skopeo copies it by the tag. */
 export function named(descriptor: Descriptor, name: string, facts: ImageFacts): Descriptor {
   return {
     ...descriptor,
@@ -121,7 +121,7 @@ export function dockerManifest(name: string, config: Descriptor, layers: readonl
   ]);
 }
 
-/** Where an archive has these bytes. */
+/** The path of these bytes in an archive. */
 export function blobPath({ digest }: Descriptor): string {
   return `blobs/${digest.replace(":", "/")}`;
 }

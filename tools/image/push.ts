@@ -22,7 +22,7 @@ import { run } from "./run.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What Helm calls a chart's parts: https://helm.sh/docs/topics/registries/ */
+/** Helm's media types of a chart's parts: https://helm.sh/docs/topics/registries/ */
 const CHART_CONFIG = "application/vnd.cncf.helm.config.v1+json";
 const CHART_CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Beside the image, as Helm takes a chart's name from the end. */
+/** Beside the image, because Helm requires the chart's name at the end. */
 function chartRepository(repository: string): string {
   return `${dirname(repository)}/charts/rds-csi`;
 }
@@ -87,7 +87,7 @@ async function layOutChart(release: string, layout: string): Promise<Descriptor>
   return await finish(layout, await manifestOf(config.descriptor, [content.descriptor]));
 }
 
-/** Makes it the one that the layout is of. */
+/** Makes it the top document of the layout. */
 async function finish(layout: string, top: Blob): Promise<Descriptor> {
   await write(layout, top);
   const annotations = { "org.opencontainers.image.ref.name": version };

@@ -1,4 +1,5 @@
-// The image's root file system, kept in the cache: deploy/image/make-root.sh makes it, in half a minute and of a network.
+// The image's root file system, kept in the cache: deploy/image/make-root.sh makes it in half a minute, from the
+// network.
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -7,10 +8,10 @@ import { run } from "./run.ts";
 
 const FOLDER = fileURLToPath(new URL("../../deploy/image", import.meta.url));
 
-/** The platforms that there are images for, by the names that Debian and OCI both have. */
+/** The platforms with an image, by the names that Debian and OCI share. */
 export const architectures = ["amd64", "arm64"] as const;
 
-/** A platform that there is an image for. */
+/** A platform with an image. */
 export type Architecture = typeof architectures[number];
 
 /** One pinned package: a line of deploy/image/packages.lock. */
@@ -18,7 +19,7 @@ export interface Pin {
   readonly architecture: string;
   /** SHA-256 of the package's file, in hex. */
   readonly digest: string;
-  /** Where a mirror has it. */
+  /** Its path on a mirror. */
   readonly path: string;
 }
 
@@ -33,9 +34,9 @@ export function readPins(): readonly Pin[] {
 }
 
 /**
- * Unpacks the packages into a new folder; what is not in the cache yet is downloaded.
+ * Unpacks the packages into a new folder; packages that are not in the cache are downloaded.
  *
- * @throws {Error} when the mirror has dropped a package, or one is not what was pinned
+ * @throws {Error} when the mirror has dropped a package, or one differs from its pin
  */
 export async function makeImageRoot(architecture: Architecture, root: string): Promise<void> {
   const lock = join(FOLDER, "packages.lock");
@@ -43,7 +44,7 @@ export async function makeImageRoot(architecture: Architecture, root: string): P
 }
 
 /**
- * The folder that holds the image's files, and an empty one in the executable's place; made if it is not there yet.
+ * The folder with the image's files, and an empty one in the executable's place; made if it does not exist.
  *
  * @throws {Error} as `makeImageRoot()` does
  */
@@ -59,7 +60,7 @@ export async function ensureImageRoot(architecture: Architecture): Promise<strin
     await makeImageRoot(architecture, join(scratch, "root"));
     await Deno.rename(join(scratch, "root"), folder);
   } catch (error) {
-    // Somebody else has made it meanwhile.
+    // Another process has made it meanwhile.
     if (!isFolder(folder)) throw error;
   } finally {
     await Deno.remove(scratch, { recursive: true });
@@ -67,7 +68,7 @@ export async function ensureImageRoot(architecture: Architecture): Promise<strin
   return folder;
 }
 
-/** Where the project keeps what takes long to make, for all its folders. */
+/** The project's folder for files that take long to make, shared by all work trees. */
 export function cacheFolder(): string {
   const home = Deno.env.get("XDG_CACHE_HOME") || join(Deno.env.get("HOME") ?? "/root", ".cache");
   return join(home, "rds-csi");

@@ -1,8 +1,8 @@
-/** Longest that a program may take, in milliseconds: a first time downloads. */
+/** How long a program may take, in milliseconds: the first run downloads. */
 const LIMIT_MS = 5 * 60_000;
 
 /**
- * Runs a program to its end, and answers what it printed.
+ * Runs a program to its end, and returns what it printed.
  *
  * @throws {Error} with its complaints when it fails
  */

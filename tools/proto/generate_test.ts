@@ -17,7 +17,7 @@ Deno.test("findDifferences() names what is missing, different and left over, and
   ]);
 });
 
-Deno.test("generate.ts makes a folder that --check accepts until a file of it changes", async () => {
+Deno.test("generate.ts makes a folder that --check accepts until one of its files changes", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     assert.equal((await generate(folder)).code, 0);

@@ -1,5 +1,5 @@
 import type { Options } from "@grpc/proto-loader";
-// The package's own loading step: unlike its public half it hands out the options of fields.
+// The package's internal loading step: unlike its public function it returns the options of fields.
 import { addCommonProtos, loadProtosWithOptionsSync } from "@grpc/proto-loader/build/src/util.js";
 
 type Root = ReturnType<typeof loadProtosWithOptionsSync>;
@@ -7,7 +7,7 @@ type Member = Root["nestedArray"][number];
 type Message = ReturnType<Root["lookupType"]>;
 type Service = ReturnType<Root["lookupService"]>;
 
-/** What a logger must know of one file of definitions. */
+/** What a logger must know about one file of definitions. */
 export interface Secrets {
   /** Message name to the names of its fields that hold credentials; messages without such a field are absent. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
@@ -90,7 +90,7 @@ function collect(members: readonly Member[], messages: Message[], services: Serv
   }
 }
 
-/** Options are kept under the name by which the file calls them, in brackets. */
+/** Options are stored under their name in the file, in brackets. */
 function isSecret(options: Readonly<Record<string, unknown>> | undefined): boolean {
   return Object.entries(options ?? {}).some(([name, value]) =>
     value === true && /^\((?:\.?csi\.v1\.)?csi_secret\)$/.test(name)

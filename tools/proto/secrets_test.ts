@@ -11,13 +11,13 @@ import "google/protobuf/descriptor.proto";
 extend google.protobuf.FieldOptions { bool csi_secret = 1059; }
 `;
 
-Deno.test("readSecrets() finds every mark that stands in csi.proto", () => {
+Deno.test("readSecrets() finds every mark in csi.proto", () => {
   const marks = Deno.readTextFileSync(PROTO).match(/\(csi_secret\) = true/g)?.length;
   const { fields } = readSecrets(loadDefinitions(PROTO, LOADER_OPTIONS));
   assert.equal([...fields.values()].flat().length, marks);
 });
 
-Deno.test("readSecrets() knows both messages of a method by its gRPC path", () => {
+Deno.test("readSecrets() finds both messages of a method by its gRPC path", () => {
   assert.deepEqual(
     readSecrets(loadDefinitions(PROTO, LOADER_OPTIONS)).methods.get("/csi.v1.Identity/Probe"),
     {
@@ -27,7 +27,7 @@ Deno.test("readSecrets() knows both messages of a method by its gRPC path", () =
   );
 });
 
-Deno.test("readSecrets() names fields in camelCase and takes the mark by its long name too", () => {
+Deno.test("readSecrets() names fields in camelCase and accepts the mark's long name too", () => {
   const secrets = read(`message Outer {
     message Inner { string pass_word = 1 [(csi.v1.csi_secret) = true]; string user = 2; }
     bytes key_file = 1 [(csi_secret) = true];
@@ -39,7 +39,7 @@ Deno.test("readSecrets() names fields in camelCase and takes the mark by its lon
   ]);
 });
 
-Deno.test("readSecrets() throws when a secret lies below the top level of a message", () => {
+Deno.test("readSecrets() throws when a secret is below the top level of a message", () => {
   const source = `message Login { string token = 1 [(csi_secret) = true]; }
     message Request { map<string, Login> logins = 1; }`;
   assert.throws(() => read(source), /csi\.v1\.Request\.logins carries secrets below the top level/);

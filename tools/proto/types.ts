@@ -6,7 +6,7 @@ type Enum = ReturnType<Root["lookupEnum"]>;
 type Field = Message["fieldsArray"][number];
 type Service = ReturnType<Root["lookupService"]>;
 
-/** What the fields of no message and no enum are in TypeScript, with 64 bit integers as strings. */
+/** The TypeScript types of scalar fields, with 64 bit integers as strings. */
 const SCALARS: Readonly<Record<string, string>> = {
   string: "string",
   bool: "boolean",
@@ -15,12 +15,12 @@ const SCALARS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The source of a module with an interface for every service, and one for every message that they exchange, as
- * it is received when the file is loaded with LOADER_OPTIONS.
+ * The source of a module with an interface for every service, and one for every message that they exchange, in the form
+ * of received messages when the file is loaded with LOADER_OPTIONS.
  *
  * @param root of resolved definitions, see `loadDefinitions()`
  * @param services by full name, such as csi.v1.Node
- * @throws {Error} when two messages have the same name, and when a field is of a type that has no TypeScript yet
+ * @throws {Error} when two messages have the same name, and when a field's type has no TypeScript yet
  */
 export function renderTypes(root: Root, source: string, services: readonly string[]): string {
   const declared = new Map<string, { readonly of: Message | Enum; readonly text: string }>();

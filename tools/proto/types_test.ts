@@ -4,7 +4,7 @@ import { LOADER_OPTIONS } from "../../src/csi/server/proto.ts";
 import { loadDefinitions } from "./secrets.ts";
 import { renderTypes } from "./types.ts";
 
-Deno.test("renderTypes() writes what the services exchange, as it is received, and nothing else", () => {
+Deno.test("renderTypes() writes the messages of the services, as received, and nothing else", () => {
   const types = render(`
     service Disks { rpc Make (MakeRequest) returns (MakeResponse) {} }
     message MakeRequest {

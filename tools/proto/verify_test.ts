@@ -128,7 +128,7 @@ Deno.test({
   },
 });
 
-Deno.test("verify.sh says loudly that nothing was compared when Go is missing", async () => {
+Deno.test("verify.sh says clearly that nothing was compared when Go is missing", async () => {
   const { code, stdout, stderr } = await verify(PROTO, { PATH: "/nonexistent" });
   assert.equal(code, 0);
   assert.match(stderr, /^SKIPPED: Go is not here/);

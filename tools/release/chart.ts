@@ -2,13 +2,13 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Longest that packing may take. */
+/** How long packing may take. */
 const LIMIT_MS = 60_000;
 
 /**
- * Packs the chart as `helm package` does it, but the same each time: that notes the time of packing.
+ * Packs the chart as `helm package` does, but with the same bytes each time: Helm records the time.
  *
- * @param url where the project lives, as the chart's home and source
+ * @param url the project's URL, as the chart's home and source
  * @throws {TypeError} when that is no URL
  */
 export async function packChart(file: string, seconds: number, url = ""): Promise<void> {

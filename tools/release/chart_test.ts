@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { packChart } from "./chart.ts";
 
-Deno.test("packChart() packs the same bytes each time, with a home where there is one", async () => {
+Deno.test("packChart() packs the same bytes each time, and sets the home if there is one", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const [one, two, other] = ["one.tgz", "two.tgz", "other.tgz"].map((name) => join(folder, name)) as [

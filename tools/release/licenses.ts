@@ -1,21 +1,22 @@
-// Written here: checkers of licences read node_modules, and this is about what the bundler has put into the executable.
+// Licence checkers read node_modules, and this has to cover what the bundler has put into the executable, so it is
+// written here.
 
 import { join } from "node:path";
 
-/** A package with where it lies and under which terms it may be passed on. */
+/** A package with its path and the licence under which it is distributed. */
 export interface Licensed extends Package {
   /** SPDX id or expression. */
   readonly license: string;
-  /** The texts that have to go with it. */
+  /** The texts that must be distributed with it. */
   readonly notices: readonly string[];
 }
 
 const noticeFile = /^(licen[cs]e|copying|notice|unlicense)([.-]|$)/i;
 
 /**
- * Reads a package's licence out of its folder.
+ * Reads a package's licence from its folder.
  *
- * @throws {Error} when the package does not say under which licence it is
+ * @throws {Error} when the package does not name its licence
  */
 export async function readLicense(one: Package, folder: string): Promise<Licensed> {
   const described = JSON.parse(await Deno.readTextFile(join(folder, "package.json"))) as Described;
@@ -33,13 +34,13 @@ interface Described {
   readonly licenses?: readonly { readonly type?: string }[];
 }
 
-/** Old packages say it as an object, or as a list. */
+/** Old packages have an object, or a list. */
 function licenseOf({ license, licenses }: Described): string | undefined {
   if (typeof license === "string") return license;
   return license?.type ?? licenses?.[0]?.type;
 }
 
-/** One text with the terms of everything that is inside the executable. */
+/** One text with the licences of everything in the executable. */
 export function noticesOf(packages: readonly Licensed[]): string {
   const parts = packages.map(({ name, version, license, notices }) => {
     const text = notices.length > 0
@@ -52,16 +53,16 @@ export function noticesOf(packages: readonly Licensed[]): string {
   return [head, ...parts].join(`\n${"-".repeat(80)}\n\n`);
 }
 
-/** A package that is inside the executable. */
+/** A package in the executable. */
 export interface Package {
   readonly name: string;
   readonly version: string;
 }
 
-/** How a bundle names a file of a package, see `withoutMachine()`. */
+/** A bundle's name for a file of a package, see `withoutMachine()`. */
 const packageFile = /\bnpm:((?:@[\w.-]+\/)?[\w.-]+)\/(\d[\w.+-]*?)(?:_[^/\s"]*)?\//g;
 
-/** The packages of which anything is in a bundle, by name and version. */
+/** The packages with any part in a bundle, by name and version. */
 export function packagesIn(texts: Iterable<string>): Package[] {
   const found = new Map<string, Package>();
   for (const text of texts) {

@@ -1,8 +1,8 @@
-// Puts a release together in dist/release, from the executables of `make image/binaries`:
-// `deno run -A tools/release/release.ts [--images] [--out FOLDER]`; with --images nothing but the images, of any sources.
-// The same commit, compiled by the same Deno, gives the same bytes.
-// Variables: ALLOW_DIRTY=1 makes one of changed sources too; RELEASE_SIGNING_KEY is the file of an SSH key that signs the
-// checksums; DENO_COMPILE as for tools/build.ts.
+// Builds a release in dist/release, from the executables of `make image/binaries`:
+// `deno run -A tools/release/release.ts [--images] [--out FOLDER]`; with --images only the images, from any sources.
+// The same
+// commit, compiled by the same Deno, gives the same bytes. Variables: ALLOW_DIRTY=1 allows changed sources;
+// RELEASE_SIGNING_KEY is the file of an SSH key that signs the checksums; DENO_COMPILE as for tools/build.ts.
 
 import { createHash } from "node:crypto";
 import { join, relative, resolve } from "node:path";
@@ -20,10 +20,10 @@ import { billOfMaterials, type Lock, type Released } from "./sbom.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What the signature is for, so that it cannot stand for anything else. */
+/** The signature's purpose, so that it is valid for nothing else. */
 const SIGNED_AS = "rds-csi-release";
 
-/** Longest a step may take. */
+/** How long a step may take. */
 const LIMIT_MS = 60_000;
 
 async function main(): Promise<void> {
@@ -67,7 +67,7 @@ async function describeRelease(): Promise<Released & { readonly packages: readon
   };
 }
 
-/** The packages of which anything is in the bundle, which is the same for all architectures. */
+/** The packages with any part in the bundle, which is the same for all architectures. */
 async function insidePackages(): Promise<Licensed[]> {
   const folder = join(ROOT, BUNDLE);
   const texts = await Array.fromAsync(
@@ -100,7 +100,7 @@ async function compilingDeno(): Promise<string> {
   return found;
 }
 
-/** As `sha256sum --check` reads them. */
+/** In the form of `sha256sum --check`. */
 async function writeSums(folder: string): Promise<void> {
   const lines: string[] = [];
   for (const name of await namesIn(folder)) {
@@ -110,7 +110,7 @@ async function writeSums(folder: string): Promise<void> {
   await Deno.writeTextFile(join(folder, "SHA256SUMS"), lines.join(""));
 }
 
-/** Signs the checksums as `ssh-keygen -Y verify` checks it, or says that nobody has. */
+/** Signs the checksums for `ssh-keygen -Y verify`, or prints that they are unsigned. */
 async function signSums(folder: string, key: string | undefined): Promise<void> {
   if (key) {
     const sums = join(folder, "SHA256SUMS");

@@ -16,7 +16,7 @@ Deno.test("packagesIn() finds each package once, with and without a scope, and l
   assert.deepEqual(packagesIn(texts), [{ name: "@a/b", version: "1.0.0" }, { name: "c", version: "2.0.0" }]);
 });
 
-Deno.test("digestIn() answers what the lock pins, and throws where it pins nothing of that kind", () => {
+Deno.test("digestIn() returns the pinned digest, and throws without one of that kind", () => {
   assert.equal(digestIn(lock, { name: "@a/b", version: "1.0.0" }), zeros);
   assert.equal(digestIn(lock, { name: "c", version: "2.0.0" }), zeros);
   assert.throws(() => digestIn(lock, { name: "c", version: "2.0.1" }), /no digest of c@2\.0\.1/);
@@ -50,7 +50,7 @@ Deno.test("billOfMaterials() names the runtime and each package, and is the same
   );
 });
 
-Deno.test("readLicense() takes the terms from the folder, in each way that packages say them", async () => {
+Deno.test("readLicense() reads the terms from the folder, in every form that packages use", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const one = { name: "c", version: "2.0.0" };
   const describe = (fields: unknown) => Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(fields));

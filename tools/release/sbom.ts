@@ -1,23 +1,23 @@
-// Written here: libraries for CycloneDX bring validators and serializers of XML along, for one JSON object.
+// Libraries for CycloneDX bring XML validators and serializers for one JSON object, so it is written here.
 
 import { createHash } from "node:crypto";
 import type { Package } from "./licenses.ts";
 
-/** What a bill of materials is of. */
+/** The subject of a bill of materials. */
 export interface Released {
   readonly version: string;
   readonly commit: string;
-  /** When the commit was made, in seconds since the Unix epoch. */
+  /** The time of the commit, in seconds since the Unix epoch. */
   readonly seconds: number;
-  /** Version of the Deno whose runtime is inside. */
+  /** Version of the Deno whose runtime is included. */
   readonly deno: string;
   readonly packages: readonly (Package & { readonly license: string })[];
   readonly lock: Lock;
 }
 
 /**
- * The bill of materials of the executable, as CycloneDX 1.6: the runtime, and every package of which anything is inside.
- * The same release gives the same text.
+ * The bill of materials of the executable, as CycloneDX 1.6: the runtime, and every package with any part in it. The
+ * same release gives the same text.
  *
  * @throws {Error} when the lock file does not pin a package
  */
@@ -26,7 +26,7 @@ export function billOfMaterials(released: Released): string {
   return billText(own, componentsOf(released), released.seconds);
 }
 
-/** One part of a bill, as CycloneDX writes it. */
+/** One component of a bill, in CycloneDX's form. */
 export interface Component {
   readonly type: string;
   readonly "bom-ref": string;
@@ -35,7 +35,7 @@ export interface Component {
   readonly [field: string]: unknown;
 }
 
-/** The executable as a part. */
+/** The executable as a component. */
 export function executableOf({ version }: Released): Component {
   return {
     type: "application",
@@ -47,7 +47,7 @@ export function executableOf({ version }: Released): Component {
 }
 
 /**
- * What is inside the executable: the runtime first.
+ * The components in the executable: the runtime first.
  *
  * @throws {Error} when the lock file does not pin a package
  */
@@ -70,7 +70,7 @@ export function componentsOf({ deno, packages, lock }: Released): Component[] {
 /**
  * A bill of materials as CycloneDX 1.6, whose serial number follows from the rest.
  *
- * @param seconds when what it is of was made, since the Unix epoch
+ * @param seconds when its subject was made, since the Unix epoch
  */
 export function billText(own: Component, components: readonly Component[], seconds: number): string {
   const bill = {
@@ -94,25 +94,25 @@ function licensed(license: string) {
   return [/ (?:OR|AND|WITH) /.test(license) ? { expression: license } : { license: { id: license } }];
 }
 
-/** A UUID of version 8 (RFC 9562, section 5.8): of a digest, not of chance. */
+/** A UUID of version 8 (RFC 9562, section 5.8) from a digest. */
 function uuidOf(digest: string): string {
   const hex = `${digest.slice(0, 12)}8${digest.slice(13, 16)}8${digest.slice(17, 32)}`;
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-/** What is of use in deno.lock. */
+/** The used fields of deno.lock. */
 export interface Lock {
   readonly npm: Readonly<Record<string, { readonly integrity: string }>>;
 }
 
 /**
- * The SHA-512 that the lock file pins a package's archive to, in hex.
+ * The SHA-512 of a package's archive in the lock file, in hex.
  *
- * @throws {Error} when the lock does not know the package
+ * @throws {Error} when the lock does not contain the package
  */
 export function digestIn(lock: Lock, { name, version }: Package): string {
   const key = `${name}@${version}`;
-  // What follows an underscore are the versions of its peers.
+  // The versions of peers follow an underscore.
   const found = Object.entries(lock.npm).find(([known]) => known === key || known.startsWith(`${key}_`));
   const [, base64] = /^sha512-(.+)$/.exec(found?.[1].integrity ?? "") ?? [];
   if (base64 === undefined) throw new Error(`deno.lock has no digest of ${key}, which is in the bundle`);

@@ -1,11 +1,11 @@
-/** What every object of the API has. */
+/** The common fields of the API's objects. */
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
   readonly metadata: Metadata;
 }
 
-/** The part of an object's metadata that the tests look at. */
+/** The part of an object's metadata that the tests read. */
 export interface Metadata {
   readonly name: string;
   readonly namespace?: string;
@@ -15,21 +15,21 @@ export interface Metadata {
   readonly deletionTimestamp?: string;
 }
 
-/** How to reach an API server, and as whom. */
+/** The address of an API server, and a user's credentials. */
 export interface ApiAccess {
-  /** As `https://127.0.0.1:6443`. */
+  /** Such as `https://127.0.0.1:6443`. */
   readonly url: string;
-  /** Certificates by which it is known, as PEM. */
+  /** Its certificates, as PEM. */
   readonly caPem: string;
   readonly token: string;
 }
 
-/** Longest that one request may take, in milliseconds. */
+/** How long one request may take, in milliseconds. */
 const requestMs = 30_000;
 
-/** The API server refuses a request, or is not there. */
+/** The API server refuses a request, or cannot be reached. */
 export class ApiError extends Error {
-  /** Of HTTP; 0 when there was no answer. */
+  /** The HTTP status; 0 when there was no answer. */
   readonly status: number;
 
   constructor(status: number, message: string, options?: ErrorOptions) {
@@ -52,12 +52,12 @@ export class Api implements Disposable {
     this.#client.close();
   }
 
-  /** An object, by its path. */
+  /** Reads an object by its path. */
   async get<T>(path: string): Promise<T> {
     return JSON.parse(await this.text("GET", path)) as T;
   }
 
-  /** An object, or undefined when there is none at this path. */
+  /** Reads an object; undefined when there is none at this path. */
   async find<T>(path: string): Promise<T | undefined> {
     try {
       return await this.get<T>(path);
@@ -67,7 +67,7 @@ export class Api implements Disposable {
     }
   }
 
-  /** All objects of a collection. */
+  /** Reads all objects of a collection. */
   async list<T extends KubeObject>(path: string): Promise<readonly T[]> {
     return (await this.get<{ readonly items: readonly T[] }>(path)).items;
   }
@@ -82,7 +82,7 @@ export class Api implements Disposable {
     return JSON.parse(await this.text("PATCH", path, change, "application/merge-patch+json")) as T;
   }
 
-  /** Asks for an object's deletion; one that is not there is deleted. */
+  /** Requests an object's deletion; a missing one counts as deleted. */
   async remove(path: string): Promise<void> {
     try {
       await this.text("DELETE", path);
@@ -91,7 +91,7 @@ export class Api implements Disposable {
     }
   }
 
-  /** Whether it serves. */
+  /** Whether the API server serves. */
   async isReady(): Promise<boolean> {
     try {
       await this.text("GET", "/readyz");
@@ -103,7 +103,7 @@ export class Api implements Disposable {
   }
 
   /**
-   * One request, and the answer's text.
+   * Sends one request, and returns the answer's text.
    *
    * @throws {ApiError} unless it succeeds
    */
@@ -134,7 +134,7 @@ export class Api implements Disposable {
   }
 }
 
-/** A kubeconfig that uses this access, as JSON, which is YAML too. */
+/** A kubeconfig with these credentials, as JSON, which is YAML too. */
 export function kubeconfig({ url, caPem, token }: ApiAccess): string {
   return JSON.stringify({
     apiVersion: "v1",

@@ -4,14 +4,14 @@ import { type Attachment, attachmentOf, type Event, type Lease, paths, type Volu
 import { until } from "./waiting.ts";
 import { driverName } from "./driver.ts";
 
-/** A VolumeAttachment that is to be: which PersistentVolume on which node. */
+/** A VolumeAttachment to be made: a PersistentVolume and a node. */
 export interface Pairing {
   readonly name: string;
   readonly volume: string;
   readonly node: string;
 }
 
-/** Pairs volumes with nodes in turn. */
+/** Assigns volumes to nodes in turn. */
 export function pair(volumes: readonly string[], nodes: readonly string[]): Pairing[] {
   return volumes.map((volume, index) => ({
     name: `attachment-${index}`,
@@ -20,7 +20,7 @@ export function pair(volumes: readonly string[], nodes: readonly string[]): Pair
   }));
 }
 
-/** Asks for all of them at once. */
+/** Requests all of them at once. */
 export async function attach(cluster: Cluster, pairings: readonly Pairing[]): Promise<void> {
   await Promise.all(
     pairings.map(({ name, volume, node }) =>
@@ -29,12 +29,12 @@ export async function attach(cluster: Cluster, pairings: readonly Pairing[]): Pr
   );
 }
 
-/** Asks for the end of all of them at once. */
+/** Requests the deletion of all of them at once. */
 export async function detach(cluster: Cluster, pairings: readonly Pairing[]): Promise<void> {
   await Promise.all(pairings.map(({ name }) => cluster.api.remove(`${paths.attachments}/${name}`)));
 }
 
-/** Waits until so many attachments say that they are attached. */
+/** Waits until so many attachments are attached. */
 export async function attached(cluster: Cluster, count: number, signal: AbortSignal): Promise<void> {
   const list = () => cluster.api.list<Attachment>(paths.attachments);
   const are = async () => (await list()).filter(({ status }) => status?.attached === true).length;
@@ -62,8 +62,8 @@ export async function exportsOf(cluster: Cluster): Promise<readonly string[]> {
 }
 
 /**
- * Asserts that API, driver and router are of one mind: each volume is at the node of its attachment and at no other, and is
- * exported under the NQN that this node was told; nothing else is exported.
+ * Asserts that API, driver and router agree. Each volume is at the node of its attachment and at no other, and is
+ * exported under the NQN in this node's publish context; nothing else is exported.
  */
 export async function assertAgreement(cluster: Cluster, pairings: readonly Pairing[]): Promise<string> {
   const attachments = await cluster.api.list<Attachment>(paths.attachments);
@@ -86,7 +86,7 @@ export async function assertAgreement(cluster: Cluster, pairings: readonly Pairi
   return `${pairings.length} volumes, each at its node alone, under the NQN that it was told`;
 }
 
-/** By volume, the nodes that the driver says have it. */
+/** The nodes of each volume, according to the driver. */
 export async function publishedNodes(cluster: Cluster): Promise<ReadonlyMap<string, readonly string[]>> {
   const { entries } = await cluster.controller.clients.controller.call("ListVolumes", {});
   return new Map(
@@ -94,19 +94,19 @@ export async function publishedNodes(cluster: Cluster): Promise<ReadonlyMap<stri
   );
 }
 
-/** What begins the names of the annotations that show people who holds a volume. */
+/** The prefix of the annotations that show people the holders of a volume. */
 const prefix = "csi.rds.srvlab.io/";
-/** RFC 3339, of whole seconds, in UTC. */
+/** RFC 3339, in whole seconds and UTC. */
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
-/** What a PersistentVolume says of who holds it. */
+/** The holder in the annotations of a PersistentVolume. */
 interface Shown {
   readonly node: string | undefined;
   readonly since: string | undefined;
   readonly readOnly: string | undefined;
 }
 
-/** What a PersistentVolume says of who holds it. */
+/** Reads the holder from the annotations of a PersistentVolume. */
 export function shownOn({ metadata: { annotations = {} } }: Volume): Shown {
   return {
     node: annotations[`${prefix}attached-node`],
@@ -115,7 +115,7 @@ export function shownOn({ metadata: { annotations = {} } }: Volume): Shown {
   };
 }
 
-/** Waits until every PersistentVolume says of who holds it what the driver says; answers how many say that somebody does. */
+/** Waits until the annotations of every PersistentVolume agree with the driver; returns how many show a holder. */
 export async function allShown(cluster: Cluster, signal: AbortSignal, limitSeconds = 30): Promise<number> {
   return await until("the volumes' objects to say who holds them", async () => {
     const wrong = await shownWrongly(cluster);
@@ -129,7 +129,7 @@ export async function allShown(cluster: Cluster, signal: AbortSignal, limitSecon
   }).then(({ count }) => count);
 }
 
-/** What is wrong about the annotations of PersistentVolumes, a line each; the driver's record is what counts. */
+/** The wrong annotations of PersistentVolumes, one line each; the driver's record is right. */
 async function shownWrongly(cluster: Cluster): Promise<string[]> {
   const published = await publishedNodes(cluster);
   return (await volumes(cluster)).flatMap((volume) => {
@@ -142,7 +142,7 @@ async function shownWrongly(cluster: Cluster): Promise<string[]> {
   });
 }
 
-/** Waits for an event of that reason about an object of that name, and answers it. */
+/** Waits for an event with that reason on an object of that name, and returns it. */
 export async function eventAbout(
   cluster: Cluster,
   reason: string,
@@ -155,7 +155,7 @@ export async function eventAbout(
   }, { limitSeconds: 30, signal });
 }
 
-/** Waits until a controller holds the Lease of the loops, other than `former`; answers which. */
+/** Waits until a controller other than `former` holds the Lease of the loops; returns which. */
 export async function leaseHolder(cluster: Cluster, signal: AbortSignal, former = ""): Promise<string> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${cluster.chart.namespace}/leases`;
   return await until("a controller to hold the Lease", async () => {

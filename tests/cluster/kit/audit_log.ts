@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { ControlPlane } from "./control_plane.ts";
 
-/** One request as the API server notes it, as far as the tests look into it. */
+/** The fields of a request in the API server's audit log that the tests use. */
 interface AuditEvent {
   readonly verb: string;
   readonly requestURI: string;
@@ -14,7 +14,10 @@ interface AuditEvent {
   readonly requestReceivedTimestamp: string;
 }
 
-/** Where the API server notes who asked what of it: only what service accounts of this namespace asked. */
+/**
+ * Writes an audit policy: the API server logs only requests by service accounts of this namespace. Returns its
+ * arguments.
+ */
 export async function writeAuditPolicy(folder: string, namespace: string): Promise<string[]> {
   const policy = join(folder, "audit-policy.json");
   await Deno.writeTextFile(
@@ -37,8 +40,8 @@ export async function writeAuditPolicy(folder: string, namespace: string): Promi
 }
 
 /**
- * Asserts that the API server refused nothing that the driver's controller and its sidecars asked of it: that the rules of
- * deploy/ are enough. What it refuses before it serves tells of nothing: it has not read the rules yet.
+ * Asserts that the API server refused no request of the driver's controller and its sidecars: that the rules of deploy/
+ * are enough. Refusals before it serves do not count: it has not read the rules yet.
  */
 export async function assertNothingRefused(plane: ControlPlane): Promise<string> {
   const lines = (await Deno.readTextFile(auditLog(plane.folder))).split("\n").filter((line) => line !== "");

@@ -10,13 +10,13 @@ import { secondsSince } from "./waiting.ts";
 import type { Tools } from "./tools.ts";
 import { findTraces } from "./traces.ts";
 
-/** What a file of suites/ exports. */
+/** The exports of a file of suites/. */
 export type Suite = AnySuite<Bench>;
 
 /** Where the logs of each suite's last cluster are kept. */
 const keptFolder = fileURLToPath(new URL("../../../dist/cluster", import.meta.url));
 
-/** How a suite starts its cluster and reports tests; it ends all that it started. */
+/** Starts a suite's cluster and reports its tests; it ends everything that it started. */
 export class Bench {
   readonly report: Report;
   readonly signal: AbortSignal;
@@ -44,7 +44,7 @@ export class Bench {
     this.#means = means;
   }
 
-  /** Starts the suite's cluster; a suite has one. */
+  /** Starts the suite's only cluster. */
   async cluster(options: ClusterOptions): Promise<Cluster> {
     const started = performance.now();
     const undo = (what: () => Promise<readonly string[] | void>) => this.#undo.unshift(what);
@@ -53,17 +53,20 @@ export class Bench {
     return cluster;
   }
 
-  /** Runs one test and reports what it showed; a failure does not end the suite. */
+  /** Runs one test and reports its result; a failure does not end the suite. */
   test(name: string, body: () => Promise<string>): Promise<boolean> {
     return this.report.test(name, this.signal, body);
   }
 
-  /** Runs tests of which each goes on where the one before has ended; after a failure the rest could only fail too. */
+  /**
+   * Runs tests that each continue where the one before has ended; a failure ends the sequence, because the rest could
+   * only fail too.
+   */
   async story(tests: readonly (readonly [name: string, body: () => Promise<string>])[]): Promise<void> {
     for (const [name, body] of tests) if (!await this.test(name, body)) return;
   }
 
-  /** Ends everything, and shows as a test that nothing is left; the logs are kept until the next time. */
+  /** Ends everything, and tests that nothing is left; the logs are kept until the next run. */
   async close(): Promise<void> {
     const never = new AbortController().signal;
     await this.report.test("everything ends, and leaves nothing on this machine", never, async () => {

@@ -12,13 +12,13 @@ import {
 } from "../../deploy/objects.ts";
 import { type Router, routerUser } from "./router.ts";
 
-/** Arguments that the rig gives by values of the chart, beside those that it has for everybody. */
+/** Arguments that the rig passes through values of the chart, besides those for every suite. */
 export interface ChartOptions {
   readonly controllerArgs: readonly string[];
   readonly attacherArgs: readonly string[];
-  /** The value of that name; by default none. */
+  /** The chart's value `clusterId`; empty by default. */
   readonly clusterId?: string;
-  /** Whether the controllers know nothing of their router but the defaults, as before somebody has probed it. */
+  /** Whether the controllers know only the defaults of their router, as before a probe. */
   readonly withoutProfile?: true;
   /** Routers of the file of `--config`, each of them a place; the room of each is published. */
   readonly places?: readonly PlaceValues[];
@@ -41,11 +41,11 @@ export const placeLabel = "rds-csi.test/place";
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
 const controllerArgs = ["--unexport-grace=0s"];
 
-/** The objects of deploy/ as somebody with the rig's router renders them, and what is in their pods. */
+/** The objects of deploy/ rendered for the rig's router, with the contents of their pods. */
 export class Chart {
   /** In the order in which they can be applied. */
   readonly objects: readonly KubernetesObject[];
-  /** What was added to its arguments by values. */
+  /** The arguments that were added through values. */
   readonly options: ChartOptions;
 
   private constructor(objects: readonly KubernetesObject[], options: ChartOptions) {
@@ -78,12 +78,14 @@ export class Chart {
     return new Chart([...namespace, ...parseObjects(yaml)], options);
   }
 
-  /** What somebody has installed, its namespace included; `options` are the arguments that their values have added. */
+  /**
+   * The objects of an installed chart, including its namespace; `options` are the arguments that its values have added.
+   */
   static of(objects: readonly KubernetesObject[], options: Partial<ChartOptions> = {}): Chart {
     return new Chart(objects, { controllerArgs: [], attacherArgs: [], ...options });
   }
 
-  /** Where it is installed. */
+  /** The namespace of the chart. */
   get namespace(): string {
     return only(this.objects, "Namespace").metadata.name;
   }
@@ -113,7 +115,7 @@ export class Chart {
     return (found as { readonly data?: Readonly<Record<string, string>> } | undefined)?.data?.["config.yaml"];
   }
 
-  /** The routers' profiles that it was given, by the names of their files; none where it was given none. */
+  /** The given routers' profiles, by the names of their files; may be empty. */
   get profiles(): Readonly<Record<string, string>> {
     const found = this.objects.find(({ kind, metadata }) =>
       kind === "ConfigMap" && metadata.name.endsWith("-router-profiles")
@@ -121,12 +123,12 @@ export class Chart {
     return (found as { readonly data?: Readonly<Record<string, string>> } | undefined)?.data ?? {};
   }
 
-  /** What runs beside the controller. */
+  /** The containers beside the controller. */
   get sidecars(): readonly Container[] {
     return this.#pod("Deployment").containers.filter(({ name }) => name !== this.controller.name);
   }
 
-  /** The kubelet's folder that it was rendered for. */
+  /** The kubelet's folder in the rendered objects. */
   get kubeletPath(): string {
     const volume = this.#pod("DaemonSet", this.options.places?.[0]?.name).volumes.find(({ name }) =>
       name === "kubelet"

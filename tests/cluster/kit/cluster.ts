@@ -20,11 +20,11 @@ import { until } from "./waiting.ts";
 export interface ClusterOptions {
   /** Names of nodes with a kubelet, and of their kubelets' folders. */
   readonly nodes?: Readonly<Record<string, string>>;
-  /** Names of nodes without one: volumes are attached to them, no pod runs. */
+  /** Names of nodes without a kubelet: volumes are attached to them, no pod runs. */
   readonly fakeNodes?: readonly string[];
-  /** Arguments that are given by values of the chart. */
+  /** Arguments that are passed through values of the chart. */
   readonly chart?: Partial<ChartOptions>;
-  /** Where the router listens and who may log in. */
+  /** The router's address and user. */
   readonly router?: RouterDoor;
   /**
    * Pools by the names of nodes with a kubelet, as `rds-csi simulator` is told: each such node has a router of its own, which
@@ -33,7 +33,7 @@ export interface ClusterOptions {
   readonly places?: Readonly<Record<string, string>>;
   /** Installs the driver's objects in the place of the rig, and answers them. */
   readonly install?: (location: Uninstalled) => Promise<Installed>;
-  /** Whether controller and sidecars are not started yet: see {@linkcode Cluster.startController}. */
+  /** Whether controller and sidecars are started later: see {@linkcode Cluster.startController}. */
   readonly controllerLater?: boolean;
   /** How many controllers there are, each with its sidecars. @default {1} */
   readonly replicas?: number;
@@ -49,10 +49,10 @@ export interface Uninstalled {
   readonly tools: Tools;
 }
 
-/** What somebody has installed. */
+/** The result of an installation. */
 export type Installed = Pick<DriverPlace, "chart" | "credentials">;
 
-/** A cluster with the driver in it, a simulated router beside it, and everything of both in one folder. */
+/** A cluster with the driver, a simulated router beside it, and everything of both in one folder. */
 export class Cluster {
   readonly plane: ControlPlane;
   readonly chart: Chart;
@@ -65,7 +65,7 @@ export class Cluster {
   readonly replicas: readonly Replica[];
   readonly #startSnapshotController: () => Promise<void>;
   readonly #started: number | undefined;
-  /** Which of them is taken for the one that serves, see {@linkcode Cluster.findServing}. */
+  /** The index of the controller that served last, see {@linkcode Cluster.findServing}. */
   #serving = 0;
 
   private constructor(
@@ -85,7 +85,7 @@ export class Cluster {
     this.#startSnapshotController = startSnapshotController;
   }
 
-  /** Starts everything, driver and sidecars included. `undo` gets what is to be done at the end, the last first. */
+  /** Starts everything, including driver and sidecars. `undo` gets the clean-up steps, the last first. */
   static async start(
     folder: string,
     { tools, subject }: { readonly tools: Tools; readonly subject: Subject },
@@ -144,7 +144,7 @@ export class Cluster {
     return cluster;
   }
 
-  /** Starts the controllers and their sidecars, where that was left for later; the first one leads. */
+  /** Starts the controllers and their sidecars, if that was left for later; the first one leads. */
   async startController(signal: AbortSignal): Promise<void> {
     await this.#startSnapshotController();
     for (const replica of this.replicas.slice(0, this.#started)) {
@@ -153,12 +153,12 @@ export class Cluster {
     }
   }
 
-  /** The controller that serves, or did when it was last looked for. */
+  /** The controller that served when it was last searched for. */
   get controller(): Driver {
     return this.replicas[this.#serving]!.driver;
   }
 
-  /** Waits until a controller serves, and answers which. */
+  /** Waits until a controller serves, and returns it. */
   async findServing(signal: AbortSignal, among: readonly Replica[] = this.replicas): Promise<Replica> {
     const serving = await until("a controller to serve", async () => {
       const serve = await Promise.all(among.map(({ driver }) => driver.isServing()));
@@ -168,12 +168,12 @@ export class Cluster {
     return serving;
   }
 
-  /** Ends controllers and sidecars, as with their pods. */
+  /** Ends controllers and sidecars, as their pods would end. */
   async stopController(): Promise<readonly string[]> {
     return (await Promise.all(this.replicas.map((replica) => replica.stop()))).flat();
   }
 
-  /** The API, as somebody who may do everything. */
+  /** The API with all permissions. */
   get api(): Api {
     return this.plane.api;
   }
@@ -190,7 +190,7 @@ export class Cluster {
     return this.replicas.reduce((sum, { sidecarRestarts }) => sum + sidecarRestarts, 0);
   }
 
-  /** What of the control plane has ended although nobody ended it, with the end of its log. */
+  /** The programs of the control plane that have ended unexpectedly, with the end of their logs. */
   async fallen(): Promise<readonly string[]> {
     const reported = this.plane.fallen().map(async (one) => `${one.name} has ended:\n${await one.tail()}`);
     return await Promise.all(reported);

@@ -7,17 +7,17 @@ import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
 import { hostOutput } from "../../guest/kit/host_command.ts";
 
-/** Longest until the API server serves, in seconds: it takes 8 where nothing else runs. */
+/** How long it may take until the API server serves, in seconds: 8 on an idle machine. */
 const startSeconds = 120;
 
-/** Who may talk to the API server by a token, beside service accounts. */
+/** A user of the API server with a token, besides service accounts. */
 interface User {
   readonly name: string;
   readonly groups: string;
   readonly token: string;
 }
 
-/** Whose requests are noted: the namespace that the chart is rendered for. */
+/** The namespace whose requests are audited: the one that the chart is rendered for. */
 const auditedNamespace = "rds-csi";
 
 /** etcd, API server, controller manager and scheduler on ports of 127.0.0.1, with their state in one folder. */
@@ -31,7 +31,7 @@ export class ControlPlane {
   #daemons: Daemon[] = [];
   #apiServer: Daemon | undefined;
   #api: Api | undefined;
-  /** Since when the API server serves, each time, in milliseconds; and when it ended. */
+  /** When the API server began to serve, each time, and when it ended, in milliseconds. */
   readonly #served: { fromMs: number; toMs: number }[] = [];
 
   private constructor(folder: string, tools: Tools, certificates: Certificates, users: readonly User[]) {
@@ -58,16 +58,16 @@ export class ControlPlane {
     return new ControlPlane(folder, tools, certificates, users);
   }
 
-  /** Starts everything; it serves when this ends. */
+  /** Starts everything, and waits until it serves. */
   async start(signal?: AbortSignal): Promise<void> {
     this.#run("etcd", etcdArguments(join(this.folder, "etcd"), this.#etcdPort, freePort()));
     await this.startApiServer(signal);
-    // Slow enough for a person, the usual limits of requests would only let the tests wait.
+    // The usual rate limits, which are fine for a person, would only make the tests wait.
     const client = ["--kube-api-qps=200", "--kube-api-burst=400", "--leader-elect=false", "--secure-port=0"];
     this.#run("kube-controller-manager", [
       ...[`--kubeconfig=${await this.kubeconfig("system:kube-controller-manager")}`, ...client],
       ...["--controllers=*", "--use-service-account-credentials"],
-      // How long a node may be silent until it counts as gone; usually 50 s.
+      // How long a node may be silent before it counts as gone; usually 50 s.
       "--node-monitor-grace-period=20s",
       `--service-account-private-key-file=${this.certificates.serviceAccountKey}`,
       `--root-ca-file=${join(this.certificates.folder, "apiserver.crt")}`,
@@ -82,7 +82,7 @@ export class ControlPlane {
     );
   }
 
-  /** The API, as somebody who may do everything. */
+  /** The API with all permissions. */
   get api(): Api {
     if (this.#api === undefined) throw new Error("The API server has not been started");
     return this.#api;
@@ -110,12 +110,12 @@ export class ControlPlane {
     this.#served.push({ fromMs: Date.now(), toMs: Infinity });
   }
 
-  /** Whether the API server served at that time, in milliseconds since 1970: before it does so it refuses what it must not. */
+  /** Whether the API server served at that time, in milliseconds since 1970: before, it refuses valid requests. */
   servedAt(ms: number): boolean {
     return this.#served.some(({ fromMs, toMs }) => ms >= fromMs && ms <= toMs);
   }
 
-  /** SIGKILL to the API server; etcd keeps what it knew. */
+  /** Sends SIGKILL to the API server; etcd keeps its state. */
   async killApiServer(): Promise<void> {
     await this.#apiServer?.kill();
     const last = this.#served.at(-1);
@@ -129,14 +129,14 @@ export class ControlPlane {
     return await this.writeKubeconfig(user.replaceAll(":", "-"), found.token);
   }
 
-  /** A kubeconfig for whoever has this token, as a file. */
+  /** A kubeconfig for this token, as a file. */
   async writeKubeconfig(name: string, token: string): Promise<string> {
     const file = join(this.folder, `${name}.kubeconfig`);
     await Deno.writeTextFile(file, kubeconfig({ ...this.api.access, token }), { mode: 0o600 });
     return file;
   }
 
-  /** The daemons of it that have ended although nobody ended them. */
+  /** Its daemons that have ended unexpectedly. */
   fallen(): readonly Daemon[] {
     return this.#daemons.filter((daemon) => !daemon.isRunning);
   }
@@ -144,7 +144,7 @@ export class ControlPlane {
   /** Ends everything. */
   async stop(): Promise<void> {
     await Promise.all(this.#daemons.slice(1).map((daemon) => daemon.stop()));
-    // It would wait for its clients.
+    // A graceful end would wait for its clients.
     await this.killApiServer();
     await this.#daemons[0]?.stop();
     this.#api?.[Symbol.dispose]();
@@ -155,7 +155,7 @@ export class ControlPlane {
     this.#daemons.push(Daemon.start(name, text, { folder: join(this.folder, "log") }));
   }
 
-  /** At its first start the API server makes the certificate by which it is known. */
+  /** At its first start the API server makes its own certificate. */
   async #isReady(): Promise<boolean> {
     this.#api ??= await this.#connect();
     return await this.#api?.isReady() ?? false;
@@ -174,7 +174,7 @@ export class ControlPlane {
   }
 }
 
-/** A store for one run: what it has written need not outlive a power cut. */
+/** A store for one run: its data need not survive a power cut. */
 function etcdArguments(folder: string, clientPort: number, peerPort: number): string[] {
   const [client, peer] = [`http://127.0.0.1:${clientPort}`, `http://127.0.0.1:${peerPort}`];
   return [
@@ -190,13 +190,13 @@ interface Certificates {
   readonly folder: string;
   /** Signs and checks the tokens of service accounts. */
   readonly serviceAccountKey: string;
-  /** By which kubelets know the API server, when it asks for logs or runs a command in a pod. */
+  /** With it the API server authenticates to kubelets, for logs and for commands in a pod. */
   readonly kubeletClientAuthority: string;
   readonly kubeletClientCertificate: string;
   readonly kubeletClientKey: string;
 }
 
-/** Makes the keys that nobody makes for himself; the API server makes the certificate that it serves with. */
+/** Makes the keys that the programs do not make themselves; the API server makes its own serving certificate. */
 async function makeCertificates(folder: string): Promise<Certificates> {
   await Deno.mkdir(folder, { mode: 0o700 });
   const file = (name: string) => join(folder, name);

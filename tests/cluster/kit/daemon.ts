@@ -6,7 +6,7 @@ const stopLimitMs = 10_000;
 /** How many of the last lines of a log are shown. */
 const tailLines = 20;
 
-/** A program of somebody else's that runs for as long as the cluster does, with a log of its own. */
+/** A foreign program that runs for as long as the cluster does, with its own log. */
 export class Daemon {
   readonly name: string;
   readonly logFile: string;
@@ -22,8 +22,8 @@ export class Daemon {
   }
 
   /**
-   * Starts it; its output is added to `folder`/`name`.log. The kernel ends it together with this process, however that
-   * ends.
+   * Starts it; its output is appended to `folder`/`name`.log. The kernel kills it together with this process, however
+   * that ends.
    *
    * @param words the program's path and its arguments
    */
@@ -50,12 +50,14 @@ export class Daemon {
     return this.#ended === undefined;
   }
 
-  /** Resolves when it has ended, however that came. */
+  /** Resolves when it has ended for any reason. */
   get ended(): Promise<unknown> {
     return this.#end;
   }
 
-  /** Waits until `test` says that it serves; throws with the end of its log when it ends instead, or takes too long. */
+  /**
+   * Waits until `test` returns that it serves; throws with the end of its log when it ends instead, or takes too long.
+   */
   async ready(limitSeconds: number, test: () => Promise<boolean>, signal?: AbortSignal): Promise<void> {
     const until = performance.now() + limitSeconds * 1000;
     while (!await test()) {
@@ -66,7 +68,7 @@ export class Daemon {
     }
   }
 
-  /** SIGTERM, and SIGKILL for what does not end by itself. What it ends with is its own affair. */
+  /** Sends SIGTERM, and SIGKILL if it does not end by itself. Its exit code is ignored. */
   async stop(): Promise<void> {
     this.#signal("SIGTERM");
     const limit = setTimeout(() => this.#signal("SIGKILL"), stopLimitMs);
@@ -85,22 +87,24 @@ export class Daemon {
     try {
       this.#child.kill(signal);
     } catch (error) {
-      // It has ended, and this process has not been told yet.
+      // It has ended, and this process has not been notified yet.
       if (!(error instanceof TypeError)) throw error;
     }
   }
 
-  /** The end of what it printed. */
+  /** The end of its output. */
   async tail(): Promise<string> {
     const text = await Deno.readTextFile(this.logFile);
     return text.trimEnd().split("\n").slice(-tailLines).join("\n");
   }
 }
 
-/** How long a program that has ended stays ended, in milliseconds: a kubelet waits longer with every time. */
+/** How long an ended program stays ended, in milliseconds: a kubelet waits longer each time. */
 const restartMs = 1_000;
 
-/** A program that is started again whenever it ends, as a container in a pod is: sidecars end when they lose the driver. */
+/**
+ * A program that is started again whenever it ends, like a container in a pod: sidecars end when they lose the driver.
+ */
 export class Supervised {
   readonly #start: () => Daemon;
   readonly #watching: Promise<void>;

@@ -3,7 +3,7 @@ import { Daemon, Supervised } from "./daemon.ts";
 import { findTraces, killProcesses } from "./traces.ts";
 import { until } from "./waiting.ts";
 
-/** Gives a folder to a test, and ends whatever was told its path. */
+/** Passes a folder to a test, and ends all processes that have its path in their command line. */
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-daemon-" });
   try {
@@ -14,7 +14,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("Daemon.ready() reports what was printed last when the program ends instead", async () => {
+Deno.test("Daemon.ready() reports the last output when the program ends instead", async () => {
   await inFolder(async (folder) => {
     const daemon = Daemon.start("short", ["/bin/sh", "-c", "echo why; exit 3"], { folder });
     await assert.rejects(daemon.ready(10, () => Promise.resolve(false)), /short ended at its start:\nwhy$/);
@@ -36,7 +36,7 @@ Deno.test("Supervised starts a program again that ends by itself, until it is st
   });
 });
 
-Deno.test("findTraces() finds a process that was told the folder, and its children; killProcesses() ends them", async () => {
+Deno.test("findTraces() finds a process with the folder in its command line, and its children; killProcesses() ends them", async () => {
   await inFolder(async (folder) => {
     const script = "sleep 100 & echo >$1; wait";
     const text = ["/bin/sh", "-c", script, "sh", `${folder}/ready`];

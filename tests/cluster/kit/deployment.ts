@@ -6,12 +6,15 @@ import type { ControlPlane } from "./control_plane.ts";
 import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
 
-/** What a person installs beforehand: the custom resources of snapshots, and the rules of the snapshot-controller. */
+/**
+ * Installs the prerequisites that a person installs: the custom resources of snapshots, and the rules of the
+ * snapshot-controller.
+ */
 export async function installSnapshots(plane: ControlPlane, tools: Tools): Promise<void> {
   const config = await plane.kubeconfig("admin");
   const { resources, rules } = tools.manifests;
   for (const path of [resources, rules]) {
-    // The client of people, as these are manifests of people; it keeps its caches where it is told to.
+    // Uses kubectl, because these manifests are meant for people; its caches are in the given folder.
     const cache = ["--cache-dir", join(plane.folder, "kubectl")];
     await hostOutput(tools.program("kubectl"), ["--kubeconfig", config, ...cache, "apply", "-f", path]);
   }
@@ -25,9 +28,9 @@ export async function installSnapshots(plane: ControlPlane, tools: Tools): Promi
 }
 
 /**
- * Applies every object of the chart by server-side apply, and waits until their rules count.
+ * Applies every object of the chart by server-side apply, and waits until their rules are effective.
  *
- * @throws {ApiError} for an object that the API server does not take, or of which it does not know every field
+ * @throws {ApiError} for an object that the API server refuses, or of which it does not know every field
  */
 export async function applyChart(plane: ControlPlane, chart: Chart): Promise<void> {
   const query = "fieldManager=helm&fieldValidation=Strict";
@@ -37,12 +40,12 @@ export async function applyChart(plane: ControlPlane, chart: Chart): Promise<voi
   await untilGranted(plane, chart);
 }
 
-/** Waits until the API server goes by the rules of the chart. */
+/** Waits until the API server applies the rules of the chart. */
 export async function untilGranted(plane: ControlPlane, chart: Chart): Promise<void> {
   await until("the rules of the chart to count", () => areGranted(plane, chart), { limitSeconds: 60 });
 }
 
-/** A kubeconfig as a file, for whoever runs under a service account. */
+/** A kubeconfig as a file, for a service account. */
 export async function accountKubeconfig(
   plane: ControlPlane,
   namespace: string,
@@ -54,7 +57,7 @@ export async function accountKubeconfig(
   return await plane.writeKubeconfig(account, status.token);
 }
 
-/** Where the API has an object. */
+/** The API path of an object. */
 export function pathOf({ apiVersion, kind, metadata: { namespace, name } }: KubernetesObject): string {
   const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const location = namespace === undefined ? "" : `/namespaces/${namespace}`;
@@ -62,7 +65,7 @@ export function pathOf({ apiVersion, kind, metadata: { namespace, name } }: Kube
   return `${group}${location}/${collection}/${name}`;
 }
 
-/** Whether the API server goes by every rule that is bound to an account; it hears of them a moment late. */
+/** Whether the API server applies every rule that is bound to an account; it learns of them a moment late. */
 async function areGranted(plane: ControlPlane, { objects }: Chart): Promise<boolean> {
   const bindings = objects.filter(({ kind }) => kind.endsWith("RoleBinding")) as Binding[];
   const asked = bindings.flatMap((binding) => {

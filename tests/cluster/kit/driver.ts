@@ -27,11 +27,11 @@ export class Driver {
     this.#start = start;
   }
 
-  /** Starts it; it serves when this ends. */
+  /** Starts it, and waits until it serves. */
   async start(signal?: AbortSignal): Promise<void> {
     this.#part = this.#start(`127.0.0.1:${this.#metricsPort}`);
     await this.#part.ready(() => this.#serves(), 50, signal);
-    // A client that has found nobody there waits longer and longer before it looks again.
+    // A client that has found no server waits longer and longer before it tries again.
     this.#hangUp();
   }
 
@@ -40,12 +40,12 @@ export class Driver {
     this.#clients = undefined;
   }
 
-  /** Clients of it, for calls beside those of the sidecars. */
+  /** Clients for calls besides those of the sidecars. */
   get clients(): CsiClients {
     return this.#clients ??= dial(loadCsi(), `unix://${this.socket}`, systemClock);
   }
 
-  /** One of its metrics, as it is now; by its name and labels as they are printed. */
+  /** The present value of one of its metrics, by its printed name and labels. */
   async metric(name: string): Promise<number> {
     const url = `http://127.0.0.1:${this.#metricsPort}/metrics`;
     const response = await fetch(url, { signal: AbortSignal.timeout(10_000) });
@@ -54,11 +54,11 @@ export class Driver {
     return Number(line.slice(name.length + 1));
   }
 
-  /** Whether it answers that it is ready: one of several controllers is that only while it leads. */
+  /** Whether it answers that it is ready: one of several controllers is ready only while it leads. */
   async isServing(): Promise<boolean> {
     if (this.#part === undefined) return false;
     try {
-      // It keeps whoever asks waiting for half of the time there is.
+      // It lets the caller wait for half of the call's time.
       const { ready } = await this.clients.identity.call("Probe", {}, 1_000);
       return ready?.value === true;
     } catch (error) {
@@ -68,7 +68,7 @@ export class Driver {
     }
   }
 
-  /** Sends it a signal, as SIGSTOP. */
+  /** Sends it a signal, such as SIGSTOP. */
   signal(signal: Deno.Signal): void {
     this.#part?.signal(signal);
   }
@@ -86,7 +86,7 @@ export class Driver {
     return await this.#part?.residentBytes() ?? NaN;
   }
 
-  /** SIGTERM; answers what was wrong with its end. */
+  /** Sends SIGTERM; returns the problems of its end. */
   async stop(): Promise<readonly string[]> {
     this.#hangUp();
     const part = this.#part;
@@ -101,7 +101,7 @@ export class Driver {
     this.#part = undefined;
   }
 
-  /** A socket that a killed one has left behind is there and answers nobody. */
+  /** The socket of a killed driver exists and does not answer. */
   async #serves(): Promise<boolean> {
     try {
       using _connection = await Deno.connect({ transport: "unix", path: this.socket });
@@ -115,7 +115,7 @@ export class Driver {
   }
 }
 
-/** What a driver runs with and where. */
+/** The environment of a driver. */
 export interface DriverPlace {
   readonly subject: Subject;
   /** For its socket and its files. */
@@ -123,11 +123,11 @@ export interface DriverPlace {
   readonly logs: string;
   readonly router: Router;
   readonly chart: Chart;
-  /** The entries of the Secret as files, where a controller is to use them: what a pod has in /etc/rds-csi. */
+  /** The entries of the Secret as files, for a controller: a pod has them in /etc/rds-csi. */
   readonly credentials?: string;
 }
 
-/** A controller as the chart renders it, under its service account, in a pod of that name. */
+/** The controller of the chart, with its service account, in a pod of that name. */
 export async function makeController(
   location: DriverPlace,
   kubeconfig: string,
@@ -155,15 +155,15 @@ export async function makeController(
       ...kept("nvme-address", "nvme-port", "kubernetes", "leader-election", "migration-pairs", "cluster-id"),
       ...kept(...flagsOf(controllerArgs)),
       ...routerAddress === undefined ? {} : { "rds-address": () => `--rds-address=${routerAddress}` },
-      // There is no pod with a folder of its own for the socket and one for the Secret.
+      // There is no pod with separate folders for the socket and the Secret.
       "endpoint": () => `--endpoint=unix://${socket}`,
       ...credentialFates,
       ...profileFates,
-      // Several drivers are on one machine, which others use too.
+      // Several drivers are on one machine, which is also used otherwise.
       "metrics-address": () => `--metrics-address=${metricsAddress}`,
     };
     const [command = "", ...args] = argsForRig(chart.controller, controllerFates);
-    // Instead of what a pod finds in its environment and in the folder of its service account.
+    // They replace what a pod finds in its environment and in the folder of its service account.
     return startPart(subject, command, logs, [...args, ...more], env);
   });
 }
@@ -182,12 +182,12 @@ async function fatesOfCredentials({ folder, credentials, chart }: DriverPlace): 
   await Deno.writeTextFile(passwordFile, `${routerPassword}\n`, { mode: 0o600 });
   return {
     "rds-password-file": () => `--rds-password-file=${passwordFile}`,
-    // The simulator makes a host key of its own at every start.
+    // The simulator makes a new host key at every start.
     "rds-host-key": () => "--rds-insecure-skip-verify",
   };
 }
 
-/** Where the profiles are that the chart was given, which a pod has in a folder of their own; none where it was given none. */
+/** The folder of the chart's profiles, which are in a separate folder in a pod; none if the chart has none. */
 async function fatesOfProfiles({ chart, folder }: Pick<DriverPlace, "chart" | "folder">): Promise<Fates> {
   const texts = Object.entries(chart.profiles);
   if (texts.length === 0) return {};
@@ -215,7 +215,7 @@ export async function makeNodeDriver(
   const container = chart.nodeAt(place);
   const env = envForRig(container, { "spec.nodeName": node });
   const profileFates = await fatesOfProfiles({ chart, folder });
-  // Every node has its kubelet elsewhere, as all are on one machine.
+  // Every node's kubelet has another folder, because all are on one machine.
   const here = (value: string) => value.replace(chart.kubeletPath, kubelet);
   return new Driver(join(folder, "csi.sock"), (metricsAddress) => {
     const nodeFates: Fates = {

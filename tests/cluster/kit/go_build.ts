@@ -3,22 +3,22 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Longest that building may take where nothing is cached and others work too, in milliseconds. */
+/** How long a build may take without a cache and on a busy machine, in milliseconds. */
 const buildMs = 60 * 60_000;
 
-/** Static programs, and nothing in them of where they were built. */
+/** For static programs without traces of the build's location. */
 const environment = {
   CGO_ENABLED: "0",
   GOTOOLCHAIN: "local",
   GOFLAGS: "-buildvcs=false -trimpath",
 };
 
-/** What `go` prints when it runs in the folder of a module. */
+/** The output of `go` in the folder of a module. */
 export async function goOutput(module: string, args: readonly string[]): Promise<string> {
   return (await hostOutput("go", args, { cwd: module, env: environment })).trim();
 }
 
-/** Runs a `go` that builds, with little priority; throws with what it complained of. */
+/** Runs a `go` build with low priority; throws with its complaints. */
 export async function goBuild(module: string, args: readonly string[], signal?: AbortSignal): Promise<void> {
   const limits = [AbortSignal.timeout(buildMs), ...signal === undefined ? [] : [signal]];
   const { success, stderr } = await new Deno.Command("nice", {
@@ -31,7 +31,10 @@ export async function goBuild(module: string, args: readonly string[], signal?: 
   if (!success) throw new Error(`Cannot build the cluster's tools: ${new TextDecoder().decode(stderr)}`);
 }
 
-/** What a linker is told for the module's release of Kubernetes: programs ask for versions that their own builds stamp into them. */
+/**
+ * The linker's flags for the module's release of Kubernetes: programs check versions that their own builds stamp into
+ * them.
+ */
 export async function linkerFlags(module: string): Promise<string> {
   const release = await goOutput(module, ["list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"]);
   const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(release) ?? [];
@@ -46,16 +49,16 @@ export async function linkerFlags(module: string): Promise<string> {
     .join(" ");
 }
 
-/** The module that says which versions are built. */
+/** The module with the versions to build. */
 export const buildFolder = fileURLToPath(new URL("../build", import.meta.url));
 
-/** The module of what is built only where the upstream tests run. */
+/** The module of programs that are built only for the upstream tests. */
 export const e2eBuildFolder = fileURLToPath(new URL("../build_e2e", import.meta.url));
 
-/** What is built in another way under the same versions gets another number. */
+/** A change of how the same versions are built gets another number. */
 const recipe = 1;
 
-/** Where built tools are kept: outside the tree, since they take minutes to build and hardly ever change. */
+/** Where built tools are kept: outside the tree, because they take minutes to build and rarely change. */
 function cacheFolder(): string {
   const chosen = Deno.env.get("RDS_CSI_CLUSTER_CACHE");
   if (chosen) return chosen;
@@ -63,7 +66,7 @@ function cacheFolder(): string {
   return join(home, "rds-csi", "cluster");
 }
 
-/** The folder of the cache for the versions that a module wants now. */
+/** The cache folder for the versions that a module requires now. */
 export async function toolsFolder(module: string = buildFolder): Promise<string> {
   const hash = createHash("sha256").update(`${recipe} ${Deno.build.arch}\n`);
   for (const name of ["go.mod", "go.sum"]) hash.update(await Deno.readFile(join(module, name)));

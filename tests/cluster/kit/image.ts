@@ -2,41 +2,41 @@ import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { findProgram, hostOutput } from "../../guest/kit/host_command.ts";
 
-/** The name of the one image; pods take it with `imagePullPolicy: Never`. */
+/** The name of the only image; pods use it with `imagePullPolicy: Never`. */
 export const imageName = "rds-csi.test/busybox:1";
 
-/** Machines by the names that images use. */
+/** Machines by their names in images. */
 const architectures: Readonly<Record<string, string>> = { x86_64: "amd64", aarch64: "arm64" };
 
-/** What an image is beside this machine's busybox. */
+/** The content of an image besides this machine's busybox. */
 export interface ImageContent {
-  /** What pods call it: one or several. */
+  /** Its names for pods. */
   readonly names: readonly string[];
-  /** How it runs, as images say it. */
+  /** Its configuration, in an image's form. */
   readonly config: {
     readonly Env: readonly string[];
     readonly Entrypoint?: readonly string[];
     readonly Cmd?: readonly string[];
   };
-  /** Programs of this machine, by their paths in the image; in `bin` they take the place of busybox's. */
+  /** Programs of this machine, by their paths in the image; in `bin` they replace busybox's. */
   readonly programs?: Readonly<Record<string, string>>;
-  /** Whether it has nothing but these programs, as the sidecars' authors publish theirs. @default {false} */
+  /** Whether it contains only these programs, like the published images of the sidecars. @default {false} */
   readonly bare?: boolean;
 }
 
-/** The one image of the tests. */
+/** The default image of the tests. */
 export const plainImage: ImageContent = {
   names: [imageName],
   config: { Env: ["PATH=/bin"], Cmd: ["sleep", "1000000"] },
 };
 
-/** This machine's busybox under the name that people have for one. */
+/** This machine's busybox with the name of the public image. */
 export const peoplesImage: ImageContent = {
   ...plainImage,
   names: ["docker.io/library/busybox:1.37"],
 };
 
-/** Packs this machine's busybox, which is linked statically, as an image into an archive at `path`. */
+/** Packs this machine's busybox, which is statically linked, as an image into an archive at `path`. */
 export async function packImage(path: string, content: ImageContent): Promise<void> {
   const scratch = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-image-" });
   try {

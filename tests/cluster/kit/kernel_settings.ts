@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { isFile } from "../../guest/kit/host_command.ts";
 
-/** What a kubelet sets for the whole machine. */
+/** The settings that a kubelet changes for the whole machine. */
 const names = [
   "vm/overcommit_memory",
   "vm/panic_on_oom",
@@ -11,13 +11,13 @@ const names = [
   "kernel/keys/root_maxbytes",
 ];
 
-/** Keeps the machine's settings as they are now in a file of `folder`, where they outlive this process. */
+/** Saves the machine's present settings to a file of `folder`, where they outlive this process. */
 export async function keepSettings(folder: string): Promise<void> {
   const values = names.map((name) => [name, Deno.readTextFileSync(`/proc/sys/${name}`)]);
   await Deno.writeTextFile(fileIn(folder), JSON.stringify(Object.fromEntries(values)));
 }
 
-/** Puts back what has become another value since {@linkcode keepSettings}; once the last kubelet has ended. */
+/** Restores settings that have changed since {@linkcode keepSettings}, after the last kubelet has ended. */
 export async function restoreSettings(folder: string): Promise<void> {
   if (!isFile(fileIn(folder))) return;
   const values = JSON.parse(await Deno.readTextFile(fileIn(folder))) as Record<string, string>;

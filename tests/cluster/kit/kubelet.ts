@@ -6,13 +6,13 @@ import { type Node, paths } from "./objects.ts";
 import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
 
-/** Longest until its node is ready, in seconds. */
+/** How long it may take until its node is ready, in seconds. */
 const readySeconds = 120;
 
-/** Where a kubelet lives and with whom it talks. */
+/** The folder of a kubelet, and its connections. */
 export interface KubeletPlace {
   readonly node: string;
-  /** Its root folder; sockets below it have room for 107 characters. */
+  /** Its root folder; paths of sockets in it may have at most 107 characters. */
   readonly folder: string;
   readonly runtimeEndpoint: string;
   readonly plane: ControlPlane;
@@ -38,7 +38,7 @@ export class Kubelet {
     return new Kubelet(location, file);
   }
 
-  /** Starts it; its node is ready when this ends. */
+  /** Starts it, and waits until its node is ready. */
   async start(signal?: AbortSignal): Promise<void> {
     const { node, folder, plane, tools } = this.location;
     this.#daemon = Daemon.start(`kubelet-${node}`, [
@@ -59,12 +59,12 @@ export class Kubelet {
     }, { limitSeconds: readySeconds, ...(signal === undefined ? {} : { signal }) });
   }
 
-  /** SIGTERM; pods run on. */
+  /** Sends SIGTERM; pods run on. */
   async stop(): Promise<void> {
     await this.#daemon?.stop();
   }
 
-  /** SIGKILL; pods run on. */
+  /** Sends SIGKILL; pods run on. */
   async kill(): Promise<void> {
     await this.#daemon?.kill();
   }
@@ -84,7 +84,7 @@ function configuration({ folder, runtimeEndpoint, plane }: KubeletPlace) {
       x509: { clientCAFile: plane.certificates.kubeletClientAuthority },
     },
     authorization: { mode: "Webhook" },
-    // It manages no control groups of its own beside whatever else there is on this machine.
+    // It manages no control groups of its own, because this machine has other users.
     failCgroupV1: false,
     cgroupDriver: "cgroupfs",
     cgroupsPerQOS: false,
@@ -95,7 +95,7 @@ function configuration({ folder, runtimeEndpoint, plane }: KubeletPlace) {
     resolvConf: "",
     podLogsDir: `${folder}.logs`,
     volumePluginDir: `${folder}.flex`,
-    // A machine that is nearly full is no reason to evict the tests' pods.
+    // A nearly full machine must not cause the eviction of the tests' pods.
     evictionHard: {
       "memory.available": "1Mi",
       "nodefs.available": "0%",
@@ -105,7 +105,7 @@ function configuration({ folder, runtimeEndpoint, plane }: KubeletPlace) {
     imageGCHighThresholdPercent: 100,
     localStorageCapacityIsolation: false,
     maxPods: 200,
-    // What is usually looked at once a minute is waited for here.
+    // The tests wait for what is usually checked once a minute.
     volumeStatsAggPeriod: "10s",
     syncFrequency: "3s",
     nodeStatusUpdateFrequency: "5s",

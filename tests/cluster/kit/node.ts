@@ -12,7 +12,7 @@ import { until } from "./waiting.ts";
 import { Daemon } from "./daemon.ts";
 import { imageName } from "./image.ts";
 
-/** What a node belongs to. */
+/** The cluster of a node. */
 export interface NodeContext {
   /** The cluster's folder. */
   readonly folder: string;
@@ -62,7 +62,7 @@ export class ClusterNode {
     return new ClusterNode(name, folder, [runtime, kubelet, driver]);
   }
 
-  /** Starts all its parts; its CSINode lists the driver when this ends. */
+  /** Starts all its parts, and waits until its CSINode lists the driver. */
   async start(signal?: AbortSignal): Promise<void> {
     await Promise.all([this.runtime.start(signal), this.driver.start(signal)]);
     await this.runtime.importImage(this.kubelet.location.tools.image);
@@ -70,24 +70,24 @@ export class ClusterNode {
     await this.registered(1, signal);
   }
 
-  /** Waits until kubelets of this node have taken the driver so often since it was started. */
+  /** Waits until kubelets of this node have registered the driver so often since it was started. */
   async registered(times: number, signal?: AbortSignal): Promise<void> {
     await until(`the driver to be registered at ${this.name}`, async () => {
       return await this.registrations() >= times;
     }, { limitSeconds: 60, ...(signal === undefined ? {} : { signal }) });
   }
 
-  /** How often kubelets of this node have taken the driver since it was started. */
+  /** How often kubelets of this node have registered the driver since it was started. */
   registrations(): Promise<number> {
     return this.driver.metric('rds_csi_kubelet_registrations_total{outcome="ok"}');
   }
 
-  /** Where the driver remembers what is staged here. */
+  /** The driver's state folder on this node. */
   get stateFolder(): string {
     return join(this.kubelet.location.folder, "plugins", driverName, "state");
   }
 
-  /** Ends its processes; pods are left to whoever ends what is left. */
+  /** Ends its processes; pods are left to the clean-up of the cluster. */
   async stop(): Promise<readonly string[]> {
     await this.kubelet.stop();
     const problems = await this.driver.stop();
@@ -96,10 +96,10 @@ export class ClusterNode {
   }
 
   /**
-   * Switches it off: all its processes, mounts and devices go, and what usually lies in memory; its files stay. `start`
-   * switches it on again.
+   * Switches it off: all its processes, mounts and devices disappear, and everything that is usually in memory; its
+   * files stay. `start` switches it on again.
    *
-   * @param backing where the router's files are, on which the devices of this node lie, and of no other one
+   * @param backing the folder of the router's files for the devices of this node, and of no other
    */
   async cutPower(backing: string): Promise<void> {
     await killProcesses(this.folder);
@@ -114,12 +114,12 @@ export class ClusterNode {
   }
 }
 
-/** Longest that one command may take, in milliseconds. */
+/** How long one command may take, in milliseconds. */
 const commandMs = 60_000;
-/** Longest until it serves, in seconds. */
+/** How long it may take until it serves, in seconds. */
 const startSeconds = 60;
 
-/** containerd and runc for one node, with everything of theirs in one folder. */
+/** containerd and runc for one node, with all their files in one folder. */
 class Runtime {
   readonly folder: string;
   readonly #logs: string;
@@ -141,7 +141,7 @@ class Runtime {
     return new Runtime(folder, logs, path);
   }
 
-  /** Starts containerd; it serves when this ends. */
+  /** Starts containerd, and waits until it serves. */
   async start(signal?: AbortSignal): Promise<void> {
     const text = ["containerd", "--config", join(this.folder, "config.toml")];
     const name = `containerd-${this.folder.split("/").at(-2)}`;
@@ -151,26 +151,26 @@ class Runtime {
     }, signal);
   }
 
-  /** Gives it an image out of an archive. */
+  /** Imports an image from an archive. */
   async importImage(archive: string): Promise<void> {
     await this.#run(...this.#ctr, "images", "import", archive);
   }
 
-  /** Where the kubelet finds it. */
+  /** Its endpoint for the kubelet. */
   get endpoint(): string {
     return `unix://${join(this.folder, "c.sock")}`;
   }
 
   /**
-   * Runs a shell script in a container and answers what it printed; throws unless it succeeds. By runc itself: what ends at
-   * once may end before containerd's own client has read what it printed.
+   * Runs a shell script in a container and returns what it printed; throws unless it succeeds. It uses runc itself: a
+   * short script may end before containerd's own client has read its output.
    */
   exec(container: string, script: string): Promise<string> {
     const root = join(this.folder, "runc/k8s.io");
     return this.#run("runc", "--root", root, "exec", container, "/bin/sh", "-c", script);
   }
 
-  /** Forgets what a machine forgets when it is switched off: what usually lies below /run. */
+  /** Removes what a machine loses when it is switched off: what is usually below /run. */
   async forget(): Promise<void> {
     for (const part of ["state", "runc"]) await Deno.remove(join(this.folder, part), { recursive: true });
   }
@@ -226,7 +226,9 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 `;
 }
 
-/** A network that connects nothing: the kubelet is ready only where there is one, and the tests' pods need none. */
+/**
+ * Configures a network without connections: the kubelet is ready only with a network, and the tests' pods need none.
+ */
 async function writeNetwork(folder: string): Promise<void> {
   for (const part of ["cni/bin", "cni/conf"]) await Deno.mkdir(join(folder, part), { recursive: true });
   const network = { cniVersion: "0.4.0", name: "nothing", type: "nothing" };

@@ -6,8 +6,8 @@ import type { Router } from "./router.ts";
 import { until } from "./waiting.ts";
 
 /**
- * Asserts that with its claims everything of the driver's has gone: from the API, from the router, and from the nodes,
- * whose kubelets are given the time that they take.
+ * Asserts that deleting the claims has removed everything of the driver: from the API, from the router, and from the
+ * nodes, whose kubelets get the time that they need.
  */
 export async function assertNothingLeft(cluster: Cluster, signal: AbortSignal): Promise<string> {
   for (const path of [paths.attachments, paths.volumes]) {
@@ -27,7 +27,7 @@ export async function assertNothingLeft(cluster: Cluster, signal: AbortSignal): 
   return "no attachment, disk, file, mount, loop device, state";
 }
 
-/** What volumes there are on the router, and what files. */
+/** The volumes and files on the router. */
 export async function leftOnRouter(router: Router): Promise<string[]> {
   const { disks, files } = await router.control<
     { disks: { slot: string; type: string }[]; files: { name: string; type: string }[] }

@@ -2,7 +2,7 @@ import type { KubeObject } from "./api.ts";
 import { driverName } from "./driver.ts";
 import { imageName } from "./image.ts";
 
-/** Collections of the API, as paths; those with a namespace are those of `default`. */
+/** Collections of the API, as paths; those with a namespace are in `default`. */
 export const paths = {
   claims: "/api/v1/namespaces/default/persistentvolumeclaims",
   volumes: "/api/v1/persistentvolumes",
@@ -28,7 +28,7 @@ export interface Claim extends KubeObject {
   };
 }
 
-/** What a PersistentVolume says of a CSI driver's volume. */
+/** The CSI driver's part of a PersistentVolume. */
 export interface CsiSource {
   readonly volumeHandle: string;
   readonly volumeAttributes?: Readonly<Record<string, string>>;
@@ -98,10 +98,10 @@ export interface Lease extends KubeObject {
   };
 }
 
-/** How a claim's volume is seen in a pod. */
+/** How a claim's volume appears in a pod. */
 export type VolumeMode = "Filesystem" | "Block";
 
-/** Where a volume's content comes from. */
+/** The source of a volume's content. */
 export interface Source {
   readonly kind: "VolumeSnapshot" | "PersistentVolumeClaim";
   readonly name: string;
@@ -135,18 +135,18 @@ export function claimOf(
   };
 }
 
-/** Which claims a pod uses: file systems as `/NAME`, devices as `/dev/NAME`. */
+/** The claims of a pod: file systems as `/NAME`, devices as `/dev/NAME`. */
 export interface Uses {
   readonly filesystems?: readonly string[];
   readonly devices?: readonly string[];
 }
 
-/** A script for a pod that is only there. */
+/** A script for a pod that does nothing. */
 export const idle = "sleep 1000000 & wait";
 
 /**
- * A pod that runs a shell script. It is asked to end by SIGTERM, which its shell hears of when no other program keeps it
- * waiting; without any grace the API would take it for gone while it still runs.
+ * A pod that runs a shell script. SIGTERM asks it to end, which its shell handles when no other program runs in it.
+ * Without any grace period the API would consider it gone while it still runs.
  */
 export function podOf(name: string, script: string, { filesystems = [], devices = [] }: Uses): object {
   const mounts = filesystems.map((claim) => ({ name: claim, mountPath: `/${claim}` }));
@@ -180,7 +180,9 @@ function podSpec(script: string, mounts: readonly object[], devices: readonly st
   };
 }
 
-/** So many pods NAME-0, NAME-1, … that run a script, each with a raw block volume `/dev/data` of its own, claim data-NAME-… */
+/**
+ * So many pods NAME-0, NAME-1, … that run a script, each with its own raw block volume `/dev/data`, claim data-NAME-…
+ */
 export function writersOf(name: string, replicas: number, script: string): object {
   const spec = claimOf("data", { mode: "Block", mebibytes: 1024, storageClass: "rds-ext4" });
   return {
@@ -217,7 +219,7 @@ export function attachmentOf(name: string, volume: string, node: string): object
   };
 }
 
-/** A StorageClass of ext4 whose volumes are made for the first pod that wants them. */
+/** A StorageClass of ext4 whose volumes are made for the first pod that uses them. */
 export function lateClassOf(name: string): object {
   return {
     apiVersion: "storage.k8s.io/v1",
@@ -229,7 +231,7 @@ export function lateClassOf(name: string): object {
   };
 }
 
-/** A node without a kubelet, and what a kubelet would have said of its driver, by the collections they belong to. */
+/** A node without a kubelet, with the objects that a kubelet would have made for its driver, by collection. */
 export function fakeNode(name: string): readonly (readonly [path: string, object: object])[] {
   const spec = { drivers: [{ name: driverName, nodeID: name, topologyKeys: null }] };
   return [

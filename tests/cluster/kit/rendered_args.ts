@@ -1,12 +1,12 @@
 import type { Container } from "../../deploy/objects.ts";
 
-/** What becomes of a rendered flag in the rig: it stays as it is, or what is made of its value takes its place. */
+/** How the rig treats a rendered flag: it keeps it, or replaces it by a function of its value. */
 export type Fate = "kept" | ((value: string) => string);
 
-/** What becomes of each flag of a container, by its name without dashes. */
+/** How each flag of a container is treated, by its name without dashes. */
 export type Fates = Readonly<Record<string, Fate>>;
 
-/** Flags that stay as they are rendered. */
+/** Flags that are kept as they are rendered. */
 export function kept(...names: readonly string[]): Fates {
   return Object.fromEntries(names.map((name) => [name, "kept" as const]));
 }
@@ -17,9 +17,9 @@ export function flagsOf(args: readonly string[]): string[] {
 }
 
 /**
- * The arguments of a rendered container, for a process of the rig: as they are but for what the rig has elsewhere.
+ * The arguments of a rendered container for a process of the rig: unchanged except for what differs there.
  *
- * @throws {Error} for a flag of which nobody has said what becomes of it, and for a replacement of what is not rendered
+ * @throws {Error} for a flag without a fate, and for a replacement of a flag that is not rendered
  */
 export function argsForRig({ name, args }: Pick<Container, "name" | "args">, fates: Fates): string[] {
   const met = new Set<string>();
@@ -41,7 +41,7 @@ export function argsForRig({ name, args }: Pick<Container, "name" | "args">, fat
 /**
  * The environment of a rendered container.
  *
- * @param fields what a pod knows of itself, by the path of the field
+ * @param fields the pod's own fields, by their path
  * @throws {Error} for a variable that is neither such a field nor a text
  */
 export function envForRig(

@@ -2,26 +2,26 @@ import { join } from "node:path";
 import { hostOutput } from "../../guest/kit/host_command.ts";
 import { freePort, type Part, startPart, type Subject } from "../../support/parts.ts";
 
-/** Who may log in, and with which password. */
+/** The router's user and password. */
 export const routerUser = "csi";
 export const routerPassword = "cluster";
 
-/** The file system that volumes lie in: sparse, so that its size costs nothing. */
+/** The size of the volumes' file system: sparse, so that it costs nothing. */
 const poolBytes = 64 * 2 ** 30;
 
-/** Where the router listens, and who may log in. */
+/** The router's address and user. */
 export interface RouterDoor {
   readonly address: string;
   readonly sshPort: number;
-  /** The pool that it has, as `rds-csi simulator` is told. */
+  /** Its pool, in the form of `rds-csi simulator`'s flag. */
   readonly pool: string;
-  /** Flags of `rds-csi simulator` that say who. */
+  /** Flags of `rds-csi simulator` for the user. */
   readonly user: readonly string[];
-  /** Port of 127.0.0.1 at which it serves NVMe/TCP itself; by default loop devices reach its volumes. */
+  /** Port of 127.0.0.1 on which it serves NVMe/TCP itself; by default loop devices are used. */
   readonly nvmePort?: number;
 }
 
-/** The simulated router on a Btrfs of its own, so that snapshots are real ones. */
+/** The simulated router on its own Btrfs, so that snapshots are real ones. */
 export class Router {
   readonly sshPort: number;
   readonly backing: string;
@@ -61,7 +61,7 @@ export class Router {
         join(pool, "router"),
       ],
       ...["--pool", door.pool, ...exporter, "--timing-scale", "0"],
-      // The controllers are told so: volumes grow under their pods.
+      // The controllers know this, so volumes grow under their pods.
       ...["--behaviour", "grow=live"],
       ...door.user,
     ]);
@@ -95,12 +95,12 @@ export class Router {
     return (await this.control<{ readonly execs: number }>("/count")).execs;
   }
 
-  /** What it holds against its client. */
+  /** Its client's violations. */
   violations(): Promise<readonly unknown[]> {
     return this.control("/violations");
   }
 
-  /** Stops it; answers what was wrong. Its pool stays mounted, as there may be devices on it. */
+  /** Stops it; returns the problems. Its pool stays mounted, because there may be devices on it. */
   stop(): Promise<readonly string[]> {
     return this.part.stop();
   }
@@ -110,7 +110,7 @@ export class Router {
       await this.control("/health");
       return true;
     } catch (error) {
-      if (error instanceof TypeError) return false; // Nobody listens yet.
+      if (error instanceof TypeError) return false; // It does not listen yet.
       throw error;
     }
   }

@@ -9,20 +9,20 @@ import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
 import { type Driver, type DriverPlace, makeController } from "./driver.ts";
 
-/** What the sidecars of one controller run with. */
+/** The environment of one controller's sidecars. */
 export interface SidecarPlace {
   readonly plane: ControlPlane;
   readonly tools: Tools;
   readonly chart: Chart;
-  /** The driver's. */
+  /** The driver's socket. */
   readonly socket: string;
-  /** Of the service account that they share with the driver. */
+  /** The kubeconfig of the service account that they share with the driver. */
   readonly kubeconfig: string;
-  /** Of the pod that they are in, for their logs. */
+  /** The name of their pod, for their logs. */
   readonly pod: string;
 }
 
-/** The sidecars of a controller as the chart renders them. */
+/** The sidecars of a controller in the chart. */
 export class Sidecars {
   readonly #location: SidecarPlace;
   readonly #daemons: Supervised[] = [];
@@ -66,7 +66,7 @@ async function startOne(
       "capacity-ownerref-level",
     ),
     ...kept(...flagsOf(chart.options.attacherArgs)),
-    // There is no pod with a folder of its own for the socket.
+    // There is no pod with a separate folder for the socket.
     "csi-address": () => `--csi-address=${socket}`,
   };
   const knowsItsPod = container.env?.some(({ name }) => name === "POD_NAME") === true;
@@ -94,7 +94,7 @@ async function podOfDeployment({ plane, chart }: SidecarPlace, signal: AbortSign
 export async function startSnapshotController(plane: ControlPlane, tools: Tools): Promise<Supervised> {
   const name = "snapshot-controller";
   const kubeconfig = await accountKubeconfig(plane, "kube-system", name);
-  // By default 5 requests in a second, which lets many snapshots wait.
+  // The default of 5 requests per second would delay many snapshots.
   const rateLimiter = ["--kube-api-qps=100", "--kube-api-burst=200"];
   return supervised(
     name,
@@ -145,7 +145,7 @@ export class Replica {
     return this.#sidecars.restarts;
   }
 
-  /** SIGTERM to all of it at once, as a kubelet does; answers what was wrong with the driver's end. */
+  /** Sends SIGTERM to all of it at once, like a kubelet; returns the problems of the driver's end. */
   async stop(): Promise<readonly string[]> {
     const [problems] = await Promise.all([this.driver.stop(), this.#sidecars.stop()]);
     return problems;

@@ -2,22 +2,22 @@ import assert from "node:assert/strict";
 import { percentile } from "../../bench/rpc.ts";
 import { until } from "./waiting.ts";
 
-/** How often objects are looked at, in milliseconds: figures are not finer than that. */
+/** How often objects are read, in milliseconds: times are no more precise than that. */
 const everyMs = 50;
 
-/** Seconds since the beginning of a round at which each step was done. */
+/** Seconds since the beginning of a round after which each step was done. */
 export type Steps = Readonly<Record<string, number>>;
 
 /** How {@linkcode watchSteps} waits. */
 export interface StepsWaiting {
   readonly limitSeconds: number;
   readonly signal: AbortSignal;
-  /** What has gone wrong so far, in words. */
+  /** What has gone wrong so far, for people. */
   readonly trouble: () => Promise<string>;
 }
 
 /**
- * Waits until all steps are done, and returns when each was; only those that are not done yet are looked at.
+ * Waits until all steps are done, and returns when each was; only unfinished ones are checked.
  *
  * @param started the beginning of the round, a `performance.now()`
  * @throws {Error} when one is not done in time

@@ -7,7 +7,7 @@ const waiting = {
   trouble: () => Promise.resolve("no events"),
 };
 
-Deno.test("watchSteps() looks at a step until it is done, and no longer", async () => {
+Deno.test("watchSteps() checks a step until it is done, and no longer", async () => {
   const looks = { early: 0, late: 0 };
   const steps = await watchSteps(performance.now(), {
     early: () => Promise.resolve(++looks.early === 1),

@@ -7,30 +7,30 @@ import { buildFolder, toolsFolder } from "./go_build.ts";
 import { goBuild, goOutput, linkerFlags } from "./go_build.ts";
 import { packImage, plainImage } from "./image.ts";
 
-/** What the cluster is made of, as paths. */
+/** The programs and files of the cluster, as paths. */
 export interface Tools {
   /** Kubernetes' programs, etcd and the sidecars. */
   program(name: string): string;
-  /** containerd, runc and what belongs to them. */
+  /** containerd, runc and the programs that they need. */
   readonly runtimeFolders: readonly string[];
-  /** Manifests of external-snapshotter: custom resources, and the rules of what its controller may do. */
+  /** Manifests of external-snapshotter: custom resources, and the rules of its controller. */
   readonly manifests: { readonly resources: string; readonly rules: string };
-  /** The one image of the tests, as an archive. */
+  /** The tests' only image, as an archive. */
   readonly image: string;
   /** Renders the chart. */
   readonly helm: string;
 }
 
-/** What the snapshot-controller may do, which is not of the chart: module, and file in it. */
+/** The rules of the snapshot-controller, which the chart does not contain: module, and file in it. */
 const rules = [
   "external-snapshotter/v8",
   "deploy/kubernetes/snapshot-controller/rbac-snapshot-controller.yaml",
 ] as const;
-/** The name that this gets. */
+/** The name of the copied file. */
 const rulesFile = "snapshot-controller.yaml";
 const customResources = "external-snapshotter/client/v8";
 
-/** The tools out of the cache; what is not there is built first. `say` hears of what takes long. */
+/** The tools from the cache; missing ones are built first. `say` is called before long steps. */
 export async function ensureTools(say: (line: string) => void, signal?: AbortSignal): Promise<Tools> {
   const folder = await toolsFolder();
   const done = join(folder, "done");
@@ -60,14 +60,14 @@ async function ensureHelm(): Promise<string> {
   throw new Error("Cannot render the chart because there is no Helm: make helm");
 }
 
-/** Builds what lacks, one package after the other: so it also goes on where another build was cut short. */
+/** Builds missing programs, one package after the other, so that it continues after an interrupted build. */
 async function buildPrograms(folder: string, say: (line: string) => void, signal?: AbortSignal) {
   const bin = join(folder, "bin");
   await Deno.mkdir(bin, { recursive: true });
   if (Object.keys(programs).every((name) => isFile(join(bin, name)))) return;
   const started = performance.now();
   say(`building ${Object.keys(programs).length} programs into ${folder}; 11 minutes of processor time`);
-  // Beside, and renamed: what is in the folder is whole.
+  // Built in another folder and renamed, so that files in the final one are complete.
   const fresh = join(folder, "fresh");
   const flags = await linkerFlags(buildFolder);
   await goBuild(buildFolder, ["build", "-ldflags", flags, "-o", `${fresh}/`, "tool"], signal);
@@ -92,7 +92,7 @@ async function copyManifests(folder: string): Promise<void> {
   await copyText(join(await moduleFolder(module), file), join(target, "rules", rulesFile));
 }
 
-/** Modules are read-only; their copies are not. */
+/** Files of modules are read-only; their copies are not. */
 async function copyText(from: string, to: string): Promise<void> {
   await Deno.writeTextFile(to, await Deno.readTextFile(from));
 }
@@ -111,7 +111,7 @@ async function unpackRuntime(folder: string, signal?: AbortSignal): Promise<void
   await Deno.remove(join(folder, "apt"), { recursive: true });
 }
 
-/** The programs of the cluster, and what Go calls each of them: the last part of its package's path. */
+/** The programs of the cluster, with Go's name of each: the last part of its package's path. */
 const programs: Readonly<Record<string, string>> = {
   "etcd": "server",
   "kube-apiserver": "kube-apiserver",

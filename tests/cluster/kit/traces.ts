@@ -3,20 +3,20 @@ import { findLeftovers, removeLeftovers } from "../../sanity/leftovers.ts";
 import { pause } from "./waiting.ts";
 
 const controlGroups = "/sys/fs/cgroup";
-/** Where containerd's helpers have their sockets, wherever containerd itself was told to live. */
+/** The folder of the sockets of containerd's helpers, whatever containerd's own folder. */
 const shimFolder = "/run/containerd/s";
-/** Where a kubelet links the logs of pods to, wherever these are. */
+/** The folder in which a kubelet makes links to pods' logs. */
 const logLinks = "/var/log/containers";
-/** How long processes may take to be gone after SIGKILL, in milliseconds. */
+/** How long processes may take to disappear after SIGKILL, in milliseconds. */
 const killMs = 5_000;
 
-/** The control groups in which containerd has containers. */
+/** The control group of containerd's containers. */
 const groupName = "k8s.io";
 
 /**
- * What is there of a cluster on this machine beside files in its folder, as lines for people.
+ * The traces of a cluster on this machine besides files in its folder, as lines for people.
  *
- * @param folder in which everything of the cluster lies, and whose path all its processes are told
+ * @param folder the folder of the whole cluster, whose path is in the command lines of all its processes
  */
 export async function findTraces(folder: string): Promise<readonly string[]> {
   const { mounts, loops } = await findLeftovers(folder);
@@ -30,11 +30,11 @@ export async function findTraces(folder: string): Promise<readonly string[]> {
   ];
 }
 
-/** Takes all of that away, the processes first. */
+/** Removes all traces, the processes first. */
 export async function removeTraces(folder: string): Promise<void> {
   await killProcesses(folder);
   await removeLeftovers(folder);
-  // A loop device on another one lets it go a moment later.
+  // A loop device on another one releases it a moment later.
   if ((await removeLeftovers(folder)).loops.length > 0) await pause(500);
   for (const path of deadGroups()) removeGroup(path);
   for (const path of [...await deadSockets(), ...linksInto(folder)]) await Deno.remove(path);
@@ -45,7 +45,7 @@ export async function removeTraces(folder: string): Promise<void> {
   }
 }
 
-/** Ends processes that were told the folder, and their children, which were not: those in containers. */
+/** Ends processes with the folder in their command line, and their children in containers, which do not have it. */
 export async function killProcesses(folder: string): Promise<void> {
   const until = performance.now() + killMs;
   for (;;) {
@@ -64,7 +64,7 @@ function killOne(pid: number): void {
   }
 }
 
-/** Processes whose command line names something in the folder, and their descendants; not the dead ones. */
+/** Processes whose command line names something in the folder, and their descendants, without dead ones. */
 async function processesOf(folder: string): Promise<number[]> {
   const parents = new Map<number, number>();
   const named = new Set<number>();
@@ -91,12 +91,12 @@ function isBelow(pid: number, named: ReadonlySet<number>, parents: ReadonlyMap<n
   return false;
 }
 
-/** A process that ends while it is looked at: its files are not there, or cannot be read any more. */
+/** A process that ends meanwhile: its files are gone, or cannot be read any more. */
 function hasGone(error: unknown): boolean {
   return error instanceof Deno.errors.NotFound || /os error 3\b/.test(String(error));
 }
 
-/** Control groups of containers, in one hierarchy or in several, in which nothing runs. */
+/** Control groups of containers without processes, in one hierarchy or in several. */
 function deadGroups(): string[] {
   return [controlGroups, ...foldersIn(controlGroups)].map((root) => join(root, groupName))
     .filter((path) => isFolder(path) && isDead(path));
@@ -108,11 +108,11 @@ function isDead(group: string): boolean {
 
 function removeGroup(path: string): void {
   for (const inner of foldersIn(path)) removeGroup(inner);
-  // A control group's files go with it.
+  // A control group's files disappear with it.
   Deno.removeSync(path);
 }
 
-/** Sockets of containerd's helpers at which nobody answers. */
+/** Sockets of containerd's helpers that do not answer. */
 async function deadSockets(): Promise<string[]> {
   const dead: string[] = [];
   for (const path of filesIn(shimFolder)) {

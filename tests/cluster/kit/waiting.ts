@@ -4,7 +4,7 @@ export interface Waiting {
   /** @default {200} */
   readonly everyMs?: number;
   readonly signal?: AbortSignal;
-  /** What to say beside that it took too long: how things stand. */
+  /** Returns the present state, for the error. */
   readonly state?: () => Promise<string>;
 }
 
@@ -14,9 +14,9 @@ export function pause(milliseconds: number): Promise<void> {
 }
 
 /**
- * Asks again and again until the answer is neither undefined nor false, and answers it.
+ * Calls repeatedly until the result is neither undefined nor false, and returns it.
  *
- * @param what what is waited for, as it is read after "in vain for"
+ * @param what the condition, as it is read after "in vain for"
  */
 export async function until<T>(
   what: string,

@@ -11,29 +11,29 @@ import {
 } from "./objects.ts";
 import { until } from "./waiting.ts";
 
-/** Longest that one thing of a workload is waited for unless said otherwise, in seconds. */
+/** Default time limit for waiting for one condition, in seconds. */
 const timeoutSeconds = 180;
 
-/** Where a container is. */
+/** The location of a container. */
 interface Container {
   readonly node: string;
   readonly id: string;
 }
 
-/** The cluster that somebody works with. */
+/** The cluster of a workload. */
 export interface WorkloadCluster {
   readonly api: Api;
   /** A node by its name, which runs scripts in containers. */
   node(name: string): { readonly runtime: { exec(container: string, script: string): Promise<string> } };
-  /** What of the control plane has ended although nobody ended it. */
+  /** The programs of the control plane that have ended unexpectedly. */
   fallen(): Promise<readonly string[]>;
 }
 
-/** What a person does with a cluster: makes objects, and waits for what becomes of them. */
+/** A person's actions in a cluster: makes objects, and waits for their effects. */
 export class Workload {
   readonly #cluster: WorkloadCluster;
   readonly #signal: AbortSignal;
-  /** Containers by the names of their pods, for when the API cannot be asked. */
+  /** Containers by the names of their pods, for when the API is not available. */
   readonly #known = new Map<string, Container>();
 
   constructor(cluster: WorkloadCluster, signal: AbortSignal) {
@@ -46,7 +46,7 @@ export class Workload {
     await this.#cluster.api.create(path, object);
   }
 
-  /** Waits until a claim is bound; answers its PersistentVolume's name. */
+  /** Waits until a claim is bound; returns its PersistentVolume's name. */
   bound(claim: string): Promise<string> {
     return this.#wait(`claim ${claim} to be bound`, async () => {
       const { spec, status } = await this.#cluster.api.get<Claim>(`${paths.claims}/${claim}`);
@@ -54,7 +54,7 @@ export class Workload {
     }, claim);
   }
 
-  /** Waits until a pod runs; answers the name of its node. */
+  /** Waits until a pod runs; returns the name of its node. */
   running(pod: string, limitSeconds?: number): Promise<string> {
     return this.#wait(
       `pod ${pod} to run`,
@@ -76,7 +76,7 @@ export class Workload {
     }, name);
   }
 
-  /** Asks for a claim of so many MiB instead, and waits until the node has grown it too. */
+  /** Changes a claim's request to so many MiB, and waits until the node has grown the volume too. */
   async expand(claim: string, mebibytes: number): Promise<void> {
     const storage = `${mebibytes}Mi`;
     const spec = { resources: { requests: { storage } } };
@@ -87,18 +87,18 @@ export class Workload {
     }, claim);
   }
 
-  /** Runs a shell script in a pod and answers what it printed; throws unless it succeeds. */
+  /** Runs a shell script in a pod and returns what it printed; throws unless it succeeds. */
   async exec(pod: string, script: string): Promise<string> {
     const { node, id } = this.#known.get(pod) ?? await this.#container(pod);
     return await this.#cluster.node(node).runtime.exec(id, script);
   }
 
-  /** Keeps in mind where a pod's container is, so that scripts run in it while there is no API. */
+  /** Remembers a pod's container, so that scripts run in it while there is no API. */
   async remember(pod: string): Promise<void> {
     this.#known.set(pod, await this.#container(pod));
   }
 
-  /** How often a pod's container has been started again. */
+  /** How often a pod's container was started again. */
   async restarts(pod: string): Promise<number> {
     const { status } = await this.#cluster.api.get<Pod>(`${paths.pods}/${pod}`);
     return status.containerStatuses?.[0]?.restartCount ?? NaN;
@@ -111,25 +111,25 @@ export class Workload {
     return { node: spec.nodeName, id };
   }
 
-  /** Asks for the deletion of objects of a collection, and waits until they are gone. */
+  /** Requests the deletion of objects of a collection, and waits until they are gone. */
   async remove(path: string, ...names: readonly string[]): Promise<void> {
     await Promise.all(names.map((name) => this.#cluster.api.remove(`${path}/${name}`)));
     for (const name of names) await this.gone(path, (object) => object.metadata.name === name, name);
   }
 
-  /** Waits until a collection has no object like that. */
+  /** Waits until a collection has no such object. */
   async gone(path: string, isMeant: (object: KubeObject) => boolean = () => true, about = ""): Promise<void> {
     await this.#wait(`nothing to be left at ${path}`, async () => {
       return !(await this.#cluster.api.list(path)).some(isMeant);
     }, about);
   }
 
-  /** VolumeAttachments as they are. */
+  /** The present VolumeAttachments. */
   attachments(): Promise<readonly Attachment[]> {
     return this.#cluster.api.list<Attachment>(paths.attachments);
   }
 
-  /** Waits for an answer that is neither undefined nor false; in vain, the events about `about` say why. */
+  /** Waits for a result that is neither undefined nor false; the error contains the events about `about`. */
   #wait<T>(
     what: string,
     ask: () => Promise<T | undefined | false>,
@@ -140,7 +140,7 @@ export class Workload {
     return until(what, ask, { limitSeconds, everyMs: 300, signal: this.#signal, state });
   }
 
-  /** The last things that went wrong, in words. */
+  /** The last problems, for people. */
   async trouble(): Promise<string> {
     const events = await this.#cluster.api.list<Event>(paths.events);
     const reported = events.filter(({ type }) => type === "Warning")
@@ -156,14 +156,14 @@ export class Workload {
   }
 }
 
-/** A quantity such as `1Gi` in MiB; NaN for what is none. */
+/** A quantity such as `1Gi` in MiB; NaN for an invalid one. */
 export function parseMebibytes(quantity = ""): number {
   const [, digits, unit = ""] = /^(\d+)(|Ki|Mi|Gi|Ti)$/.exec(quantity) ?? [];
   const bytes = { "": 2 ** -20, "Ki": 2 ** -10, "Mi": 1, "Gi": 2 ** 10, "Ti": 2 ** 20 };
   return Number(digits ?? NaN) * bytes[unit as keyof typeof bytes];
 }
 
-/** How a pod reaches a volume of that mode, for {@linkcode podOf}. */
+/** The use of a volume of that mode in a pod, for {@linkcode podOf}. */
 export function uses(mode: VolumeMode, claim: string) {
   return mode === "Block" ? { devices: [claim] } : { filesystems: [claim] };
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parseMebibytes } from "./workload.ts";
 
-Deno.test("parseMebibytes() understands the quantities that volumes have, and nothing else", () => {
+Deno.test("parseMebibytes() parses the quantities of volumes, and nothing else", () => {
   const cases: readonly (readonly [string | undefined, number])[] = [
     ["1Gi", 1024],
     ["2048Mi", 2048],

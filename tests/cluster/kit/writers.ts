@@ -6,7 +6,7 @@ import { allShown } from "./attachments.ts";
 import { until } from "./waiting.ts";
 import { Workload } from "./workload.ts";
 
-/** Pods that write to raw block volumes all the time, and can tell what they found there when they began. */
+/** Pods that write to raw block volumes all the time, and report what they found there when they began. */
 export class Writers {
   readonly names: readonly string[];
   readonly #cluster: Cluster;
@@ -20,7 +20,7 @@ export class Writers {
     this.#work = new Workload(cluster, signal);
   }
 
-  /** How many there are. */
+  /** Their number. */
   get count(): number {
     return this.names.length;
   }
@@ -30,7 +30,7 @@ export class Writers {
     await this.#work.create(paths.statefulSets, writersOf("writer", this.count, writing));
   }
 
-  /** Lets no new pods come to a node, or lets them come again. */
+  /** Prevents new pods from being scheduled to a node, or allows it again. */
   async cordon(node: string, unschedulable: boolean): Promise<void> {
     await this.#cluster.api.patch(`${paths.nodes}/${node}`, { spec: { unschedulable } });
     const taints = async () => {
@@ -51,7 +51,7 @@ export class Writers {
     }));
   }
 
-  /** Waits until all run at a node. */
+  /** Waits until all run on a node. */
   async runAt(node: string): Promise<void> {
     const run = async () =>
       (await this.pods()).filter(({ metadata, spec, status }) =>
@@ -79,7 +79,7 @@ export class Writers {
     });
   }
 
-  /** Asserts that each pod has found what it wrote last, having written at least so often, and that it writes on. */
+  /** Asserts that each pod has found its last write, has written at least so often, and goes on writing. */
   async compare(before: readonly number[]): Promise<void> {
     await this.progress();
     const found = await Promise.all(this.names.map((name) => this.#work.exec(name, "cat /tmp/found")));
@@ -93,7 +93,7 @@ export class Writers {
     }
   }
 
-  /** Asserts that a node is rid of the volumes, and that they are attached at no other than where the pods are. */
+  /** Asserts that a node has none of the volumes, and that they are attached only where the pods are. */
   async assertLeft(node: string): Promise<string> {
     const { kubelet } = this.#cluster.node(node);
     const left = async () => {
@@ -121,12 +121,12 @@ export class Writers {
     await this.#work.gone(paths.volumes);
   }
 
-  /** Their pods as they are. */
+  /** Their present pods. */
   pods(): Promise<readonly Pod[]> {
     return this.#cluster.api.list<Pod>(paths.pods);
   }
 
-  /** How often each pod has written; every one of them has done so once more before this ends. */
+  /** How often each pod has written; each has written once more before this resolves. */
   async progress(): Promise<number[]> {
     const read = async (name: string) =>
       Number(await this.#work.exec(name, "cat /tmp/count 2>/dev/null || echo 0"));
@@ -143,7 +143,7 @@ export class Writers {
   }
 }
 
-/** By which it is seen that a pod is another one, or was started again. */
+/** Values that change when a pod is replaced or restarted. */
 export function identities(pods: readonly Pod[]): string[] {
   return pods.map(({ metadata, status }) =>
     `${metadata.name} ${metadata.uid} ${status.containerStatuses?.[0]?.containerID}`
@@ -151,8 +151,8 @@ export function identities(pods: readonly Pod[]): string[] {
 }
 
 /**
- * Keeps what the first block says, then writes there who it is and how often it has written, reads that back past the cache,
- * and counts. What is read wrongly ends the pod's container.
+ * Keeps the content of the first block, then writes its own name and the number of its writes there, reads that back
+ * past the cache, and counts. A wrong read ends the pod's container.
  */
 const writing = `set -e
 read_block() { dd if=/dev/data bs=4096 count=1 iflag=direct 2>/dev/null | tr -d '\\000' | head -n 1; }
@@ -169,7 +169,7 @@ while :; do
   sleep 1
 done`;
 
-/** A script that writes a block which says how often it was written, reads it back past the cache, and counts. */
+/** A script that writes a block with the number of its writes, reads it back past the cache, and counts. */
 export function writingTo(device: string): string {
   return `set -e
 n=$(dd if=/dev/${device} bs=4096 count=1 iflag=direct 2>/dev/null | tr -d '\\000' | head -n 1)

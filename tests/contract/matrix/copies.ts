@@ -1,4 +1,4 @@
-// Copies of images, and the names that they get when they are whole.
+// Copies of images, and the names that they get once they are complete.
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/host/clock.ts";
 import {
@@ -25,7 +25,7 @@ import { assertQuiet, on, useless } from "./store.ts";
 
 const source = { id: slot, comment: record };
 
-/** Whether a file is there, and whole. */
+/** Whether a file exists, and is complete. */
 function stateOf({ router }: Bench, path: string): "none" | "partial" | "whole" {
   const file = router.model.files.find(path.slice(1));
   if (file === undefined) return "none";
@@ -45,7 +45,7 @@ export const noCopies: Otherwise = {
   }),
 };
 
-/** A snapshot of a plain file: its copy, under its own name. A second copy does not take that name. */
+/** A snapshot of a plain file is a copy under its own name. A second copy cannot take that name. */
 async function keep(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addOne(bench);
@@ -61,7 +61,7 @@ async function keep(bench: Bench): Promise<void> {
   assert.deepEqual([gone.after.files, stateOf(bench, imageOf(slot))], [[], "whole"]);
 }
 
-/** A copy gets its name and its disk in one command; gives whether it got the disk. */
+/** A copy gets its name and its disk in one command; returns whether it got the disk. */
 async function becomeVolume(bench: Bench): Promise<boolean> {
   const { store, call, router } = bench;
   await addOne(bench);
@@ -79,7 +79,7 @@ async function becomeVolume(bench: Bench): Promise<boolean> {
   return added !== undefined;
 }
 
-/** The copy of a volume that was used in the meantime becomes no snapshot, and keeps its first name. */
+/** The copy of a volume that was used in the meantime does not become a snapshot, and keeps its temporary name. */
 async function distrust(bench: Bench): Promise<void> {
   const { store, call } = bench;
   await addOne(bench);
@@ -91,7 +91,7 @@ async function distrust(bench: Bench): Promise<void> {
   assert.deepEqual([after.files.map((file) => file.path), stateOf(bench, copy.path)], [[path], "none"]);
 }
 
-/** A copy that takes a while; gives what it is like when the router has said that it is done. */
+/** A copy that takes some time; returns the state of the copy when the router has reported it as done. */
 async function waitFor(bench: Bench): Promise<string> {
   await addOne(bench);
   bench.router.model.delays.copyMs = 120;
@@ -99,7 +99,7 @@ async function waitFor(bench: Bench): Promise<string> {
   return stateOf(bench, unfinished);
 }
 
-/** A reboot in the middle of a copy, which is called done or not. */
+/** The router reboots during a copy, with or without having reported it as done. */
 async function interrupt(bench: Bench, answersAtOnce: boolean): Promise<void> {
   const { store, call, router } = bench;
   await addOne(bench);
@@ -115,7 +115,7 @@ async function interrupt(bench: Bench, answersAtOnce: boolean): Promise<void> {
   assert.deepEqual(files.map(({ path }) => path), [unfinished], "what is left of it is seen");
 }
 
-/** A file gets another name where nothing has it and, if a disk has to be as it was, that is so. */
+/** A file is renamed where the new name is free and, where the caller requires a disk to be unchanged, the disk is. */
 async function rename(bench: Bench, sparesOtherCase: boolean): Promise<void> {
   const { store, call, router } = bench;
   await addOne(bench);
@@ -140,7 +140,7 @@ async function rename(bench: Bench, sparesOtherCase: boolean): Promise<void> {
   assert.deepEqual(left(), [unfinished]);
 }
 
-/** Neither a slot nor an image ever gets a second disk, whatever the router makes of a slot that is taken. */
+/** A slot or an image never gets a second disk, however the router treats a slot that is taken. */
 async function stayOne(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addOne(bench);

@@ -1,4 +1,5 @@
-// The whole driver on routers of every kind, through gRPC: told by --router-profile what its router answers, and not.
+// The whole driver on routers of every kind, through gRPC, with and without a --router-profile that describes the
+// router.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { RouterBehaviours } from "../../../src/router_profile/answers.ts";
@@ -22,7 +23,7 @@ import { noExport } from "./store.ts";
 
 type Test = (stack: Stack) => Promise<void>;
 
-/** NQNs of this driver have up to so many bytes with the usual prefix. */
+/** The most bytes that an NQN of this driver has with the usual prefix. */
 const nqnBytes = 76;
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
@@ -30,7 +31,7 @@ function answersOf({ profile, behaviours }: Setting): RouterBehaviours {
   return behavioursOf(getProfile(profile), behaviours);
 }
 
-/** A driver on a router of a setting. */
+/** A driver on a router with these settings. */
 function served(isReported: boolean, test: Test): Scenario["run"] {
   return async (setting) => {
     const { profile, behaviours } = setting;
@@ -43,7 +44,7 @@ function served(isReported: boolean, test: Test): Scenario["run"] {
   };
 }
 
-/** Checks that nothing is left of anything but the folder. */
+/** Checks that only the folder is left. */
 async function assertNothingLeft(stack: Stack): Promise<void> {
   const { disks, files, subvolumes } = await state(stack);
   assert.deepEqual(disks.filter((disk) => disk.type === "file"), []);
@@ -55,7 +56,7 @@ function remove({ clients }: Stack, volumeId: string) {
   return clients.controller.call("DeleteVolume", { volumeId });
 }
 
-/** A volume is made, found, listed, grown as far as the router does, and deleted. */
+/** A volume is made, found, listed, grown as far as the router allows, and deleted. */
 async function live(stack: Stack, grows: boolean): Promise<void> {
   const { controller } = stack.clients;
   const volumeId = await create(stack, "pvc-1");
@@ -74,7 +75,7 @@ async function live(stack: Stack, grows: boolean): Promise<void> {
   await assertNothingLeft(stack);
 }
 
-/** A volume goes from one node to another, and to no two at once. */
+/** A volume moves from one node to another, and two nodes never have it at the same time. */
 async function travel(stack: Stack): Promise<void> {
   const { controller } = stack.clients;
   const volumeId = await create(stack, "pvc-1");
@@ -114,7 +115,7 @@ async function freeze(stack: Stack): Promise<void> {
   await assertNothingLeft(stack);
 }
 
-/** Volumes are made of a volume and of a snapshot, and everything goes, the copies first. */
+/** Volumes are made from a volume and from a snapshot; then all are deleted, the copies first. */
 async function multiply(stack: Stack): Promise<void> {
   const source = await create(stack, "pvc-source");
   const { snapshotId } = await snapshot(stack, "snap", source);
@@ -130,7 +131,7 @@ async function multiply(stack: Stack): Promise<void> {
   await assertNothingLeft(stack);
 }
 
-/** Everything that is tried with the first volume is refused in this way, and nothing is left. */
+/** Every call about a first volume is refused with this code and text, and nothing is left on the router. */
 function refused(code: status, text: RegExp): Test {
   return async (stack) => {
     await rejectsWith(
@@ -148,7 +149,7 @@ function refused(code: status, text: RegExp): Test {
   };
 }
 
-/** A volume is made; then this is refused, and nothing comes of it. */
+/** A volume is made; then the call is refused with this code and text, and changes nothing. */
 function refusedLater(
   code: status,
   text: RegExp,
@@ -164,12 +165,12 @@ function refusedLater(
 
 const bothWays = [true, false] as const;
 
-/** Whether images are in subvolumes, if that can be. */
+/** Whether images lie in subvolumes, as this router allows it. */
 function inSubvolumes({ btrfs, subvolumes, subvolumeNames }: RouterKind): boolean {
   return btrfs && subvolumes && subvolumeNames === "nested";
 }
 
-/** On which routers no volume can be made at all. */
+/** The routers on which no volume can be made at all. */
 function useless(isReported: boolean): Otherwise[] {
   const unreported = (text: RegExp, code = status.UNAVAILABLE) => served(false, refused(code, text));
   const notStarted = (answers: RouterKind) => isReported && narrowLimits(answers, nqnBytes).length > 0;
@@ -192,7 +193,8 @@ function useless(isReported: boolean): Otherwise[] {
         const volumeId = await create(stack, "pvc-1");
         const asks = [
           controller.call("ControllerGetVolume", { volumeId }),
-          // What a controller remembers it publishes without reading, and then reads in vain until its time is over.
+          // The controller publishes a volume that it remembers without reading first; its reads afterwards fail until
+          // the deadline.
           controller.call("ControllerPublishVolume", publishRequest(volumeId), 5_000),
           controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
           remove(stack, volumeId),
@@ -264,7 +266,10 @@ function travels(isReported: boolean): Otherwise[] {
   ];
 }
 
-/** Where images are files only copies can be made of them, and only where those can be trusted. */
+/**
+ * Where images are plain files, snapshots and clones are copies, which are made only where the router's answers about
+ * copies can be trusted.
+ */
 function untrusted(
   isReported: boolean,
   ask: (stack: Stack, source: string) => Promise<unknown>,

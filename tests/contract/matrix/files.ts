@@ -1,4 +1,4 @@
-// Disks and the files behind them: what the router says about a file decides whether data is taken over, kept or lost.
+// Disks and the files behind them: the driver keeps, uses or refuses data by what the router says about a file.
 import assert from "node:assert/strict";
 import type { Router } from "../../../src/simulator/model/router.ts";
 import { systemClock } from "../../../src/host/clock.ts";
@@ -23,13 +23,16 @@ import {
 import type { RouterKind, Scenario } from "./scenario.ts";
 import { assertQuiet, assertUntouched, on, useless } from "./store.ts";
 
-/** A file of the volume's name that no disk uses. */
+/** A file with the volume's name that no disk uses. */
 function leaveFile(router: Router, sizeBytes: bigint): void {
   router.files.makeDirectories(folder.slice(1));
   router.files.create(imageOf(slot).slice(1), sizeBytes);
 }
 
-/** Wants a disk on a file that is there: it is seen, it stays as it is, and nobody gets its data as a blank volume. */
+/**
+ * Tries to add a disk on an existing file: the file is noticed and stays unchanged, and its data never becomes a blank
+ * volume.
+ */
 async function addOnFile(bench: Bench, fileBytes: bigint): Promise<void> {
   const { store, call, router } = bench;
   leaveFile(router.model, fileBytes);
@@ -45,7 +48,9 @@ async function addOnFile(bench: Bench, fileBytes: bigint): Promise<void> {
   assert.deepEqual((await store.createView(wanted(slot), call())).files, seen);
 }
 
-/** Adds a disk on a file that is there, as it is; gives the size that it has then, undefined when there is no disk. */
+/**
+ * Adds a disk on an existing file without changing it; returns the size of the disk, undefined when there is no disk.
+ */
 async function adopt(bench: Bench, fileBytes: bigint): Promise<bigint | undefined> {
   const { store, call, router } = bench;
   leaveFile(router.model, fileBytes);
@@ -56,7 +61,7 @@ async function adopt(bench: Bench, fileBytes: bigint): Promise<bigint | undefine
   return added?.sizeBytes;
 }
 
-/** Grows an exported volume; gives the sizes that the router tells and that connected nodes see. */
+/** Grows an exported volume; returns the sizes that the router reports and that connected nodes see. */
 async function grow(bench: Bench): Promise<readonly [reported: bigint, attached: bigint]> {
   const { store, call, router } = bench;
   await addOne(bench);
@@ -66,7 +71,7 @@ async function grow(bench: Bench): Promise<readonly [reported: bigint, attached:
   return [after.volume!.sizeBytes, router.model.disks.findBySlot(slot)!.attachedBytes];
 }
 
-/** Exports a volume, and gives what is served right after the withdrawal. */
+/** Exports a volume and withdraws it; returns what the router serves right after the withdrawal. */
 async function withdraw(bench: Bench): Promise<readonly string[]> {
   const { store, call, router } = bench;
   await addOne(bench);
@@ -77,7 +82,7 @@ async function withdraw(bench: Bench): Promise<readonly string[]> {
   return router.model.exports.list().map(String);
 }
 
-/** Without an NQN of its own nothing is exported, and what needs an export is not tried. */
+/** Without NQNs of the driver's choice nothing is exported, and scenarios that need an export are not tried. */
 const noNqn = {
   when: ({ nqn }: RouterKind) => !nqn,
   because: "nothing is exported there, so only what is not exported is tried",
@@ -108,7 +113,7 @@ async function addBeyond(bench: Bench): Promise<boolean> {
   return added !== undefined;
 }
 
-/** Adds a volume, and grows it, by sizes that fill no sector; gives the sizes that come of it. */
+/** Adds a volume and grows it, both to sizes that are no multiple of a sector; returns the sizes on the router. */
 async function addOdd(bench: Bench): Promise<readonly (bigint | undefined)[]> {
   const { store, call, router } = bench;
   const odd = { ...newVolume(), sizeBytes: gib + 1n, makeFolder };

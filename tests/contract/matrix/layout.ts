@@ -1,4 +1,4 @@
-// Where a volume's image lies: in a subvolume of its own where the pool can have one there, else as a plain file.
+// The place of a volume's image: a subvolume of its own where the pool allows one there, otherwise a plain file.
 import assert from "node:assert/strict";
 import { imageLocationFor, withinPool } from "../../../src/volume/model/layout.ts";
 import type { ImageLocation } from "../../../src/volume/model/inventory.ts";
@@ -9,13 +9,13 @@ import { filesHolding, hasSubvolume, restored } from "../_routeros_images.ts";
 import type { RouterKind, Scenario } from "./scenario.ts";
 import { assertQuiet, on, useless } from "./store.ts";
 
-/** What a volume's place and its folder turn out to be. */
+/** The expected kinds of a volume's image and of its folder. */
 interface Layout {
   readonly image: "subvolume" | "file";
   readonly folder: "subvolume" | "directory" | "pool";
 }
 
-/** Plans a volume in a folder as the driver does when it knows this router. */
+/** Plans a volume in a folder as the driver does on this router. */
 async function plan({ store, call, router }: Bench, id: string, base: string): Promise<NewVolume> {
   const names = router.model.behaviours.subvolumeNames;
   const view = await store.createView({ id, filePrefix: filePrefixOf(id), folder: base }, call());
@@ -42,7 +42,7 @@ async function addPlanned(bench: Bench, id: string, base: string): Promise<Image
   return volume.location;
 }
 
-/** Two volumes come to lie in one folder; the first goes again, and takes nothing with it. */
+/** Two volumes are made in one folder; deleting the first removes nothing else. */
 async function lodge(bench: Bench, base: string, { image, folder }: Layout): Promise<void> {
   const { store, call, router } = bench;
   const location = await addPlanned(bench, slot, base);
@@ -117,7 +117,7 @@ function top() {
   return { basePaths: ["/storage-pool"] };
 }
 
-/** The folder above is a plain one, and somebody else's. */
+/** The parent folder is a plain folder of another user. */
 function deep(layout: Layout): Scenario["run"] {
   return on(async (bench) => {
     bench.router.model.files.makeDirectories("storage-pool/theirs");

@@ -1,4 +1,4 @@
-// A volume's life, as it goes on a router that does what it is told, and on one that loses answers.
+// A volume's life on a router that works, and on one that loses answers.
 import assert from "node:assert/strict";
 import type { StoredVolume } from "../../../src/volume/model/inventory.ts";
 import {
@@ -52,7 +52,7 @@ const shortNqns: Otherwise = {
   run: on((bench) => live(bench, held, nqn.slice(0, bench.router.model.behaviours.maxNqn))),
 };
 
-/** The whole life of a volume; what is shown after each step is what is there. */
+/** The whole life of a volume; what the router shows after each step is compared with what it holds. */
 async function live(bench: Bench, comment: string, exportNqn: string): Promise<void> {
   const { store, call, router } = bench;
   await store.probe(call());
@@ -92,7 +92,10 @@ async function leave(bench: Bench): Promise<void> {
   assertUntouched(bench);
 }
 
-/** Exports as one who takes the risk; gives the NQN under which that is, and whether a router is said to fence. */
+/**
+ * Exports a volume through a driver that accepts the risk; returns the NQN of the export, and whether the driver takes
+ * the router for one that fences.
+ */
 async function dare(bench: Bench): Promise<readonly [nqn: string, fences: boolean]> {
   const { another, call, router } = bench;
   await addOne(bench, slot, "first");

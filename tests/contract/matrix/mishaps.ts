@@ -1,4 +1,4 @@
-// Lives of volumes, snapshots and copies on routers that lose, cut, hold back or refuse answers.
+// Lives of volumes, snapshots and copies on routers that lose, cut, delay or refuse answers.
 import assert from "node:assert/strict";
 import type { FaultAction } from "../../../src/simulator/faults.ts";
 import {
@@ -26,7 +26,7 @@ import { refusesAdoption, withoutSubvolumes } from "./subvolumes.ts";
 
 type Mishap = readonly [action: FaultAction, value?: string | number];
 
-/** A life: steps that follow one another on one router. */
+/** A life: steps that follow each other on one router. */
 type Life = Readonly<Record<string, StepPlan>>;
 
 const plainLife: Life = {
@@ -79,12 +79,12 @@ const copyLife: Life = {
   remove: steps.remove,
 };
 
-/** Goes through a life with a mishap at each step: it is noticed, and trying again gets there. */
+/** Goes through a life with a mishap at each step: the driver notices it, and trying again succeeds. */
 async function survive(bench: Bench, mishaps: readonly Mishap[], life: Life): Promise<void> {
   const { router, call } = bench;
   for (const [action, value] of mishaps) {
     for (const [step, plan] of Object.entries(life)) {
-      // Whoever removes has looked before.
+      // A removal needs an earlier look.
       await bench.store.view(slot, filePrefixOf(slot), call());
       router.faults.arm({ match: plan.match, nth: 1, times: 1, action, value });
       const { shown, refusal } = await plan.run(bench, call());
@@ -106,9 +106,9 @@ const columns: Readonly<Record<string, readonly Mishap[]>> = {
   "refusals": [["error", "purple elephants"], ["error", "OK"], ["error", "[]"]],
 };
 
-/** On routers that cannot do one of the steps the others have to be right all the same. */
+/** On routers that cannot do one of the steps, the other steps must work all the same. */
 function living(name: string, mishaps: readonly Mishap[]): readonly Scenario[] {
-  // A silent router is waited for each time.
+  // Each command to a silent router waits for its timeout.
   const options = mishaps.some(([action]) => action === "hang") ? { commandTimeoutMs: 300 } : {};
   const through = (life: Life) => on((bench) => survive(bench, mishaps, life), options);
   return [

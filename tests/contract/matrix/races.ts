@@ -1,4 +1,4 @@
-// Several who change one thing, and many who change many at once.
+// Several drivers change one object, and many calls change many objects at the same time.
 import assert from "node:assert/strict";
 import {
   addOne,
@@ -32,7 +32,7 @@ async function loseComparison(bench: Bench): Promise<void> {
   }
 }
 
-/** Two drivers want to change one record, each from what it has seen. */
+/** Two drivers want to change one record, each by what it has read. */
 async function raceForOne(bench: Bench): Promise<{ readonly believers: number }> {
   const { store, call, router, another } = bench;
   await addOne(bench);
@@ -48,7 +48,10 @@ async function raceForOne(bench: Bench): Promise<{ readonly believers: number }>
   return { believers: believes.filter(Boolean).length };
 }
 
-/** Many first volumes at once; gives those that were not added, of which nothing is left. */
+/**
+ * Many first volumes are added at the same time; returns those that were not added, after checking that they left
+ * nothing.
+ */
 async function crowd(
   { store, call, router }: Bench,
   ids: readonly string[],
@@ -72,7 +75,7 @@ function many(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `pvc-${index}`);
 }
 
-/** Many first volumes, at a router of one session's patience and at one where sessions take turns. */
+/** Many first volumes, at a router that runs one session at a time and at one where sessions take turns. */
 function crowding(count: number, reads: boolean): Pick<Scenario, "run" | "otherwise"> {
   return {
     run: on(async (bench) => assert.deepEqual(await crowd(bench, many(count), reads), [])),

@@ -1,4 +1,4 @@
-// What is seen: texts of every kind, long lists, and what a router does not show.
+// What the driver reads: texts of every kind, long lists, and objects that a router does not show.
 import assert from "node:assert/strict";
 import { minCommand } from "../../../src/router_profile/limits.ts";
 import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
@@ -41,7 +41,7 @@ const long: readonly string[] = [
   "x".repeat(255),
 ];
 
-/** Each comment is set, read back, and compared with. */
+/** Each comment is set, read back and compared. */
 async function comment(bench: Bench, comments: readonly string[]): Promise<void> {
   const { store, call, router } = bench;
   const { maxComment } = router.model.behaviours;
@@ -65,7 +65,7 @@ async function comment(bench: Bench, comments: readonly string[]): Promise<void>
   assert.ok(hasImage(router, "pvc-1"));
 }
 
-/** Everything is listed, exactly once, in as many commands as it takes. */
+/** Everything is listed, exactly once; returns the number of commands. */
 async function list(bench: Bench): Promise<number> {
   const { store, call, router, cost } = bench;
   const all = router.model.disks.list().filter((disk) => disk.type === "file").map((disk) => disk.slot)
@@ -82,7 +82,10 @@ async function list(bench: Bench): Promise<number> {
 
 const full = { seedDisks: 150 };
 
-/** Snapshots of two volumes as plain files, and one that is still being copied, are listed; gives the commands it took. */
+/**
+ * Lists the snapshots of two volumes as plain files, and one that is still being copied; returns the number of
+ * commands.
+ */
 async function listSnapshots(bench: Bench): Promise<number> {
   const { store, call, router, cost } = bench;
   const names = Array.from({ length: 60 }, (_, index) => {

@@ -9,7 +9,7 @@ import { raceScenarios } from "./races.ts";
 import type { Scenario } from "./scenario.ts";
 import { subvolumeScenarios } from "./subvolumes.ts";
 
-/** Everything that the driver is put through on a router of every kind. */
+/** All scenarios that the driver must pass on every kind of router. */
 export const scenarios: readonly Scenario[] = [
   ...lifeScenarios,
   ...mishapScenarios,

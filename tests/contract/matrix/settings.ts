@@ -1,17 +1,20 @@
-// Every kind of router that the contract is tried on: each profile, each value of each behaviour alone, and mixtures.
+// All kinds of router on which the contract is tested: each profile, each value of each behaviour alone, and mixtures.
 import { type Behaviours, defaultBehaviours } from "../../../src/simulator/behaviours.ts";
 import { behavioursOf, profiles } from "../../../src/simulator/profile.ts";
 import type { Random } from "../../../src/volume/ports/system.ts";
 
 /** One kind of router. */
 export interface Setting {
-  /** As the matrix shows it. */
+  /** The name shown in the matrix. */
   readonly name: string;
   readonly profile: string;
   readonly behaviours: Partial<Behaviours>;
 }
 
-/** The values of each behaviour that are worth a row. Of limits: those around which the driver does something else. */
+/**
+ * The values of each behaviour that get a row. For limits, these are the values around which the driver acts
+ * differently.
+ */
 export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Behaviours[Name][] } = {
   maxSlot: [31, 32, 40, Infinity],
   maxComment: [64, 128, 255, 1024],
@@ -52,7 +55,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   fileSize: ["bytes", "human", "absent"],
 };
 
-/** Limits below which a router cannot be worked with; in a mixture they would hide everything else. */
+/** Limits below which a router is useless; in a mixture they would hide all other behaviours. */
 const hopeless: { readonly [Name in keyof Behaviours]?: number } = {
   maxSlot: 32,
   maxComment: 255,
@@ -75,7 +78,7 @@ export function singleSettings(): Setting[] {
   return [...profiles.map(({ name }) => ({ name, profile: name, behaviours: {} })), ...turned];
 }
 
-/** A router with every behaviour turned at random. */
+/** A router with a random value for every behaviour. */
 export function randomSetting(name: string, random: Random): Setting {
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random.fraction() * items.length)]!;
   const fit = profiles.filter(({ vocabulary }) => vocabulary.rose);
@@ -87,7 +90,7 @@ export function randomSetting(name: string, random: Random): Setting {
   return { name, profile: pick(fit).name, behaviours: Object.fromEntries(behaviours) };
 }
 
-/** What is turned, for a failure to be played again by hand. */
+/** The behaviours that differ from the default, so that a person can repeat a failure. */
 export function describeSetting({ profile, behaviours }: Setting): string {
   const turned = Object.entries(behaviours).filter(([name, value]) =>
     value !== defaultBehaviours[name as keyof Behaviours]

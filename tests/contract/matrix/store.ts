@@ -1,4 +1,4 @@
-// Shared by the scenarios of the RouterOS adapter: running one, and the routers on which little can be done at all.
+// Shared by the scenarios of the RouterOS adapter: running one, and the routers on which it can do almost nothing.
 import assert from "node:assert/strict";
 import { minCommand } from "../../../src/router_profile/limits.ts";
 import { VolumeError } from "../../../src/volume/errors.ts";
@@ -21,10 +21,10 @@ import {
 import type { Otherwise, Scenario } from "./scenario.ts";
 import type { Setting } from "./settings.ts";
 
-/** Many routers share a machine here: one that is slow for once is not to be taken for one that is silent. */
+/** Many routers share this machine: a router that is slow for a moment must not be taken for a silent one. */
 const patientMs = 3000;
 
-/** Something that is done to a router of a setting, over SSH. */
+/** Runs a test over SSH against a router with this setting. */
 export function on(test: (bench: Bench) => Promise<void>, options: BenchOptions = {}): Scenario["run"] {
   return ({ profile, behaviours }: Setting) =>
     withRouter(
@@ -38,13 +38,13 @@ export function on(test: (bench: Bench) => Promise<void>, options: BenchOptions 
     );
 }
 
-/** Checks that no disk with a file is there, and no file. */
+/** Checks that the router has no disk with a file, and no file. */
 export function assertUntouched({ router }: Bench): void {
   assert.deepEqual(router.model.disks.list().filter((disk) => disk.type === "file"), []);
   assert.deepEqual(router.model.files.list().filter((file) => file.kind === "file"), []);
 }
 
-/** Checks that the router said nothing but what it was asked for; one that prints noise says something always. */
+/** Checks that the router refused nothing; a router with noise always prints something. */
 export function assertQuiet({ router }: Bench, refusal: string | undefined): void {
   if (!router.model.behaviours.noise) assert.equal(refusal, undefined);
 }
@@ -105,11 +105,11 @@ const shortCommands: Otherwise = {
   }),
 };
 
-/** Without an NQN of its own for each export nothing is exported. */
+/** Routers that cannot export under NQNs of the driver's choice: nothing is exported there. */
 export const noExport: Pick<Otherwise, "when"> = { when: ({ nqn }) => !nqn };
 
-/** Where a comment has no room for a holder. */
+/** Routers whose comments have no room for a holder. */
 export const shortHeld: Pick<Otherwise, "when"> = { when: ({ maxComment }) => maxComment < held.length };
 
-/** Routers that are of no use; whatever is tried, this comes of it. */
+/** Routers that are of no use: every scenario has this outcome on them. */
 export const useless: readonly Otherwise[] = [noRose, shortSlots, fewWords, shortCommands];

@@ -1,4 +1,4 @@
-// Subvolumes: snapshots of volumes, volumes made of them, and what of them goes when.
+// Subvolumes: snapshots of volumes, volumes made from snapshots, and when each of them can be removed.
 import assert from "node:assert/strict";
 import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
 import {
@@ -34,7 +34,10 @@ const source = { id: slot, comment: record };
 const clone = innerPlace(restored);
 const newClone = { ...clone.subvolume, parent: snapshot.subvolume!, readOnly: false };
 
-/** What comes of subvolumes where the volumes lie elsewhere: no disk, no subvolume, and no doubt. */
+/**
+ * Where volumes do not lie in subvolumes, calls about subvolumes make no disk and no subvolume, and their answers leave
+ * no doubt about it.
+ */
 async function refuseAll(bench: Bench): Promise<void> {
   const { store, call } = bench;
   await store.createView(wanted(slot), call());
@@ -48,7 +51,10 @@ async function refuseAll(bench: Bench): Promise<void> {
   assertUntouched(bench);
 }
 
-/** Where there is no menu of subvolumes a command that names it would not even be read: none is sent. */
+/**
+ * Where the router has no menu of subvolumes it would reject a whole command that names the menu: the driver sends
+ * none.
+ */
 async function refuseUnsent(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addOne(bench);
@@ -64,7 +70,7 @@ async function refuseUnsent(bench: Bench): Promise<void> {
   assertUntouched(bench);
 }
 
-/** Routers that are of no use, or have no subvolumes where the volumes lie. */
+/** Routers that are of no use, or that have no subvolumes where volumes lie. */
 export const withoutSubvolumes: readonly Otherwise[] = [
   ...useless,
   {
@@ -84,7 +90,7 @@ export const withoutSubvolumes: readonly Otherwise[] = [
   },
 ];
 
-/** A snapshot is made once, shows itself however it is asked for, and goes without its source. */
+/** A snapshot is made once, appears in every way of listing it, and is removed without its source. */
 async function freeze(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addInner(bench);
@@ -116,7 +122,7 @@ async function freeze(bench: Bench): Promise<void> {
   assert.deepEqual([gone.after.files, filesHolding(router, `/${filePrefix}`)], [[], lasting]);
 }
 
-/** A volume is made of a snapshot, and another one of that volume; each goes by itself. */
+/** A volume is made from a snapshot, and another one from that volume; each is removed on its own. */
 async function restore(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addInner(bench);
@@ -143,7 +149,7 @@ async function restore(bench: Bench): Promise<void> {
   assert.deepEqual([...filesHolding(router, restored), ...filesHolding(router, "pvc-3")], []);
 }
 
-/** Where the router takes over no file the subvolume is left, is known for what it is, and can be removed. */
+/** Where the router accepts no existing file, the subvolume stays, is recognized, and can be removed. */
 async function restoreNothing(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addInner(bench);
@@ -161,7 +167,10 @@ async function restoreNothing(bench: Bench): Promise<void> {
   assert.deepEqual([after.files, hasSubvolume(router, clone.subvolume.path)], [[], false]);
 }
 
-/** A source, its snapshot and what was made of that go in this order; gives which of them went at once. */
+/**
+ * A source, its snapshot and a volume made from the snapshot are removed in this order; returns which of them were
+ * removed at once.
+ */
 async function leaveInOrder(bench: Bench): Promise<readonly boolean[]> {
   const { store, call, router } = bench;
   await addInner(bench);
@@ -187,7 +196,10 @@ async function leaveInOrder(bench: Bench): Promise<readonly boolean[]> {
   return went;
 }
 
-/** Whatever a router does with a file in use: a subvolume whose image a disk uses is not even asked to go. */
+/**
+ * The driver never asks for the removal of a subvolume whose image a disk uses, whatever the router does with files in
+ * use.
+ */
 async function keepUsed(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addInner(bench);
@@ -202,7 +214,7 @@ async function keepUsed(bench: Bench): Promise<void> {
   assert.deepEqual([after.files, filesHolding(router, filePrefix)], [shown, shown]);
 }
 
-/** One that is gone and still listed is gone, and its name is free. */
+/** A removed subvolume that the router still lists counts as removed, and its name is free. */
 async function outliveEntry(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   router.model.delays.deadMs = 60_000;
@@ -214,7 +226,10 @@ async function outliveEntry(bench: Bench): Promise<void> {
   assert.equal((await store.subvolume(snapshot.subvolume!, call()))?.readOnly, true);
 }
 
-/** Two make a snapshot of one name at once; gives how many are there, and that each sees its own. */
+/**
+ * Two drivers make a snapshot of one name at the same time; returns how many exist, after checking that a driver sees
+ * each of them.
+ */
 async function freezeTwice(bench: Bench): Promise<number> {
   const { store, call, router, another } = bench;
   await addInner(bench);
@@ -233,7 +248,7 @@ async function freezeTwice(bench: Bench): Promise<number> {
   return there.length;
 }
 
-/** Whether a router makes a disk of no file that is there. */
+/** Whether a router makes no disk on an existing file. */
 export const refusesAdoption = ({ adopt }: RouterKind) => adopt === "refused";
 
 export const subvolumeScenarios: readonly Scenario[] = [

@@ -1,50 +1,50 @@
 import { lines } from "../../../tools/lines.ts";
 
-/** What a command in the guest came to. */
+/** The result of a command in the guest. */
 export interface CommandResult {
-  /** Its exit status; 128 and more are signals, as a shell counts them. */
+  /** Its exit status; 128 and more are signals, as in a shell. */
   readonly status: number;
-  /** Without the last line feed, as a shell's substitution takes it; stderr, too. */
+  /** Without the last line feed, like a shell's substitution; stderr, too. */
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /** How a command runs in the guest. */
 export interface CommandOptions {
-  /** Variables that it finds set. */
+  /** Environment variables of the command. */
   readonly env?: Readonly<Record<string, string>>;
   /** Folder that it starts in. @default {"/root"} */
   readonly cwd?: string;
-  /** What it reads; without it, nothing. */
+  /** Its input; empty by default. */
   readonly input?: string | Uint8Array;
-  /** Sees every line of its outputs as it comes. */
+  /** Called with every line of its outputs as it arrives. */
   readonly onLine?: (line: string, output: "stdout" | "stderr") => void;
 }
 
 const guestEnded = "The guest ended while a command ran in it";
-/** What a connection says whose other end is gone. */
+/** The errors of a connection whose other end is gone. */
 const ended = /^(ConnectionReset|BrokenPipe|ConnectionAborted|UnexpectedEof)$/;
 
 /** A command that runs in the guest. */
 export class GuestCommand {
-  /** Its process in the guest, which leads a group of its own; known as soon as it has started. */
+  /** The id of its process in the guest, which leads its own group; known as soon as it has started. */
   readonly pid: Promise<number>;
-  /** What it came to; fails when the guest ends first. */
+  /** Its result; fails when the guest ends first. */
   readonly end: Promise<CommandResult>;
   readonly #connection: Deno.TcpConn;
 
-  /** Takes over a connection to the guest's agent. */
+  /** Uses a connection to the guest's agent. */
   constructor(connection: Deno.TcpConn, script: string, options: CommandOptions) {
     this.#connection = connection;
     const started = Promise.withResolvers<number>();
     this.pid = started.promise;
     this.end = this.#run(scriptWith(script, options), options, started);
-    // Whoever looks at one of them hears of a failure; the other must not end the process.
+    // A caller that awaits one of them gets the failure; the other one must not end the process.
     this.pid.catch(() => {});
     this.end.catch(() => {});
   }
 
-  /** Takes no more of its output, and leaves it running. */
+  /** Reads no more of its output, and leaves it running. */
   abandon(): void {
     closeQuietly(this.#connection);
   }
@@ -100,12 +100,12 @@ function scriptWith(script: string, { env = {}, cwd }: CommandOptions): string {
   return `${variables}${cwd === undefined ? "" : `cd ${quote(cwd)} || exit 1\n`}${script}\n`;
 }
 
-/** A word for a shell, whatever it holds. */
+/** Quotes a word for a shell. */
 export function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Text as the shell's `printf %b` understands it, in one line. */
+/** A text in one line for the shell's `printf %b`. */
 function inOneLine(text: string): string {
   return text.replace(/[\\\n\r\0\t]/g, (one) => `\\0${one.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }

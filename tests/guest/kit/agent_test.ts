@@ -9,7 +9,7 @@ if (lacking.length > 0) {
   Deno.stderr.writeSync(new TextEncoder().encode(`ignored: ${lacking.join(", ")} not installed\n`));
 }
 
-/** Serves one connection by the guest's own agent, here on the host, and runs a command by it. */
+/** Serves one connection with the guest's own agent, here on the host, and runs a command through it. */
 async function runByAgent(script: string, options: CommandOptions = {}): Promise<CommandResult> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const here = `${folder}/agent`;
@@ -60,7 +60,7 @@ const cases: readonly [what: string, script: string, options: CommandOptions, re
 
 for (const [what, script, options, result] of cases) {
   Deno.test({
-    name: `GuestCommand answers ${what}`,
+    name: `GuestCommand returns ${what}`,
     ignore: lacking.length > 0,
     fn: async () => assert.deepEqual(await runByAgent(script, options), result),
   });

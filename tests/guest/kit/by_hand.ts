@@ -1,14 +1,14 @@
-// A volume as an administrator would connect and mount it by hand: what the driver's work on a node is compared with.
+// Connects and mounts a volume by hand, like an administrator: the driver's work on a node is compared with it.
 import { mkfsExt4Arguments } from "../../../src/filesystem/mkfs_command.ts";
 import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
 import { quote } from "./agent.ts";
 import type { Guest } from "./guest.ts";
 import type { GuestVolume } from "./volume.ts";
 
-/** Where a volume is mounted by hand, below a folder of its own. */
+/** Where a volume is mounted by hand, in its own folder. */
 const mounts = "/mnt/by-hand";
 
-/** Every script begins with it; bash, whose clock needs no process. */
+/** The beginning of every script; for bash, whose clock needs no process. */
 const preamble = `set -e
 shopt -s extglob nullglob
 now() { at=\${EPOCHREALTIME/[.,]/}; }
@@ -25,7 +25,7 @@ find_device() {
   return 1
 }`;
 
-/** A published volume that nobody has staged, by the commands of the shell. */
+/** A published volume that is not staged, used through shell commands. */
 export class VolumeByHand {
   readonly mountPoint: string;
   readonly #guest: Guest;
@@ -41,8 +41,8 @@ export class VolumeByHand {
   }
 
   /**
-   * Connects and waits for the device; with a file system, looks what is there, makes or checks it if asked, and mounts.
-   * Answers milliseconds.
+   * Connects and waits for the device; with a file system, probes it, makes or checks it if requested, and mounts it.
+   * Returns milliseconds.
    */
   async stage(use: "blank" | "formatted" | "checked" | "block"): Promise<number> {
     const make = ["mkfs.ext4", ...mkfsExt4Arguments("$device", { label: undefined, extra: [], lazy: true })];
@@ -59,7 +59,7 @@ export class VolumeByHand {
     );
   }
 
-  /** Unmounts what is mounted, and disconnects. Answers milliseconds. */
+  /** Unmounts the volume if it is mounted, and disconnects. Returns milliseconds. */
   async unstage(use: "mounted" | "block"): Promise<number> {
     return await this.#timed(
       `${use === "mounted" ? 'umount "$folder"' : ""}

@@ -1,4 +1,4 @@
-/** One entry of an archive; `path` has no leading slash, and the folder that it lies in comes before it. */
+/** One entry of an archive; `path` has no leading slash, and its folder comes before it. */
 export type CpioEntry =
   | { readonly kind: "folder"; readonly path: string; readonly mode?: number }
   | { readonly kind: "file"; readonly path: string; readonly mode: number; readonly bytes: Uint8Array }
@@ -7,7 +7,7 @@ export type CpioEntry =
 const types = { folder: 0o040000, file: 0o100000, link: 0o120000 } as const;
 const encoder = new TextEncoder();
 
-/** An archive in the format that the kernel unpacks as its first file system ("newc"); everything belongs to root. */
+/** An archive in the kernel's format for its first file system ("newc"); everything belongs to root. */
 export function cpioArchive(entries: readonly CpioEntry[]): Uint8Array[] {
   return [
     ...entries.flatMap((entry, index) => record(index + 1, entry.path, modeOf(entry), contentOf(entry))),

@@ -16,7 +16,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 Deno.test({
-  name: "cpioArchive() is what cpio reads: folders, files of any length with their modes, links",
+  name: "cpio can read cpioArchive(): folders, files of any length with their modes, links",
   ignore: cpio === undefined,
   fn: async () => {
     const files = [0, 1, 2, 3, 4, 5].map((length): CpioEntry => ({

@@ -4,35 +4,38 @@ import { systemClock } from "../../../src/host/clock.ts";
 import type { Guest } from "./guest.ts";
 import { GuestService, type ServiceOptions } from "./service.ts";
 
-/** The guest's port by which the host reaches the driver's socket; among the `ports` that a guest is started with. */
+/**
+ * The guest's port through which the host reaches the driver's socket; one of the `ports` with which a guest is
+ * started.
+ */
 export const csiPort = 9000;
-/** The guest's port by which the host reaches the simulator's control server; likewise. */
+/** The guest's port through which the host reaches the simulator's control server; likewise. */
 export const controlPort = 8900;
-/** The guest's port by which the host reaches the simulator as a router, likewise. */
+/** The guest's port through which the host reaches the simulator as a router; likewise. */
 export const sshPort = 2222;
 /** The ports of the driver's socket and of the control server. */
 export const driverPorts: readonly number[] = [csiPort, controlPort];
 
-/** Who may log in at the simulated router. */
+/** The user of the simulated router. */
 export const routerUser = "csi";
-/** With which password. */
+/** The user's password. */
 export const routerPassword = "guest";
 /** Below /tmp, where the executable may write. */
 const backing = "/tmp/router";
 const configfs = "/tmp/configfs";
 
-/** Where the driver serves in the guest. */
+/** The driver's socket in the guest. */
 export const csiSocket = "/run/rds-csi/csi.sock";
 
 /** Options of {@linkcode startRouter}. */
 export interface RouterOptions extends ServiceOptions {
-  /** Address at which nodes reach it by NVMe/TCP. @default {guest.address} */
+  /** The address for NVMe/TCP connections. @default {guest.address} */
   readonly address?: string;
-  /** A disk for the volumes, which are files on it; without one they are in memory. An empty one gets a file system. */
+  /** A disk for the volumes' files; without one they are in memory. An empty disk gets a file system. */
   readonly disk?: string;
   /**
-   * What an empty disk gets. On Btrfs snapshots and clones share blocks; on ext4 they are copies, and copying a volume takes
-   * minutes in software emulation.
+   * The file system of an empty disk. On Btrfs snapshots and clones share blocks. On ext4 they are copies, and copying
+   * a volume takes minutes in software emulation.
    *
    * @default {"ext4"}
    */
@@ -53,12 +56,15 @@ export class Router {
     this.address = address;
   }
 
-  /** Where the image of a volume lies in the guest. */
+  /** The folder of volumes' images in the guest. */
   get backing(): string {
     return backing;
   }
 
-  /** Asks the control server, as `/state` and `/violations`; the guest has to have {@linkcode controlPort} forwarded. */
+  /**
+   * Sends a request to the control server, such as `/state` and `/violations`; the guest has to forward {@linkcode
+   * controlPort}.
+   */
   async control(path: string, init: RequestInit = {}): Promise<unknown> {
     const url = `http://127.0.0.1:${this.#guest.forwarded(controlPort)}${path}`;
     const response = await fetch(url, { signal: AbortSignal.timeout(60_000), ...init });
@@ -67,13 +73,13 @@ export class Router {
     return text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : text;
   }
 
-  /** What it holds against its client. */
+  /** The client's violations. */
   async violations(): Promise<readonly unknown[]> {
     return await this.control("/violations") as readonly unknown[];
   }
 }
 
-/** Starts `rds-csi simulator` with the exporter nvmet; it serves when this ends. */
+/** Starts `rds-csi simulator` with the exporter nvmet, and waits until it serves. */
 export async function startRouter(guest: Guest, options: RouterOptions = {}): Promise<Router> {
   const { address = guest.address, disk = "", filesystem = "ext4" } = options;
   await guest.sh(
@@ -116,7 +122,7 @@ export interface DriverOptions extends ServiceOptions {
   readonly mode?: "all" | "controller" | "node";
   /** @default {"node-1"} */
   readonly nodeId?: string;
-  /** Where the router is. @default {"127.0.0.1"} */
+  /** The router's address. @default {"127.0.0.1"} */
   readonly routerAddress?: string;
   /** More flags of `rds-csi serve`; the last of several counts. */
   readonly flags?: readonly string[];
@@ -132,7 +138,7 @@ export class Driver {
     this.clients = clients;
   }
 
-  /** SIGTERM; throws when it does not end well. */
+  /** Sends SIGTERM; throws when it does not end properly. */
   async stop(): Promise<void> {
     this.clients.close();
     await this.service.stop();
@@ -145,7 +151,10 @@ export class Driver {
   }
 }
 
-/** Starts `rds-csi serve` with the connector nvme-tcp; it serves when this ends. The guest has {@linkcode csiPort} forwarded. */
+/**
+ * Starts `rds-csi serve` with the connector nvme-tcp, and waits until it serves. The guest has to forward {@linkcode
+ * csiPort}.
+ */
 export async function startDriver(guest: Guest, options: DriverOptions = {}): Promise<Driver> {
   const { mode = "all", nodeId = "node-1", routerAddress = "127.0.0.1" } = options;
   await guest.sh(
@@ -168,7 +177,7 @@ export async function startDriver(guest: Guest, options: DriverOptions = {}): Pr
 function controllerFlags(nodeId: string, routerAddress: string): string[] {
   return [
     ...["--rds-address", routerAddress, "--rds-port", `${sshPort}`, "--rds-user", routerUser],
-    // The simulator makes a host key of its own at every start.
+    // The simulator makes a new host key at every start.
     ...["--rds-password-file", "/etc/rds-csi/password", "--rds-insecure-skip-verify"],
     ...["--base-path", "/storage-pool/metal-csi", "--nvme-address", routerAddress, "--cluster-id", "guest"],
     ...["--known-node", nodeId, "--unexport-grace", "0s"],

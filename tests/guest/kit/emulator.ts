@@ -2,25 +2,27 @@ import { join } from "node:path";
 import type { GuestImage } from "./image.ts";
 import { lines } from "../../../tools/lines.ts";
 
-/** A folder of the host that the guest sees. */
+/** A folder of the host that the guest can read. */
 export interface Share {
   readonly hostPath: string;
   readonly guestPath: string;
   readonly writable: boolean;
-  /** Whether the guest may keep what it has read: faster, and it then does not see what the host changes. */
+  /**
+   * Whether the guest may cache what it has read: that is faster, but the guest then does not see the host's changes.
+   */
   readonly cached: boolean;
 }
 
 /** A guest's place in a network of guests. */
 export interface LanPlace {
   readonly address: string;
-  /** The emulator's arguments for the guest's card, and for what else of the network it carries. */
+  /** The emulator's arguments for the guest's network card, and for its part of the network. */
   readonly args: readonly string[];
-  /** Names and addresses of all guests in it. */
+  /** Names and addresses of all guests in the network. */
   readonly hosts: readonly (readonly [address: string, name: string])[];
 }
 
-/** What a machine is made of. */
+/** The parts of a machine. */
 export interface Machine {
   readonly name: string;
   readonly image: GuestImage;
@@ -30,26 +32,26 @@ export interface Machine {
   readonly modules: readonly string[];
   /** Raw files, in the order in which the guest names them: /dev/vda, /dev/vdb, … */
   readonly disks: readonly { readonly path: string; readonly readOnly: boolean }[];
-  /** Which of the disks holds the tools. */
+  /** The number of the disk with the tools. */
   readonly toolsDisk: number | undefined;
-  /** Which of the disks is the root. */
+  /** The number of the root disk. */
   readonly rootDisk: number | undefined;
   /** Whether the guest reaches the host's 127.0.0.1, as 10.0.2.2. */
   readonly reachesHost: boolean;
   readonly shares: readonly Share[];
   readonly lan: LanPlace | undefined;
-  /** Ports of the guest that the host reaches, by the port of the host. */
+  /** Ports of the guest that the host can reach, by the port of the host. */
   readonly forwards: ReadonlyMap<number, number>;
 }
 
-/** Longest until the emulator's control socket is there, in milliseconds. */
+/** How long it may take until the emulator's control socket exists, in milliseconds. */
 const startMs = 30_000;
 
 /** One running emulator: a machine from power on to power off. */
 export class Emulator {
   readonly qmp: Qmp;
   readonly #child: Deno.ChildProcess;
-  /** Ends with what was wrong, or undefined when it was ended on purpose. */
+  /** Resolves with its status when it has ended. */
   readonly ended: Promise<Deno.CommandStatus>;
   #status: Deno.CommandStatus | undefined;
 
@@ -60,12 +62,12 @@ export class Emulator {
     ended.then((status) => this.#status = status);
   }
 
-  /** Starts one; its console is written to `folder`/console.log, where a reboot goes on writing. */
+  /** Starts one; its console is written to `folder`/console.log, to which a reboot appends. */
   static async start(machine: Machine, folder: string): Promise<Emulator> {
     const socket = join(folder, "qmp.sock");
     await Deno.remove(socket).catch(ignoreMissing);
     const child = new Deno.Command("setpriv", {
-      // The kernel ends it together with this process, however that ends.
+      // The kernel kills it together with this process, however that ends.
       args: ["--pdeathsig", "KILL", "qemu-system-x86_64", ...emulatorArguments(machine, folder, socket)],
       stdin: "null",
       stdout: "null",
@@ -98,20 +100,20 @@ export class Emulator {
     return this.#status === undefined;
   }
 
-  /** Ends it as a power cut ends a machine. */
+  /** Ends it like a power cut. */
   async kill(): Promise<void> {
     if (this.isRunning) this.#child.kill("SIGKILL");
     await this.ended;
     this.qmp.close();
   }
 
-  /** Sends a signal to the emulator, such as SIGSTOP: the whole machine stands still and its clock with it. */
+  /** Sends a signal to the emulator, such as SIGSTOP, which stops the whole machine and its clock. */
   signal(signal: Deno.Signal): void {
     if (this.isRunning) this.#child.kill(signal);
   }
 }
 
-/** The kernel's arguments that make software emulation quick and a panic an end. */
+/** The kernel's arguments that make software emulation quick, and a panic end the machine. */
 const kernelArguments =
   "console=ttyS0 quiet panic=-1 mitigations=off audit=0 rcupdate.rcu_expedited=1 tsc=reliable " +
   "no_timer_check random.trust_cpu=on";
@@ -133,7 +135,7 @@ function emulatorArguments(machine: Machine, folder: string, socket: string): st
       "chardev:console",
     ],
     ...["-qmp", `unix:${socket},server=on,wait=off`],
-    // Restricted: the guest reaches neither the host nor what lies beyond it.
+    // Restricted: the guest reaches neither the host nor anything beyond it.
     ...[
       "-netdev",
       `user,id=kit,restrict=${machine.reachesHost ? "off" : "on"}${forwards.join("")}`,
@@ -141,7 +143,8 @@ function emulatorArguments(machine: Machine, folder: string, socket: string): st
       "virtio-net-pci,netdev=kit,romfile=",
     ],
     ...lan?.args ?? [],
-    // A flush reaches the host's memory, which outlives the emulator: to wait for the host's own disk would show no more.
+    // A flush reaches the host's memory, which outlives the emulator: waiting for the host's own disk would show no
+    // more.
     ...machine.disks.flatMap(({ path, readOnly }, index) => [
       "-drive",
       `file=${path},format=raw,if=virtio,index=${index},cache=unsafe,readonly=${
@@ -158,7 +161,7 @@ function emulatorArguments(machine: Machine, folder: string, socket: string): st
   ];
 }
 
-/** What the guest's first process reads, after what the kernel does. */
+/** The guest's kernel command line: arguments for the kernel, then for its first process. */
 function commandLine(machine: Machine): string {
   const { name, lan, shares, modules, toolsDisk, rootDisk } = machine;
   const mounts = shares.map(({ guestPath, writable, cached }, index) =>
@@ -179,7 +182,7 @@ function commandLine(machine: Machine): string {
   ].join(" ");
 }
 
-/** What the guest calls its disk of this number. */
+/** The guest's name of its disk of this number. */
 export function diskName(index: number): string {
   return `vd${String.fromCharCode("a".charCodeAt(0) + index)}`;
 }
@@ -188,7 +191,7 @@ function ignoreMissing(error: unknown): void {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }
 
-/** Longest that an emulator may take to answer, in milliseconds. */
+/** How long an emulator may take to answer, in milliseconds. */
 const limitMs = 30_000;
 
 interface Reply {
@@ -207,7 +210,7 @@ class Qmp {
     this.#lines = lines(connection.readable);
   }
 
-  /** Connects to the emulator's socket, which has to be there. */
+  /** Connects to the emulator's socket, which has to exist. */
   static async connect(path: string): Promise<Qmp> {
     const qmp = new Qmp(await Deno.connect({ transport: "unix", path }));
     await qmp.#lines.next();
@@ -247,7 +250,7 @@ class Qmp {
     }
   }
 
-  /** Events come between answers. */
+  /** Events may come between answers. */
   async #reply(command: string): Promise<unknown> {
     for (;;) {
       const { value, done } = await this.#lines.next();

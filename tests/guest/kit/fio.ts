@@ -1,12 +1,12 @@
-// fio(1) in a guest: how fast a file or a device is.
+// fio(1) in a guest: measures the speed of a file or a device.
 import { join } from "node:path";
 import { findProgram, hostOutput } from "./host_command.ts";
 import type { Guest } from "./guest.ts";
 
-/** Where fio lies in the guest, with its libraries: they would double every guest's image. */
+/** fio's folder in the guest, with its libraries: they would double every guest's image. */
 const folder = "/tmp/fio";
 
-/** What is measured: the two ends of what volumes are used for. */
+/** The measured workloads: the two extremes of volumes' uses. */
 export const workloads = {
   "4k random read": { rw: "randread", bs: "4k" },
   "4k random write": { rw: "randwrite", bs: "4k" },
@@ -15,14 +15,14 @@ export const workloads = {
 } as const;
 export type Workload = keyof typeof workloads;
 
-/** Bytes a second of each workload. */
+/** Bytes per second of each workload. */
 export type Speeds = Readonly<Record<Workload, number>>;
 
 /** MiB of the file or device that are used. */
 const sizeMiB = 128;
-/** What a workload takes: not counted at first, then counted. */
+/** The duration of a workload: first uncounted, then counted. */
 const [warmUpSeconds, seconds] = [0.2, 1];
-/** Longest that all workloads take before fio is killed. */
+/** How long all workloads may take before fio is killed. */
 const limitSeconds = 40;
 
 /** Whether this machine has fio. */
@@ -30,7 +30,7 @@ export function fioIsHere(): boolean {
   return findProgram("fio") !== undefined;
 }
 
-/** Brings this machine's fio into a guest. */
+/** Copies this machine's fio into a guest. */
 export async function installFio(guest: Guest): Promise<void> {
   const program = findProgram("fio");
   if (program === undefined) throw new Error("fio is not here; make test/packages installs it");
@@ -45,7 +45,7 @@ export async function installFio(guest: Guest): Promise<void> {
   await guest.sh(`cp -r /host/fio ${folder}`, { limitSeconds: 120 });
 }
 
-/** Writes all that is measured once, so that every block of it is there. */
+/** Writes the measured part once, so that every block of it is allocated. */
 export async function fill(guest: Guest, path: string): Promise<void> {
   await guest.sh(
     `dd if=/dev/zero of="$path" bs=1M count=${sizeMiB} oflag=direct conv=notrunc,fsync status=none`,
@@ -82,7 +82,7 @@ export async function measureSpeeds(guest: Guest, path: string): Promise<Speeds>
   return Object.fromEntries(speeds) as Speeds;
 }
 
-/** What is read of `fio --output-format=json`. */
+/** The used fields of `fio --output-format=json`. */
 interface FioReport {
   readonly jobs: readonly {
     readonly jobname: string;

@@ -10,11 +10,11 @@ import { freePort } from "./ports.ts";
 export interface DiskOptions {
   readonly name: string;
   readonly sizeBytes: number;
-  /** A file of which the disk is a copy at first; without one it is blank. */
+  /** A file that is copied to the disk at first; without it the disk is blank. */
   readonly copyOf?: string;
 }
 
-/** How a guest is made. */
+/** The options of a guest. */
 export interface GuestOptions {
   /** Its host name. @default {"guest"} */
   readonly name?: string;
@@ -29,37 +29,37 @@ export interface GuestOptions {
   /** More arguments of the kernel. */
   readonly kernelArguments?: readonly string[];
   /**
-   * Modules to load at the start; others are loaded by modprobe, and by the kernel when it needs them.
+   * Modules to load at the start; others are loaded by modprobe, and by the kernel on demand.
    *
    * @default {["loop", "nvme-tcp", "nvmet-tcp"]}
    */
   readonly modules?: readonly string[];
   readonly disks?: readonly DiskOptions[];
-  /** Name of the disk that is the guest's root: ext4 with a guest's own files. By default the root is in memory. */
+  /** Name of the guest's root disk: ext4 with a guest's own files. By default the root is in memory. */
   readonly root?: string;
   /** Whether the guest reaches the host's 127.0.0.1, as 10.0.2.2. @default {false} */
   readonly reachesHost?: boolean;
-  /** An ext4 image with programs, to be seen at /opt/tools. */
+  /** An ext4 image with programs, mounted at /opt/tools. */
   readonly toolsPath?: string;
-  /** Folders of the host, beside the guest's own one, which is its /host. */
+  /** Folders of the host, besides the guest's own one, which is its /host. */
   readonly shares?: readonly Share[];
   readonly lan?: LanPlace;
-  /** Ports of the guest that the host reaches at `guest.forwarded(port)`. */
+  /** Ports of the guest that the host can reach at `guest.forwarded(port)`. */
   readonly ports?: readonly number[];
-  /** Longest life of the guest, in seconds; then it is ended, whatever it does. @default {600} */
+  /** How long the guest may live, in seconds; then it is ended. @default {600} */
   readonly limitSeconds?: number;
 }
 
-/** Longest until a guest serves commands, in seconds: 6 where nothing else runs. */
+/** How long a guest may take until it serves commands, in seconds: 6 on an idle machine. */
 const bootSeconds = 120;
-/** Longest that one command takes unless said otherwise, in seconds. */
+/** Default time limit of a command, in seconds. */
 const commandSeconds = 120;
 const agentPort = 1000;
 
 /** A guest: a machine in software emulation, its disks, and commands that run in it as root. */
 export class Guest {
   readonly name: string;
-  /** A folder of the host that the guest has as /host, with its console's log, too. */
+  /** A folder of the host that is the guest's /host, and also has its console's log. */
   readonly folder: string;
   /** Seconds from power on until it served commands, at the last boot. */
   bootSeconds = 0;
@@ -87,9 +87,9 @@ export class Guest {
   }
 
   /**
-   * Makes a guest whose files lie in `folder`, and boots it; the folder is the caller's to remove.
+   * Makes a guest whose files are in `folder`, and boots it; the caller removes the folder.
    *
-   * @param made hears of the guest before it boots
+   * @param made called with the guest before it boots
    */
   static async start(
     folder: string,
@@ -124,7 +124,7 @@ export class Guest {
     return guest;
   }
 
-  /** KeyedQueue the power on, after {@linkcode Guest.cutPower}: memory is lost, disks are as they were. */
+  /** Turns the power on again, after {@linkcode Guest.cutPower}: memory is lost, disks are unchanged. */
   async boot(): Promise<void> {
     if (this.#emulator?.isRunning) throw new Error(`The guest ${this.name} runs already`);
     const started = performance.now();
@@ -141,7 +141,7 @@ export class Guest {
     this.bootSeconds = (performance.now() - started) / 1000;
   }
 
-  /** Cuts its power: the emulator is killed at once. */
+  /** Cuts its power: kills the emulator at once. */
   async cutPower(): Promise<void> {
     await this.#emulator?.kill();
   }
@@ -152,7 +152,7 @@ export class Guest {
     await this.cutPower();
   }
 
-  /** Freezes the whole machine, its clock too, as a hypervisor that pauses it. */
+  /** Freezes the whole machine with its clock, like a hypervisor that pauses it. */
   async freeze(): Promise<void> {
     await this.#running().qmp.execute("stop");
   }
@@ -166,37 +166,39 @@ export class Guest {
     this.#running().signal(signal);
   }
 
-  /** Plugs or unplugs the guest's cable to the other guests; commands go another way and still arrive. */
+  /**
+   * Connects or disconnects the guest's cable to the other guests; commands use another connection and still arrive.
+   */
   async setLink(up: boolean): Promise<void> {
     await this.#running().qmp.execute("set_link", { name: "lan-card", up });
   }
 
-  /** Its address in the network of guests; 127.0.0.1 where it is in none. */
+  /** Its address in the network of guests; 127.0.0.1 without one. */
   get address(): string {
     return this.#machine.lan?.address ?? "127.0.0.1";
   }
 
-  /** The device of one of its disks, as /dev/vda. */
+  /** The device of one of its disks, such as /dev/vda. */
   disk(name: string): string {
     const device = this.#disks.get(name);
     if (device === undefined) throw new Error(`The guest ${this.name} has no disk ${name}`);
     return device;
   }
 
-  /** The port of 127.0.0.1 on the host that leads to a port of the guest, of those that were asked for. */
+  /** The port of 127.0.0.1 on the host for one of the guest's `ports`. */
   forwarded(port: number): number {
     const found = [...this.#machine.forwards].find(([, guest]) => guest === port);
     if (found === undefined) throw new Error(`The guest ${this.name} does not forward the port ${port}`);
     return found[0];
   }
 
-  /** Starts a shell script, and lets it run. */
+  /** Starts a shell script, and does not wait for it. */
   async start(script: string, options: CommandOptions = {}): Promise<GuestCommand> {
     await this.#assertRunning("is to run a command");
     return new GuestCommand(await Deno.connect({ port: this.forwarded(agentPort) }), script, options);
   }
 
-  /** Runs a shell script to its end, and answers what it came to, success or not. */
+  /** Runs a shell script to its end, and returns its result, success or not. */
   async run(
     script: string,
     options: CommandOptions & { readonly limitSeconds?: number } = {},
@@ -219,7 +221,7 @@ export class Guest {
     }
   }
 
-  /** As {@linkcode Guest.run}, and answers what it printed; throws when it fails. */
+  /** Like {@linkcode Guest.run}, but returns what the script printed; throws when it fails. */
   async sh(
     script: string,
     options: CommandOptions & { readonly limitSeconds?: number } = {},
@@ -229,7 +231,7 @@ export class Guest {
     throw new Error(`A command in ${this.name} ended with ${status}: ${script}\n${stdout}${stderr}`);
   }
 
-  /** Waits until a script ends with 0, asking again every `everyMs`. */
+  /** Waits until a script exits with 0, running it every `everyMs`. */
   async until(
     script: string,
     options: { readonly limitSeconds?: number; readonly everyMs?: number } = {},
@@ -251,7 +253,7 @@ export class Guest {
     await this.sh(`cat > "$path" && chmod ${mode.toString(8)} "$path"`, { env: { path }, input: content });
   }
 
-  /** What its console has shown, from the first boot on. */
+  /** The output of its console, from the first boot on. */
   async console(): Promise<string> {
     try {
       return await Deno.readTextFile(join(this.folder, "console.log"));

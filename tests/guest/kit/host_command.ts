@@ -1,4 +1,4 @@
-/** Longest that a program of the host may take, in milliseconds; a download is the slowest. */
+/** How long a program of the host may take, in milliseconds; a download is the slowest. */
 const limitMs = 5 * 60_000;
 
 /** How {@linkcode hostOutput} runs a program. */
@@ -9,7 +9,7 @@ export interface HostCommand {
   readonly signal?: AbortSignal;
 }
 
-/** Runs a program of the host and answers what it printed; throws with what it complained of when it fails. */
+/** Runs a program of the host and returns what it printed; throws with its complaints when it fails. */
 export async function hostBytes(
   program: string,
   args: readonly string[],
@@ -34,7 +34,7 @@ export async function hostBytes(
   );
 }
 
-/** As {@linkcode hostBytes}, as text. */
+/** Like {@linkcode hostBytes}, as text. */
 export async function hostOutput(
   program: string,
   args: readonly string[],
@@ -49,23 +49,23 @@ async function feed(child: Deno.ChildProcess, input: Uint8Array): Promise<void> 
     await writer.write(input);
     await writer.close();
   } catch (error) {
-    // A program that fails early takes no more, and says itself why.
+    // A program that fails early reads no more input, and reports the reason itself.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
   }
 }
 
-/** Where a program of the host lies, in the folders that root's programs are in too; undefined when it is not there. */
+/** The path of a program of the host, also in the folders of root's programs; undefined when it is missing. */
 export function findProgram(name: string): string | undefined {
   return ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin"].map((folder) => `${folder}/${name}`)
     .find(isFile);
 }
 
-/** Whether Go is where a program is looked for by name. */
+/** Whether Go is in the folders of PATH. */
 export function goIsHere(): boolean {
   return (Deno.env.get("PATH") ?? "").split(":").some((folder) => folder !== "" && isFile(`${folder}/go`));
 }
 
-/** Whether a regular file is there; links are followed. */
+/** Whether the path is a regular file; links are followed. */
 export function isFile(path: string): boolean {
   try {
     return Deno.statSync(path).isFile;

@@ -8,14 +8,14 @@ import { routerPassword, routerUser, sshPort } from "./driver.ts";
 import type { Guest } from "./guest.ts";
 
 const binary = fileURLToPath(new URL("../../../dist/rds-csi", import.meta.url));
-/** Longest until it serves, in milliseconds. */
+/** How long it may take until it serves, in milliseconds. */
 const startMs = 60_000;
 
 /** How a {@linkcode HostController} is started. */
 export interface HostControllerOptions {
-  /** The guest in which the simulated router runs, with {@linkcode sshPort} among its ports. */
+  /** The guest with the simulated router, with {@linkcode sshPort} among its ports. */
   readonly router: Guest;
-  /** Where nodes reach its exports. */
+  /** The address of the router's exports for nodes. */
   readonly nvmeAddress: string;
   readonly nodeIds: readonly string[];
   /** More flags of `rds-csi serve`. */
@@ -23,8 +23,8 @@ export interface HostControllerOptions {
 }
 
 /**
- * The executable as a controller on the host, from where it reaches the router past the network of the guests: it goes on
- * when any of them is cut off, frozen or without power.
+ * The executable as a controller on the host, from which it reaches the router outside the network of the guests: it
+ * goes on when any of them is disconnected, frozen or without power.
  */
 export class HostController {
   readonly clients: CsiClients;
@@ -37,13 +37,13 @@ export class HostController {
     this.clients = clients;
   }
 
-  /** Starts it; its socket and password lie in `folder`. */
+  /** Starts it; its socket and password are in `folder`. */
   static async start(folder: string, options: HostControllerOptions): Promise<HostController> {
     const socket = join(folder, "csi.sock");
     const passwordFile = join(folder, "password");
     await Deno.writeTextFile(passwordFile, routerPassword, { mode: 0o600 });
     const child = new Deno.Command("setpriv", {
-      // The kernel ends it together with this process, however that ends.
+      // The kernel kills it together with this process, however that ends.
       args: ["--pdeathsig", "KILL", binary, "serve", "--mode", "controller", "--endpoint", `unix://${socket}`]
         .concat(["--rds-address", "127.0.0.1", "--rds-port", `${options.router.forwarded(sshPort)}`])
         .concat(["--rds-user", routerUser, "--rds-password-file", passwordFile, "--rds-insecure-skip-verify"])
@@ -64,23 +64,23 @@ export class HostController {
     throw new Error(`The controller does not serve:\n${printed.join("\n")}`);
   }
 
-  /** The end of what it printed. */
+  /** The end of its output. */
   tail(count = 30): string {
     return this.#lines.slice(-count).join("\n");
   }
 
-  /** Everything that it has printed, as lines. */
+  /** Its whole output, as lines. */
   get lines(): readonly string[] {
     return this.#lines;
   }
 
-  /** SIGTERM; throws when it does not end well. */
+  /** Sends SIGTERM; throws when it does not end properly. */
   async stop(): Promise<void> {
     this.clients.close();
     try {
       this.#child.kill("SIGTERM");
     } catch {
-      // It has ended, and its status says how.
+      // It has ended, and its status shows how.
     }
     const { code } = await this.#child.status;
     if (code !== 0) throw new Error(`The controller ended with ${code}:\n${this.tail()}`);

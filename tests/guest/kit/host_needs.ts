@@ -1,9 +1,9 @@
 import { findProgram } from "./host_command.ts";
 
-/** A program and the Debian package that brings it. */
+/** A program and its Debian package. */
 type Need = readonly [program: string, debianPackage: string];
 
-/** What the kit runs on the host. */
+/** The programs that the kit runs on the host. */
 const needs: readonly Need[] = [
   ["qemu-system-x86_64", "qemu-system-x86"],
   ["setpriv", "util-linux"],
@@ -17,7 +17,7 @@ const needs: readonly Need[] = [
   ["ldd", "libc-bin"],
 ];
 
-/** What the guest takes from the host, besides what is nice to have. */
+/** The programs that the guest needs from the host; others are optional. */
 export const guestPrograms: readonly Need[] = [
   ["busybox", "busybox-static"],
   ["dash", "dash"],
@@ -55,7 +55,7 @@ export function missingPackages(): string[] {
   return [...new Set(missing.map(([, debianPackage]) => debianPackage))].sort();
 }
 
-/** Why no guest can run here, in words; undefined when one can. */
+/** Why no guest can run here, for people; undefined when one can. */
 export function hindrance(): string | undefined {
   if (Deno.build.os !== "linux" || Deno.build.arch !== "x86_64") return "guests need Linux on x86-64";
   const missing = missingPackages();

@@ -8,10 +8,10 @@ import { guestPrograms } from "./host_needs.ts";
 import { type UnpackedKernel, unpackKernel } from "./kernel.ts";
 import { downloadKernel, type KernelName } from "./kernel.ts";
 
-/** What a guest boots. */
+/** The image that a guest boots. */
 export interface GuestImage {
   readonly kernel: KernelName;
-  /** As `uname -r` says in the guest. */
+  /** The output of `uname -r` in the guest. */
   readonly version: string;
   readonly vmlinuxPath: string;
   readonly initramfsPath: string;
@@ -21,7 +21,7 @@ const kitFolder = fileURLToPath(new URL(".", import.meta.url));
 const imageFolder = fileURLToPath(new URL("../image", import.meta.url));
 const cacheFolder = fileURLToPath(new URL("../../../.tools/guest", import.meta.url));
 
-/** Modules that a guest has, to be loaded when it asks for them; with those that they need. */
+/** Modules of a guest, which are loaded on demand; with those that they need. */
 const modules = [
   ..."virtio_pci virtio_net virtio_blk 9p 9pnet_virtio configfs overlay veth bridge dummy nf_tables".split(
     " ",
@@ -35,20 +35,20 @@ const modules = [
 /** Files of the host that programs read. */
 const settings = ["/etc/mke2fs.conf", "/etc/services", "/etc/protocols", "/etc/nsswitch.conf"];
 
-/** The parts of the kit that make an image, whose change makes another one. */
+/** The parts of the kit that make an image: a change of one makes another image. */
 const recipe = ["cpio", "host_needs", "image", "kernel"].map((name) => `${name}.ts`);
 
-/** How long an image that nothing has asked for is kept, in milliseconds. */
+/** How long an unused image is kept, in milliseconds. */
 const keptMs = 7 * 24 * 60 * 60_000;
 
-/** Builds what a guest boots, unless it was built before from the same kit and the same programs; needs no root. */
+/** Builds a guest's image, unless it was built before from the same kit and the same programs; needs no root. */
 export async function guestImage(
   kernel: KernelName,
   report: (line: string) => void = () => {},
 ): Promise<GuestImage> {
   const folder = join(cacheFolder, `${kernel}-${await digest(kernel)}`);
   if (!isFile(join(folder, "version"))) await build(kernel, folder, report);
-  // By this it is known to be in use.
+  // The time of this file shows that the image is in use.
   await Deno.utime(join(folder, "version"), new Date(), new Date());
   const version = await Deno.readTextFile(join(folder, "version"));
   return {
@@ -67,7 +67,7 @@ function programs(): string[] {
   return [...new Set(names)].filter((name) => name !== "busybox").sort();
 }
 
-/** What the image is made of, but for the kernel: the newest one counts when there is none yet. */
+/** A digest of the image's parts without the kernel: the newest kernel is used when there is no image yet. */
 async function digest(kernel: KernelName): Promise<string> {
   const hash = createHash("sha256").update(kernel);
   for (const name of recipe) hash.update(await Deno.readFile(join(kitFolder, name)));
@@ -111,7 +111,7 @@ async function build(kernel: KernelName, folder: string, report: (line: string) 
   }
 }
 
-/** Whoever builds the same at the same time builds an equal one. */
+/** Another process that builds the same at the same time makes an equal image. */
 async function rename(from: string, to: string): Promise<void> {
   try {
     await Deno.rename(from, to);
@@ -135,7 +135,7 @@ function joined(parts: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   return ReadableStream.from(parts.filter((part) => part.length > 0));
 }
 
-/** Folders that are there even when nothing lies in them. */
+/** Folders that exist even when they are empty. */
 const folders =
   "dev proc sys run tmp root mnt opt usr/bin usr/sbin usr/lib usr/lib64 usr/lib/guest var/lib etc";
 
@@ -150,13 +150,13 @@ const openedLibraries = [
 const moreLibraries = ["libpthread.so.0", "librt.so.1", "libm.so.6"];
 const libraryFolder = "/usr/lib/x86_64-linux-gnu";
 
-/** The guest's root: programs of the host with the libraries that they need, each at the path that it has there. */
+/** The guest's root: programs of the host with the libraries that they need, each at its path on the host. */
 class RootTree {
   readonly #entries = new Map<string, CpioEntry>();
 
   constructor() {
     for (const path of folders.split(" ")) this.#folder(path);
-    // As in every distribution by now; paths of the host are brought into this form.
+    // As in every current distribution; paths of the host are converted to this form.
     for (const name of ["bin", "sbin", "lib", "lib64"]) this.link(name, `usr/${name}`);
     this.link("etc/mtab", "/proc/self/mounts");
     this.link("var/run", "/run");
@@ -165,7 +165,7 @@ class RootTree {
     this.text("etc/hosts", "127.0.0.1 localhost\n");
   }
 
-  /** All entries, folders before what lies in them. */
+  /** All entries, folders before their content. */
   entries(): CpioEntry[] {
     return [...this.#entries.values()];
   }
@@ -190,7 +190,7 @@ class RootTree {
     for (const path of paths.filter(isFile)) await this.file(path);
   }
 
-  /** Adds links to one program that goes by many names, where nothing else has the name. */
+  /** Adds links to one program that has many names, unless another program has the name. */
   async busybox(): Promise<void> {
     await this.programs(["busybox"]);
     const applets = await hostOutput("busybox", ["--list"]);
@@ -239,7 +239,7 @@ class RootTree {
   }
 }
 
-/** A path of the host without its leading slash, below /usr whatever it was. */
+/** A path of the host without its leading slash, always below /usr. */
 function merged(path: string): string {
   const inside = path.replace(/^\//, "");
   return /^(bin|sbin|lib|lib64)\//.test(inside) ? `usr/${inside}` : inside;
@@ -249,7 +249,7 @@ async function librariesOf(program: string): Promise<string[]> {
   try {
     return [...(await hostOutput("ldd", [program])).matchAll(/(\/\S+) \(0x/g)].map(([, path]) => path!);
   } catch (error) {
-    // It says so of static programs and of scripts by failing.
+    // It fails for static programs and scripts.
     if (error instanceof Error && error.message.includes("not a dynamic executable")) return [];
     throw error;
   }

@@ -1,17 +1,17 @@
-// What a test file uses that runs in a guest: `await insideTest("…", async () => "what it showed")`, one after the other.
+// For test files that run in a guest: `await insideTest("…", async () => "what it showed")`, one after the other.
 
-/** Begins a line that the host reads; all other lines are for people. */
+/** The beginning of a line for the host; all other lines are for people. */
 export const eventMark = "@guest-test ";
 
-/** What the host hears of a test in a guest. */
+/** A message to the host about a test in a guest. */
 export type InsideEvent =
   | { readonly kind: "begin"; readonly name: string }
   | { readonly kind: "end"; readonly name: string; readonly milliseconds: number } & InsideOutcome;
 
-/** How a test ended: what it showed, or why it failed. */
+/** The result of a test: what it showed, or why it failed. */
 export type InsideOutcome = { readonly showed: string } | { readonly failure: string };
 
-/** Runs one test in the guest and tells the host; a failure does not end the file. */
+/** Runs one test in the guest and reports it to the host; a failure does not end the file. */
 export async function insideTest(name: string, body: () => Promise<string> | string): Promise<boolean> {
   report({ kind: "begin", name });
   const started = performance.now();

@@ -2,15 +2,15 @@ import { basename, join } from "node:path";
 import { hostBytes, hostOutput } from "./host_command.ts";
 import { DebianArchive, release } from "../../support/debian_archive.ts";
 
-/** What a kernel package holds, unpacked. */
+/** The unpacked content of a kernel package. */
 export interface UnpackedKernel {
-  /** As `uname -r` says. */
+  /** The output of `uname -r`. */
   readonly version: string;
   /** The kernel as an ELF file. */
   readonly vmlinux: Uint8Array;
-  /** Files of the modules that were asked for, with all that those need, by their path below the module folder. */
+  /** Files of the requested modules, with all that they need, by their path below the module folder. */
   readonly modules: ReadonlyMap<string, Uint8Array>;
-  /** Files by which modprobe finds modules. */
+  /** Files with which modprobe finds modules. */
   readonly indexes: ReadonlyMap<string, Uint8Array>;
 }
 
@@ -31,7 +31,7 @@ export async function unpackKernel(
     `dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" ${excluded} --wildcards './boot/vmlinuz*' './*lib/modules/*'`,
     ...["sh", file, root],
   ]);
-  // Where /lib is a link in the distribution, it may be in the package.
+  // The package may contain /lib/modules below usr, if /lib is a link in the distribution.
   const lib = await isFolder(join(root, "lib/modules")) ? root : join(root, "usr");
   const version = [...Deno.readDirSync(join(lib, "lib/modules"))][0]?.name;
   if (version === undefined) {
@@ -45,12 +45,13 @@ export async function unpackKernel(
 
 /**
  * The ELF file inside a kernel's compressed image (Linux's "x86 boot protocol": setup_sects, payload_offset,
- * payload_length). Booted by itself the kernel need not decompress itself, which takes seconds in software emulation.
+ * payload_length). A kernel that is booted from it need not decompress itself, which takes seconds in software
+ * emulation.
  */
 export async function decompress(image: Uint8Array): Promise<Uint8Array> {
   const view = new DataView(image.buffer, image.byteOffset, image.byteLength);
   const start = (view.getUint8(0x1f1) + 1) * 512 + view.getUint32(0x248, true);
-  // The length of what it unpacks to stands in the last four bytes.
+  // The last four bytes are the unpacked length.
   const payload = image.subarray(start, start + view.getUint32(0x24c, true) - 4);
   const tools: Record<string, string> = { fd377a58: "xz", "28b52ffd": "zstd", "1f8b0800": "gzip" };
   const magic = Array.from(payload.subarray(0, 4), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -61,7 +62,7 @@ export async function decompress(image: Uint8Array): Promise<Uint8Array> {
   return await hostBytes(tool, ["-dc"], { input: payload });
 }
 
-/** Files of the modules with everything that they need; what is built in has none. */
+/** Files of the modules with everything that they need; built-in ones have none. */
 async function closure(lib: string, version: string, modules: readonly string[]): Promise<string[]> {
   const paths = new Set<string>();
   for (const module of modules) {
@@ -71,7 +72,7 @@ async function closure(lib: string, version: string, modules: readonly string[])
   return [...paths].sort();
 }
 
-/** Copies the modules stripped: without debugging symbols they are small, without a signature quickly loaded. */
+/** Copies the modules stripped: without debugging symbols they are small, without a signature quick to load. */
 async function collect(folder: string, lib: string, version: string, paths: readonly string[]) {
   const location = join(folder, "lib/modules", version);
   const from = join(lib, "lib/modules", version);
@@ -105,12 +106,12 @@ async function isFolder(path: string): Promise<boolean> {
   }
 }
 
-/** Which kernel a guest runs: Debian 12's own, or the newer one that Debian carries back to it. */
+/** The kernel of a guest: Debian 12's own, or the newer one from its backports. */
 export type KernelName = "stable" | "backports";
 
 /**
- * Downloads the newest package of a kernel into `folder`, and answers its path. What apt knows of the archive stays in
- * a folder of the kit's own: the machine's sources and lists are left as they are, and root is not needed.
+ * Downloads the newest package of a kernel into `folder`, and returns its path. apt's state stays in a folder of the
+ * kit: the machine's sources and lists are unchanged, and root is not needed.
  */
 export async function downloadKernel(
   kernel: KernelName,

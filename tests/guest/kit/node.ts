@@ -12,14 +12,14 @@ import { call, mountsUnder, RealNode, type RealNodeOptions, TestVolume } from ".
 import { insideTest } from "./inside.ts";
 import { NvmetTarget } from "./nvmet.ts";
 
-/** What {@linkcode GuestNode} is to be otherwise. */
+/** How a {@linkcode GuestNode} differs. */
 export interface GuestNodeOptions extends RealNodeOptions {
   /** Addresses of the target. @default {["127.0.0.1"]} */
   readonly addresses?: readonly string[];
 }
 
 const nodeId = "node-1";
-/** Whom the target takes the node for. */
+/** The identity under which the target sees the node. */
 export const ownHost = hostIdentityOf(nodeId);
 
 /** The node service on the guest's kernel, over NVMe/TCP. */
@@ -36,7 +36,7 @@ export class GuestNode extends RealNode {
     this.nvmet = nvmet ?? new NvmetTarget(addresses);
   }
 
-  /** The same node as another process of the driver finds it. */
+  /** The same node with a new process of the driver. */
   restarted(): GuestNode {
     return new GuestNode(this.folder, {}, this.nvmet);
   }
@@ -51,7 +51,7 @@ export class GuestNode extends RealNode {
     return await this.service.expand({ volumeId: volume.id, volumePath, range }, call());
   }
 
-  /** The words for what is wrong with a volume. */
+  /** The reasons of a volume's problems. */
   async problems(volume: GuestVolume): Promise<readonly string[]> {
     const { problems } = await this.service.volumeHealth(volume.id, call());
     return problems.map(({ reason }) => reason);
@@ -75,11 +75,11 @@ function kernelConnector(parts: NodeParts, statePath: string): Connector {
 
 /** A volume that the guest's own target exports. */
 export class GuestVolume extends TestVolume {
-  /** A device on the image that is exported in its stead. */
+  /** A device on the image that is exported instead. */
   declare device?: string;
 
   /**
-   * A volume behind a device of the device mapper on its image.
+   * A volume on a device of the device mapper on its image.
    *
    * @param table of the device mapper, with `$below` for the device under it
    */
@@ -96,10 +96,10 @@ export class GuestVolume extends TestVolume {
     return volume;
   }
 
-  /** The device on which the mapped one is. */
+  /** The device below the mapped one. */
   declare below?: string;
 
-  /** Maps it otherwise, whoever has it open. */
+  /** Changes the map, even while it is open. */
   async remap(table: string): Promise<void> {
     const rows = table.replaceAll("$below", this.below!);
     await sh(
@@ -107,7 +107,7 @@ export class GuestVolume extends TestVolume {
     );
   }
 
-  /** Withdraws it and takes away what is between the export and the image. */
+  /** Withdraws it and removes the devices between the export and the image. */
   async unmap(): Promise<void> {
     this.withdraw();
     await sh(`dmsetup remove ${this.id} && losetup -d ${this.below}`);
@@ -121,7 +121,7 @@ export class GuestVolume extends TestVolume {
     this.nvmet.serve(this.nqn, this.device ?? this.image, hosts);
   }
 
-  /** Exports it again after it was withdrawn, as a router does that keeps identities. */
+  /** Exports it again after it was withdrawn, like a router that keeps identities. */
   exportAgain(): void {
     this.nvmet.serveAgain(this.nqn, this.device ?? this.image);
   }
@@ -134,27 +134,27 @@ export class GuestVolume extends TestVolume {
     return { ...super.publishContext(), nvmeAddress: this.nvmet.addresses.join(",") };
   }
 
-  /** Keeps a copy of its image, and answers what asserts later that no byte has changed. */
+  /** Keeps a copy of its image, and returns a function that asserts that no byte has changed. */
   async keep(): Promise<() => Promise<void>> {
     const copy = `${this.image}.kept`;
     await sh(`cp --sparse=always ${this.image} ${copy}`);
     return async () => void await sh(`cmp ${this.image} ${copy}`);
   }
 
-  /** A digest of all bytes of its image, whatever is on it. */
+  /** A digest of all bytes of its image. */
   async digest(): Promise<string> {
     return (await sh(`md5sum < ${this.image}`)).slice(0, 12);
   }
 }
 
-/** Connects as a person or an earlier process would, and waits for the device, which the kernel looks for afterwards. */
+/** Connects like a person or an earlier process, and waits for the device, which the kernel finds afterwards. */
 export async function connectByHand(volume: GuestVolume, host?: string): Promise<void> {
   await sh(commandByHand(volume, host));
   const node = volume.node as GuestNode;
   await until("its device is there", async () => await node.deviceNumber(volume) !== undefined);
 }
 
-/** What connects by hand, as this node unless another host is named. */
+/** The command that connects by hand, as this node or another host. */
 export function commandByHand(
   { nvmet, nqn }: GuestVolume,
   host = `--hostnqn=${ownHost.hostNqn} --hostid=${ownHost.hostId}`,
@@ -172,7 +172,7 @@ export function callWithin(milliseconds: number): CallContext {
   return { requestId: "test", signal: controller.signal, deadlineMs: Date.now() + milliseconds };
 }
 
-/** Whether an error is of that kind and says so. */
+/** Whether an error has that kind and message. */
 export function is(kind: VolumeErrorKind, text = /./) {
   return (error: unknown) => {
     if (VolumeError.is(error, kind) && text.test(error.message)) return true;
@@ -181,7 +181,7 @@ export function is(kind: VolumeErrorKind, text = /./) {
   };
 }
 
-/** Waits for a refusal, and answers its text. */
+/** Waits for a refusal, and returns its message. */
 export async function refusal(
   attempt: Promise<unknown>,
   kind: VolumeErrorKind,
@@ -193,14 +193,14 @@ export async function refusal(
   return (outcome as VolumeError).message;
 }
 
-/** Runs a shell script in the guest and answers what it printed; a failure throws. */
+/** Runs a shell script in the guest and returns what it printed; a failure throws. */
 export async function sh(script: string): Promise<string> {
   const { code, stdout, stderr } = await shell(script);
   if (code === 0) return stdout;
   throw new Error(`${script}: exit ${code}: ${stdout}${stderr}`);
 }
 
-/** Runs a shell script in the guest to its end, whatever that is. */
+/** Runs a shell script in the guest to its end, and returns its result. */
 export async function shell(
   script: string,
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
@@ -210,7 +210,7 @@ export async function shell(
   return { code, stdout: decoder.decode(stdout).trim(), stderr: decoder.decode(stderr).trim() };
 }
 
-/** Waits until it is so, and answers after how many milliseconds that was. */
+/** Waits until the condition holds, and returns after how many milliseconds. */
 export async function until(
   what: string,
   isSo: () => boolean | Promise<boolean>,
@@ -233,16 +233,16 @@ export async function timed<T>(action: Promise<T>): Promise<readonly [T, number]
 type UseNode = (node: GuestNode) => Promise<string>;
 type OptionsIn = GuestNodeOptions | ((folder: string) => GuestNodeOptions);
 
-/** Tests that each have a node of their own; whatever one leaves is taken away, and is a failure. */
+/** Tests with a node each; anything that one leaves is removed, and is a failure. */
 export class NodeTests {
   readonly #tests: { readonly name: string; readonly use: UseNode; readonly options: OptionsIn }[] = [];
 
-  /** Adds one, which answers what it showed. */
+  /** Adds a test, which returns what it showed. */
   add(name: string, use: UseNode, options: OptionsIn = {}): void {
     this.#tests.push({ name, use, options });
   }
 
-  /** Runs those with such a name, one after the other; a failure does not end that. */
+  /** Runs the tests whose name matches, one after the other, even after a failure. */
   async run(only = /(?:)/): Promise<void> {
     for (const { name, use, options } of this.#tests.filter((each) => only.test(each.name))) {
       await insideTest(name, () => runOnNode(use, options));
@@ -266,14 +266,14 @@ async function runOnNode(use: UseNode, options: OptionsIn): Promise<string> {
   return showed;
 }
 
-/** Nothing in a guest is anybody else's: everything that a test can have made is taken away. */
+/** Everything in a guest belongs to the tests, so everything that a test can have made is removed. */
 async function cleanUp(node: GuestNode): Promise<readonly string[]> {
   const nqns = await node.connector.connected(call());
   const mounts = mountsUnder(node.folder).toReversed();
   const states = [...Deno.readDirSync(node.state)].some(({ name }) => name === "volumes")
     ? [...Deno.readDirSync(`${node.state}/volumes`)].map(({ name }) => name)
     : [];
-  // Nobody could unmount what waits for a device that is disconnected.
+  // A mount that waits for a disconnected device could not be unmounted.
   await shell("for map in /dev/mapper/rds-csi-*; do dmsetup message $map 0 fail_if_no_path; done");
   for (const nqn of nqns) await shell(`nvme disconnect -n ${nqn}`);
   for (const mountPoint of mounts) await shell(`umount -l ${mountPoint}`);

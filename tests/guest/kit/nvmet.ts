@@ -4,21 +4,21 @@ import { systemRandom } from "../../../src/host/random.ts";
 import { type ExportAccess, newIdentity } from "../../../src/simulator/model/exports.ts";
 import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
 
-/** Where the kernel's target is configured. */
+/** The folder in which the kernel's target is configured. */
 const folder = "/sys/kernel/config/nvmet";
-/** All addresses listen at this port. */
+/** All addresses listen on this port. */
 export const targetPort = 4420;
-/** Ports of the kernel's target are numbered: the exporter calls the first address's one by its TCP port. */
+/** Ports of the kernel's target are numbered: the exporter names the first address's port after its TCP port. */
 const firstOtherPort = 5000;
 
-/** The kernel's NVMe/TCP target in a guest, and everything that can happen to what it exports. */
+/** The kernel's NVMe/TCP target in a guest, and everything that can happen to its exports. */
 export class NvmetTarget {
-  /** Addresses of the guest; each export is reached at all of them. */
+  /** Addresses of the guest; each export is reachable at all of them. */
   readonly addresses: readonly string[];
   readonly #exporter: NvmetExporter;
   readonly #accesses = new Map<string, ExportAccess>();
 
-  /** Adds to the loopback interface what it lacks of the addresses. */
+  /** Adds the missing addresses to the loopback interface. */
   constructor(addresses: readonly string[]) {
     this.addresses = addresses;
     this.#exporter = new NvmetExporter({ folder, address: addresses[0]! });
@@ -32,7 +32,7 @@ export class NvmetTarget {
     }
   }
 
-  /** Exports a file or a device, to everybody or to those hosts. It is a new namespace each time, as on a router. */
+  /** Exports a file or a device, to all hosts or to those. It is a new namespace each time, as on a router. */
   serve(nqn: string, path: string, hosts?: readonly string[], identity = newIdentity(systemRandom)): void {
     const access = { port: targetPort, hosts, sizeBytes: 0n, identity };
     this.#accesses.set(nqn, access);
@@ -40,25 +40,25 @@ export class NvmetTarget {
     for (const address of this.addresses.slice(1)) this.link(nqn, address);
   }
 
-  /** Ends an export and begins it anew, as a reboot of the router does, under its identity or a new one. */
+  /** Ends an export and starts it again, like a reboot of the router, with its identity or a new one. */
   reboot(nqn: string, path: string, identity: "kept" | "new-per-export"): void {
     this.#exporter.withdraw(nqn);
     if (identity === "kept") this.serveAgain(nqn, path);
     else this.serve(nqn, path, this.#accesses.get(nqn)!.hosts);
   }
 
-  /** Exports again what was withdrawn, to the same hosts and under the same identity. */
+  /** Exports a withdrawn file again, to the same hosts and with the same identity. */
   serveAgain(nqn: string, path: string): void {
     const { hosts, identity } = this.#accesses.get(nqn)!;
     this.serve(nqn, path, hosts, identity);
   }
 
-  /** Ends an export; whoever is connected is cut off. */
+  /** Ends an export; connected hosts are disconnected. */
   withdraw(nqn: string): void {
     this.#exporter.withdraw(nqn);
   }
 
-  /** Takes an export off one address, or off all of them, and keeps it otherwise. */
+  /** Removes an export from one address, or from all of them, without ending it. */
   unlink(nqn: string, address?: string): void {
     for (const at of address === undefined ? this.addresses : [address]) Deno.removeSync(this.#link(nqn, at));
   }
@@ -69,24 +69,24 @@ export class NvmetTarget {
     }
   }
 
-  /** Says who may connect; undefined lets everybody in. */
+  /** Sets which hosts may connect; undefined admits all. */
   allow(nqn: string, hosts: readonly string[] | undefined): void {
     this.#exporter.change(nqn, { ...this.#accesses.get(nqn)!, hosts });
   }
 
-  /** Takes the namespace out of an export, or puts it back. */
+  /** Disables or enables the namespace of an export. */
   setEnabled(nqn: string, enabled: boolean): void {
     write(join(this.#namespace(nqn), "enable"), enabled ? "1" : "0");
   }
 
-  /** Gives the namespace another identity, as a target does that does not remember. */
+  /** Gives the namespace another identity, like a target that does not keep identities. */
   setUuid(nqn: string, uuid: string): void {
     this.setEnabled(nqn, false);
     write(join(this.#namespace(nqn), "device_uuid"), uuid);
     this.setEnabled(nqn, true);
   }
 
-  /** Takes an address away, so that whatever is sent there is lost; or puts it back. */
+  /** Removes an address, so that packets to it are lost; or adds it again. */
   setReachable(address: string, reachable: boolean): void {
     const args = ["addr", reachable ? "replace" : "del", `${address}/32`, "dev", "lo"];
     const { success, stderr } = new Deno.Command("ip", { args }).outputSync();

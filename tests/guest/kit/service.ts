@@ -2,23 +2,23 @@ import type { GuestCommand } from "./agent.ts";
 import { quote } from "./agent.ts";
 import type { Guest } from "./guest.ts";
 
-/** Longest until a program in a guest serves, in seconds: it starts within 3 where nothing else runs. */
+/** How long a program in a guest may take until it serves, in seconds: 3 on an idle machine. */
 const startSeconds = 120;
-/** Longest until it has ended by itself, in seconds. */
+/** How long it may take to end by itself, in seconds. */
 const stopSeconds = 60;
 
 /** Where a program of the executable runs in a guest. */
 export interface ServiceOptions {
   /**
-   * `shared`: in a mount namespace of its own as a container's, whose kubelet folder shares its mounts with the host's and
-   * whose /dev does so too; `private`: neither does; undefined: in the guest's own.
+   * `shared`: in its own mount namespace like a container's, whose kubelet folder and /dev share their mounts with the
+   * host's; `private`: neither does; undefined: in the guest's own.
    */
   readonly namespace?: "shared" | "private";
-  /** What runs instead of /opt/tools/rds-csi, as words. */
+  /** The program instead of /opt/tools/rds-csi, as words. */
   readonly program?: readonly string[];
 }
 
-/** A program of the executable that runs in a guest, with what it prints. */
+/** A program of the executable that runs in a guest, with its output. */
 export class GuestService {
   readonly #guest: Guest;
   readonly #name: string;
@@ -51,7 +51,7 @@ export class GuestService {
     return new GuestService(guest, name, command, lines);
   }
 
-  /** Waits until `isReady` says so of the lines that it has printed. */
+  /** Waits until `isReady` accepts its output lines. */
   async ready(isReady: (lines: readonly string[]) => boolean | Promise<boolean>): Promise<void> {
     const until = performance.now() + startSeconds * 1000;
     while (!await isReady(this.#lines)) {
@@ -61,12 +61,12 @@ export class GuestService {
     }
   }
 
-  /** Everything that it has printed, as lines. */
+  /** Its whole output, as lines. */
   get lines(): readonly string[] {
     return this.#lines;
   }
 
-  /** The end of what it printed. */
+  /** The end of its output. */
   tail(count = 30): string {
     return this.#lines.slice(-count).join("\n");
   }
@@ -75,25 +75,25 @@ export class GuestService {
     return !this.#hasEnded;
   }
 
-  /** SIGTERM, and waits; throws when it does not end well. */
+  /** Sends SIGTERM, and waits; throws when it does not end properly. */
   async stop(): Promise<void> {
     await this.signal("TERM");
     const { status } = await this.#ended();
     if (status !== 0) throw new Error(`${this.#name} ended with ${status}:\n${this.tail()}`);
   }
 
-  /** SIGKILL to it alone: what it runs goes on. */
+  /** Sends SIGKILL to it alone: its children go on. */
   async killAlone(): Promise<void> {
     await this.signal("KILL");
     await this.#ended();
   }
 
-  /** Its process in the guest. */
+  /** The id of its process in the guest. */
   get pid(): Promise<number> {
     return this.#command.pid;
   }
 
-  /** Sends it a signal, as KILL, STOP, CONT. */
+  /** Sends it a signal, such as KILL, STOP, CONT. */
   async signal(name: string): Promise<void> {
     await this.#guest.sh(`kill -${name} ${await this.pid}`);
   }
@@ -112,7 +112,7 @@ export class GuestService {
   }
 }
 
-/** The words as a script whose own process they become. */
+/** A script whose process becomes the program. */
 function inNamespace(text: string, namespace: ServiceOptions["namespace"]): string {
   if (namespace === undefined) return `exec ${text}`;
   const propagation = namespace === "shared" ? "shared" : "private";

@@ -9,34 +9,34 @@ import type { AnySuite } from "../../support/suites.ts";
 import type { LanPlace } from "./emulator.ts";
 import { freeDatagramPorts } from "./ports.ts";
 
-/** What a file of suites/ exports. */
+/** The exports of a file of suites/. */
 export interface Suite extends AnySuite<Bench> {
   /** Whether it needs dist/rds-csi. */
   readonly needsBinary?: boolean;
-  /** Whether it needs csi-sanity, which Go builds. */
+  /** Whether it needs csi-sanity, which is built with Go. */
   readonly needsGo?: boolean;
-  /** Whether it needs the image's archive, and what a control plane on this machine needs. */
+  /** Whether it needs the image's archive, and a control plane's programs on this machine. */
   readonly needsImage?: boolean;
   /** Whether it needs fio. */
   readonly needsFio?: boolean;
 }
 
-/** The project's proto file, which lies beside a bundle. */
+/** The project's proto file, which is put beside a bundle. */
 const protoPath = fileURLToPath(new URL("../../../proto/csi.proto", import.meta.url));
-/** Where the consoles of guests lie in which a test failed. */
+/** Where the consoles of guests with a failed test are stored. */
 const keptFolder = fileURLToPath(new URL("../../../dist/guest", import.meta.url));
 
-/** Longest that all the tests of one file take in a guest unless said otherwise, in seconds. */
+/** Default time limit of all tests of one file in a guest, in seconds. */
 const insideSeconds = 600;
 
-/** How a suite starts guests and reports tests; it ends all that it started. */
+/** Starts guests and reports tests for a suite; it ends everything that it started. */
 export class Bench {
   readonly report: Report;
   /** A folder of the host for the suite's own files. */
   readonly folder: string;
   readonly #name: string;
   readonly #toolsPath: string;
-  /** Aborted when the suite is to end. */
+  /** Aborted when the suite has to end. */
   readonly signal: AbortSignal;
   readonly #guests: Guest[] = [];
 
@@ -66,7 +66,7 @@ export class Bench {
     return guest;
   }
 
-  /** Boots guests in a network of their own, all at once; the first one carries it. */
+  /** Boots guests in their own network, all at once; the first one carries the network. */
   async guests<Name extends string>(
     names: readonly Name[],
     options: GuestOptions = {},
@@ -78,22 +78,25 @@ export class Bench {
     return Object.fromEntries(await Promise.all(started)) as Record<Name, Guest>;
   }
 
-  /** Runs one test on the host and reports what it showed; a failure does not end the suite. */
+  /** Runs one test on the host and reports its result; a failure does not end the suite. */
   test(name: string, body: () => Promise<string>): Promise<boolean> {
     return this.report.test(name, this.signal, body);
   }
 
-  /** Runs tests of which each goes on where the one before has ended; after a failure the rest could only fail too. */
+  /**
+   * Runs tests that each continue where the one before has ended; a failure ends the sequence, because the rest could
+   * only fail too.
+   */
   async story(tests: readonly (readonly [name: string, body: () => Promise<string>])[]): Promise<void> {
     for (const [name, body] of tests) if (!await this.test(name, body)) return;
   }
 
   /**
-   * Runs a file of tests in a guest, by the Deno there, and reports each of them. It is bundled here, so that the guest
-   * neither fetches nor compiles.
+   * Runs a file of tests in a guest, with the Deno there, and reports each of them. It is bundled here, so that the
+   * guest neither fetches nor compiles.
    *
-   * @param file URL of the file, as `new URL("x_inside.ts", import.meta.url)`
-   * @param args what it finds in Deno.args
+   * @param file URL of the file, such as `new URL("x_inside.ts", import.meta.url)`
+   * @param args its Deno.args
    */
   async inside(
     guest: Guest,
@@ -131,14 +134,14 @@ export class Bench {
     }
   }
 
-  /** Ends all guests; where a test failed, what their consoles showed is kept. */
+  /** Ends all guests; after a failed test their consoles' output is kept. */
   async close(): Promise<void> {
     await this.#endGuests();
     if (this.report.counts.failed > 0) await this.#keepConsoles();
     await Deno.remove(this.folder, { recursive: true });
   }
 
-  /** What a suite draws its random numbers from: GUEST_SEED, or the same one every time but in a long run. */
+  /** The seed of a suite's random numbers: GUEST_SEED, or a fixed one except in a long run. */
   seed(): number {
     const given = Deno.env.get("GUEST_SEED");
     const drawn = isLong ? crypto.getRandomValues(new Uint32Array(1))[0]! : 20261121;
@@ -161,12 +164,12 @@ export class Bench {
   }
 }
 
-/** What is heard of a file of tests in a guest. */
+/** The messages of a test file in a guest. */
 class InsideRun {
   readonly #report: Report;
   #running: string | undefined;
   #count = 0;
-  /** Lines since the last test ended, for when one fails. */
+  /** Lines since the last test ended, in case one fails. */
   #lines: string[] = [];
 
   constructor(report: Report) {
@@ -190,7 +193,7 @@ class InsideRun {
     this.#lines = [];
   }
 
-  /** What did not come to its end, or did not even begin, has failed. */
+  /** A test that did not end, or did not even begin, has failed. */
   end(file: string, problem: unknown): void {
     if (this.#running !== undefined) this.#fail(this.#running, 0, problem ?? "it never ended");
     else if (problem !== undefined) this.#fail(file, 0, problem);
@@ -204,9 +207,9 @@ class InsideRun {
 }
 
 /**
- * A network of up to ten guests, each with a card in it beside the kit's own. The first guest's emulator carries the
- * switch; the others reach it by datagrams on the host's loopback. No connection is kept, so that any guest, the first
- * too, may lose its power and come back, and what a frozen guest does not take is lost, as on a real wire.
+ * A network of up to ten guests, each with a card for it besides the kit's own. The first guest's emulator carries the
+ * switch; the others reach it by datagrams on the host's loopback. There are no connections. So any guest, even the
+ * first one, may lose its power and come back, and packets to a frozen guest are lost, as on a real wire.
  */
 class Lan {
   readonly #names: readonly string[];
@@ -231,7 +234,7 @@ class Lan {
     return `10.77.0.${this.#index(name) + 1}`;
   }
 
-  /** What a guest is started with to be in it. */
+  /** The options with which a guest joins it. */
   location(name: string): LanPlace {
     const index = this.#index(name);
     const hosts = this.#names.map((other) => [this.address(other), other] as const);

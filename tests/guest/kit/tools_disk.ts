@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { hostOutput } from "./host_command.ts";
 
 /**
- * Makes an ext4 image with programs for guests, which any number of them may have at once: far quicker to run from than a
- * share. Its files are known by their names at /opt/tools.
+ * Makes an ext4 image with programs, which any number of guests may use at once: programs run much faster from it than
+ * from a share. Its files are at /opt/tools.
  *
  * @param files paths of the host by names in the image
  */

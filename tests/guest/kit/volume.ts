@@ -17,7 +17,7 @@ const passing = [
 ];
 const callMs = 60_000;
 
-/** A volume that a suite takes through its life, as an orchestrator would. */
+/** A volume that a suite takes through its life, like an orchestrator. */
 export class GuestVolume {
   readonly id: string;
   readonly use: VolumeUse;
@@ -41,7 +41,7 @@ export class GuestVolume {
     this.target = `/var/lib/kubelet/pods/${id}/target`;
   }
 
-  /** Makes one of exactly that size. @param parameters of its StorageClass @param snapshotId what it is to hold */
+  /** Makes one of exactly that size. @param parameters of its StorageClass @param snapshotId its source */
   static async create(
     controller: CsiClients["controller"],
     name: string,
@@ -60,17 +60,17 @@ export class GuestVolume {
     return new GuestVolume(controller, use, volume!.volumeId, volume!.volumeContext);
   }
 
-  /** Goes on with another controller: after a restart, the clients of the one before are closed. */
+  /** Continues with another controller: after a restart, the clients of the earlier one are closed. */
   goOnWith(controller: CsiClients["controller"]): void {
     this.#controller = controller;
   }
 
-  /** The NQN under which it was published to that node last. */
+  /** The NQN under which it was last published to that node. */
   nqn(nodeId: string): string {
     return this.publishContext(nodeId)["nqn"] ?? "";
   }
 
-  /** What that node was told when it was published to it last. */
+  /** The publish context from its last publish to that node. */
   publishContext(nodeId: string): Readonly<Record<string, string>> {
     return this.#published.get(nodeId) ?? {};
   }
@@ -90,7 +90,7 @@ export class GuestVolume {
     await this.#controller.call("ControllerUnpublishVolume", { volumeId: this.id, nodeId }, timeoutMs);
   }
 
-  /** Stages it on a node and publishes it there. @param parameters beside those of its StorageClass */
+  /** Stages it on a node and publishes it there. @param parameters besides those of its StorageClass */
   async attach(
     node: CsiClients["node"],
     nodeId: string,
@@ -107,12 +107,12 @@ export class GuestVolume {
     await untilOk(() => this.unstage(node));
   }
 
-  /** Unpublishes it on a node, by one call. */
+  /** Unpublishes it on a node, with one call. */
   async unpublishOn(node: CsiClients["node"]): Promise<void> {
     await node.call("NodeUnpublishVolume", { volumeId: this.id, targetPath: this.target }, callMs);
   }
 
-  /** Stages it on a node, by one call. */
+  /** Stages it on a node, with one call. */
   async stage(
     node: CsiClients["node"],
     nodeId: string,
@@ -121,7 +121,7 @@ export class GuestVolume {
     await node.call("NodeStageVolume", this.#stageRequest(nodeId, parameters), callMs);
   }
 
-  /** Unstages it on a node, by one call. */
+  /** Unstages it on a node, with one call. */
   async unstage(node: CsiClients["node"]): Promise<void> {
     await node.call("NodeUnstageVolume", { volumeId: this.id, stagingTargetPath: this.staging }, callMs);
   }
@@ -138,9 +138,9 @@ export class GuestVolume {
 }
 
 /**
- * Calls again after what may pass, as an orchestrator does, for at most so long; answers what the call answers.
+ * Repeats a call after temporary failures, like an orchestrator, for at most so long; returns the call's result.
  *
- * @param alsoPassing further codes that may pass
+ * @param alsoPassing further codes of temporary failures
  */
 export async function untilOk<T>(
   call: () => Promise<T>,
