@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 /** The executable that `make build` makes. */
 export const BINARY = fileURLToPath(new URL("../../dist/rds-csi", import.meta.url));
 
-/** Longest a test lets the executable run. */
+/** The longest time that a test lets the executable run. */
 const LIMIT_MS = 60_000;
 
 /** Whether it is built. */
@@ -13,14 +13,14 @@ if (!isBuilt) {
   Deno.stderr.writeSync(new TextEncoder().encode("ignored: dist/rds-csi is not built; make build\n"));
 }
 
-/** What a run of the executable came to. */
+/** The result of a run of the executable. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs the executable; what it inherits from the environment is only `env`. */
+/** Runs the executable with only `env` as its environment. */
 export async function runBinary(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
   const { code, stdout, stderr } = await new Deno.Command(BINARY, {
     args: [...args],

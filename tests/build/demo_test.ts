@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { BINARY, isBuilt } from "./binary.ts";
 
-/** Longest that a demo may take here. */
+/** The longest time that a demo may take in these tests. */
 const limitMs = 90_000;
 const isRoot = Deno.uid() === 0;
 
@@ -17,7 +17,7 @@ async function makeFolder(): Promise<string> {
   return folder;
 }
 
-/** Runs the demo; `interruptAt` sends SIGINT as soon as that stands in what the driver logs. */
+/** Runs the demo. Sends SIGINT as soon as the driver's log contains the text `interruptAt`. */
 async function runDemo(
   folder: string,
   program: string,
@@ -53,7 +53,7 @@ async function runDemo(
   return { code, text };
 }
 
-/** Mounts and loop devices in a folder, and what lies in it. */
+/** Returns mounts and loop devices in a folder, and the folder's content. */
 async function traces(folder: string): Promise<string[]> {
   const mounts = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n");
   const { stdout } = await new Deno.Command("losetup", {
@@ -128,7 +128,7 @@ Deno.test({
   fn: async () => {
     const location = await Deno.makeTempDir({ prefix: "rds-csi-build-" });
     try {
-      // Where the project lies may be closed to others.
+      // Other users may not be able to read the project's folder.
       await Deno.copyFile(BINARY, `${location}/rds-csi`);
       await Deno.chmod(location, 0o755);
       await Deno.chmod(`${location}/rds-csi`, 0o755);

@@ -20,7 +20,7 @@ if (lacking.length > 0) {
 }
 const ignore = !isBuilt || lacking.length > 0;
 
-/** What runs in a mount namespace of its own, so that nothing of it can be left: as a node's container is given it. */
+/** The script that runs in a separate mount namespace, so that it leaves nothing: set up like a node's container. */
 const inside = `
 set -e
 root=$1; binary=$2; user=$3; shift 3
@@ -41,7 +41,7 @@ mount -o remount,bind,ro "$root"
 exec timeout --signal=TERM --preserve-status "$LIMIT" chroot --userspec="$user" "$root" /usr/bin/rds-csi "$@"
 `;
 
-/** How long something that serves gets before SIGTERM, in seconds, and everything else. */
+/** How long the executable runs before SIGTERM, in seconds: when it serves, and for all other commands. */
 const seconds = { serving: "5", other: "50" };
 
 /** Runs the executable in the image, whose root file system is read-only. */

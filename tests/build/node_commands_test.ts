@@ -1,4 +1,4 @@
-// What the commands for a node need, the executable may do: nothing that they find may be a refusal of its permissions.
+// The executable's permissions allow everything that the node commands need: no finding may be a refused permission.
 import assert from "node:assert/strict";
 import type { Finding } from "../../src/volume/model/finding.ts";
 import { isBuilt, runBinary } from "./binary.ts";

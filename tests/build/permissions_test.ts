@@ -6,7 +6,7 @@ import { BINARY, isBuilt, runBinary } from "./binary.ts";
 const ignore = !isBuilt;
 const LIBC = PERMISSIONS.node.ffi.find((path) => path.includes(`/${Deno.build.arch}-`)) ?? "";
 
-/** What the executable is made to try, and how it has to end: every refusal beside a try of its kind that works. */
+/** Actions of the executable and their expected ends: beside every refused action, one of its kind that works. */
 const TRIES: readonly [name: string, args: readonly string[], expected: RegExp][] = [
   ["runs a tool of its list", ["--try-run", "/usr/bin/stat"], /^done: /],
   ["refuses to run a tool outside of its list", ["--try-run", "/usr/bin/id"], /^refused: .*run access/],

@@ -5,7 +5,7 @@ import { BUNDLE } from "../../tools/build.ts";
 import { version } from "../../src/cli/build_version.ts";
 import { projectRoot } from "../support/parts.ts";
 
-/** Longest that a release may take to be made, and an emulated executable to show what it can. */
+/** The longest time to make a release, and for an emulated executable to run its checks. */
 const limitMs = 8 * 60_000;
 
 const folder = join(projectRoot, "dist/release");
@@ -92,7 +92,7 @@ Deno.test({
 }, async () => {
   const scratch = await Deno.makeTempDir({ prefix: "rds-csi-release-" });
   try {
-    // Where a machine of that kind has its C library, as the executable's permissions name it.
+    // The path of the C library on such a machine, which the executable's permissions name.
     await Deno.mkdir(join(scratch, "usr/lib"), { recursive: true });
     await Deno.symlink(arm64Libraries, join(scratch, "lib"));
     await Deno.symlink(arm64Libraries, join(scratch, "usr/lib/aarch64-linux-gnu"));
@@ -100,7 +100,7 @@ Deno.test({
     await Deno.copyFile(join(folder, `rds-csi-${version}-linux-arm64`), executable);
     await Deno.chmod(executable, 0o755);
     await Deno.chmod(scratch, 0o755);
-    // The emulator does not know what the node's half asks of the kernel, so that goes without root.
+    // The emulator lacks kernel requests of the node's half, so the executable runs without root.
     const user = ["--reuid", "65532", "--regid", "65532", "--clear-groups"];
     const emulated = (...args: string[]) =>
       run("setpriv", [...user, emulator, "-L", scratch, executable, ...args]);
@@ -114,7 +114,7 @@ Deno.test({
   }
 });
 
-/** As CONTRIBUTING.md says it to whoever has got a release. */
+/** Checks the signature as CONTRIBUTING.md describes it for users of a release. */
 async function assertSigned(folder: string, key: string): Promise<void> {
   const signers = `${key}.signers`;
   await Deno.writeTextFile(signers, `releaser ${await Deno.readTextFile(`${key}.pub`)}`);

@@ -1,4 +1,4 @@
-// What real routers printed, compared with what the simulated one prints of the same content, letter by letter.
+// The output of real routers, compared letter by letter with the simulator's output for the same content.
 import assert from "node:assert/strict";
 import { parseDisks } from "../../src/routeros/store/rows.ts";
 import { makeMenus } from "../../src/simulator/menu/menus.ts";
@@ -22,10 +22,10 @@ function capture(name: string): string {
   return Deno.readTextFileSync(new URL(name, import.meta.url));
 }
 
-/** The terminal on which the captures of the RDS2216 were made. */
+/** The terminal width of the captures from the RDS2216. */
 const terminalWidth = 239;
 
-/** A router with nothing but these disks, behind so many others. */
+/** Returns a router with only these disks, after `others` other disks. */
 function routerWith(others: number, ...disks: readonly Partial<Disk>[]): Router {
   const router = makeRouter({ pools: [] });
   for (let number = 0; number < others; number++) router.disks.add({ ...plainDisk, slot: `other${number}` });
@@ -33,7 +33,7 @@ function routerWith(others: number, ...disks: readonly Partial<Disk>[]): Router 
   return router;
 }
 
-/** `/disk/print detail` of the disks behind the others. */
+/** Returns `/disk/print detail` of the disks after the others. */
 function detail(router: Router, others: number, width: number): string {
   const menu = makeMenus(router).get("disk")!;
   const items = menu.rows().map((row, number) => ({ row, number })).slice(others);
@@ -186,7 +186,7 @@ function fieldsOf(text: string): ReadonlyMap<string, string> {
   );
 }
 
-Deno.test("the discovery log says of an export what the RDS2216's does", () => {
+Deno.test("the discovery log shows an export as the RDS2216's does", () => {
   const fields = fieldsOf(capture("discovery.txt"));
   const access = { port: 4420, hosts: undefined, sizeBytes: 0n, identity: newIdentity(new SeededRandom()) };
   const subsystem = new Subsystem(fields.get("subnqn")!, undefined, access);
@@ -223,7 +223,7 @@ Deno.test("a controller's serial, model and firmware have the form of the RDS221
   assert.deepEqual([model, shown], ["Linux", firmware]);
 });
 
-Deno.test("refusals that were seen on routers begin as they do there", async () => {
+Deno.test("refusals that were seen on routers have the same beginning in the simulator", async () => {
   const type = typeTo(routerWith(0, { ...raid10[0], pool: undefined }, fileDisk));
   const seen = capture("errors.txt").split("\n").filter((line) => line !== "");
   const said = [
@@ -239,7 +239,7 @@ Deno.test("refusals that were seen on routers begin as they do there", async () 
   assert.deepEqual(said.map((text) => seen.find((line) => text.startsWith(line)) ?? text), seen);
 });
 
-/** A router whose pool a disk lies on. */
+/** Returns a router with a pool that a disk lies on. */
 async function poolWithDisk(): Promise<Router> {
   const router = makeRouter();
   await typeTo(router)(makeBasePath);

@@ -11,7 +11,7 @@ const page = "docs/reference/alerts.md";
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
-Deno.test("every alert says how bad it is, what is the matter, and where to read what to do", () => {
+Deno.test("every alert has its severity, its problem, and a link to what to do", () => {
   const alerts = chartAlerts();
   assert.ok(alerts.length >= 8);
   assert.equal(new Set(alerts.map(({ alert }) => alert)).size, alerts.length);
@@ -35,7 +35,7 @@ function readCases(): readonly Case[] {
   return (parse(readProjectFile(casesFile)) as { tests: Case[] }).tests;
 }
 
-/** Moments of a case: an alert, and whether it fires. */
+/** Returns the times of a case: an alert, and whether it fires. */
 function momentsOf(one: Case): (readonly [alert: string, fires: boolean])[] {
   return [
     ...(one.alert_rule_test ?? []).map(({ alertname, exp_alerts }) =>
@@ -47,7 +47,7 @@ function momentsOf(one: Case): (readonly [alert: string, fires: boolean])[] {
   ];
 }
 
-Deno.test("of every alert there is a moment in which it fires, and one in which it does not", () => {
+Deno.test("every alert has a time at which it fires, and one at which it does not", () => {
   const found = Map.groupBy(readCases().flatMap(momentsOf), ([alert]) => alert);
   assert.deepEqual([...found.keys()].toSorted(), chartAlerts().map(({ alert }) => alert).toSorted());
   for (const [name, moments] of found) {

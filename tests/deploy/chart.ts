@@ -9,24 +9,24 @@ if (helm === undefined) {
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }
 
-/** A test that renders the chart; ignored without Helm. */
+/** Registers a test that renders the chart; ignored without Helm. */
 export function chartTest(name: string, fn: () => void | Promise<void>): void {
   Deno.test({ name, ignore: helm === undefined, fn });
 }
 
-/** What the chart is rendered with beside its own values. */
+/** Values and options with which the chart is rendered, in addition to its defaults. */
 export interface ChartValues {
-  /** As in a file of values. @default {{ router: { address: "10.0.0.1" } }} */
+  /** The content of a values file. @default {{ router: { address: "10.0.0.1" } }} */
   readonly values?: object;
-  /** As of Helm's --set. */
+  /** Values of Helm's --set. */
   readonly sets?: readonly string[];
-  /** Groups and versions that the cluster knows beside those of Kubernetes itself. */
+  /** API groups and versions of the cluster, in addition to those of Kubernetes itself. */
   readonly apiVersions?: readonly string[];
-  /** The one template to render, as of Helm's --show-only. */
+  /** The only template to render, as with Helm's --show-only. */
   readonly only?: string;
 }
 
-/** Renders the chart, or tells why Helm refuses the values. */
+/** Renders the chart, or returns Helm's complaint about the values. */
 export function render({ values, sets, apiVersions, only }: ChartValues): Rendered {
   const file = Deno.makeTempFileSync({ prefix: "rds-csi-test-", suffix: ".json" });
   try {
@@ -37,7 +37,7 @@ export function render({ values, sets, apiVersions, only }: ChartValues): Render
   }
 }
 
-/** The chart's objects, which are sound. */
+/** Returns the chart's objects, after checking that they are sound. */
 export function rendered(values: ChartValues = {}): KubernetesObject[] {
   const { success, yaml, complaint } = render(values);
   assert.ok(success, complaint);
@@ -46,7 +46,7 @@ export function rendered(values: ChartValues = {}): KubernetesObject[] {
   return objects;
 }
 
-/** The text of one of the renderings that are looked at as a whole. */
+/** Returns the text of one of the renderings that are compared as a whole. */
 export function textOf(name: keyof typeof renderings): string {
   return renderingText(helm!, renderings[name]);
 }

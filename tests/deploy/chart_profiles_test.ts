@@ -4,7 +4,7 @@ import { chartTest, rendered } from "./chart.ts";
 import { configOf, filesOf } from "./judge.ts";
 import { driverOf, only, type Workload } from "./objects.ts";
 
-/** What a probe has found out about a router. */
+/** Returns a router profile of a probe. */
 function profile(disksLate: number | undefined): RouterProfile {
   return {
     name: "RDS2216 7.24",

@@ -152,7 +152,7 @@ chartTest("the notes of the chart say aloud that a simulated router is no place 
 chartTest(
   "the pod's command line serves the driver: it logs in by the guide's keys, and a host reads a volume by NVMe/TCP",
   async () => {
-    // An address of this machine that no other run has at this moment.
+    // An address of this machine that no other run is likely to use now.
     const podIp = `127.${[1, 2, 3].map(() => 1 + Math.floor(Math.random() * 250)).join(".")}`;
     await using parts = new AsyncDisposableStack();
     const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
@@ -165,7 +165,7 @@ chartTest(
       words.map((word) =>
         word.replace(secretFolder, secret).replace(backing, join(folder, "backing")).replace(pod.host, podIp)
       );
-    // The pod alone has its loopback for itself.
+    // Only in a pod is the loopback interface its own.
     const router = startPart("sources", "simulator", folder, [...moved(pod.args), "--control-port=0"]);
     parts.defer(() => router.kill());
     await router.ready(async () => (await printedSoFar(router)).includes('"ready":true'));
@@ -198,7 +198,7 @@ chartTest(
     }
     await clients.controller.call("DeleteVolume", { volumeId });
     assert.deepEqual(await (await fetch(`${controlUrl}/violations`)).json(), []);
-    // What the guide has people send to the control port.
+    // The request that the guide sends to the control port.
     const { pools } = await (await fetch(`${controlUrl}/state`)).json() as {
       readonly pools: readonly { readonly slot: string; readonly size: number }[];
     };
@@ -209,7 +209,7 @@ chartTest(
   },
 );
 
-/** What it has printed; nothing before its log is there. */
+/** Returns the printed output; "" before its log exists. */
 async function printedSoFar(part: Part): Promise<string> {
   try {
     return await part.printed();

@@ -98,7 +98,7 @@ for (const pairs of ["any", "kubevirt"]) {
   );
 }
 
-/** What the chart lets the controller do in the whole cluster. */
+/** Returns the controller's cluster-wide permissions in the chart. */
 function controllerRules(...sets: string[]): readonly AccessRule[] | undefined {
   const objects = rendered({ sets }) as (KubernetesObject & {
     rules?: readonly AccessRule[];
@@ -362,7 +362,7 @@ chartTest("every value of the full rendering reaches an object, or Helm asks for
   assert.deepEqual(idle.map(([path]) => path).toArray(), []);
 });
 
-/** Paths of all values that the schema knows, as far as it says which there are. */
+/** Returns the paths of all values that the schema lists. */
 function valuePaths(schema: Schema, at = ""): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
     const path = at === "" ? name : `${at}.${name}`;

@@ -41,7 +41,7 @@ chartTest(
     const other = pod("test.storageClass=mine", "test.image=registry.example.net/busybox:1").spec;
     assert.equal(other.volumes[0]?.ephemeral.volumeClaimTemplate.spec.storageClassName, "mine");
     assert.equal(other.containers[0]?.image, "registry.example.net/busybox:1");
-    // A pod with this claim would wait for ever: nothing mounts a raw block volume.
+    // A pod with such a claim would wait for ever, because a raw block volume cannot be mounted.
     const { success } = render({
       values: { router: { address: "10.0.0.1" }, storageClasses: [{ name: "raw" }] },
       only: "templates/tests/volume.yaml",
@@ -50,7 +50,7 @@ chartTest(
   },
 );
 
-/** The pod of `helm test`, as far as it is looked at. */
+/** The tested fields of the pod of `helm test`. */
 interface Pod extends KubernetesObject {
   readonly spec: {
     readonly containers: readonly Pick<Container, "image" | "securityContext">[];

@@ -26,7 +26,7 @@ Deno.test("the image has the packages of exactly the tools that the executable m
   for (const name of packages) assert.ok(names.has(name), `${name} is not pinned: make image/pins`);
 });
 
-Deno.test("the Dockerfile says of the image what make image does", () => {
+Deno.test("the Dockerfile and make image set the same image configuration", () => {
   assert.match(dockerfile, /^COPY --chmod=0755 dist\/linux-\$\{TARGETARCH\}\/rds-csi \/usr\/bin\/rds-csi$/m);
   assert.match(
     dockerfile,
@@ -47,7 +47,7 @@ Deno.test("the Dockerfile says of the image what make image does", () => {
   ]);
 });
 
-Deno.test("the image is built of nothing but the executables, papers about them, and the pinned packages", () => {
+Deno.test("the image is built only from the executables, their documents, and the pinned packages", () => {
   assert.deepEqual(readDeployFile("image/Dockerfile.dockerignore").trimEnd().split("\n"), [
     "*",
     "!deploy/image/make-root.sh",

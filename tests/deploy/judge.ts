@@ -5,7 +5,7 @@ import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { type Container, driverOf, type KubernetesObject, only, type Workload } from "./objects.ts";
 
-/** The kernel's folders: no permission opens them, the C library does. */
+/** The kernel's folders: the C library opens them, without a permission of the runtime. */
 const kernelFolders = ["/dev", "/proc", "/sys"];
 
 /** Whether a path is a folder, or lies in it. */
@@ -14,9 +14,10 @@ export function isWithin(path: string, folder: string): boolean {
 }
 
 /**
- * What the driver reads from a container's arguments, with any value for each of its variables and the kubelet's.
+ * Returns the configuration that the driver reads from a container's arguments, with any value for each of its
+ * variables and the kubelet's.
  *
- * @param files texts of files that it is told to read, by path
+ * @param files texts of files that the arguments name, by path
  */
 export function configOf(
   { args, env = [] }: Container,
@@ -31,7 +32,10 @@ export function configOf(
   return readServeConfig(flags, variable, read, parseRoutersFile);
 }
 
-/** The files that a workload's driver finds in ConfigMaps and Secrets, by path; with their texts where these are known. */
+/**
+ * Returns the files from ConfigMaps and Secrets for a workload's driver, by path; with their texts where these are
+ * known.
+ */
 export function filesOf(
   workload: Workload,
   objects: readonly KubernetesObject[],
@@ -57,7 +61,7 @@ export function filesOf(
   return files;
 }
 
-/** Whatever holds for every rendering of the chart. */
+/** Asserts everything that must hold for every rendering of the chart. */
 export function assertSound(objects: readonly KubernetesObject[]): void {
   const keys = objects.map(({ apiVersion, kind, metadata }) => {
     assert.ok(apiVersion && kind && metadata?.name, JSON.stringify({ apiVersion, kind, metadata }));
@@ -91,7 +95,9 @@ function assertSoundWorkload(workload: Workload, objects: readonly KubernetesObj
   assert.equal(new Set(names).size, names.length);
 }
 
-/** Whatever is not the node's driver, which says why it is more than this, has nothing that it does not need. */
+/**
+ * Asserts that a container has only the privileges that it needs. The node's driver, which has more, gives its reasons.
+ */
 function assertConfined(name: string, context: Container["securityContext"]): void {
   assert.equal(context.readOnlyRootFilesystem, true, name);
   if (context.privileged === true) return assert.equal(name, "driver");
@@ -99,7 +105,7 @@ function assertConfined(name: string, context: Container["securityContext"]): vo
   assert.deepEqual(context.capabilities, { drop: ["ALL"] }, name);
 }
 
-/** Its arguments are taken, and all that it is told of and given lies where the executable may look. */
+/** Asserts that the driver accepts its arguments, and may use every path in them and every mount. */
 function assertSoundDriver(driver: Container, files: ReadonlyMap<string, string | undefined>): void {
   const config = configOf(driver, files);
   assert.deepEqual(config.warnings, []);

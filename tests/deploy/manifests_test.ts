@@ -18,10 +18,7 @@ const controller = only<Workload>(objects, "Deployment");
 const node = only<Workload>(objects, "DaemonSet");
 const driverName = "rds.csi.srvlab.io";
 
-/**
- * Flags of the sidecars, of the versions that the chart names, which it uses: a sidecar ends at a flag that it does not
- * know.
- */
+/** The flags that the chart uses of the sidecars' pinned versions. A sidecar ends when it gets an unknown flag. */
 const sidecarFlags: Readonly<Record<string, readonly string[]>> = {
   "csi-provisioner": ["worker-threads", "default-fstype", "extra-create-metadata"],
   "csi-attacher": ["worker-threads"],
@@ -105,7 +102,7 @@ Deno.test("the CSIDriver reports Kubernetes what this driver does", () => {
     podInfoOnMount: true,
     fsGroupPolicy: "File",
     seLinuxMount: false,
-    // Without a topology a pod whose volume is to be made for its first consumer would find no node with enough room.
+    // Without a topology, a pod whose volume waits for its first consumer would find no node with enough room.
     storageCapacity: false,
     volumeLifecycleModes: ["Persistent"],
   });
@@ -136,7 +133,7 @@ Deno.test("the StorageClasses are this driver's, with parameters that it takes, 
   assert.equal(snapshots.driver, driverName);
 });
 
-Deno.test("the driver's accounts may do exactly what its code asks for, and nobody may read a Secret", () => {
+Deno.test("the driver's accounts may do exactly what its code requests, and no account may read a Secret", () => {
   const bindings = objects.filter(({ kind }) => kind.endsWith("Binding")) as Binding[];
   const bound = bindings.map(({ kind, subjects, roleRef }) => ({
     roles: `${kind.replace("Binding", "")} ${roleRef.kind} ${roleRef.name}`,
@@ -166,7 +163,7 @@ Deno.test("the driver's accounts may do exactly what its code asks for, and nobo
   }
 });
 
-Deno.test("two controllers run, of which one serves by the Lease, and none has its place taken before it", () => {
+Deno.test("two controllers run, one of them serves with the Lease, and an update removes none before its replacement is ready", () => {
   const { replicas, strategy, template } = controller.spec as Workload["spec"] & {
     readonly replicas: number;
     readonly strategy: unknown;
@@ -189,7 +186,7 @@ Deno.test("two controllers run, of which one serves by the Lease, and none has i
       labelSelector: labels,
     },
   ]);
-  // What serve gives running calls, and what handing the lead over takes.
+  // The time for running calls in `serve`, and for handing over the lead.
   assert.ok(Number(spec["terminationGracePeriodSeconds"]) >= 35);
   const budget = only<KubernetesObject & { spec: unknown }>(objects, "PodDisruptionBudget");
   assert.deepEqual(budget.spec, {
@@ -199,7 +196,7 @@ Deno.test("two controllers run, of which one serves by the Lease, and none has i
   });
 });
 
-Deno.test("the controller works with its own cluster, whose uid tells its volumes from another's", () => {
+Deno.test("the controller works with its own cluster, whose uid distinguishes its volumes from another cluster's", () => {
   const config = configOf(driverOf(controller));
   assert.equal(config.controller?.settings.cluster, "");
   assert.equal(config.cluster?.leaseNamespace, "node-1", "the variable that the pod is given");

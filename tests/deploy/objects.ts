@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { parseAllDocuments } from "yaml";
 
-/** A Kubernetes object, as far as these tests look into every kind alike. */
+/** The fields of a Kubernetes object that these tests read from every kind. */
 export interface KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -36,9 +36,9 @@ export interface Container {
   };
 }
 
-/** What a pod is made by. */
+/** The specification of a pod. */
 export interface PodSpec {
-  /** Undefined: the namespace's own, whose token the pod is not given. */
+  /** Undefined means the namespace's default account, whose token is not mounted. */
   readonly serviceAccountName?: string;
   readonly automountServiceAccountToken?: boolean;
   readonly tolerations?: readonly Readonly<Record<string, unknown>>[];
@@ -63,12 +63,12 @@ export interface PodSpec {
   }[];
 }
 
-/** What of a ConfigMap becomes files; all of it unless some is named. */
+/** The entries of a ConfigMap that become files; all of them unless some are named. */
 export interface ConfigFiles extends Partial<Entries> {
   readonly name: string;
 }
 
-/** What of a Secret becomes files. */
+/** The entries of a Secret that become files. */
 export interface Entries {
   readonly items: readonly { readonly key: string; readonly path: string }[];
 }
@@ -100,18 +100,18 @@ export interface Binding extends KubernetesObject {
   readonly roleRef: { readonly kind: string; readonly name: string };
 }
 
-/** A file of deploy/. */
+/** Returns the text of a file of deploy/. */
 export function readDeployFile(path: string): string {
   return readProjectFile(`deploy/${path}`);
 }
 
-/** A file of the project. */
+/** Returns the text of a file of the project. */
 export function readProjectFile(path: string): string {
   return Deno.readTextFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)));
 }
 
 /**
- * The objects of a stream of YAML documents; empty documents are left out.
+ * Returns the objects of a stream of YAML documents, without empty documents.
  *
  * @throws {Error} when one cannot be parsed, or has two entries of one name
  */
@@ -123,7 +123,7 @@ export function parseObjects(yaml: string): KubernetesObject[] {
   });
 }
 
-/** The object of that kind, and of that name if there are several. */
+/** Returns the object of that kind, and of that name if there are several. */
 export function only<T extends KubernetesObject>(
   objects: readonly KubernetesObject[],
   kind: string,
@@ -136,7 +136,7 @@ export function only<T extends KubernetesObject>(
   return found[0] as T;
 }
 
-/** The driver's own container of a workload. */
+/** Returns the driver's own container of a workload. */
 export function driverOf(workload: Workload): Container {
   const container = workload.spec.template.spec.containers.find(({ name }) => name === "driver");
   if (container === undefined) throw new Error(`${workload.metadata.name} has no container "driver"`);

@@ -3,14 +3,14 @@ import { findProgram } from "../guest/kit/host_command.ts";
 import { freePort } from "../support/parts.ts";
 import { eventually } from "../support/cluster_stack.ts";
 
-/** Whether Prometheus and its promtool are here; what needs them is ignored, after a word about it, where not. */
+/** Whether Prometheus or its promtool is missing; tests that need them are then ignored with a message. */
 export const prometheusMissing = ["prometheus", "promtool"].some((name) => findProgram(name) === undefined);
 if (prometheusMissing) {
   const note = "ignored: what tries alerts and queries needs Prometheus; apt-get install prometheus\n";
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }
 
-/** What `promtool` came to. */
+/** Runs `promtool` and returns its result. */
 export async function promtool(...args: readonly string[]): Promise<{ success: boolean; output: string }> {
   const { success, stdout, stderr } = await new Deno.Command(findProgram("promtool")!, {
     args: [...args],
@@ -20,24 +20,24 @@ export async function promtool(...args: readonly string[]): Promise<{ success: b
   return { success, output: decoder.decode(stdout) + decoder.decode(stderr) };
 }
 
-/** One series of an answer. */
+/** One series of a query's result. */
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>;
-  /** Seconds since the Unix epoch, and the value. */
+  /** The time in seconds since the Unix epoch, and the value. */
   readonly value: readonly [number, string];
 }
 
-/** A Prometheus of a test's own. */
+/** A Prometheus for one test. */
 export interface Prometheus extends AsyncDisposable {
   /**
-   * The series that a query finds now.
+   * Returns the series that a query finds now.
    *
-   * @throws {Error} when it is none that Prometheus takes, with what it says of it
+   * @throws {Error} when Prometheus does not accept the query, with its message
    */
   query(expr: string): Promise<readonly Sample[]>;
 }
 
-/** Starts a Prometheus that scrapes these every second, `host:port` each, with its files in `folder`. */
+/** Starts a Prometheus that scrapes these targets every second, `host:port` each, with its files in `folder`. */
 export async function startPrometheus(folder: string, targets: readonly string[]): Promise<Prometheus> {
   const config = `${folder}/prometheus.json`;
   const job = { job_name: "rds-csi", static_configs: [{ targets }] };

@@ -1,4 +1,5 @@
-// Written here: a grammar of PromQL (lezer) does not know the dashboard's variables; these tests need names only.
+// Parsed by hand, because the PromQL grammar of lezer does not know the dashboard's variables; these tests need only
+// names.
 
 /** One condition on a label, as in `{code=~"a|b"}`. */
 export interface Matcher {
@@ -7,33 +8,33 @@ export interface Matcher {
   readonly value: string;
 }
 
-/** A metric that a query reads, as it is named there: of a histogram with `_bucket` and its kin. */
+/** A metric that a query reads, under its name there: `_bucket` and similar for a histogram. */
 export interface Selector {
   readonly metric: string;
   readonly matchers: readonly Matcher[];
 }
 
-/** What a query names. */
+/** The names in a query. */
 export interface QueryParts {
   readonly selectors: readonly Selector[];
   /** Labels that it groups or joins by. */
   readonly groupings: readonly string[];
 }
 
-/** Words that stand where a metric could, and are none; aggregations do so before their grouping. */
+/** Words in the position of a metric that are not metrics; aggregations precede their grouping. */
 const text = new Set([
   ...["and", "or", "unless", "bool", "offset", "group_left", "group_right"],
   ...["sum", "min", "max", "avg", "count", "group", "stddev", "stdvar", "topk", "bottomk", "quantile"],
 ]);
 
 /**
- * The metrics and labels of a query in PromQL that Prometheus takes: names only, and not what they mean. No grammar:
- * whether it is a query at all is asked of Prometheus itself.
+ * Returns the metrics and labels of a valid PromQL query: only their names, not their meaning. It is no grammar;
+ * Prometheus itself checks whether the query is valid.
  */
 export function partsOf(query: string): QueryParts {
   const groupings: string[] = [];
   const rest = query
-    // Durations have letters too; a variable of the dashboard stands in their place as well.
+    // Durations contain letters too, and a variable of the dashboard can replace one.
     .replace(/\[[^\]]*\]/g, "")
     .replace(/\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g, (_, inside: string) => {
       groupings.push(...inside.split(",").map((label) => label.trim()).filter((label) => label !== ""));

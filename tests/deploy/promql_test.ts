@@ -26,7 +26,7 @@ Deno.test("partsOf() takes variables of a dashboard and conditions by expression
   ]);
 });
 
-Deno.test("partsOf() finds what stands by itself", () => {
+Deno.test("partsOf() finds metrics without label conditions", () => {
   assert.deepEqual(metricsOf("time() - max(a) > 3 * 3600"), ["a"]);
   assert.deepEqual(metricsOf("sum without (to) (a) > b"), ["a", "b"]);
   assert.deepEqual(metricsOf("(a / b < 0.1 or (a unless b)) and on (instance) c"), ["a", "b", "a", "b", "c"]);

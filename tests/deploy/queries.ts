@@ -8,7 +8,7 @@ import { auditKinds } from "../../src/volume/model/audit_kinds.ts";
 import { readDeployFile } from "./objects.ts";
 import { partsOf, type Selector } from "./promql.ts";
 
-/** An alert, as its file says. */
+/** An alert, as in its file. */
 export interface Alert {
   readonly alert: string;
   readonly expr: string;
@@ -17,10 +17,10 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Where the alerts are, as a path in deploy/. */
+/** The path of the alerts in deploy/. */
 export const alertsFile = "chart/alerts/rds-csi.yaml";
 
-/** The alerts of the chart. */
+/** Returns the alerts of the chart. */
 export function chartAlerts(): readonly Alert[] {
   const { groups } = parse(readDeployFile(alertsFile)) as { groups: { rules: Alert[] }[] };
   return groups.flatMap(({ rules }) => rules);
@@ -32,7 +32,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 
-/** The dashboard, as far as the tests look into it. */
+/** The fields of the dashboard that the tests read. */
 export interface Dashboard {
   readonly panels: readonly Panel[];
   readonly templating: {
@@ -40,20 +40,20 @@ export interface Dashboard {
   };
 }
 
-/** The dashboard of the chart. */
+/** Returns the dashboard of the chart. */
 export function chartDashboard(): Dashboard {
   return JSON.parse(readDeployFile("chart/dashboards/rds-csi.json"));
 }
 
-/** A query, and what it is for. */
+/** A query, and where it is used. */
 export interface Query {
   readonly where: string;
   readonly expr: string;
-  /** What names labels beside it: a legend, or the texts of an alert. */
+  /** Texts beside it that name labels: a legend, or the texts of an alert. */
   readonly texts: readonly string[];
 }
 
-/** Every query of the dashboard and of the alerts. */
+/** Returns every query of the dashboard and of the alerts. */
 export function chartQueries(): readonly Query[] {
   const panels = chartDashboard().panels.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr, legendFormat }) => ({ where: `panel ${title}`, expr, texts: [legendFormat] }))
@@ -66,12 +66,12 @@ export function chartQueries(): readonly Query[] {
   return [...panels, ...alerts];
 }
 
-/** Labels that Prometheus gives to whatever it scrapes; the last two only in a cluster. */
+/** Labels that Prometheus adds to every scraped series; the last two only in a cluster. */
 const targetLabels = ["instance", "job", "pod", "namespace"];
 
 const tables = Object.assign({}, ...Object.values(metricTables)) as typeof metricTables[string];
 
-/** Values that a label can have, where a query may ask for some of them. */
+/** The possible values of labels, where a query may select some of them. */
 const labelValues: Readonly<Record<string, readonly string[]>> = {
   grpc_code: grpcCodes(),
   grpc_service: ["Controller", "Identity", "Node", "GroupController"].map((name) => `csi.v1.${name}`),
@@ -91,10 +91,10 @@ function grpcCodes(): string[] {
   return registry.expose().matchAll(/grpc_code="([^"]+)"/g).map(([, code]) => code!).toArray();
 }
 
-/** What Prometheus itself has: a series for each alert that is pending or fires, with the labels of what made it so. */
+/** Prometheus's own metric: a series for each pending or firing alert, with the labels of the series behind it. */
 const alertSeries = "ALERTS";
 
-/** The table's name of a metric, and what a query may say of its labels. */
+/** Returns a metric's name in the tables, and the labels that a query may use. */
 function infoOf(metric: string): { readonly name: string; readonly labels: readonly string[] } | undefined {
   if (metric === alertSeries) {
     return { name: metric, labels: ["alertname", "alertstate", "severity", "backend"] };
@@ -110,9 +110,9 @@ function infoOf(metric: string): { readonly name: string; readonly labels: reado
 }
 
 /**
- * What is wrong with a query: whatever makes it one that can never match, for the metrics that the driver has.
+ * Returns the problems of a query: everything that makes it impossible to match, for the driver's metrics.
  *
- * Comparisons are not looked into: that each alert fires at all is shown by its own tests.
+ * It does not check comparisons; each alert's own tests show that it can fire.
  */
 export function faultsOf({ expr, texts }: Query): readonly string[] {
   const { selectors, groupings } = partsOf(expr);
@@ -139,14 +139,14 @@ function faultsOfSelector({ metric, matchers }: Selector): string[] {
     if (!info.labels.includes(label)) return [`${metric} has no label ${label}`];
     const values = labelValues[label];
     if (values === undefined) return [`it is not known which values ${label} can have`];
-    // OK stands for all calls that did not fail; what is no expression is one value.
+    // OK stands for all calls that did not fail. A value that is not a regular expression is one value.
     const wanted = operator.endsWith("~") ? value.split("|") : [value];
     return wanted.filter((one) => !values.some((each) => new RegExp(`^(?:${one})$`).test(each)))
       .map((one) => `${label} is never ${one}`);
   });
 }
 
-/** The metrics that a query reads, as the driver's tables name them. */
+/** Returns the metrics that a query reads, under their names in the driver's tables. */
 export function tableMetricsOf(expr: string): readonly string[] {
   return partsOf(expr).selectors.map(({ metric }) =>
     infoOf(metric)?.name ?? assert.fail(`${metric} in ${expr}`)

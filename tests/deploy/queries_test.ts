@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { allMetrics, chartDashboard, chartQueries, faultsOf, type Query, tableMetricsOf } from "./queries.ts";
 
-Deno.test("every query of the dashboard and of the alerts can match what the driver counts", () => {
+Deno.test("every query of the dashboard and of the alerts can match the driver's metrics", () => {
   const queries = chartQueries();
   assert.ok(queries.length > 40, `${queries.length} queries`);
   const faults = queries.flatMap((query) => faultsOf(query).map((fault) => `${query.where}: ${fault}`));
@@ -38,7 +38,7 @@ Deno.test("the dashboard shows every metric of the driver", () => {
   assert.deepEqual(allMetrics.filter((name) => !shown.has(name)), []);
 });
 
-Deno.test("the dashboard asks the data source that is chosen, in rows without gaps and overlaps", () => {
+Deno.test("the dashboard queries the chosen data source, in rows without gaps and overlaps", () => {
   const { panels, templating } = chartDashboard();
   assert.deepEqual(templating.list.map(({ name }) => name), ["datasource", "instance"]);
   assert.deepEqual(

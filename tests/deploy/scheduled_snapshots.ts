@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type Container, type KubernetesObject, only, parseObjects, readDeployFile } from "./objects.ts";
 
-/** Its path below deploy/. */
+/** The path of the example below deploy/. */
 export const exampleFile = "examples/scheduled-snapshots.yaml";
 
-/** What of a CronJob these tests look into. */
+/** The fields of a CronJob that these tests read. */
 export interface CronJob extends KubernetesObject {
   readonly spec: {
     readonly concurrencyPolicy: string;
@@ -22,7 +22,7 @@ export interface CronJob extends KubernetesObject {
   };
 }
 
-/** The objects of the example, and of its CronJob what runs. */
+/** Returns the objects of the example, and the command of its CronJob. */
 export function example() {
   const objects = parseObjects(readDeployFile(exampleFile));
   const cronJob = only<CronJob>(objects, "CronJob");
@@ -32,7 +32,7 @@ export function example() {
   return { objects, cronJob, container, env, words: [...container.command, ...container.args] };
 }
 
-/** How one run ended, and what it said. */
+/** The result of one run, and its output. */
 export interface Run {
   readonly code: number;
   readonly stdout: string;

@@ -5,7 +5,7 @@ import { projectRoot } from "../support/parts.ts";
 import { type Binding, type KubernetesObject, only, parseObjects, type Rule } from "./objects.ts";
 import { type CronJob, example, type Run, runExample } from "./scheduled_snapshots.ts";
 
-// Against a real API server, the suite scheduled_snapshots of tests/cluster runs the same.
+// The suite scheduled_snapshots of tests/cluster runs the same against a real API server.
 
 Deno.test("the account of scheduled snapshots may create, list and delete snapshots of its namespace, and no more", () => {
   const { objects, cronJob } = example();
@@ -36,7 +36,7 @@ Deno.test("runs of scheduled snapshots do not overlap, are not repeated at once,
   });
 });
 
-Deno.test("the guide's command makes the example one of another namespace and claim", async () => {
+Deno.test("the guide's command changes the namespace and claim of the example", async () => {
   const { text } = blocksOf(readPage("docs/guides/snapshots-and-backup.md"))
     .find(({ heading }) => heading === "On a schedule") ?? assert.fail("no command");
   const [command = "", applied] = text.split(" | kubectl apply");
@@ -53,10 +53,10 @@ Deno.test("the guide's command makes the example one of another namespace and cl
   ]);
 });
 
-/** What stands in the list for a new snapshot, as `kubectl create` puts it there. */
+/** The ready state that `kubectl create` lists for a new snapshot. */
 type NewState = "true" | "false" | "<none>";
 
-/** A kubectl that keeps its snapshots as lines of a file, as the script lists them, and refuses what no one gave it. */
+/** A kubectl that keeps its snapshots as lines of a file, as the script lists them, and refuses unexpected commands. */
 const kubectl = (newState: NewState) =>
   `#!/bin/sh
 echo "$1 $2 $3" >>"$STATE/asked"
@@ -73,7 +73,7 @@ case $1 in
 esac
 `;
 
-/** Runs it once beside the snapshots that there are, and answers which are left. */
+/** Runs the script once with these existing snapshots. Returns the snapshots that are left. */
 async function runBeside(
   snapshots: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -94,7 +94,7 @@ async function runBeside(
   }
 }
 
-Deno.test("a run makes a snapshot that is named by the time, and keeps the newest that are ready", async () => {
+Deno.test("a run makes a snapshot named after the time, and keeps the newest ready ones", async () => {
   const before = [
     "a true <none>",
     "broken false <none>",
@@ -109,7 +109,7 @@ Deno.test("a run makes a snapshot that is named by the time, and keeps the newes
   assert.match(stderr, /^broken is not ready/);
 });
 
-Deno.test("a run deletes nothing while there are not more than are to stay", async () => {
+Deno.test("a run deletes nothing while there are no more snapshots than it keeps", async () => {
   const { code, left, asked } = await runBeside(["a true <none>"], { KEEP: "2" });
   assert.deepEqual([code, left.length], [0, 2]);
   assert.deepEqual(asked.filter((words) => words.startsWith("delete")), []);
@@ -126,7 +126,7 @@ for (const state of ["false", "<none>"] as const) {
 }
 
 for (const KEEP of ["", "0", "-1", "all", "07", "1 2"]) {
-  Deno.test(`a run that is to keep "${KEEP}" fails before it asks for anything`, async () => {
+  Deno.test(`a run with KEEP="${KEEP}" fails before it sends any request`, async () => {
     const { code, stderr, asked } = await runBeside([], { KEEP });
     assert.deepEqual([code, asked], [1, []]);
     assert.match(stderr, /no whole number above 0/);

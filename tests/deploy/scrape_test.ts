@@ -12,7 +12,7 @@ import { status } from "@grpc/grpc-js";
 import { type Prometheus, prometheusMissing, startPrometheus } from "./prometheus.ts";
 import { chartQueries, type Query, tableMetricsOf } from "./queries.ts";
 
-/** What only shows up with an event that does not happen here, with the event. */
+/** Metrics that appear only with an event that does not happen here, with that event. */
 const later: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Object.keys(volumeIoMetrics).map((name) => [name, "a volume that is staged with --volume-metrics"]),
@@ -23,7 +23,7 @@ const later: Readonly<Record<string, string>> = {
   rds_csi_tool_seconds: "a volume that is staged, which needs root",
 };
 
-/** A query as Grafana would send it. */
+/** Returns a query as Grafana would send it. */
 function filled(expr: string): string {
   return expr.replaceAll("$instance", ".*").replaceAll("$__rate_interval", "10s").replaceAll(
     "$__range",
@@ -31,17 +31,17 @@ function filled(expr: string): string {
   );
 }
 
-/** Whether it finds something only when something is wrong. */
+/** Whether the query finds something only when something is wrong. */
 function isComparison({ where, expr }: Query): boolean {
   return where.startsWith("alert") || / [<>] [0-9e]+$/.test(expr);
 }
 
-/** Whether it reads what only shows up later. */
+/** Whether the query reads a metric that appears only with a later event. */
 function isOfLater({ expr }: Query): boolean {
   return tableMetricsOf(expr).some((name) => Object.hasOwn(later, name));
 }
 
-/** Something of everything: calls that succeed and that fail, volumes, a holder, a migration, a snapshot. */
+/** Makes calls of every kind: successful and failed ones, volumes, a holder, a migration, a snapshot. */
 async function live(stack: Stack): Promise<void> {
   const { controller, identity } = stack.clients;
   await identity.call("Probe", {});
@@ -53,7 +53,7 @@ async function live(stack: Stack): Promise<void> {
   await controller.call("GetCapacity", {});
 }
 
-/** A node that has registered itself with a kubelet, at this address of its metrics. */
+/** Starts a node that has registered itself with a kubelet, with its metrics at this address. */
 async function startNode(folder: string, address: string): Promise<AsyncDisposable> {
   const kubelet = new FakeKubelet(`${folder}/kubelet`);
   await Deno.mkdir(`${folder}/kubelet/plugins`);
@@ -88,7 +88,7 @@ Deno.test({
     await eventually(async () => (await prometheus.query("up == 1")).length === 2);
     await live(stack);
     await findsAll(prometheus, chartQueries().filter((query) => !isComparison(query)));
-    // They are taken, whatever they find.
+    // Prometheus accepts them, whatever they find.
     for (const query of chartQueries()) {
       if (isComparison(query) || isOfLater(query)) await prometheus.query(filled(query.expr));
     }
@@ -97,7 +97,7 @@ Deno.test({
   },
 });
 
-/** Every query finds something, but for what has not happened yet. A rate needs two scrapes. */
+/** Asserts that every query finds something, except for events that have not happened yet. A rate needs two scrapes. */
 async function findsAll(prometheus: Prometheus, queries: readonly Query[]): Promise<void> {
   let waiting = queries.filter((query) => !isOfLater(query));
   assert.ok(waiting.length >= 35, `${waiting.length} queries`);
@@ -112,7 +112,7 @@ async function findsAll(prometheus: Prometheus, queries: readonly Query[]): Prom
   await eventually(reading).catch(() => assert.deepEqual(waiting, [], "these find nothing"));
 }
 
-/** All metrics that any query reads were scraped, but for those that come later; and what is said of these is so. */
+/** Asserts that every metric of the queries was scraped, except the later ones, and that those are really missing. */
 async function hasAll(prometheus: Prometheus): Promise<void> {
   const read = new Set(chartQueries().flatMap(({ expr }) => tableMetricsOf(expr)));
   const missing: string[] = [];

@@ -4,27 +4,27 @@ import { findHelm, renderings, renderingText } from "../../tools/deploy/helm.ts"
 import { blocksOf, readPage } from "../docs/pages.ts";
 import { type Container, driverOf, only, parseObjects, type Workload } from "./objects.ts";
 
-/** Where the chart's pods find the entries of the Secret that they are given. */
+/** The folder in which the chart's pods find the entries of their Secret. */
 export const secretFolder = "/etc/rds-csi";
 
-/** The page that installs it. */
+/** The page that installs the simulated router. */
 const guide = "docs/guides/try-without-a-router.md";
 
-/** The pod of the simulated router, and who uses it, for a test that has no kubelet. */
+/** The pod of the simulated router and its users, for a test without a kubelet. */
 export interface SimulatorPod {
   readonly container: Container;
-  /** The words behind `rds-csi simulator`. */
+  /** The arguments of `rds-csi simulator`. */
   readonly args: readonly string[];
-  /** Where the driver is told to find it. */
+  /** The host name that the driver is given. */
   readonly host: string;
-  /** What the driver's controller is told about its router. */
+  /** The flags of the driver's controller for its router. */
   readonly routerFlags: readonly string[];
 }
 
 /**
- * What deploy/examples/try-without-a-router.yaml renders, as a kubelet would start it.
+ * Returns the pod of deploy/examples/try-without-a-router.yaml as a kubelet would start it.
  *
- * @param podIp the address that the pod has
+ * @param podIp the address of the pod
  * @throws {Error} without Helm
  */
 export function simulatorPod(podIp: string): SimulatorPod {

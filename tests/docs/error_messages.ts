@@ -1,21 +1,21 @@
-// Written here: the compiler of TypeScript would be a dependency of 20 MB, to read string literals.
+// Parsed by hand, because the TypeScript compiler would be a dependency of 20 MB just to read string literals.
 
 import { join } from "node:path";
 import { projectRoot } from "../support/parts.ts";
 
-/** A message of the sources, up to where the details of a case begin, with `…` for what differs. */
+/** A message of the sources up to its details, with `…` for each variable part. */
 export interface MessageStart {
   readonly text: string;
-  /** Where it stands. */
+  /** The file that has it. */
   readonly file: string;
 }
 
-/** Every message "Cannot …" in the sources of the rules and actions. */
+/** Returns every message "Cannot …" in the sources of the rules and actions. */
 export function messagesInSources(): readonly MessageStart[] {
   return messagesBelow(["src/volume", "src/controller", "src/node"]);
 }
 
-/** Those of what translates foreign languages, and of deadlines. */
+/** Returns the messages of the adapters, and of deadlines. */
 export function messagesOfAdapters(): readonly MessageStart[] {
   return messagesBelow([
     "src/async",
@@ -41,13 +41,13 @@ function sourcesBelow(folder: string): string[] {
   }).toSorted();
 }
 
-/** The starts of the messages in one file's text. */
+/** Returns the starts of the messages in one file's text. */
 export function messagesIn(source: string): readonly string[] {
   const code = source.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
   return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => messageStart(literalAt(code, index)));
 }
 
-/** The start of a message as the page has it: the text up to its details. */
+/** Returns the start of a message as the page shows it: the text up to its details. */
 export function messageStart(message: string): string {
   const cut = message.search(/[:;](\s|$)| - | \(/);
   return (cut < 0 ? message : message.slice(0, cut)).replace(
@@ -56,7 +56,7 @@ export function messageStart(message: string): string {
   ).trim();
 }
 
-/** The text of a literal and of those that are added to it, with `…` for each expression in it. */
+/** Returns the text of a literal and of literals added to it, with `…` for each expression. */
 function literalAt(code: string, start: number): string {
   let text = "";
   for (let at = start; at >= 0;) {

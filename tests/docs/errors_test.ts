@@ -6,7 +6,7 @@ import { readPage } from "./pages.ts";
 
 const page = readPage("docs/reference/errors.md").text.replace(/\s+/g, " ");
 
-/** The messages that the page has, as it writes them. */
+/** The messages on the page, as it writes them. */
 const shown: readonly string[] = [...page.matchAll(/`(Cannot [^`]+)`/g)].map(([, text]) => text!);
 
 Deno.test("every message of the rules and actions is on the page of errors", () => {
@@ -15,7 +15,7 @@ Deno.test("every message of the rules and actions is on the page of errors", () 
   assert.deepEqual(missing.map(({ text, file }) => `${file}: ${text}`), []);
 });
 
-Deno.test("every message on the page of errors is one of the sources", () => {
+Deno.test("every message on the page of errors occurs in the sources", () => {
   const known = [...messagesInSources(), ...messagesOfAdapters()].map(({ text }) => text);
   const stale = shown.filter((text) => !known.includes(text));
   assert.deepEqual(stale, []);
@@ -48,7 +48,7 @@ Deno.test("the page of errors has the code of every kind", () => {
   }
 });
 
-Deno.test("messagesIn() finds messages however they are written, and cuts off their details", () => {
+Deno.test("messagesIn() finds messages in every form, and cuts off their details", () => {
   assert.deepEqual(
     messagesIn(
       [

@@ -21,14 +21,14 @@ const metricsOfGoDriver = [
   "rds_hardware_*",
 ]);
 
-/** Every annotation and label that it or its chart puts on an object or reads from one. */
+/** Every annotation and label that the Go driver or its chart writes to an object or reads from one. */
 const marksOfGoDriver = [
   ..."attached-node attached-at reset-circuit-breaker".split(" ").map((name) => `rds.csi.srvlab.io/${name}`),
   ..."schedule pvc".split(" ").map((name) => `rds-csi.srvlab.io/${name}`),
   "topology.rds.csi.srvlab.io/zone",
 ];
 
-/** The rows of the table: what stands in code on its left, and on its right. */
+/** Returns the rows of the table: the code in its left column, and in its right column. */
 function rows(): readonly (readonly [string[], string[]])[] {
   const section = readPage("docs/guides/from-the-go-driver.md").text
     .split("## Metrics and annotations")[1]!.split("\n## ")[0]!;
@@ -40,12 +40,12 @@ function rows(): readonly (readonly [string[], string[]])[] {
   });
 }
 
-Deno.test("every metric, annotation and label of the Go driver stands in the table, once", () => {
+Deno.test("every metric, annotation and label of the Go driver is in the table exactly once", () => {
   const named = rows().flatMap(([left]) => left);
   assert.deepEqual(named.toSorted(), [...metricsOfGoDriver, ...marksOfGoDriver].toSorted());
 });
 
-Deno.test("every metric and annotation that the table leads to is one of this driver", () => {
+Deno.test("every metric and annotation in the table's right column exists in this driver", () => {
   const metrics = readPage("docs/reference/metrics.md").text;
   const names = rows().flatMap(([, right]) => right);
   const found = names.filter((name) => /^(rds_csi|grpc)_/.test(name));

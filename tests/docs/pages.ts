@@ -5,12 +5,12 @@ import { projectRoot } from "../support/parts.ts";
 
 /** A fenced block of a page. */
 export interface Block {
-  /** The word behind the fence; "" when there is none. */
+  /** The word after the fence; "" when there is none. */
   readonly language: string;
   readonly text: string;
-  /** The heading that it stands under. */
+  /** The heading above it. */
   readonly heading: string;
-  /** Of the opening fence, from 1. */
+  /** The line of the opening fence, from 1. */
   readonly line: number;
 }
 
@@ -20,13 +20,13 @@ export interface Page {
   readonly text: string;
 }
 
-/** Every page: those of docs/, and what lies in the project's folders for people. */
+/** Returns every page: those of docs/, and the pages for people in the project's other folders. */
 export function allPages(): readonly Page[] {
   const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "deploy/README.md", ...below("docs")];
   return paths.map(readPage);
 }
 
-/** One page. */
+/** Returns one page. */
 export function readPage(path: string): Page {
   return { path, text: Deno.readTextFileSync(join(projectRoot, path)) };
 }
@@ -37,12 +37,12 @@ function below(folder: string): string[] {
   ).toSorted();
 }
 
-/** Every heading and block of a page, and every line of prose with its parts. */
+/** Returns every heading and block of a page, and every line of prose with its parts. */
 function tokensOf({ text }: Page) {
   return new MarkdownIt().parse(text, {});
 }
 
-/** The fenced blocks of a page, in order. Blocks inside lists are taken without their indentation. */
+/** Returns the fenced blocks of a page, in order. Blocks inside lists lose their indentation. */
 export function blocksOf(page: Page): readonly Block[] {
   const tokens = tokensOf(page);
   let heading = "";
@@ -52,13 +52,13 @@ export function blocksOf(page: Page): readonly Block[] {
   });
 }
 
-/** What a page links to, as written. */
+/** Returns the links of a page, as written. */
 export function linksOf(page: Page): readonly string[] {
   return tokensOf(page).flatMap(({ children }) => children ?? [])
     .filter(({ type }) => type === "link_open").map((link) => String(link.attrGet("href") ?? ""));
 }
 
-/** The names under which forges let a page's headings be linked to. */
+/** Returns the anchors under which forges link to a page's headings. */
 export function anchorsOf(page: Page): ReadonlySet<string> {
   const slugger = new GithubSlugger();
   const tokens = tokensOf(page);
@@ -67,7 +67,7 @@ export function anchorsOf(page: Page): ReadonlySet<string> {
   return new Set(titles.map((title) => slugger.slug(title)));
 }
 
-/** What is wrong with a page's links to files of the project, in words. */
+/** Returns the problems of a page's links to files of the project, as text. */
 export function brokenLinks(page: Page): readonly string[] {
   return linksOf(page).filter((link) => !/^[a-z]+:/.test(link)).flatMap((link) => {
     const [file = "", anchor] = link.split("#");

@@ -3,7 +3,7 @@ import { allPages, blocksOf, brokenLinks, linksOf } from "./pages.ts";
 
 const page = (text: string) => ({ path: "docs/made-up.md", text });
 
-Deno.test("every link of the documentation leads to a file and a heading that are there", () => {
+Deno.test("every link of the documentation leads to an existing file and heading", () => {
   const pages = allPages();
   assert(pages.length > 10 && pages.flatMap(linksOf).length > 50, "there is something to look at");
   assert.deepEqual(pages.flatMap(brokenLinks), []);
@@ -18,7 +18,7 @@ Deno.test("every page of docs/ can be reached from its index", () => {
   assert.deepEqual(lost, []);
 });
 
-Deno.test("brokenLinks() names a file and a heading that are not there", () => {
+Deno.test("brokenLinks() names a missing file and a missing heading", () => {
   assert.deepEqual(
     brokenLinks(
       page("[a](none.md) [b](../README.md#none) [`c`](../../elsewhere) [d](#here) [e](#there)\n\n## Here"),

@@ -7,22 +7,22 @@ import { readPage } from "./pages.ts";
 
 const page = readPage("docs/explanation/promises.md").text;
 
-/** Files that the page names as what a promise is held by. */
+/** The files that the page names as the tests of a promise. */
 const named = [...page.matchAll(/`((?:src|tests|tools)\/[^`]+\.ts)`/g)].map(([, path]) => path!);
 
-Deno.test("every file that a promise is held by exists", () => {
+Deno.test("every file that tests a promise exists", () => {
   const missing = named.filter((path) => !existsSync(join(projectRoot, path)));
   assert.deepEqual(missing, []);
 });
 
-Deno.test("every promise names a file that holds it", () => {
+Deno.test("every promise names a file that tests it", () => {
   const promises = page.split("## What is not promised")[0]!.split(/\n- \*\*/).slice(1);
   assert(promises.length > 20);
   const bare = promises.filter((text) => !/`(?:src|tests|tools)\/[^`]+\.ts`/.test(text));
   assert.deepEqual(bare.map((text) => text.split("**")[0]), []);
 });
 
-Deno.test("suites of the cluster that a promise is held by are run", () => {
+Deno.test("every cluster suite that tests a promise is run", () => {
   const run = new Set(Object.keys(suites));
   const wanted = named.flatMap((path) => /^tests\/cluster\/suites\/(\w+)\.ts$/.exec(path)?.[1] ?? []);
   assert(wanted.length > 5);

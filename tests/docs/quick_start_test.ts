@@ -3,7 +3,7 @@ import { blocksOf, readPage } from "./pages.ts";
 
 const blocks = blocksOf(readPage("docs/quick-start.md"));
 
-// What runs them is the suite quick_start of tests/cluster; here it is only seen to that it can.
+// The suite quick_start of tests/cluster runs the blocks; these tests only check that it can.
 
 Deno.test("every block of the quick start is for the router's terminal or for a shell, so that none is left out", () => {
   assert.deepEqual([...new Set(blocks.map(({ language }) => language))].toSorted(), ["routeros", "sh"]);
@@ -17,7 +17,7 @@ Deno.test("lines for the router's terminal are whole commands", () => {
   assert.deepEqual(lines.filter((line) => !/^\/[a-z]/.test(line)), []);
 });
 
-Deno.test("the quick start takes away what it has made", () => {
+Deno.test("the quick start removes what it has made", () => {
   const typed = blocks.map(({ text }) => text).join("\n");
   for (
     const [made, taken] of [
@@ -30,7 +30,7 @@ Deno.test("the quick start takes away what it has made", () => {
   ) assert(typed.indexOf(made) >= 0 && typed.indexOf(taken) > typed.indexOf(made), `${made}: ${taken}`);
 });
 
-Deno.test("the quick start probes the router once the doctor has seen it, and installs with what that found out", () => {
+Deno.test("the quick start probes the router after the doctor has checked it, and installs with the probe's profile", () => {
   const order = [
     "--base-path /storage-pool/metal-csi\n",
     "doctor --probe ",
@@ -44,12 +44,12 @@ Deno.test("the quick start probes the router once the doctor has seen it, and in
 
 const trial = blocksOf(readPage("docs/guides/try-without-a-router.md"));
 
-Deno.test("of the page for those without a router only the commands that need its pod are not typed by a suite", () => {
+Deno.test("a suite runs all commands of the page for trying without a router, except those that need its pod", () => {
   const others = trial.filter(({ language }) => language !== "sh").map(({ text }) => text.split("\n")[0]);
   assert.deepEqual(others, ["kubectl -n rds-csi port-forward deployment/rds-csi-simulator 8900"]);
 });
 
-Deno.test("the page for those without a router takes away what it has made", () => {
+Deno.test("the page for trying without a router removes what it has made", () => {
   const typed = trial.map(({ text }) => text).join("\n");
   for (const taken of ["helm uninstall rds-csi", "kubectl delete namespace rds-csi", "rm rds-csi-key "]) {
     assert(typed.includes(taken), taken);

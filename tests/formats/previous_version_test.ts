@@ -1,6 +1,6 @@
-// What the previous version wrote is read, and what this one writes the previous one reads: records on the router, the
-// state of a node, and publish contexts. `previous.json` has the texts as that version wrote them. A release replaces
-// them only by what it has added: a text that changes strands the volumes of whoever rolls back.
+// This version reads what the previous version wrote, and the other way round: records on the router, the state of a
+// node, and publish contexts. `previous.json` has the texts of that version. A release may only add to them, because a
+// changed text strands the volumes of a cluster that rolls back.
 import assert from "node:assert/strict";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
@@ -147,7 +147,7 @@ function machineOf(context: object): string | undefined {
   return "machine" in context ? String(context.machine) : undefined;
 }
 
-/** How a node has the volume of each publish context, whose node holds it already. */
+/** How a node holds the volume of each publish context. The volume has been published to that node before. */
 const uses: Readonly<
   Record<keyof typeof previous.publishContexts, {
     readonly comment: keyof typeof records;
@@ -182,7 +182,7 @@ const uses: Readonly<
   },
 };
 
-/** What this version writes in other words, which the previous one reads as it reads its own. */
+/** Records that this version writes in another form, which the previous version reads like its own. */
 const rewritten: Partial<Record<keyof typeof records, string>> = {
   "withdrawn at a time that is not known":
     "{rds1 c=9f86d081 n=ca978112ca1b k=ext4/w p=00000000 b=1 e=7-0a1b2c3d w=- x=7fd6407f}",
@@ -204,7 +204,7 @@ for (const [name, stagingState] of Object.entries(stagingStates)) {
   });
 }
 
-Deno.test("what the previous version staged has no device layer, and gets none by being read", () => {
+Deno.test("a volume that the previous version staged has no device layer, and reading its state adds none", () => {
   for (const [name, { volumeId }] of Object.entries(stagingStates)) {
     const text = previous.stagingStates[name as keyof typeof stagingStates];
     assert.equal("layer" in parseStagingState(text, volumeId, "/state"), false, name);
@@ -236,7 +236,7 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
 
 const previousComment = previous.records["published for the first time"];
 
-Deno.test("what the previous version published stays as it is, and is known by its machine from the next epoch on", async () => {
+Deno.test("a volume that the previous version published is not changed, and records its machine from the next epoch on", async () => {
   const { deps, store, clock } = testController();
   const machine = "0a0b0c0d";
   const nodes = { ...deps.nodes, machineOf: () => Promise.resolve(machine) };

@@ -1,4 +1,4 @@
-// Reads an OCI archive as an engine does: by its documents, and its layers one over the other.
+// Reads an OCI archive as an engine does: its documents, and its layers in order.
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -10,12 +10,12 @@ import { archivePath } from "./release_files.ts";
 export const isImageMade = exists(archivePath("amd64")) && exists(archivePath("arm64"));
 if (!isImageMade) ignoredBecause("the tests of the image need one: make release");
 
-/** Says why tests are ignored, as `make test` lists it. */
+/** Prints why tests are ignored, as `make test` lists it. */
 export function ignoredBecause(reason: string): void {
   Deno.stderr.writeSync(new TextEncoder().encode(`ignored: ${reason}\n`));
 }
 
-/** The configuration of an image, as far as tests ask. */
+/** The fields of an image's configuration that the tests use. */
 export interface ImageConfig {
   readonly architecture: string;
   readonly os: string;
@@ -57,9 +57,9 @@ export async function unpackArchive(file: string, folder: string): Promise<Unpac
   return { folder, index, manifest, config, root };
 }
 
-/** Every file below a root, with type, mode, owner and contents: what two images are compared by. */
+/** Returns every file below a root, with type, mode, owner and contents, to compare two images. */
 export async function filesBelow(root: string): Promise<readonly string[]> {
-  // A directory's size is the file system's affair.
+  // The size of a directory depends on the file system.
   const format = "%P %y %m %U:%G %l\\n";
   const listed = await hostOutput("find", [root, "-mindepth", "1", "-printf", format]);
   return listed.trimEnd().split("\n").map((line) => {
@@ -73,12 +73,12 @@ export function digestOf(file: string): string {
   return createHash("sha256").update(Deno.readFileSync(file)).digest("hex");
 }
 
-/** Where an archive has what a descriptor names. */
+/** Returns the path in an archive of the blob that a descriptor names. */
 export function blobPathOf({ digest }: Descriptor): string {
   return `blobs/${digest.replace(":", "/")}`;
 }
 
-/** Runs it with a scratch folder, of which nothing is left. */
+/** Runs `use` with a scratch folder, which is removed afterwards. */
 export async function withScratch(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-image-" });
   try {

@@ -184,7 +184,7 @@ function findTool(root: string, paths: readonly string[]): string {
   return found ?? assert.fail(`none of ${paths.join(", ")} is in the image`);
 }
 
-/** The libraries that a program needs, and those that these need, which are not where the loader looks. */
+/** Returns libraries that a program needs, directly or indirectly, and that are not where the loader searches. */
 async function missingLibraries(root: string, program: string, machine: string): Promise<string[]> {
   const folders = [...Deno.readDirSync(join(root, "usr/lib"))].filter(({ name }) =>
     name.endsWith("-linux-gnu")

@@ -15,7 +15,7 @@ const lacking = [
 ];
 if (lacking.length > 0) ignoredBecause(`the test that builds the Dockerfile needs ${lacking.join(", ")}`);
 
-/** What debian:bookworm-slim has of what the Dockerfile runs; the image itself is in a registry. */
+/** The packages of debian:bookworm-slim that the Dockerfile's commands need; the image itself is in a registry. */
 const baseTools = ["apt", "base-files", "coreutils", "dash", "dpkg", "findutils", "grep", "sed", "tar"];
 
 Deno.test({
@@ -33,7 +33,8 @@ Deno.test({
     for (const architecture of architectures) {
       const made = await unpackArchive(archivePath(architecture), join(folder, "made", architecture));
       const revision = made.config.config.Labels["org.opencontainers.image.revision"];
-      // Of Debian 12, buildah does not find this machine's base for another platform: the files are that platform's all the same.
+      // buildah in Debian 12 does not find this machine's base for another platform, although its files are of that
+      // platform.
       await buildah("build", ...[
         ...[
           "--pull-never",
@@ -56,7 +57,7 @@ Deno.test({
     }
   }));
 
-/** A stand-in for debian:bookworm-slim, of Debian's packages: unpacked on the first call, and kept. */
+/** Makes a stand-in for debian:bookworm-slim from Debian's packages: unpacked on the first call, and kept. */
 async function ensureBase(): Promise<string> {
   const digest = createHash("sha256").update(baseTools.join()).digest("hex").slice(0, 16);
   const folder = join(cacheFolder(), `image-base-${digest}`);

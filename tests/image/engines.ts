@@ -1,4 +1,4 @@
-// Debian's engines, unpacked and not installed: installed, their daemons would start.
+// Debian's engines, unpacked but not installed, because an installation would start their daemons.
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import { cacheFolder } from "../../tools/image/root.ts";
 
 const packages = ["containerd", "runc", "docker.io", "docker-registry"];
 
-/** Longest that a daemon may take until it answers, and to end, in milliseconds. */
+/** The longest time for a daemon to answer, and to end, in milliseconds. */
 const startMs = 60_000;
 
-/** The PATH by which the engines are found: unpacked on the first call, and kept. */
+/** Returns the PATH of the engines, which are unpacked on the first call, and kept. */
 export async function ensureEngines(): Promise<string> {
   const digest = createHash("sha256").update(packages.join()).digest("hex").slice(0, 16);
   const folder = join(cacheFolder(), `image-engines-${digest}`);
@@ -19,7 +19,7 @@ export async function ensureEngines(): Promise<string> {
   return [`${folder}/usr/sbin`, `${folder}/usr/bin`, "/usr/sbin:/usr/bin:/sbin:/bin"].join(":");
 }
 
-/** Two test files may do this at the same time: each unpacks beside, and the first one's folder is kept. */
+/** Two test files may unpack at the same time: each unpacks into its own folder, and the first one is kept. */
 async function unpackEngines(folder: string): Promise<void> {
   await Deno.mkdir(cacheFolder(), { recursive: true });
   const beside = await Deno.makeTempDir({ dir: cacheFolder(), prefix: "image-engines-" });
@@ -36,7 +36,7 @@ async function unpackEngines(folder: string): Promise<void> {
   }
 }
 
-/** A program with arguments, as the engines' PATH finds it. */
+/** Runs a program from the engines' PATH with arguments. */
 export async function engineOutput(program: string, args: readonly string[]): Promise<string> {
   const path = await ensureEngines();
   return await hostOutput("env", [`PATH=${path}`, program, ...args]);

@@ -13,7 +13,7 @@ const needed = [
 if (needed.length > 0) ignoredBecause(`the tests that import the image need ${needed.join(", ")}`);
 const ignore = !isImageMade || needed.length > 0;
 
-/** What each tool of the image says when it is asked for its version; e2fsck first misses /dev/null in a bare folder. */
+/** The version output of each tool of the image; in a bare folder e2fsck first complains about /dev/null. */
 const tools: readonly (readonly [string, RegExp, ...string[]])[] = [
   ["/usr/bin/rds-csi", new RegExp(`^rds-csi ${version} `), "version"],
   ["nvme", /^nvme version 2\./, "version"],
@@ -27,7 +27,7 @@ const tools: readonly (readonly [string, RegExp, ...string[]])[] = [
   ["sh", /^it runs$/m, "-c", "echo it runs"],
 ];
 
-/** resize2fs has no flag for its version: without a device it says it and fails. */
+/** resize2fs has no version flag: without a device it prints its version and fails. */
 const anyway = ["-c", '"$@" 2>&1 || [ "$1" = resize2fs ]', "sh"];
 
 Deno.test(
@@ -47,11 +47,11 @@ Deno.test(
       ];
       await withDaemon(daemon, () => ctr("version"), async () => {
         await ctr("images", "import", "--snapshotter=native", archivePath("amd64"));
-        // The name by which the kubelet asks for the chart's default.
+        // The name that the kubelet uses for the chart's default.
         const name = `docker.io/library/rds-csi:${version}`;
         assert.equal((await ctr("images", "ls", "--quiet")).trim(), name);
         for (const [at, [tool, says, ...args]] of tools.entries()) {
-          // As the image's user, whom the executable is run by at once.
+          // The image's user runs the executable directly.
           const command = tool.startsWith("/") ? [tool, ...args] : ["sh", ...anyway, tool, ...args];
           const flags = ["--rm", "--snapshotter=native", "--read-only"];
           const said = await ctr("run", ...flags, name, `rds-csi-test-${at}`, ...command);

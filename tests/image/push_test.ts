@@ -44,7 +44,7 @@ Deno.test(
           const config = await inspect("--config", `--override-arch=${architecture}`, `${name}:${version}`);
           assert.equal(config.architecture, architecture);
         }
-        // By the digests that were printed, everything is found.
+        // Each printed digest finds its object.
         const digest = /^(.*):[^:]*(@sha256:[0-9a-f]{64})$/.exec(image!)!;
         assert.equal(digest[1], `${site}/storage/rds-csi`);
         await inspect("--raw", `${name}${digest[2]}`);
@@ -62,7 +62,7 @@ Deno.test(
           await Deno.readFile(join(folder, `rds-csi-${version}.tgz`)),
           await Deno.readFile(join(releaseFolder, `rds-csi-${version}.chart.tgz`)),
         );
-        // The same release has the same digests, wherever it goes.
+        // The same release has the same digests in every registry.
         const elsewhere = await push(`${site}/other/rds-csi`);
         const digests = (text: string) => [...text.matchAll(/sha256:[0-9a-f]+/g)].map(([found]) => found);
         assert.deepEqual(digests(elsewhere), digests(`${image}\n${chart}`));
@@ -71,7 +71,7 @@ Deno.test(
     }),
 );
 
-Deno.test({ name: "image/push refuses a repository that is none", ignore }, async () => {
+Deno.test({ name: "image/push refuses an invalid repository", ignore }, async () => {
   for (const repository of ["", "rds-csi", "https://registry.example.net/rds-csi", "registry/rds-csi:1"]) {
     await assert.rejects(push(repository), /REPOSITORY has to be/, repository);
   }

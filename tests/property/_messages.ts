@@ -1,4 +1,4 @@
-// Random messages of a proto file: whatever a client can encode, mixed with what means something to this driver.
+// Random messages of a proto file: everything that a client can encode, mixed with texts that this driver understands.
 import fc from "fast-check";
 import { addCommonProtos, loadProtosWithOptionsSync } from "@grpc/proto-loader/build/src/util.js";
 import { defaultProtoPath, LOADER_OPTIONS } from "../../src/csi/server/proto.ts";
@@ -6,7 +6,7 @@ import { defaultProtoPath, LOADER_OPTIONS } from "../../src/csi/server/proto.ts"
 type Message = ReturnType<ReturnType<typeof loadProtosWithOptionsSync>["lookupType"]>;
 type Field = Message["fieldsArray"][number];
 
-/** Texts that have meant something to some parser, and some that mean something here. */
+/** Texts that have confused parsers, and texts that this driver understands. */
 const texts = [
   "",
   " ",
@@ -41,7 +41,7 @@ const wholes = fc.oneof(
   fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String),
 );
 
-/** The request of every method of a service, by its name. @param known texts that name something that is there */
+/** Returns the request of every method of a service, by its name. @param known texts that name existing objects */
 export function requestsOf(service: string, known: readonly string[]): Map<string, fc.Arbitrary<object>> {
   addCommonProtos();
   const root = loadProtosWithOptionsSync(defaultProtoPath(), LOADER_OPTIONS);
@@ -62,7 +62,7 @@ function messages(type: Message, string: fc.Arbitrary<string>, depth: number): f
     field.resolve();
     return [field.name, values(field, string, depth)] as const;
   });
-  // Any field may be left out; of a oneof the last one that is there counts.
+  // Any field may be missing; of a oneof the last one present counts.
   return fc.record(Object.fromEntries(fields), { requiredKeys: [] });
 }
 

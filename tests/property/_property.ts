@@ -1,10 +1,10 @@
-// Shared by the property tests: how often each is tried, and how a failure is played again.
+// Shared by the property tests: how often each runs, and how a failure is repeated.
 import fc from "fast-check";
 import { isLong } from "../support/long.ts";
 
-/** Seed of every property; PROPERTY_SEED plays a failure again, else it is drawn anew in each run. */
+/** Seed of every property: PROPERTY_SEED repeats a failure, otherwise each run draws a new seed. */
 const seed = whole("PROPERTY_SEED") ?? Math.floor(Math.random() * 2 ** 31);
-/** How many times more often than usual each property is tried. */
+/** How many times more often than by default each property is tried. */
 const times = whole("PROPERTY_TIMES") ?? (isLong ? 20 : 1);
 
 /** Registers a test that tries a property on `runs` random examples. */
@@ -21,7 +21,7 @@ export function propertyTest<Example extends [unknown, ...unknown[]]>(
   });
 }
 
-/** Somewhere in a text or a list: a number from 0 to below 1, every one as likely. */
+/** A position in a text or a list: a number from 0 to below 1, all equally likely. */
 export const location: fc.Arbitrary<number> = fc.noBias(fc.nat(2 ** 20 - 1)).map((number) =>
   number / 2 ** 20
 );

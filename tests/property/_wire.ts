@@ -1,4 +1,4 @@
-// A router's answers on their way to the driver, and what can become of them there.
+// A router's answers on their way to the driver, and the damage that can happen to them.
 import fc from "fast-check";
 import { Session } from "../../src/routeros/ssh/session.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
@@ -11,10 +11,10 @@ import { SeededRandom } from "../fakes/random.ts";
 import { ended, FakeSshTransport, torn } from "../fakes/ssh_transport.ts";
 import { location } from "./_property.ts";
 
-/** The folder of every volume here. */
+/** The folder of every volume in these tests. */
 export const folder = "/storage-pool/metal-csi";
 
-/** What becomes of one answer; `places` are between 0 and 1. */
+/** The damage of one answer; `locations` are between 0 and 1. */
 export interface Mishap {
   readonly kind: keyof typeof mishaps;
   readonly locations: readonly number[];
@@ -27,7 +27,7 @@ function at(text: string, location = 0): number {
   return Math.floor(location * text.length);
 }
 
-/** Changes one value of one row of one frame; an answer without any stays as it is. */
+/** Changes one value of one row of one frame; an answer without frames is not changed. */
 function spoilRow(
   output: string,
   { locations }: Mishap,
@@ -52,8 +52,8 @@ function spoilRow(
 type Row = Record<string, unknown>;
 
 /**
- * Where a character can change and be noticed: in the marks of frames, in JSON's own signs, and in keys. One that changes
- * within a value makes another value; that is left to the check digits of SSH itself.
+ * Returns the positions where a changed character can be noticed: in the marks of frames, in JSON's punctuation, and in
+ * keys. A change within a value gives another valid value; only the checksums of SSH detect that.
  */
 function changeable(output: string): number[] {
   const tokens = output.matchAll(
@@ -67,7 +67,7 @@ function changeable(output: string): number[] {
 
 const values: readonly unknown[] = [null, [], {}, "maybe", -1, 1.5, [{}], ["yes"], 1e300, [true], "1.5"];
 
-/** Everything that can happen to an answer, by name. */
+/** Every kind of damage, by name. */
 export const mishaps = {
   "is cut off": (output, { locations }) => output.slice(0, at(output, locations[0])),
   "lacks its beginning": (output, { locations }) => output.slice(at(output, locations[0])),
@@ -114,14 +114,14 @@ const wording = fc.oneof(
   fc.string({ unit: "binary", minLength: 1, maxLength: 30 }),
 );
 
-/** One mishap of any kind. */
+/** One damage of any kind. */
 export const anyMishap: fc.Arbitrary<Mishap> = fc.record({
   kind: fc.constantFrom(...Object.keys(mishaps) as Mishap["kind"][]),
   locations: fc.tuple(location, location, location, location),
   text: wording,
 }, { noNullPrototype: true });
 
-/** What a comment may hold: texts that look like pieces of an answer too. */
+/** Possible comments, including texts that look like pieces of an answer. */
 const comment = fc.oneof(
   fc.constant(""),
   fc.constantFrom(
@@ -134,14 +134,14 @@ const comment = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'\\"$;[]{}:, abc019'), maxLength: 60, size: "max" }),
 );
 
-/** A volume as the router holds it. */
+/** A volume on the router. */
 export const volume = fc.record({
   comment,
   sizeMib: fc.integer({ min: 1, max: 2 ** 30 }),
   exported: fc.boolean(),
 }, { noNullPrototype: true });
 
-/** How this router spells what it prints. */
+/** The forms in which this router prints values. */
 export const spelling: fc.Arbitrary<Partial<Behaviours>> = fc.record({
   numbers: fc.constantFrom("number", "text"),
   booleans: fc.constantFrom("boolean", "yes-no"),
@@ -149,7 +149,7 @@ export const spelling: fc.Arbitrary<Partial<Behaviours>> = fc.record({
   noise: fc.boolean(),
 }, { noNullPrototype: true });
 
-/** Time stands still, and nobody waits: what would be tried again after a pause is tried again at once. */
+/** A clock that stands still and never waits: a retry after a pause happens at once. */
 const impatient: Clock = {
   now: () => Date.UTC(2026, 0, 1),
   monotonicMs: () => 0,
@@ -157,7 +157,7 @@ const impatient: Clock = {
   timer: () => () => {},
 };
 
-/** A router that holds these volumes, in slots pvc-0, pvc-1…, with their images. */
+/** Returns a router that holds these volumes, in slots pvc-0, pvc-1…, with their images. */
 export function routerOf(
   volumes: readonly { readonly comment: string; readonly sizeMib: number; readonly exported: boolean }[],
   behaviours: Partial<Behaviours>,
@@ -177,19 +177,19 @@ export function routerOf(
   return router;
 }
 
-/** A driver behind a wire that spoils the answers to the commands that `strikes` picks, counted from 0. */
+/** Returns a store behind a wire that damages the answers to the commands that `strikes` picks, counted from 0. */
 export function spoiledStore(router: Router, mishap: Mishap, strikes: (index: number) => boolean) {
   const [type, typeElsewhere] = [typeTo(router), typeTo(routerOf([], router.behaviours))];
   let count = 0;
   const transport = new FakeSshTransport(async (command) => {
     const output = await type(command);
     if (!strikes(count++)) return ended(output);
-    // What another question like this one was answered, when nothing was there yet.
+    // The answer to an equal question, from a router without volumes.
     const another = await typeElsewhere(
       command.replace(/"[0-9a-f]{12}(?=\d )|(?<=" )[0-9a-f]{12}"/g, '"ba9876543210'),
     );
     const spoiled = mishaps[mishap.kind](output, mishap, another);
-    // The channel of an answer that was cut ends in order, or without a word.
+    // The channel of a damaged answer is either closed normally, or breaks without a message.
     return mishap.locations[3]! < 0.5 ? ended(spoiled) : torn(spoiled);
   });
   const shared = { clock: impatient, random: new SeededRandom() };

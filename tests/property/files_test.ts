@@ -1,4 +1,4 @@
-// Files that were cut or changed at any byte: each is refused by an error of its own, or read as something whole.
+// Files that are cut or changed at any byte: each is refused with an error of its own, or read completely.
 import assert from "node:assert/strict";
 import { readServeConfig } from "../../src/cli/config/config.ts";
 import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
@@ -49,7 +49,7 @@ const routers = `routers:
     keyFile: /etc/rds-csi/key
 `;
 
-/** What is read, or what is wrong with it; anything else is thrown. */
+/** Each file, with a reader that returns its content or its problem; any other error is thrown. */
 const files: Readonly<Record<string, { readonly text: string; readonly read: (text: string) => unknown }>> = {
   "a volume's state": {
     text: formatStagingState(staged),
@@ -91,12 +91,12 @@ for (const [name, { text, read }] of Object.entries(files)) {
   const bytes = new TextEncoder().encode(text);
   const decode = (part: Uint8Array) => new TextDecoder().decode(part);
 
-  Deno.test(`${name} is refused or read whole when it is cut at any byte`, () => {
+  Deno.test(`${name} is refused or read completely when it is cut at any byte`, () => {
     assert.notEqual(read(text), undefined);
     for (let at = 0; at < bytes.length; at++) read(decode(bytes.subarray(0, at)));
   });
 
-  Deno.test(`${name} is refused or read whole when any byte of it is another one`, () => {
+  Deno.test(`${name} is refused or read completely when any byte of it is changed`, () => {
     let refused = 0;
     for (let at = 0; at < bytes.length; at++) {
       for (const byte of [0, 0x22, 0x7d, 0xff, bytes[at]! ^ 1]) {

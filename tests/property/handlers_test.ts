@@ -1,4 +1,5 @@
-// The handlers of all services, without a socket: whatever a request holds, each answers or refuses it for a reason of its own.
+// The handlers of all services, without a socket: each answers every possible request, or refuses it for a reason of
+// its own.
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
@@ -15,15 +16,15 @@ import { FakeNode, publishContext, stagingPath, targetPath, volumeId } from "../
 import { isLong } from "../support/long.ts";
 import { requestsOf } from "./_messages.ts";
 
-/** Requests of each of the 26 handlers: 100,000 of all in the long form. */
+/** Requests for each of the 26 handlers: 100,000 in all in the long run. */
 const runs = isLong ? 3_850 : 60;
 
-/** A service on its own, with texts that name what it has. */
+/** One service, with texts that name its objects. */
 interface Served {
   readonly methods: ServiceMethods;
   readonly clock: FakeClock;
   readonly known: readonly string[];
-  /** What must never have happened. */
+  /** Returns events that must never have happened. */
   readonly violations: () => readonly string[];
 }
 
@@ -51,7 +52,7 @@ const services: Readonly<Record<"Controller" | "Node", () => Promise<Served>>> =
 };
 
 for (const [service, start] of Object.entries(services)) {
-  Deno.test(`no request makes a handler fail in a way that nobody has thought of: ${service}`, async (test) => {
+  Deno.test(`no request makes a handler fail with an unexpected error: ${service}`, async (test) => {
     const served = await start();
     const definitions: Readonly<Record<string, unknown>> = loadCsi()[service as "Node"].service;
     for (const [name, request] of requestsOf(`csi.v1.${service}`, served.known)) {

@@ -1,5 +1,5 @@
-// Names of files on the router: a snapshot's name tells all of it and nothing of another; and what is to be removed for one
-// volume or snapshot is never anything else's, whatever lies beside it.
+// Names of files on the router. A snapshot's name has all of its data, and cannot be another one's name. A removal for
+// one volume or snapshot never includes another owner's file, whatever lies beside it.
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { isSnapshotId, isVolumeId, snapshotIdFor } from "../../src/volume/model/ids.ts";
@@ -31,7 +31,7 @@ function hex(digits: number): fc.Arbitrary<string> {
   return fc.string({ unit: digit, minLength: digits, maxLength: digits, size: "max" });
 }
 
-/** Ids that begin and end alike, and such as a person makes. */
+/** Ids with equal beginnings and ends, and ids that a person chooses. */
 const volumeId = fc.oneof(
   hex(28).map((digits) => `pvc-${digits}`),
   fc.constantFrom(
@@ -69,7 +69,7 @@ function folder(path: string): StoredFile {
   return { path, sizeBytes: 0n, directory: true };
 }
 
-/** How the image of a snapshot can lie there. */
+/** The possible files of a snapshot's image. */
 const layouts: Readonly<Record<string, (at: string, nonce: string) => readonly StoredFile[]>> = {
   "in a subvolume": (at) => [folder(at), file(`${at}/disk.img`)],
   "as a file": (at) => [file(`${at}.img`)],
@@ -113,7 +113,7 @@ propertyTest(
   ),
 );
 
-/** Files of many volumes and snapshots, of names as alike as can be, and what people leave there. */
+/** Files of many volumes and snapshots with very similar names, and files of people. */
 const litter = fc.array(
   fc.oneof(
     fc.tuple(
@@ -135,7 +135,7 @@ const litter = fc.array(
   [...new Set(paths)].map((path) => /\.(img|part|bak)$|\/x$/.test(path) ? file(path) : folder(path))
 );
 
-/** What a removal of that place takes away. */
+/** Returns the files that a removal at that path removes. */
 function taken(path: string, files: readonly StoredFile[]): string[] {
   const within = path.endsWith("/disk.img") ? path.slice(0, -"/disk.img".length) : path;
   return files.map((one) => one.path).filter((one) => one === within || one.startsWith(`${within}/`));
@@ -161,7 +161,7 @@ propertyTest(
             .includes(path)
         )
       ).map(({ path }) => path.replace(/\/disk\.img$/, ""));
-      // What lies in the volume's own folder goes with it, also where only its files are listed.
+      // The files in the volume's own folder are removed with it, even where only its files are listed.
       const within = files.map(({ path }) => path).filter((path) =>
         own.some((one) => path === one || path.startsWith(`${one}/`))
       );

@@ -1,5 +1,5 @@
-// What the driver writes and what the router reads: the builder of commands against the simulator's own parser, which
-// share no code. Every value comes back as it was, and no value changes anything else in its command.
+// The driver writes and the router reads: tests the builder of commands against the simulator's own parser, which
+// shares no code with it. Every value comes back unchanged, and no value changes anything else in its command.
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Fragment, isSendable, quote, ros } from "../../src/routeros/console/command.ts";
@@ -34,13 +34,13 @@ import { propertyTest } from "./_property.ts";
 
 const menus = makeMenus(makeRouter());
 
-/** What a command says: its grammar with the texts taken out, and the texts in their order. */
+/** The content of a command: its grammar without the texts, and the texts in order. */
 interface Reading {
   readonly grammar: string;
   readonly texts: readonly Text[];
 }
 
-/** A text in quotes; a pattern is one behind `~`. */
+/** A text in quotes; one after `~` is a pattern. */
 type Text = readonly [kind: "text" | "pattern", text: string];
 
 function read(text: string): Reading {
@@ -68,7 +68,7 @@ function aClone([id, folder, parent, comment]: readonly string[]) {
   return { id: id!, location, subvolume, sizeBytes: undefined, comment: comment! };
 }
 
-/** What the driver sends, each made of up to four values. */
+/** The driver's commands, each made from up to four values. */
 const writers: Readonly<Record<string, (values: readonly string[]) => readonly Fragment[]>> = {
   add: ([id, folder, image, comment]) =>
     addStatements({
@@ -93,7 +93,7 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
     const volume = aClone(values);
     return [wholeCloneStatement(volume, volume.subvolume)];
   },
-  // Where it is too long for one command, whatever the values are.
+  // A clone that is too long for one command, whatever the values are.
   "clone in two commands": (values) => {
     const volume = aClone(values);
     return addStatements({ ...volume, comment: volume.comment + "c".repeat(1024) });
@@ -142,13 +142,13 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
   "list some disks": ([pattern, nonce]) => [framed(nonce!, 3, someDisksQuery(false, pattern!))],
 };
 
-/** Whoever calls these writes the pattern. */
+/** Commands whose callers write the pattern themselves. */
 const ownPatterns: readonly string[] = ["look at some files", "list some disks"];
 
-// Marks that are the same in a pattern.
+// Marks that a pattern does not change.
 const marks = [0, 1, 2, 3].map((index) => `-_${index}_-`);
 
-/** A pattern finds every text with the values in it, and is as narrow as their letters and digits make it. */
+/** Checks that a pattern finds every text with the values in it, and matches only their letters and digits. */
 function assertFinds(pattern: string, marked: string, values: readonly string[]): void {
   const fill = (text: string, spell: (value: string) => string) =>
     text.replace(/-_(\d)_-/g, (_mark, which) => spell(values[Number(which)]!));
@@ -166,7 +166,7 @@ function send(write: (values: readonly string[]) => readonly Fragment[], values:
 
 const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
 const special = [..."\\\"$;[]{}#'"];
-/** What means something to the console, whole. */
+/** Texts that the console interprets. */
 const traps = [
   "$HOME",
   "$[/quit]",
@@ -186,7 +186,7 @@ const character = fc.oneof(
   { arbitrary: fc.constantFrom(...traps), weight: 1 },
 );
 const value = fc.string({ unit: character, maxLength: 60, size: "max" });
-/** One name of a path. */
+/** One component of a path. */
 const segment = value.map((text) => text.replaceAll("/", "|"));
 
 propertyTest(

@@ -1,5 +1,5 @@
-// The record in a disk's comment: what is written is read back, whatever people wrote around it; and what a slip of a
-// person, or a router that keeps less than it was given, makes of it is never taken for another record.
+// The record in a disk's comment. A written record is read back, whatever people wrote around it. A mistake of a
+// person, or a router that cuts the comment, never makes it read as another record.
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type AccessMode, formatCapabilities, modeLetters } from "../../src/volume/model/capabilities.ts";
@@ -75,13 +75,13 @@ const record: fc.Arbitrary<VolumeRecord> = fc.tuple(
   ...base,
   epoch,
   ...(growths === undefined ? {} : { growths }),
-  // Nobody holds a volume that never had an epoch.
+  // A volume that never had an epoch has no holders.
   holders: epoch === undefined ? [] : holders,
   ...(left ? { firstHolderLeft: true as const } : {}),
   ...(unfenced ? { unfenced } : {}),
 }));
 
-/** What people write beside a record: anything but another record. */
+/** Text that people write beside a record: anything except another record. */
 const note = fc.oneof(
   fc.constant(""),
   fc.string({ unit: "binary", maxLength: 40 }),
@@ -99,7 +99,7 @@ const note = fc.oneof(
 ).filter((text) => !/\{rds[0-9]/.test(text));
 
 const comment: fc.Arbitrary<RecordComment> = fc.record({ record, before: note, after: note }, plain)
-  // Two notes that meet a record may make a second opening out of its braces.
+  // Two notes around a record could make a second opening out of its braces.
   .filter(({ before }) => !/\{(?:r(?:ds?)?)?$/.test(before));
 
 const aMebibyte = 2 ** 20;
@@ -127,7 +127,7 @@ propertyTest(
   15_000,
   fc.property(record, holder, epoch, (record, holder, epoch) => {
     const source = record.source === undefined ? undefined : "s:snap-0123456789abcdef0123456789ab";
-    // No node leaves the only holder behind: whoever did left more room than it is noted in.
+    // The unfenced node is left out: it was a holder before, and a holder takes more room than its note.
     const { unfenced: _unfenced, ...rest } = record;
     const held = {
       ...rest,
@@ -144,7 +144,7 @@ const anyCharacter = fc.oneof(
   fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
 );
 
-/** What a slip makes of a text, between two places of it. */
+/** A mistake of a person between two positions of a text. */
 type Slip = (text: string, from: number, to: number, character: string) => string;
 
 const slips: Readonly<Record<string, Slip>> = {

@@ -1,5 +1,5 @@
-// What the driver makes of answers that come mutilated: it says that it could not read them, or tells exactly what is
-// there. Never another volume, and never "absent" for what it could not read.
+// The driver with damaged answers: it reports that it cannot read them, or returns the exact state. It never returns
+// another volume, and never reports an unreadable volume as absent.
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Router } from "../../src/simulator/model/router.ts";
@@ -17,7 +17,7 @@ const filePrefix = `${id}.`;
 const image = `${folder}/${id}.img`;
 const call = () => fakeCall(systemClock);
 
-/** What can be compared of any look. */
+/** The comparable part of every read. */
 interface Seen {
   readonly volumes: readonly StoredVolume[];
   readonly files: readonly StoredFile[];
@@ -52,7 +52,7 @@ function truth(router: Router): Seen {
   };
 }
 
-/** Ways of looking, and what of the truth each shows. */
+/** The reads, and the part of the real state that each shows. */
 const reads: Readonly<
   Record<string, (store: VolumeStore) => Promise<{ seen: Seen; part: (whole: Seen) => Seen }>>
 > = {
@@ -85,13 +85,13 @@ const reads: Readonly<
   },
 };
 
-/** What a disk may be seen without where a key was lost: disks that have none of it are shown so too. */
+/** Properties that a disk may lack after a key was lost: disks without them are shown like this too. */
 const unset = { comment: "", exportNqn: "", exportPort: 0 };
 
-/** What a pool may be seen without: then nothing new goes into a subvolume, and none can be removed. */
+/** Properties that a pool may lack: then nothing new goes into a subvolume, and none can be removed. */
 const unsaid = { filesystem: "", state: "", subvolumeLabel: undefined };
 
-/** A list that names no host is taken for a person's, and left alone: nobody gets in or out by it. */
+/** A host list without an NQN counts as a person's and is not changed: it admits and excludes no host. */
 function withoutNobody({ allowedHosts, ...volume }: StoredVolume): StoredVolume {
   const isNobody = allowedHosts === undefined || !allowedHosts.some((host) => host.startsWith("nqn."));
   return isNobody ? volume : { ...volume, allowedHosts };
@@ -103,7 +103,7 @@ function assertSeen(reported: Seen, whole: Seen, mishap: Mishap): void {
     mishap.kind,
   );
   if (!loses) return assert.deepEqual(read, whole);
-  // What does not say no counts as a use by the router itself, or as leave for one: it refuses more, and allows nothing.
+  // A value that is not "no" counts as a use by the router, or as leave for one. It only makes the driver refuse more.
   const volumesSeen = read.volumes.map(({ routerUses: _, mayBeMounted: __, ...volume }) => volume);
   const seen = { ...read, volumes: volumesSeen };
   const volumes = whole.volumes.map((volume, index) => {
@@ -112,12 +112,12 @@ function assertSeen(reported: Seen, whole: Seen, mishap: Mishap): void {
     );
     return { ...volume, ...Object.fromEntries(lost) };
   });
-  // A mounted disk that does not say where is no pool: whatever lies on it is unavailable.
+  // A mounted disk without a mount point is not a pool; volumes on it are unavailable.
   const pools = whole.pools.slice(0, seen.pools.length).map((pool, index) => {
     const lost = Object.entries(unsaid).filter(([key, nothing]) =>
       seen.pools[index]![key as keyof typeof unsaid] === nothing
     );
-    // A state may come as a list; it is for people, and nothing is decided by it.
+    // A state may be read as a list. It is only for people, and decides nothing.
     const { state } = mishap.kind === "has a value of another type" ? seen.pools[index]! : pool;
     return { ...pool, state, ...Object.fromEntries(lost) };
   });
@@ -144,7 +144,7 @@ for (const [name, reading] of Object.entries(reads)) {
           await lookAndCompare();
         } catch (error) {
           if (!VolumeError.is(error, "unavailable")) throw error;
-          // Whole, but not to be read: that is no loss on the way, and asking again is left to the caller.
+          // The answer was complete but unreadable. The driver does not retry that, so the caller does.
           if (!spoilsAll) await lookAndCompare();
         } finally {
           store.close();
@@ -156,7 +156,7 @@ for (const [name, reading] of Object.entries(reads)) {
 
 const nqn = `nqn.2000-02.com.mikrotik:${id}:2-01234567`;
 
-/** Changes of a volume whose comment is known, and what each shows afterwards. */
+/** Changes of a volume with a known comment, and the state that each shows afterwards. */
 const changes: Readonly<
   Record<string, (store: VolumeStore, comment: string) => Promise<StoredVolume | undefined>>
 > = {
@@ -207,7 +207,7 @@ for (const [name, change] of Object.entries(changes)) {
 
 const subvolume = { label: "storage-pool-fs", path: "metal-csi/snap-1.x", readOnly: true };
 
-/** Changes of files, what their paths hold, and what each shows afterwards. */
+/** Changes of files, the part of their paths, and the state that each shows afterwards. */
 const fileChanges: Readonly<
   Record<string, readonly [part: string, change: (store: VolumeStore) => Promise<Pick<FileView, "files">>]>
 > = {
@@ -235,7 +235,7 @@ for (const [name, [part, change]] of Object.entries(fileChanges)) {
       anyMishap,
       async (volumes, behaviours, mishap) => {
         const router = routerOf(volumes, behaviours);
-        // Nothing that a disk uses is removed, or gets another name.
+        // A file that a disk uses is not removed or renamed.
         if (name !== "addSubvolume()") router.disks.remove(router.disks.findBySlot(id)!.id);
         const store = spoiledStore(router, mishap, (index) => index === 1);
         try {

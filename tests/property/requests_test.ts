@@ -1,4 +1,4 @@
-// Requests that no client should send: each gets a code that CSI knows within its time, and changes nothing that is not its own.
+// Requests that no client should send: each gets a valid CSI code in time, and changes only its own objects.
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { Client, credentials, status } from "@grpc/grpc-js";
@@ -12,9 +12,9 @@ import { requestsOf } from "./_messages.ts";
 
 /** How many requests each method gets over the socket. */
 const runs = isLong ? 1_000 : 30;
-/** How long one may take, in milliseconds. */
+/** How long an answer may take, in milliseconds. */
 const answerMs = 20_000;
-/** What CSI has a meaning for. */
+/** The codes that CSI defines. */
 const codes = [
   "INVALID_ARGUMENT",
   "NOT_FOUND",
@@ -92,7 +92,7 @@ function answerTo(client: Client, path: string, message: Buffer): Promise<string
   return new Promise((resolve) => {
     const deadline = Date.now() + answerMs;
     client.makeUnaryRequest(path, asIs, asIs, message, { deadline }, (error) => {
-      // What cannot be decoded has this code in every gRPC server.
+      // Every gRPC server answers an undecodable request with this code.
       const isUndecodable = error?.code === status.INTERNAL &&
         /^Error deserializing request/.test(error.details);
       resolve(error === null ? "OK" : isUndecodable ? "INVALID_ARGUMENT" : status[error.code]);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { freePort, type Part, startPart, type Subject } from "../support/parts.ts";
 
-/** A simulated router and the whole driver on it, as processes of their own. */
+/** A simulated router and the whole driver for it, as separate processes. */
 export class DriverUnderTest {
   readonly endpoint: string;
   readonly #control: string;
@@ -12,7 +12,7 @@ export class DriverUnderTest {
     this.#control = control;
   }
 
-  /** Starts both in `folder`; on failure nothing is left running. */
+  /** Starts both in `folder`; after a failure neither is running. */
   static async start(subject: Subject, folder: string, signal: AbortSignal): Promise<DriverUnderTest> {
     const [sshPort, controlPort] = [freePort(), freePort()];
     const driver = new DriverUnderTest(folder, `http://127.0.0.1:${controlPort}`);
@@ -53,7 +53,7 @@ export class DriverUnderTest {
     await part.ready(() => isSocket(socket), 50, signal);
   }
 
-  /** What the simulator holds against its client. */
+  /** Returns the rules that the driver broke. */
   async violations(): Promise<readonly unknown[]> {
     const answer = await this.#get("/violations");
     const list = Array.isArray(answer)
@@ -63,7 +63,7 @@ export class DriverUnderTest {
     return list;
   }
 
-  /** Stops the driver, then the simulator; answers what was wrong with their ends. */
+  /** Stops the driver, then the simulator. Returns the problems of their ends. */
   async stop(): Promise<readonly string[]> {
     const problems: string[] = [];
     for (const part of this.#parts.reverse()) problems.push(...await part.stop());

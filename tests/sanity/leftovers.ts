@@ -1,6 +1,6 @@
 import { parseMountinfo } from "../../src/filesystem/mountinfo.ts";
 
-/** What a driver has left of itself in the kernel, below one folder. */
+/** Objects that a driver has left in the kernel, below one folder. */
 export interface Leftovers {
   /** Mount points, the innermost first. */
   readonly mounts: readonly string[];
@@ -24,7 +24,7 @@ export async function findLeftovers(folder: string): Promise<Leftovers> {
   return { mounts, loops };
 }
 
-/** Unmounts and detaches them; answers what did not go. */
+/** Unmounts and detaches them. Returns those that are still left. */
 export async function removeLeftovers(folder: string): Promise<Leftovers> {
   const { mounts, loops } = await findLeftovers(folder);
   for (const mount of mounts) {

@@ -19,18 +19,20 @@ import {
 
 const TOOLS = fileURLToPath(new URL("../../.tools", import.meta.url));
 
-/** What the report says of a test that an earlier end of the suite left out; a test's own skip gives a reason. */
+/**
+ * The reason in the report for a test that did not run because the suite ended early; a test's own skip has its reason.
+ */
 const NEVER_REACHED = "skipped";
 
-/** What a run has come to so far. */
+/** The results of a run so far. */
 interface Tally {
   passed: number;
   readonly problems: string[];
-  /** Names of the tests left out, by reason. */
+  /** Names of the skipped tests, by reason. */
   readonly leftOut: Map<string, Set<string>>;
 }
 
-/** Why it cannot run here; undefined when it can. */
+/** Returns why it cannot run here; undefined when it can. */
 async function hindrance(subject: Subject): Promise<string | undefined> {
   if (Deno.uid() !== 0) return "mounting needs root";
   if (subject === "binary" && !await isFile(binary)) return "dist/rds-csi is not built; make build";
@@ -39,7 +41,7 @@ async function hindrance(subject: Subject): Promise<string | undefined> {
   return success ? undefined : "Go, which builds csi-sanity, is not here";
 }
 
-/** One run of the suite with one kind of volume, on a driver of its own. */
+/** Runs the suite once with one kind of volume, on a driver of its own. */
 async function runOnce(
   subject: Subject,
   access: AccessType,
@@ -100,10 +102,10 @@ function printTally(subject: Subject, { passed, problems, leftOut }: Tally): voi
 async function runAll(subject: Subject, signal: AbortSignal): Promise<boolean> {
   const tally: Tally = { passed: 0, problems: [], leftOut: new Map() };
   const program = await buildSuite(TOOLS);
-  // Not Deno's default folder, which TMPDIR moves: the executable may work below /tmp only.
+  // Deno's default folder follows TMPDIR, but the executable may write only below /tmp.
   const scratch = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-sanity-" });
   try {
-    // Both at once: each has a driver of its own, and a core.
+    // Both run at once, because each has a driver and a core of its own.
     const runs = (["mount", "block"] as const).map((access) =>
       runOnce(subject, access, program, join(scratch, access), tally, signal)
     );

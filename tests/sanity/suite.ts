@@ -1,22 +1,22 @@
 import { join } from "node:path";
 import { parseJunit } from "../../tools/junit.ts";
 
-/** The one version that knows CSI 1.13's capabilities. */
+/** The only version that knows the capabilities of CSI 1.13. */
 const MODULE = "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity";
 const VERSION = "v5.6.0";
 
-/** Building it downloads a hundred modules the first time. */
+/** The first build downloads a hundred modules. */
 const BUILD_LIMIT_MS = 10 * 60_000;
 
-/** Longest one run of the suite. */
+/** The longest time for one run of the suite. */
 const RUN_LIMIT_MS = 10 * 60_000;
 
 /** Volumes are sparse, so their size costs nothing; xfs needs 300 MiB. */
 const VOLUME_BYTES = 1 << 30;
 
 /**
- * Why csi-sanity may leave a test out: what this driver does not advertise. Any other reason is a failure, so that a
- * capability that gets lost is noticed.
+ * The accepted reasons of csi-sanity to skip a test: capabilities that this driver does not advertise. Any other reason
+ * is a failure, so that a lost capability is noticed.
  */
 export const NOT_ADVERTISED: readonly string[] = [
   "SNAPSHOT_ACCESSIBILITY_CONSTRAINTS not supported",
@@ -27,7 +27,7 @@ export const NOT_ADVERTISED: readonly string[] = [
   "VolumeGroupSnapshots not supported",
   // NodeGetInfo gives no max_volumes_per_node, so there is no limit to test.
   "testnodevolumeattachlimit not enabled",
-  // csi-sanity's own word for a test that it does not run against anyone yet.
+  // csi-sanity's own reason for tests that it runs against no driver yet.
   "pending",
 ];
 
@@ -42,15 +42,15 @@ export interface SuiteTest {
   readonly reason: string;
 }
 
-/** What came of one run of the suite. */
+/** The result of one run of the suite. */
 export interface SuiteResult {
   readonly ok: boolean;
   readonly tests: readonly SuiteTest[];
-  /** What it printed; long. */
+  /** Its output, which is long. */
   readonly output: string;
 }
 
-/** Builds csi-sanity into `folder` unless it is there; answers its path. */
+/** Builds csi-sanity into `folder` if it is missing. Returns its path. */
 export async function buildSuite(folder: string): Promise<string> {
   const target = join(folder, `csi-sanity-${VERSION}`);
   const program = join(target, "csi-sanity");
@@ -58,7 +58,7 @@ export async function buildSuite(folder: string): Promise<string> {
   await Deno.mkdir(target, { recursive: true });
   const { success, stderr } = await new Deno.Command("go", {
     args: ["install", `${MODULE}@${VERSION}`],
-    // Static, so that it runs in a guest too.
+    // Static, so that it also runs in a guest.
     env: { GOBIN: target, GOFLAGS: "-mod=mod", CGO_ENABLED: "0" },
     stdin: "null",
     signal: AbortSignal.timeout(BUILD_LIMIT_MS),
@@ -67,7 +67,7 @@ export async function buildSuite(folder: string): Promise<string> {
   return program;
 }
 
-/** What csi-sanity is run with; everything it makes lies in `folder`. */
+/** Returns the arguments of csi-sanity; all its files are in `folder`. */
 export function suiteArguments(
   options: { endpoint: string; folder: string; report: string; access: AccessType },
 ): string[] {
@@ -82,7 +82,7 @@ export function suiteArguments(
   ];
 }
 
-/** Runs csi-sanity against `endpoint`; everything it makes lies in `folder`. */
+/** Runs csi-sanity against `endpoint`; all its files are in `folder`. */
 export async function runSuite(
   program: string,
   options: { endpoint: string; folder: string; access: AccessType; signal: AbortSignal },
@@ -102,7 +102,7 @@ export async function runSuite(
   };
 }
 
-/** The tests of a report, without the suite's own set-up. */
+/** Returns the tests of a report, without the suite's own set-up. */
 export function readReport(xml: string): SuiteTest[] {
   return parseJunit(xml).filter(({ name, outcome }) => name.startsWith("[It]") || outcome === "failed").map((
     one,

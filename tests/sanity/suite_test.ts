@@ -24,7 +24,7 @@ Deno.test("readReport() gives every test with its outcome and reason, without th
   ]);
 });
 
-Deno.test("readReport() keeps a failed set-up, without which nothing else has run", () => {
+Deno.test("readReport() keeps a failed set-up, because no other test has run then", () => {
   const report = REPORT.replace(
     `status="passed" time="0.01">`,
     `status="failed"><failure message="no driver"/>`,
