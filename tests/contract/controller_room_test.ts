@@ -108,7 +108,7 @@ Deno.test("making a snapshot, again, deleting it, restoring and cloning read as 
   }
 });
 
-Deno.test("a router that keeps a subvolume with snapshots is asked for what was made from it, and for no other disk", async () => {
+Deno.test("for a router that keeps a subvolume with snapshots, a call reads the volumes made from it, and no other disk", async () => {
   const costsAmong = async (seedDisks: number) => {
     const behaviours = { subvolumeParent: "held" } as const;
     await using stack = await startStack({
@@ -152,7 +152,7 @@ Deno.test("snapshots, restored volumes and clones are never promised beyond the 
   assert.equal(volume!.capacityBytes, String(20n * gibibyte));
 });
 
-Deno.test("within 60 s what a person adds can be promised once more to a snapshot or a clone, and not when it is known", async () => {
+Deno.test("within 60 s bytes that a person adds can be promised again to a snapshot or a clone, but not after the controller has read them", async () => {
   const clock = movable();
   await using stack = await startStack({ simulator: { pools }, clock });
   const volumeId = await create(stack, "pvc-source", sized(10n));
@@ -191,7 +191,7 @@ Deno.test("within ample room, too, a snapshot or a clone is made only while no v
   await cloneOf(stack, "pvc-3", { snapshotId });
 });
 
-Deno.test("within ample room, too, nothing is made of a source that is gone, nor on what is somebody else's", async () => {
+Deno.test("even with plenty of room, nothing is made from a source that is gone, or where the object of another lies", async () => {
   await using stack = await startStack({ simulator: { pools } });
   const { controller } = stack.clients;
   const volumeId = await create(stack, "pvc-source");
@@ -227,7 +227,7 @@ Deno.test("where less than a tenth of the pool would be left an exact read decid
   assert.equal(await cost(stack, () => create(stack, "pvc-4", sized(5n))), 3);
 });
 
-Deno.test("what a person adds is seen 60 s later at the latest, and what a person removes at once", async () => {
+Deno.test("what a person adds is noticed after 60 s at the latest, and what a person removes at once", async () => {
   const clock = movable();
   await using stack = await startStack({ simulator: { pools }, clock });
   await create(stack, "pvc-1");
@@ -238,7 +238,7 @@ Deno.test("what a person adds is seen 60 s later at the latest, and what a perso
   await create(stack, "pvc-2", sized(10n));
 });
 
-Deno.test("within 60 s what a person adds can be promised once more, but never what was known", async () => {
+Deno.test("within 60 s bytes that a person adds can be promised again, but never bytes that the controller knew", async () => {
   await using stack = await startStack({ simulator: { pools } });
   await create(stack, "pvc-1", sized(40n));
   await byHand(stack, `${bigDisk}${55n * gibibyte}`);
@@ -260,7 +260,7 @@ Deno.test("a controller of a cluster without an election reads everything before
   await create(stack, "pvc-3", sized(4n));
 });
 
-Deno.test("a controller that takes over knows nothing of the room that the one before it knew of", async () => {
+Deno.test("a controller that takes over knows nothing of the room that the previous one knew", async () => {
   await using stack = await startStack({ simulator: { pools } });
   await create(stack, "pvc-1");
   const next = await stack.another();
@@ -335,7 +335,7 @@ Deno.test("a leader creates by what it knows; once another one has the Lease, ne
   await create(next, "pvc-3", sized(8n));
 });
 
-Deno.test("a leader whose Lease ran out and goes on knows nothing any more of the room", async () => {
+Deno.test("a leader that runs on after its Lease ended knows no room any more", async () => {
   await using cluster = await startLeader();
   const { stack, api } = cluster;
   api.faults.push({ match: /./, status: 503 });

@@ -43,7 +43,7 @@ const uses: readonly (readonly [use: Edit, text: RegExp])[] = [
   [{ disabled: true }, /it is disabled/],
 ];
 
-Deno.test("a volume whose disk the router itself uses is not published, unpublished all the same, and not healthy", async () => {
+Deno.test("a volume whose disk the router itself uses is not published, can be unpublished, and is not healthy", async () => {
   await using stack = await startStack();
   for (const [index, [use, text]] of uses.entries()) {
     const { volumeId, publish, unpublish, health } = await edited(stack, `pvc-${index}`, use);

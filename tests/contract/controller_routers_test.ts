@@ -63,7 +63,7 @@ Deno.test("RouterOS before 7.21 publishes nothing unless the operator takes the 
   await controller.call("DeleteSnapshot", { snapshotId });
   assert.deepEqual(await fileDisks(stack), []);
 });
-Deno.test("a router that cuts the record of a holder gives no volume away: the record is put back, and the export is off", async () => {
+Deno.test("a router that cuts a holder's record gives no volume to a node: the record is put back, and the export is off", async () => {
   await using stack = await startStack({ simulator: { behaviours: { maxComment: 90 } } });
   const id = await create(stack, "pvc-short");
   const before = (await diskOf(stack, id))["comment"];
@@ -92,7 +92,7 @@ Deno.test("a router that cuts every record keeps no volume, and one that cuts a 
   }
 });
 
-Deno.test("a router that nobody asked grows a volume only between two uses, and the driver promises no more", async () => {
+Deno.test("a router of unknown behaviour grows a volume only between two uses, and the driver promises no more", async () => {
   await using stack = await startStack();
   const capability = async ({ clients }: Pick<Stack, "clients">) => {
     const { capabilities } = await clients.identity.call("GetPluginCapabilities", {});
@@ -113,7 +113,7 @@ Deno.test("a router that nobody asked grows a volume only between two uses, and 
   assert.deepEqual(await capability(probed), ["ONLINE"]);
 });
 
-Deno.test("a router told to grow nothing is not asked to: nothing changes, and the reason is given", async () => {
+Deno.test("a driver told that its router grows nothing sends no growth: nothing changes, and the error gives the reason", async () => {
   await using stack = await startStack({
     simulator: { behaviours: { grow: "never" } },
     reported: { grow: "never" },

@@ -92,7 +92,7 @@ Deno.test("the first publish of a static volume takes five commands, one after i
   assert.equal(await cost(stack, () => publish()), 3);
 });
 
-Deno.test("a disk whose export somebody has turned off a moment ago is published when nobody can write by it any more", async () => {
+Deno.test("a disk whose export somebody has just turned off is not published while a node may still write through that export", async () => {
   await using scene = await startWithFile({ flags: ["--unexport-grace", "300s"] });
   const { stack } = scene;
   await addDisk(stack);
@@ -194,7 +194,7 @@ Deno.test("a disk without a record whose PersistentVolume says nothing is refuse
   });
 });
 
-Deno.test("a copy of an imported disk, or one that was pointed elsewhere, is never published", async () => {
+Deno.test("a copy of an imported disk, or an imported disk that was given another file, is never published", async () => {
   await using scene = await startWithFile();
   const { stack } = scene;
   await addDisk(stack);
@@ -231,7 +231,7 @@ Deno.test("an imported disk that the router then mounts is not published", async
   );
 });
 
-Deno.test("a static volume of which the router has forgotten the record gets an epoch after those that nodes know", async () => {
+Deno.test("a static volume whose record the router has lost gets an epoch after those that nodes know", async () => {
   const clusterView = new FakeClusterView();
   clusterView.attached = [anAttachment("data", "node-2", { epochCounter: 7 })];
   await using scene = await startWithFile({ clusterView });

@@ -144,7 +144,7 @@ Deno.test("the longest folder, node id and NQN prefix keep every call within its
   assert.deepEqual(await stack.violations(), []);
 });
 
-Deno.test("an unpublish after a publish that was given up is not undone by the publish", async () => {
+Deno.test("a publish that was given up does not undo a later unpublish", async () => {
   await using stack = await startStack();
   const { controller } = stack.clients;
   const id = await create(stack, "pvc-late");

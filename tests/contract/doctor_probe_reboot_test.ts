@@ -120,7 +120,7 @@ rebootTest("a probe after a reboot without one before it says so", async (bench)
   assert.deepEqual(bench.state(), before);
 });
 
-rebootTest("a plain probe, and another one before a reboot, remove what stands", async (bench) => {
+rebootTest("any later probe removes the disk that a run before a reboot left", async (bench) => {
   const before = bench.state();
   await bench.prepare();
   const [first] = scratchDisks(bench);
@@ -136,7 +136,7 @@ rebootTest("a plain probe, and another one before a reboot, remove what stands",
   assert.deepEqual(bench.state(), before);
 });
 
-rebootTest("nothing stays where the export cannot be reached from here", async (bench) => {
+rebootTest("a run leaves nothing where this machine cannot reach the export", async (bench) => {
   const before = bench.state();
   const host = nvmeHostSide("127.0.0.1", 9);
   await rejectsWith(bench.prepare({ host }), /Cannot make a disk that survives.*cannot be reached from here/);

@@ -228,7 +228,7 @@ probeTest("the probe refuses a folder on a pool that is not mounted", async ({ r
   await rejectsWith(probe(), /on no mounted pool/);
 });
 
-probeTest("the probe leaves alone what only looks like its own", async ({ router, probe, state }) => {
+probeTest("the probe spares objects that only look like its own", async ({ router, probe, state }) => {
   const { files } = router.model;
   const disk = async (slot: string, path: string) => {
     const body = JSON.stringify({ slot, "file-path": path, "file-size": "1048576" });
@@ -253,7 +253,7 @@ probeTest("the probe leaves alone what only looks like its own", async ({ router
   ]);
 });
 
-probeTest("the probe tells what it cannot remove, and the commands that do", async ({ router, probe }) => {
+probeTest("the probe names what it cannot remove, and commands that can", async ({ router, probe }) => {
   router.faults.arm({
     match: "/file remove .*-grow.img",
     nth: 1,
@@ -268,7 +268,7 @@ probeTest("the probe tells what it cannot remove, and the commands that do", asy
   });
 });
 
-probeTest("the probe goes on behind a command that is never answered", async ({ router, probe, state }) => {
+probeTest("the probe continues after a command that is never answered", async ({ router, probe, state }) => {
   const before = state();
   router.faults.arm({ match: "/file add .*-adopt.img", nth: 1, times: 1, action: "hang", value: "after" });
   const limits = { commandMs: 100_000, connectMs: 1_000_000, lastCommandMs: 1_000_000 };

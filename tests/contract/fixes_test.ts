@@ -373,7 +373,7 @@ const secrets: readonly (readonly [what: string, write: (folder: string) => Prom
 ];
 
 for (const [what, write, fix] of secrets) {
-  Deno.test(`doctor says what is to be done when the key file ${what}`, () =>
+  Deno.test(`doctor says what to do when the key file ${what}`, () =>
     withScene({}, async (scene) => {
       await write(scene.folder);
       const finding = await scene.complaint("login", withKey(scene));
@@ -381,7 +381,7 @@ for (const [what, write, fix] of secrets) {
     }));
 }
 
-Deno.test("before RouterOS 7.18 a boot applies packages, and there is no other way", () => {
+Deno.test("before RouterOS 7.18 only a boot applies packages", () => {
   assert.match(
     formatFix(routerFixes.packageDisabled("rose-storage", false)),
     /enable rose-storage; \/system\/reboot$/,

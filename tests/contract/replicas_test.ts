@@ -37,7 +37,7 @@ async function readyz({ driver }: Replica): Promise<number> {
   return response.status;
 }
 
-Deno.test("of two controllers one serves; the other says who does, asks the router nothing, and is ready", async () => {
+Deno.test("one of two controllers serves; the other names the leader, asks the router nothing, and is ready", async () => {
   const { cluster, first, second } = await startReplicas();
   await using _ = cluster;
   const id = await create(cluster.stack, "pvc-1");
@@ -93,7 +93,7 @@ Deno.test("what the one before may have sent finds another record as soon as the
   assert.equal(await comment(), after, "once is enough");
 });
 
-Deno.test("a controller whose lead is lost answers nothing more and says that it has to end", async () => {
+Deno.test("a controller that has lost the lead answers nothing more and says that it has to end", async () => {
   const { cluster, first } = await startReplicas();
   await using _ = cluster;
   const id = await create(cluster.stack, "pvc-1");
@@ -112,7 +112,7 @@ Deno.test("a controller whose lead is lost answers nothing more and says that it
   );
 });
 
-Deno.test("a leader whose API server is away serves no more when its lead is over, and again when it is back", async () => {
+Deno.test("a leader without its API server stops serving when its Lease ends, and serves again when the API server is back", async () => {
   const { cluster, first, second } = await startReplicas();
   await using _ = cluster;
   await second.driver.stop(1_000);

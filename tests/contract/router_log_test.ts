@@ -26,7 +26,7 @@ const unfit = [
 ] as const;
 
 for (const [profile, reason] of unfit) {
-  Deno.test(`a router that cannot be used (${profile}) is told of once a connection, with what to do`, async () => {
+  Deno.test(`a router that cannot be used (${profile}) is logged once per connection, with what to do`, async () => {
     const played = profile === "ros-7.16" ? { ...getProfile("ros-7.17"), version: "7.16 (stable)" } : profile;
     await using stack = await startStack({ simulator: { profile: played } });
     for (let time = 0; time < 3; time++) await rejectsWith(status.FAILED_PRECONDITION, probe(stack), reason);

@@ -57,7 +57,7 @@ for (const [name, plan] of Object.entries(plans)) {
     assert.ok(plan.isDone(bench.router));
   });
 
-  contractTest(`${name}() waits for a channel when none is to be had`, async (bench) => {
+  contractTest(`${name}() waits for a channel when none is free`, async (bench) => {
     await plan.prepare(bench);
     bench.router.faults.arm({ match: "^", nth: 1, times: 2, action: "refuse-channel", value: undefined });
     await plan.run(bench, bench.call());
@@ -66,7 +66,7 @@ for (const [name, plan] of Object.entries(plans)) {
 }
 
 for (const [action, value] of faults.filter(([action]) => action !== "error" && action !== "delay")) {
-  contractTest(`view() under ${action} ${value ?? ""} is asked again until it is whole`, async (bench) => {
+  contractTest(`view() under ${action} ${value ?? ""} is repeated until complete`, async (bench) => {
     await addOne(bench);
     bench.router.faults.arm({ match: "/disk print", nth: 1, times: 2, action, value });
     const view = await bench.store.view(slot, filePrefix, bench.call());

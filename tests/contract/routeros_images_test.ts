@@ -267,7 +267,7 @@ contractTest("a copy gets its name and becomes a volume", async (bench) => {
   assert.deepEqual(filesHolding(router, ".part"), []);
 });
 
-contractTest("a copy whose place is taken keeps its name, and nothing becomes of it", async (bench) => {
+contractTest("a copy whose place is taken keeps its name, and becomes no volume", async (bench) => {
   const { router, store, call } = bench;
   await addOne(bench);
   const volume = newCopiedVolume();

@@ -181,7 +181,7 @@ Deno.test("a kubelet that was killed between NodeUnpublish and NodeUnstage keeps
   });
 });
 
-Deno.test("a Node that was registered anew, or is another machine, proves nothing of its predecessor", async () => {
+Deno.test("a Node that was registered again, or is another machine, proves nothing about its predecessor", async () => {
   await withMachines(async (machines) => {
     await machines.attach("worker-1");
     await machines.attach("worker-2");
@@ -207,7 +207,7 @@ Deno.test("a pod that was deleted by force keeps a third node out for as long as
   });
 });
 
-Deno.test("nothing is known to be given up while the API server is away, and a node may leave all the same", async () => {
+Deno.test("while the API server is away no volume is known to be released, and a node may still leave", async () => {
   await withMachines(async (machines) => {
     await machines.attach("worker-1");
     await machines.attach("worker-2");
