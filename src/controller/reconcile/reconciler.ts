@@ -163,7 +163,7 @@ function unwantedEvent(volume: OwnedVolume, withdrawn: boolean) {
 }
 
 /**
- * KeyedQueue the export of a volume on again that nodes hold, under the NQN and the port that they know. Two commands; one when
+ * Turns the export of a volume on again that nodes hold, under the NQN and the port that they know. Two commands; one when
  * that is not called for any more. Answers whether it was done.
  *
  * @param seen the volume as it was when that was decided

@@ -205,7 +205,7 @@ async function cutRouterPower({ routerGuest, router }: Field): Promise<readonly 
 }
 
 /**
- * KeyedQueue the power on again. The router has its volumes back, and exports none of them: a simulated one keeps nothing but
+ * Turns the power on again. The router has its volumes back, and exports none of them: a simulated one keeps nothing but
  * the disk's files by itself.
  */
 async function restoreRouter(field: Field, disks: readonly DiskEntry[]): Promise<Field> {
