@@ -218,7 +218,7 @@ Deno.test("no OK of a new leader is untrue though a dead one's find came before 
     const isSent = ({ command }: { command: string }) => command.includes("/disk set");
     const { command } = journal.list().slice(sentBefore).find(isSent)!;
     const found = command.split("; ", 1)[0]!.replace(/^:if .* do={(.*)}$/, "$1")
-      .replace(/ and (comment=|file-path~)"[^"]*"/g, "").replace(" and !mounted and !nvme-tcp-export", "");
+      .replace(/ and ((comment=|file-path[~=]|size=)"[^"]*"|!mounted|!nvme-tcp-export)/g, "");
     assert.match(found, /^\/disk set \[find where slot="[^"]*"\] /);
     return found;
   };

@@ -55,6 +55,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "",
   },
   {
+    title: "a volume is deleted without a read while a node has it",
+    file: "src/controller/load.ts",
+    from: "known === undefined || known.record.holders.length > 0 || known.stored.exported",
+    to: "known === undefined",
+  },
+  {
+    title: "a volume is deleted without a read while its last export may linger",
+    file: "src/controller/load.ts",
+    from: "upMs: Infinity, ageMs }) === 0 ? known : undefined",
+    to: "upMs: Infinity, ageMs }) >= 0 ? known : undefined",
+  },
+  {
     title: "a volume counts as deleted when the router does not show it yet",
     file: "src/controller/volumes/delete.ts",
     from: "  assertAbsenceProven(view, deps.settings.basePaths, deps.settings.settleMs);\n",
