@@ -65,6 +65,8 @@ for (const kind of kindsOf("ext4")) {
           assert.equal(await node.grow(volume, sizes[kind] * 2n, path), sizes[kind] * 2n);
           await reboot(volume, 1_000);
           await goesOn(writer);
+          // Until its new identity is noted, the kubelet is told to call again.
+          await until("it is healthy", async () => (await node.problems(volume)).length === 0);
           const wanted = sizes[kind] * 4n;
           assert.equal(await node.grow(volume, wanted, path), wanted);
           const bytes = await shownBytes(kind, path);
