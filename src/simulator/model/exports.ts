@@ -59,8 +59,6 @@ interface ExportRules {
   allowHost(): "list" | "single" | "ignored";
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
-  /** Whether one that was there before a boot is. */
-  bootIdentity(): "kept" | "new";
   /** What becomes of connected hosts when their disk's comment or allowed hosts change. */
   liveChange(): "harmless" | "ends-sessions";
   /** What becomes of them when another disk comes, goes, is exported or withdrawn. */
@@ -84,7 +82,7 @@ export class Exports {
   readonly #exporter: Exporter;
   readonly #rules: ExportRules;
   readonly #served = new Map<string, Served>();
-  /** Identities that were there when the router went down, by NQN. */
+  /** Identities that a boot keeps, by NQN. */
   readonly #beforeBoot = new Map<string, ExportIdentity>();
   /** Counts the boots that made it forget. */
   #forgotten = 0;
@@ -148,9 +146,13 @@ export class Exports {
   }
 
   /** Ends every export as the router goes down: what comes back afterwards comes back from a boot. */
-  powerOff(): void {
-    for (const [nqn, { access }] of this.#served) this.#beforeBoot.set(nqn, access.identity);
-    if (this.#rules.bootIdentity() === "new") this.#forgotten++;
+  powerOff(identity: "kept" | "new"): void {
+    if (identity === "kept") {
+      for (const [nqn, { access }] of this.#served) this.#beforeBoot.set(nqn, access.identity);
+    } else {
+      this.#beforeBoot.clear();
+      this.#forgotten++;
+    }
     this.clear();
   }
 
@@ -186,7 +188,7 @@ export class Exports {
   #newIdentity(nqn: string): ExportIdentity {
     const known = this.#beforeBoot.get(nqn);
     this.#beforeBoot.delete(nqn);
-    if (known !== undefined && this.#rules.bootIdentity() === "kept") return known;
+    if (known !== undefined) return known;
     if (this.#rules.identity() === "new-per-export") return newIdentity(this.#random);
     return identityFor(this.#forgotten === 0 ? nqn : `${nqn} ${this.#forgotten}`);
   }

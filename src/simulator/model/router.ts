@@ -142,7 +142,6 @@ export class Router {
       lingerMs: () => this.#behaviours.unexport,
       allowHost: () => this.#behaviours.allowHost,
       identity: () => this.#behaviours.identity,
-      bootIdentity: () => this.#behaviours.bootIdentity,
       liveChange: () => this.#behaviours.liveChange,
       otherDisks: () => this.#behaviours.otherDisks,
     });
