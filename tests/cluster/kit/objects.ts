@@ -46,7 +46,11 @@ export interface Pod extends KubeObject {
   readonly spec: { readonly nodeName?: string };
   readonly status: {
     readonly phase?: string;
-    readonly containerStatuses?: readonly { readonly containerID?: string; readonly restartCount: number }[];
+    readonly containerStatuses?: readonly {
+      readonly containerID?: string;
+      readonly ready: boolean;
+      readonly restartCount: number;
+    }[];
   };
 }
 
