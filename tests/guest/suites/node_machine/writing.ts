@@ -1,3 +1,4 @@
+import { idle } from "../../../cluster/kit/objects.ts";
 import { until } from "../../../cluster/kit/waiting.ts";
 import type { Workload } from "../../../cluster/kit/workload.ts";
 
@@ -17,7 +18,7 @@ export interface Progress {
 
 /**
  * The script of a pod that writes to each target how often it has done so, lets the write become durable, and reads it back
- * past the cache. A write that fails, or that is read back as something else, is the last.
+ * past the cache. A write that fails, or that is read back as something else, is the last; the pod stays to tell.
  */
 export function writingTo(targets: Targets): string {
   return `
@@ -43,7 +44,8 @@ write() {
   echo "$1: write $n: $(cat /tmp/error-$1)" >>/tmp/failed
 }
 ${Object.entries(targets).map((words) => `write ${words.join(" ")} &`).join("\n")}
-wait`;
+wait
+${idle}`;
 }
 
 /** A script that prints in lines how far such a pod has come with each volume, and then what has failed. */
