@@ -27,6 +27,8 @@ interface RebootOptions {
   readonly loseLastMs: number;
   /** Whether the NVMe port listens as soon as the router is up, or only when the exports are back. */
   readonly nvmePort: "before" | "after";
+  /** Whether exports come back as the namespaces that they were. */
+  readonly bootIdentity: "kept" | "new";
 }
 
 /**
@@ -38,7 +40,7 @@ function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
   const boot = ++router.boots;
   ssh.reset(true);
   exports.listen(false);
-  exports.powerOff();
+  exports.powerOff(options.bootIdentity);
   disks.hideFiles("late", true);
   files.abandonCopies();
   if (options.loseLastMs > 0) disks.forgetSince(clock.now() - options.loseLastMs);
@@ -68,7 +70,8 @@ export const machineRoutes: Routes = {
   "POST /reboot": {
     what:
       "Reboots: `downMs` (connections refused), `disksLateMs` (default: the behaviour), `loseLastMs` (configuration " +
-      "lost), `nvmePort` (`before` or `after` the exports are back).",
+      "lost), `nvmePort` (`before` or `after` the exports are back), `bootIdentity` (`kept` or `new`; default: the " +
+      "behaviour).",
     handle: postReboot,
   },
   "PUT /package": {
@@ -97,12 +100,13 @@ async function postConsole(request: Request, { console }: Simulation): Promise<R
 
 async function postReboot(request: Request, { router, ssh }: Simulation): Promise<Response> {
   const body = await readObject(request);
-  assertOnly(body, ["downMs", "disksLateMs", "loseLastMs", "nvmePort"]);
+  assertOnly(body, ["downMs", "disksLateMs", "loseLastMs", "nvmePort", "bootIdentity"]);
   const options = {
     downMs: readCount(body, "downMs", 0, 0),
     disksLateMs: readCount(body, "disksLateMs", 0, router.behaviours.disksLate),
     loseLastMs: readCount(body, "loseLastMs", 0, 0),
     nvmePort: readWord(body, "nvmePort", ["before", "after"], "before"),
+    bootIdentity: readWord(body, "bootIdentity", ["kept", "new"], router.behaviours.bootIdentity),
   };
   reboot(router, ssh, options);
   return json(options);

@@ -67,8 +67,6 @@ interface ExportRules {
   discard(): RouterBehaviours["discard"];
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
-  /** Whether an export from before a boot is. */
-  bootIdentity(): "kept" | "new";
   /** What happens to connected hosts when their disk's comment or allowed hosts change. */
   liveChange(): "harmless" | "ends-sessions";
   /** What happens to them when another disk is added, removed, exported or withdrawn. */
@@ -92,7 +90,7 @@ export class Exports {
   readonly #exporter: Exporter;
   readonly #rules: ExportRules;
   readonly #served = new Map<string, Served>();
-  /** Identities from before the router went down, by NQN. */
+  /** Identities that a boot keeps, by NQN. */
   readonly #beforeBoot = new Map<string, ExportIdentity>();
   /** The number of boots at which it forgot its identities. */
   #forgotten = 0;
@@ -156,9 +154,13 @@ export class Exports {
   }
 
   /** Ends every export because the router goes down: an export that comes back afterwards comes back from a boot. */
-  powerOff(): void {
-    for (const [nqn, { access }] of this.#served) this.#beforeBoot.set(nqn, access.identity);
-    if (this.#rules.bootIdentity() === "new") this.#forgotten++;
+  powerOff(identity: "kept" | "new"): void {
+    if (identity === "kept") {
+      for (const [nqn, { access }] of this.#served) this.#beforeBoot.set(nqn, access.identity);
+    } else {
+      this.#beforeBoot.clear();
+      this.#forgotten++;
+    }
     this.clear();
   }
 
@@ -194,7 +196,7 @@ export class Exports {
   #newIdentity(nqn: string): ExportIdentity {
     const known = this.#beforeBoot.get(nqn);
     this.#beforeBoot.delete(nqn);
-    if (known !== undefined && this.#rules.bootIdentity() === "kept") return known;
+    if (known !== undefined) return known;
     if (this.#rules.identity() === "new-per-export") return newIdentity(this.#random);
     return identityFor(this.#forgotten === 0 ? nqn : `${nqn} ${this.#forgotten}`);
   }

@@ -143,7 +143,6 @@ export class Router {
       allowHost: () => this.#behaviours.allowHost,
       discard: () => this.#behaviours.discard,
       identity: () => this.#behaviours.identity,
-      bootIdentity: () => this.#behaviours.bootIdentity,
       liveChange: () => this.#behaviours.liveChange,
       otherDisks: () => this.#behaviours.otherDisks,
     });

@@ -89,6 +89,20 @@ for (
   });
 }
 
+Deno.test("a single reboot may keep identities, or give new ones, whatever the others do", async () => {
+  await exporting(async ({ simulator, clock, connect }) => {
+    const seen: string[] = [];
+    for (const bootIdentity of ["kept", "kept", "new", "kept"] as const) {
+      const body = JSON.stringify({ downMs: 1000, bootIdentity });
+      await (await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await clock.advance(1000);
+      await using host = await connect();
+      seen.push((await host.namespaceIdentity(call())).uuid);
+    }
+    assert.deepEqual(seen.map((uuid) => seen.indexOf(uuid)), [0, 0, 2, 2]);
+  });
+});
+
 for (const nvmePort of ["before", "after"] as const) {
   Deno.test(`after a reboot the NVMe port takes connections ${nvmePort} the exports are back`, async () => {
     await exporting(async ({ simulator, clock, connect, refusal, found }) => {

@@ -47,7 +47,11 @@ export interface Pod extends KubeObject {
   readonly spec: { readonly nodeName?: string };
   readonly status: {
     readonly phase?: string;
-    readonly containerStatuses?: readonly { readonly containerID?: string; readonly restartCount: number }[];
+    readonly containerStatuses?: readonly {
+      readonly containerID?: string;
+      readonly ready: boolean;
+      readonly restartCount: number;
+    }[];
   };
 }
 
@@ -107,18 +111,18 @@ export interface Source {
   readonly name: string;
 }
 
+/** What a claim asks for. */
+export interface Wish {
+  readonly mode: VolumeMode;
+  readonly mebibytes: number;
+  readonly storageClass: string;
+  readonly source?: Source;
+  readonly volumeName?: string;
+}
+
 /** A claim of so many MiB. */
-export function claimOf(
-  name: string,
-  options: {
-    mode: VolumeMode;
-    mebibytes: number;
-    storageClass: string;
-    source?: Source;
-    volumeName?: string;
-  },
-): object {
-  const { mode, mebibytes, storageClass, source, volumeName } = options;
+export function claimOf(name: string, wish: Wish): object {
+  const { mode, mebibytes, storageClass, source, volumeName } = wish;
   const apiGroup = source?.kind === "VolumeSnapshot" ? { apiGroup: "snapshot.storage.k8s.io" } : {};
   return {
     apiVersion: "v1",
@@ -148,9 +152,8 @@ export const idle = "sleep 1000000 & wait";
  * A pod that runs a shell script. SIGTERM asks it to end, which its shell handles when no other program runs in it.
  * Without any grace period the API would consider it gone while it still runs.
  */
-export function podOf(name: string, script: string, { filesystems = [], devices = [] }: Uses): object {
-  const mounts = filesystems.map((claim) => ({ name: claim, mountPath: `/${claim}` }));
-  const volumes = [...filesystems, ...devices].map((claim) => ({
+export function podOf(name: string, script: string, uses: Uses): object {
+  const volumes = [...uses.filesystems ?? [], ...uses.devices ?? []].map((claim) => ({
     name: claim,
     persistentVolumeClaim: { claimName: claim },
   }));
@@ -158,11 +161,11 @@ export function podOf(name: string, script: string, { filesystems = [], devices 
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name },
-    spec: { ...podSpec(script, mounts, devices), volumes },
+    spec: { ...podSpec(script, uses), volumes },
   };
 }
 
-function podSpec(script: string, mounts: readonly object[], devices: readonly string[]) {
+function podSpec(script: string, { filesystems = [], devices = [] }: Uses) {
   return {
     terminationGracePeriodSeconds: 5,
     hostNetwork: true,
@@ -174,17 +177,24 @@ function podSpec(script: string, mounts: readonly object[], devices: readonly st
       imagePullPolicy: "Never",
       command: ["/bin/sh", "-c", `trap 'exit 0' TERM\n${script}`],
       env: [{ name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
-      volumeMounts: mounts,
+      volumeMounts: filesystems.map((claim) => ({ name: claim, mountPath: `/${claim}` })),
       volumeDevices: devices.map((claim) => ({ name: claim, devicePath: `/dev/${claim}` })),
     }],
   };
 }
 
 /**
- * So many pods NAME-0, NAME-1, … that run a script, each with its own raw block volume `/dev/data`, claim data-NAME-…
+ * So many pods NAME-0, NAME-1, … that run a script, each with volumes of its own: file systems `/CLAIM` and devices
+ * `/dev/CLAIM`, whose claims are called CLAIM-NAME-0, CLAIM-NAME-1, …
  */
-export function writersOf(name: string, replicas: number, script: string): object {
-  const spec = claimOf("data", { mode: "Block", mebibytes: 1024, storageClass: "rds-ext4" });
+export function statefulSetOf(
+  name: string,
+  replicas: number,
+  script: string,
+  claims: Readonly<Record<string, Wish>>,
+): object {
+  const of = (mode: VolumeMode) => Object.keys(claims).filter((claim) => claims[claim]?.mode === mode);
+  const uses = { filesystems: of("Filesystem"), devices: of("Block") };
   return {
     apiVersion: "apps/v1",
     kind: "StatefulSet",
@@ -193,8 +203,8 @@ export function writersOf(name: string, replicas: number, script: string): objec
       replicas,
       podManagementPolicy: "Parallel",
       selector: { matchLabels: { app: name } },
-      template: { metadata: { labels: { app: name } }, spec: podSpec(script, [], ["data"]) },
-      volumeClaimTemplates: [spec],
+      template: { metadata: { labels: { app: name } }, spec: podSpec(script, uses) },
+      volumeClaimTemplates: Object.entries(claims).map(([claim, wish]) => claimOf(claim, wish)),
     },
   };
 }

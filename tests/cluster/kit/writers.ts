@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { findLeftovers } from "../../sanity/leftovers.ts";
 import type { Cluster } from "./cluster.ts";
-import { type Attachment, type Node, paths, type Pod, writersOf } from "./objects.ts";
+import { type Attachment, type Node, paths, type Pod, statefulSetOf } from "./objects.ts";
 import { allShown } from "./attachments.ts";
 import { until } from "./waiting.ts";
 import { Workload } from "./workload.ts";
@@ -27,7 +27,8 @@ export class Writers {
 
   /** Makes them, with a volume each. */
   async create(): Promise<void> {
-    await this.#work.create(paths.statefulSets, writersOf("writer", this.count, writing));
+    const data = { mode: "Block", mebibytes: 1024, storageClass: "rds-ext4" } as const;
+    await this.#work.create(paths.statefulSets, statefulSetOf("writer", this.count, writing, { data }));
   }
 
   /** Prevents new pods from being scheduled to a node, or allows it again. */

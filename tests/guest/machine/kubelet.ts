@@ -47,6 +47,8 @@ export class MachineKubelet {
     await this.#guest.sh(
       `setsid kubelet ${args.map(quote).join(" ")} >>/var/log/kubelet.log 2>&1 </dev/null &`,
     );
+    // The API may have the node for ready since before.
+    await this.#guest.until(`ss -Hltn sport = :${kubeletPort} | grep -q .`, { limitSeconds: readySeconds });
     await until(`node ${name} to be ready`, () => this.#isReady(), {
       limitSeconds: readySeconds,
       everyMs: 500,

@@ -22,7 +22,7 @@ const readySeconds = 600;
 /** Installs the chart as docs/quick-start.md does: a namespace, a Secret, values, Helm. */
 export async function installChart(cluster: MachineCluster): Promise<void> {
   const { folder, router, tools } = cluster;
-  const env = { KUBECONFIG: await cluster.plane.kubeconfig("admin"), HOME: folder };
+  const env = await environment(cluster);
   const kubectl = (...args: string[]) => hostOutput(tools.program("kubectl"), args, { env });
   const hostKey = join(folder, "host-key");
   const scanned = await hostOutput("ssh-keyscan", [
@@ -35,21 +35,41 @@ export async function installChart(cluster: MachineCluster): Promise<void> {
     `--from-file=rds-private-key=${cluster.key}`,
     `--from-file=rds-host-key=${hostKey}`,
   ]);
-  const values = join(folder, "values.json");
-  await Deno.writeTextFile(values, JSON.stringify(valuesFor(cluster)));
-  const chart = join(projectRoot, "deploy/chart");
-  await hostOutput(
-    tools.helm,
-    ["install", "rds-csi", chart, "--namespace", namespace, "--values", values],
-    { env },
-  );
+  await Deno.writeTextFile(valuesFile(cluster), JSON.stringify(valuesFor(cluster)));
+  await helm(cluster, "install");
 }
 
-/** Waits until every pod of the release is ready, and the node's kubelet has the driver. Answers the pods' names. */
+/** Gives the driver's image on a node another tag as well, and upgrades the release to that. */
+export async function upgradeChart(cluster: MachineCluster, node: string, tag: string): Promise<void> {
+  const { image } = await driverOf(cluster);
+  await cluster.node(node).runtime.tagImage(`docker.io/library/${image}`, tag);
+  await helm(cluster, "upgrade", "--set", `image.tag=${tag}`);
+}
+
+async function helm(cluster: MachineCluster, verb: "install" | "upgrade", ...args: string[]): Promise<void> {
+  const chart = join(projectRoot, "deploy/chart");
+  const text = [verb, "rds-csi", chart, "--namespace", namespace, "--values", valuesFile(cluster), ...args];
+  await hostOutput(cluster.tools.helm, text, { env: await environment(cluster) });
+}
+
+async function environment(cluster: MachineCluster): Promise<Record<string, string>> {
+  return { KUBECONFIG: await cluster.plane.kubeconfig("admin"), HOME: cluster.folder };
+}
+
+function valuesFile(cluster: MachineCluster): string {
+  return join(cluster.folder, "values.json");
+}
+
+/**
+ * Waits until every pod of the release is ready, and the node's kubelet has the driver. Answers the pods' names.
+ *
+ * @param tag that the driver's image has in each of them, if any is meant
+ */
 export async function releaseReady(
   cluster: MachineCluster,
   node: string,
   signal: AbortSignal,
+  tag = "",
 ): Promise<readonly string[]> {
   await until("the driver to be registered", async () => {
     const found = await cluster.api.find<NodeDrivers>(`${paths.nodeDrivers}/${node}`);
@@ -57,13 +77,38 @@ export async function releaseReady(
   }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
   const pods = await until("all pods of the release to be ready", async () => {
     const found = await cluster.api.list<ReleasePod>(podsPath);
-    return found.every(isReady) && found.length === 3 && found;
+    const isMeant = (pod: ReleasePod) => isReady(pod) && driverIn(pod)?.image.endsWith(tag) === true;
+    return found.every(isMeant) && found.length === 3 && found;
   }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
   return pods.map(({ metadata }) => metadata.name);
 }
 
+/** The driver's container on the node: its id, its image, how often it was started again. */
+export async function driverOf(
+  cluster: MachineCluster,
+): Promise<
+  { readonly id: string; readonly image: string; readonly restarts: number; readonly ready: boolean }
+> {
+  const pods = await cluster.api.list<ReleasePod>(podsPath);
+  const found = pods.find(({ metadata }) => metadata.name.startsWith("rds-csi-node"));
+  const container = found?.status.containerStatuses?.find(({ name }) => name === "driver");
+  if (found === undefined || container === undefined) throw new Error("There is no driver on the node");
+  const { containerID = "", restartCount: restarts, ready } = container;
+  return {
+    id: containerID.replace("containerd://", ""),
+    image: driverIn(found)?.image ?? "",
+    restarts,
+    ready,
+  };
+}
+
+function driverIn({ spec }: ReleasePod): { readonly image: string } | undefined {
+  return spec.containers.find(({ name }) => name === "driver");
+}
+
 /** A pod with the conditions and containers that tell how it is. */
 export interface ReleasePod extends KubeObject {
+  readonly spec: { readonly containers: readonly { readonly name: string; readonly image: string }[] };
   readonly status: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
     readonly containerStatuses?: readonly {

@@ -11,6 +11,7 @@ const importSeconds = 600;
 export const podNetwork = "10.88.0.0/24";
 
 const client = "ctr --namespace k8s.io";
+const engine = "runc --root /run/containerd/runc/k8s.io";
 
 /** containerd and runc in a guest that has them on its root. */
 export class MachineRuntime {
@@ -43,10 +44,19 @@ export class MachineRuntime {
     await this.#guest.sh(`${client} images import ${quote(path)}`, { limitSeconds: importSeconds });
   }
 
+  /** Gives an image that it has another tag as well. */
+  async tagImage(image: string, tag: string): Promise<void> {
+    await this.#guest.sh(`${client} images tag ${quote(image)} ${quote(image.replace(/[^:]*$/, tag))}`);
+  }
+
   /** Runs a shell script in a container and answers what it printed; throws unless it succeeds. */
   exec(container: string, script: string): Promise<string> {
-    const root = "/run/containerd/runc/k8s.io";
-    return this.#guest.sh(`runc --root ${root} exec ${quote(container)} /bin/sh -c ${quote(script)}`);
+    return this.#guest.sh(`${engine} exec ${quote(container)} /bin/sh -c ${quote(script)}`);
+  }
+
+  /** SIGKILL to a container's first process, and so to all of them. */
+  async kill(container: string): Promise<void> {
+    await this.#guest.sh(`${engine} kill ${quote(container)} KILL`);
   }
 }
 

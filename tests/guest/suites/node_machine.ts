@@ -4,6 +4,7 @@ import { secondsSince } from "../../cluster/kit/waiting.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { MachineCluster } from "../machine/cluster.ts";
 import { installChart, releaseReady } from "../machine/release.ts";
+import { MachineLife } from "./node_machine/life.ts";
 
 /** The name of the guest and of its node. */
 const name = "n1";
@@ -11,7 +12,7 @@ const name = "n1";
 /** A guest that is a node as a user's machine is, in a cluster whose control plane is on the host. */
 export const suite: Suite = {
   what: "the image in a real container runtime under a real kubelet, installed by Helm, over NVMe/TCP",
-  limitMinutes: 30,
+  limitMinutes: 45,
   needsGo: true,
   needsImage: true,
   run: async (bench) => {
@@ -20,6 +21,7 @@ export const suite: Suite = {
       await bench.story([
         ["the kubelet of the guest registers a node, which is ready", () => begin(bench, cluster)],
         ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster)],
+        ...new MachineLife(bench, cluster, name).steps(),
       ]);
     } finally {
       const problems = await cluster.stop();

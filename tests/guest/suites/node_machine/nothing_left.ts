@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { driverName } from "../../../cluster/kit/driver.ts";
+import { leftOnRouter } from "../../../cluster/kit/nothing_left.ts";
+import { paths } from "../../../cluster/kit/objects.ts";
+import { until } from "../../../cluster/kit/waiting.ts";
+import type { MachineCluster } from "../../machine/cluster.ts";
+
+/** Longest until the kubelet has cleaned up behind pods, in seconds. */
+const cleanSeconds = 180;
+
+const kubeletFolder = "/var/lib/kubelet/plugins";
+
+/** What of volumes is on a node, a line each: mounts, connections, maps, loop devices, state of driver and kubelet. */
+const listing = `
+grep -E 'kubernetes.io~csi|kubernetes.io/csi|pvc-' /proc/self/mountinfo
+ls /sys/class/nvme
+losetup --list --noheadings
+dmsetup ls | grep -v '^No devices found$'
+find ${kubeletFolder}/${driverName}/state -type f ! -name lock
+find ${kubeletFolder}/kubernetes.io/csi -mindepth 2 ! -type d
+:`;
+
+interface RouterState {
+  readonly exports: readonly string[];
+  readonly subvolumes: readonly { readonly fullname: string }[];
+  readonly partial: readonly string[];
+}
+
+/** Asserts that with its claims everything of the driver's has gone: from the API, from the node, and from the router. */
+export async function assertNothingLeft(
+  cluster: MachineCluster,
+  node: string,
+  signal: AbortSignal,
+): Promise<string> {
+  for (const path of [paths.attachments, paths.volumes, paths.snapshotContents]) {
+    assert.deepEqual((await cluster.api.list(path)).map(({ metadata }) => metadata.name), [], path);
+  }
+  const { guest } = cluster.node(node);
+  await until("the node to be as it was", async () => await guest.sh(listing) === "", {
+    limitSeconds: cleanSeconds,
+    everyMs: 1000,
+    signal,
+    state: () => guest.sh(listing),
+  });
+  const { router } = cluster;
+  assert.deepEqual(await leftOnRouter(router), []);
+  const { exports, subvolumes, partial } = await router.control<RouterState>("/state");
+  // The folder for volumes is one itself, and stays.
+  const inside = subvolumes.map(({ fullname }) => fullname).filter((name) => name !== "metal-csi");
+  assert.deepEqual({ exports, inside, partial }, { exports: [], inside: [], partial: [] });
+  assert.deepEqual(await router.violations(), [], "the driver broke a rule of the router's");
+  assert.deepEqual(await cluster.fallen(), []);
+  return "no attachment, mount, connection, map, state; no export, disk, file, subvolume";
+}
