@@ -12,7 +12,7 @@ export const suite: Suite = {
     await bench.inside(
       joined,
       tests,
-      "connection use loss size namespace withdrawal offer path fence digest".split(" "),
+      "connection use loss size namespace withdrawal offer path fence digest host".split(" "),
     );
     await joined.end();
     const apart = await bench.guest({ memoryMiB: 2048, multipath: false });
