@@ -282,7 +282,11 @@ export async function leaveNothing(
   options.say("cleaning up");
   const cleaner = new ProbeSession({ ...options, signal: new AbortController().signal });
   try {
-    await removeAll(cleaner, location, mayComeLate, options);
+    await removeAll(cleaner, location, mayComeLate, options).catch(async (error) => {
+      // The connection may break in the clean-up as well: it goes on over a new one.
+      if (cleaner.lost === 0) throw error;
+      await removeAll(cleaner, location, true, options);
+    });
     options.say("nothing is left");
   } catch (error) {
     const first = failure instanceof Error ? `${failure.message}\n` : "";
