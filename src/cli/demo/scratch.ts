@@ -65,20 +65,24 @@ export class ScratchFolder {
 
   /** Again and again for a while: the kernel detaches a loop device only once the last process has closed it. */
   async #release(): Promise<string[]> {
-    for (const end = this.#clock.monotonicMs() + cleanUpMs;;) {
-      const problems = await this.#releaseOnce();
-      if (problems.length === 0 || this.#clock.monotonicMs() > end) return problems;
-      await this.#clock.sleep(100);
+    const kernel = new Libc();
+    try {
+      for (const end = this.#clock.monotonicMs() + cleanUpMs;;) {
+        const problems = await this.#releaseOnce(kernel);
+        if (problems.length === 0 || this.#clock.monotonicMs() > end) return problems;
+        await this.#clock.sleep(100);
+      }
+    } finally {
+      kernel.close();
     }
   }
 
-  async #releaseOnce(): Promise<string[]> {
-    const kernel = new Libc();
+  async #releaseOnce(kernel: KernelFiles): Promise<string[]> {
     for (const target of this.#mountPoints(kernel).toReversed()) await this.#run("umount", [target]);
-    for (const device of await this.#loopDevices()) await this.#run("losetup", ["--detach", device]);
+    for (const device of await this.#loopDevices(kernel)) await this.#run("losetup", ["--detach", device]);
     return [
       ...this.#mountPoints(kernel).map((target) => `still mounted: ${target}`),
-      ...(await this.#loopDevices()).map((device) => `still attached: ${device}`),
+      ...(await this.#loopDevices(kernel)).map((device) => `still attached: ${device}`),
     ];
   }
 
@@ -87,8 +91,8 @@ export class ScratchFolder {
     return inside.map((entry) => entry.mountPoint);
   }
 
-  async #loopDevices(): Promise<string[]> {
-    if (!isInstalled("losetup", new Libc())) return [];
+  async #loopDevices(kernel: KernelFiles): Promise<string[]> {
+    if (!isInstalled("losetup", kernel)) return [];
     const lines = await this.#run("losetup", [
       "--list",
       "--noheadings",
