@@ -33,10 +33,13 @@ for (const capability of [ext4, xfs]) {
     await run("sync", "-f", node.staging("pvc-1"));
     const before = taken(volume);
     assert.ok(before >= 64 * mebibyte, `${before} bytes`);
-    await trimAll(node);
-    const freed = before - taken(volume);
-    assert.ok(freed >= 60 * mebibyte, `${freed} bytes`);
-    assert.match(trims(node).join(), /^trimmed: ok: [0-9]{8,}: [0-9]+$/);
+    const freed = () => before - taken(volume);
+    // xfs frees the blocks of a deleted file in the background.
+    for (const end = performance.now() + 10_000; freed() < 60 * mebibyte && performance.now() < end;) {
+      await trimAll(node);
+    }
+    assert.ok(freed() >= 60 * mebibyte, `${freed()} bytes`);
+    assert.match(trims(node).at(-1) ?? "", /^trimmed: ok: [0-9]{8,}: [0-9]+$/);
     assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/kept`), "kept");
     const { problems } = await node.service.volumeHealth("pvc-1", call());
     assert.deepEqual(problems, []);
