@@ -6,11 +6,10 @@ import { VolumeError } from "../../src/volume/errors.ts";
 import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
 import { WatchedTransport } from "./_watched_transport.ts";
 
-/** Opening a connection is not one of the commands tried, and many of them take most of the time. */
 /** The clock runs as fast as possible: these tests measure no time. */
 const scale = 2000;
 const parallel = 6;
-/** Over real SSH one of every so many commands is tried. */
+/** Over real SSH one of every so many commands is tried, because opening a connection takes most of the time. */
 const every = 12;
 
 /** Returns whether the run reached the situation that the test is about. */

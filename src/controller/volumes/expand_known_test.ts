@@ -173,7 +173,7 @@ for (const [name, [edit, expected, refused]] of Object.entries(behindItsBack)) {
   });
 }
 
-Deno.test("expandVolume() answers OK for no growth that has no effect, or another one", async () => {
+Deno.test("expandVolume() does not answer OK when the disk did not grow, or grew to another size", async () => {
   const sizes = [[1n, "precondition", /did not grow/], [2n, "busy", /another size/]] as const;
   for (const [gib, kind, text] of sizes) {
     const { store, expand, methods } = await remembering();
