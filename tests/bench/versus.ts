@@ -88,12 +88,14 @@ async function withBoth(
 /** Lets the drivers take turns, so that what else runs on the machine slows both. */
 async function measure(stacks: readonly VersusStack[], delays: Delays, disks: number): Promise<void> {
   for (const inFlight of inFlightCounts) {
-    const volumes = delays === "none" ? (short ? 16 : 32) : inFlight === 1 ? (short ? 2 : 4) : 16;
+    const volumes = delays === "none" ? (short ? 16 : 32) : inFlight === 1 ? (short ? 5 : 9) : 16;
     const repeats = delays === "none" ? (short ? 2 : 3) : 1;
-    // What is measured is a controller that serves for months, not one that still compiles.
-    if (delays === "none") {
-      for (const stack of stacks) await stack.sample({ rpcs, parameters, inFlight, volumes });
-    }
+    // What is measured is a controller that serves for months, not one that still compiles, or reads everything first.
+    await Promise.all(
+      stacks.map((stack) =>
+        stack.sample({ rpcs, parameters, inFlight, volumes: delays === "none" ? volumes : inFlight })
+      ),
+    );
     const samples = stacks.map((): RpcSamples[] => []);
     const turn = async (stack: VersusStack, index: number) =>
       samples[index]!.push(...await stack.sample({ rpcs, parameters, inFlight, volumes }));

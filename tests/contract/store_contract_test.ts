@@ -116,7 +116,7 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     assert.deepEqual(pools, view.pools);
     assert.ok(upMs >= view.upMs);
   },
-  "adds what nobody looked for, only where nothing of it is there and its folder is": async (bench) => {
+  "adds what nobody looked for, only where nothing of it is there": async (bench) => {
     const { store, call, folder } = bench;
     const unseen = (settleMs = 0) => ({ filePrefix, folder, settleMs });
     await store.view("pvc-1", filePrefix, call(), folder);

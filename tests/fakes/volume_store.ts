@@ -182,15 +182,14 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
 
   async addUnseen(
     volume: NewVolume,
-    { filePrefix, folder, settleMs }: Unseen,
+    { filePrefix, settleMs }: Unseen,
     context: CallContext,
   ): Promise<UnseenMutation | undefined> {
     const { id } = volume;
     if (this.#state().upMs < settleMs) return undefined;
     const isSeen = () =>
       this.#foreign(id) !== undefined || this.tree.holding(filePrefix).length > 0 ||
-      [...this.disks.values()].some((disk) => disk.id === id || disk.imagePath.includes(filePrefix)) ||
-      !this.tree.shown().some(({ path }) => path === folder);
+      [...this.disks.values()].some((disk) => disk.id === id || disk.imagePath.includes(filePrefix));
     const effect: Effect = (half) => isSeen() ? undefined : this.#add(volume, half);
     return await this.#mutateUnseen("addUnseen", id, context, effect);
   }

@@ -34,25 +34,26 @@ export function addStatements(volume: NewVolume): Fragment[] {
 
 /**
  * Adds a blank disk that nobody has looked for: the router itself looks whether any disk or file of it is there, and whether its
- * folder and its pool are. It makes no subvolume in a folder that is not there, so that for one it need not look.
+ * pool is. For its folder it need not look: without it the router refuses the subvolume, and either refuses a plain disk or makes
+ * the folder, as the driver would.
  */
 export function unseenDiskStatement(
   volume: NewVolume,
   { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
 ): Fragment {
   const { id, subvolume } = volume;
-  const pool = poolOf(folder);
-  const conditions = [
-    none(ros`/disk find where slot=${id} or file-path~${holding(filePrefix)}`),
-    none(ros`/file find where name~${holding(filePrefix)}`),
-    ...subvolume !== undefined || fileName(folder) === pool ? [] : [oneFile(folder)],
-  ];
-  const mounted = mountedAt(pool);
-  if (subvolume === undefined) return onlyIf([...conditions, one(mounted)], plainAdd(volume));
+  const ofVolume = ros`slot=${id} or file-path~${holding(filePrefix)}`;
+  const noFiles = none(ros`/file find where name~${holding(filePrefix)}`);
+  const mounted = mountedAt(poolOf(folder));
+  if (subvolume === undefined) {
+    return onlyIf([none(ros`/disk find where ${ofVolume}`), noFiles, one(mounted)], plainAdd(volume));
+  }
+  const { label } = subvolume;
+  // One question for two conditions, as each takes a router time: of neither kind is there any.
+  const noDisks = none(ros`/disk find where ${ofVolume} or (${ofVolumes(label)})`);
   // Its label was read up to a minute ago: what is mounted there now may be another file system.
-  const labelled = one(ros`${mounted} and fs-label=${subvolume.label}`);
-  const add = [makeSubvolume(subvolume), plainAdd(volume)] as const;
-  return onlyIf([...conditions, labelled, ownLabel(subvolume.label)], ...add);
+  const labelled = one(ros`${mounted} and fs-label=${label}`);
+  return onlyIf([noDisks, noFiles, labelled], makeSubvolume(subvolume), plainAdd(volume));
 }
 
 /**

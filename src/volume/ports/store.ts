@@ -157,8 +157,8 @@ export interface VolumeStore {
   addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>>;
   /**
    * Adds a blank disk without a read before, and reads only that disk back. The router adds it if it finds no disk and
-   * no file of it, and its folder on its mounted pool. One command. Returns undefined, and sends nothing, where it is
-   * not known that the router has been up for long enough, or one command is too short.
+   * no file of it, and its pool mounted; without the folder it adds none, or makes it. One command. Returns undefined,
+   * and sends nothing, where it is not known that the router has been up for long enough, or one command is too short.
    */
   addUnseen(
     volume: NewVolume,
