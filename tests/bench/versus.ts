@@ -88,7 +88,7 @@ async function withBoth(
 /** Lets the drivers take turns, so that what else runs on the machine slows both. */
 async function measure(stacks: readonly VersusStack[], delays: Delays, disks: number): Promise<void> {
   for (const inFlight of inFlightCounts) {
-    const volumes = delays === "none" ? (short ? 16 : 32) : inFlight === 1 ? (short ? 5 : 9) : 16;
+    const volumes = delays === "none" ? (short ? 16 : 64) : inFlight === 1 ? (short ? 5 : 9) : 16;
     const repeats = delays === "none" ? (short ? 2 : 3) : 1;
     // What is measured is a controller that serves for months, not one that still compiles, or reads everything first.
     await Promise.all(
