@@ -73,5 +73,5 @@ async function openCluster(
   const { Cluster } = await import("../kubernetes/cluster.ts");
   const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
   const machine = { clock: systemClock, random: systemRandom };
-  return new Cluster({ address, driverName, ...machine, warn, report: () => {} });
+  return await Cluster.open({ address, driverName, ...machine, warn, report: () => {} });
 }

@@ -36,7 +36,7 @@ export async function inCluster(
     ]);
   }
   const { KubernetesClient } = await import("../kubernetes/client.ts");
-  const client = KubernetesClient.open(address, systemClock);
+  const client = await KubernetesClient.open(address, systemClock);
   try {
     const get = <T>(path: string) => read<T>(client, path, io.signal);
     const handle = name === null ? subject : await handleOf(name, get);

@@ -1,6 +1,4 @@
-import "../host/no_deprecations.ts";
 import { Buffer } from "node:buffer";
-import { readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,
   type IncomingMessage,
@@ -12,16 +10,14 @@ import {
   request as httpsRequest,
   type RequestOptions as HttpsOptions,
 } from "node:https";
-import { KubeConfig } from "@kubernetes/client-node";
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
+import type { ClusterAccess } from "./access.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
+import { podAccess, type PodAddress } from "./pod_access.ts";
 
 /** The address of a cluster's API server, and this driver's identity there. */
-export type ClusterAddress =
-  | { readonly kubeconfig: string }
-  /** In a pod of the cluster, with the service account that is mounted at `folder`. */
-  | { readonly host: string; readonly port: string; readonly folder: string };
+export type ClusterAddress = { readonly kubeconfig: string } | PodAddress;
 
 /** Default time limit of a request, in milliseconds. */
 const defaultTimeoutMs = 10_000;
@@ -34,15 +30,13 @@ const maxConnections = 8;
 
 /** A client of one cluster, which keeps its connections. */
 export class KubernetesClient implements KubernetesApi {
-  readonly #config: KubeConfig;
+  readonly #access: ClusterAccess;
   readonly #clock: Clock;
-  readonly #server: URL;
   #agent: { readonly key: string; readonly agent: HttpAgent } | undefined;
 
-  private constructor(config: KubeConfig, clock: Clock) {
-    this.#config = config;
+  private constructor(access: ClusterAccess, clock: Clock) {
+    this.#access = access;
     this.#clock = clock;
-    this.#server = new URL(config.getCurrentCluster()!.server);
   }
 
   /**
@@ -50,27 +44,21 @@ export class KubernetesClient implements KubernetesApi {
    *
    * @throws {VolumeError} invalid when the configuration cannot be read or names no cluster
    */
-  static open(address: ClusterAddress, clock: Clock): KubernetesClient {
-    const config = new KubeConfig();
-    const from = "kubeconfig" in address ? address.kubeconfig : address.folder;
+  static async open(address: ClusterAddress, clock: Clock): Promise<KubernetesClient> {
     try {
-      if ("kubeconfig" in address) config.loadFromFile(address.kubeconfig);
-      else loadServiceAccount(config, address);
-      const server = config.getCurrentCluster()?.server;
-      if (server === undefined) throw new Error("its current context names no cluster");
-      new URL(server);
+      return new KubernetesClient(await accessTo(address), clock);
     } catch (error) {
+      const from = "kubeconfig" in address ? address.kubeconfig : address.folder;
       const reason = error instanceof Error ? error.message : String(error);
       throw new VolumeError("invalid", `Cannot use the cluster's configuration: path=${from}: ${reason}`, {
         cause: error,
       });
     }
-    return new KubernetesClient(config, clock);
   }
 
-  /** The namespace of the configuration's context; "" when it has none. */
+  /** The namespace of the configuration's context, or of the pod; "" when it has none. */
   get namespace(): string {
-    return this.#config.getContextObject(this.#config.getCurrentContext())?.namespace?.trim() ?? "";
+    return this.#access.namespace;
   }
 
   async request<T>(call: ApiCall): Promise<T> {
@@ -96,7 +84,7 @@ export class KubernetesClient implements KubernetesApi {
     try {
       signal.throwIfAborted();
       const { options, body } = await this.#options(call);
-      return await exchange(this.#server.protocol === "https:", options, body, signal);
+      return await exchange(this.#access.server.protocol === "https:", options, body, signal);
     } catch (error) {
       const cause = signal.aborted ? signal.reason : error;
       const reason = cause instanceof Error ? cause.message : String(cause);
@@ -110,8 +98,8 @@ export class KubernetesClient implements KubernetesApi {
 
   async #options(call: ApiCall): Promise<{ options: HttpsOptions; body: string | undefined }> {
     const options: HttpsOptions = { headers: {} };
-    // Credentials are read again, so that a renewed token is used.
-    await this.#config.applyToHTTPSOptions(options as Parameters<KubeConfig["applyToHTTPSOptions"]>[0]);
+    const { server } = this.#access;
+    await this.#access.apply(options);
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     const headers = {
       ...options.headers as Record<string, string>,
@@ -123,7 +111,7 @@ export class KubernetesClient implements KubernetesApi {
       }),
     };
     const query = new URLSearchParams(call.query).toString();
-    const base = this.#server.pathname.replace(/\/$/, "");
+    const base = server.pathname.replace(/\/$/, "");
     return {
       body,
       options: {
@@ -132,8 +120,8 @@ export class KubernetesClient implements KubernetesApi {
         headers,
         method: call.method,
         // A URL has brackets around an IPv6 address, which a connection must not have.
-        hostname: this.#server.hostname.replace(/^\[|\]$/g, ""),
-        port: this.#server.port || (this.#server.protocol === "https:" ? "443" : "80"),
+        hostname: server.hostname.replace(/^\[|\]$/g, ""),
+        port: server.port || (server.protocol === "https:" ? "443" : "80"),
         path: `${base}${call.path}${query === "" ? "" : `?${query}`}`,
       },
     };
@@ -141,13 +129,13 @@ export class KubernetesClient implements KubernetesApi {
 
   /** The library makes an agent for every request, which keeps no connection; one for a proxy is used unchanged. */
   #agentFor(options: HttpsOptions): RequestOptions["agent"] {
-    if (this.#config.getCurrentCluster()?.proxyUrl) return options.agent;
+    if (this.#access.hasProxy) return options.agent;
     const { ca, cert, key, rejectUnauthorized, servername } = options;
     const identity = [ca, cert, key, rejectUnauthorized, servername].map(String).join("\n");
     if (this.#agent?.key === identity) return this.#agent.agent;
     this.#agent?.agent.destroy();
     const common = { keepAlive: true, maxSockets: maxConnections };
-    const agent = this.#server.protocol === "https:"
+    const agent = this.#access.server.protocol === "https:"
       ? new HttpsAgent({ ...common, ...defined({ ca, cert, key, rejectUnauthorized, servername }) })
       : new HttpAgent(common);
     this.#agent = { key: identity, agent };
@@ -161,27 +149,10 @@ interface Answer {
   readonly body: string;
 }
 
-function loadServiceAccount(
-  config: KubeConfig,
-  { host, port, folder }: { readonly host: string; readonly port: string; readonly folder: string },
-): void {
-  const server = `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
-  config.loadFromOptions({
-    clusters: [{ name: "cluster", server, caFile: `${folder}/ca.crt`, skipTLSVerify: false }],
-    users: [{ name: "pod", authProvider: { name: "tokenFile", config: { tokenFile: `${folder}/token` } } }],
-    contexts: [{ name: "pod", cluster: "cluster", user: "pod", namespace: readNamespace(folder) }],
-    currentContext: "pod",
-  });
-}
-
-/** The namespace of a pod; empty when it is unknown. */
-function readNamespace(folder: string): string {
-  try {
-    return readFileSync(`${folder}/namespace`, "utf-8").trim();
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
-    throw error;
-  }
+/** The library is loaded only for a file of its own form. */
+async function accessTo(address: ClusterAddress): Promise<ClusterAccess> {
+  if (!("kubeconfig" in address)) return podAccess(address);
+  return (await import("./kubeconfig_access.ts")).kubeconfigAccess(address.kubeconfig);
 }
 
 function exchange(

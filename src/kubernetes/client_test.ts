@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../host/clock.ts";
 import { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
+import { kubeTls } from "../../tests/fakes/kube_tls.ts";
 import { ApiError } from "./api.ts";
 import { KubernetesClient } from "./client.ts";
 import { listKept, pageSize } from "./objects.ts";
@@ -14,7 +15,7 @@ async function withClient(
   api.token = "secret";
   const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   await Deno.writeTextFile(file, api.kubeconfig());
-  const client = KubernetesClient.open({ kubeconfig: file }, systemClock);
+  const client = await KubernetesClient.open({ kubeconfig: file }, systemClock);
   try {
     await work(client, api);
   } finally {
@@ -93,7 +94,7 @@ Deno.test("request() has a status of 0 without an answer, or when the answer is 
     "current-context": "x",
   };
   await Deno.writeTextFile(file, JSON.stringify(config));
-  const client = KubernetesClient.open({ kubeconfig: file }, systemClock);
+  const client = await KubernetesClient.open({ kubeconfig: file }, systemClock);
   try {
     const call = { method: "GET", path: volumes } as const;
     await assert.rejects(client.request(call), (error) => ApiError.is(error, 0));
@@ -107,13 +108,47 @@ Deno.test("request() has a status of 0 without an answer, or when the answer is 
 
 Deno.test("open() refuses a missing configuration, and one that names no cluster", async () => {
   const open = (kubeconfig: string) => () => KubernetesClient.open({ kubeconfig }, systemClock);
-  assert.throws(open("/nowhere/config"), { name: "VolumeError", kind: "invalid" });
+  await assert.rejects(open("/nowhere/config"), { name: "VolumeError", kind: "invalid" });
   const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   try {
     await Deno.writeTextFile(file, "contexts: []\nclusters: []\nusers: []\n");
-    assert.throws(open(file), { name: "VolumeError", kind: "invalid", message: /names no cluster/ });
+    await assert.rejects(open(file), { name: "VolumeError", kind: "invalid", message: /names no cluster/ });
   } finally {
     await Deno.remove(file);
+  }
+});
+
+Deno.test("request() logs in with a pod's token as it is now, and trusts only the pod's certificate authority", async () => {
+  await using api = new FakeKubeApi(kubeTls);
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  const write = (name: string, text: string) => Deno.writeTextFile(`${folder}/${name}`, text);
+  const client = await KubernetesClient.open(
+    { host: "127.0.0.1", port: String(api.port), folder },
+    systemClock,
+  );
+  const call = { method: "GET", path: volumes } as const;
+  const refused = (status: number, part: string) =>
+    assert.rejects(
+      client.request(call),
+      (error) => ApiError.is(error, status) && error.message.includes(part),
+    );
+  try {
+    await refused(0, "ca.crt");
+    for (const token of ["first", "renewed"]) {
+      api.token = token;
+      await write("token", `${token}\n`);
+      await write("ca.crt", kubeTls.cert);
+      assert.equal((await client.request<{ kind: string }>(call)).kind, "List");
+    }
+    api.token = "another";
+    await refused(401, "401");
+    // The connections that are open are trusted.
+    client.close();
+    await write("ca.crt", "");
+    await refused(0, "certificate");
+  } finally {
+    client.close();
+    await Deno.remove(folder, { recursive: true });
   }
 });
 
@@ -121,9 +156,9 @@ Deno.test("open() returns a pod's own namespace, or none", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const open = () => KubernetesClient.open({ host: "fd00::1", port: "443", folder }, systemClock);
   try {
-    assert.equal(open().namespace, "");
+    assert.equal((await open()).namespace, "");
     await Deno.writeTextFile(`${folder}/namespace`, "csi-system\n");
-    assert.equal(open().namespace, "csi-system");
+    assert.equal((await open()).namespace, "csi-system");
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

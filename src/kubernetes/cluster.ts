@@ -48,12 +48,16 @@ export class Cluster {
   /** The cluster's use of this driver's volumes. */
   readonly use: KubernetesClusterView;
 
-  /** @throws {VolumeError} invalid when the cluster's address is unknown */
-  constructor(options: ClusterOptions) {
+  private constructor(options: ClusterOptions, client: KubernetesClient) {
     this.#options = options;
-    this.#client = KubernetesClient.open(options.address, options.clock);
+    this.#client = client;
     this.volumes = new PersistentVolumes({ ...options, api: this.#client });
     this.use = new KubernetesClusterView({ ...options, api: this.#client, volumes: this.volumes });
+  }
+
+  /** @throws {VolumeError} invalid when the cluster's address is unknown */
+  static async open(options: ClusterOptions): Promise<Cluster> {
+    return new Cluster(options, await KubernetesClient.open(options.address, options.clock));
   }
 
   /** See {@linkcode readClusterUid}. */

@@ -31,14 +31,15 @@ type Answer = (error: null, response: unknown) => void;
 function serve(): void {
   const { Controller, Identity } = loadCsi();
   const server = new Server({ "grpc.enable_channelz": 0 });
-  const after = (respond: (request: { name: string }) => unknown) =>
-  ({ request }: { request: unknown }, answer: Answer) =>
-    router.exec(command, (error, channel) => {
-      if (error) throw error;
-      const printed: Uint8Array[] = [];
-      channel.on("data", (bytes: Uint8Array) => printed.push(bytes));
-      channel.on("close", () => answer(null, respond(request as { name: string })));
-    });
+  const after =
+    (respond: (request: { name: string }) => unknown) =>
+    ({ request }: { request: unknown }, answer: Answer) =>
+      router.exec(command, (error, channel) => {
+        if (error) throw error;
+        const printed: Uint8Array[] = [];
+        channel.on("data", (bytes: Uint8Array) => printed.push(bytes));
+        channel.on("close", () => answer(null, respond(request as { name: string })));
+      });
   server.addService(Identity.service, {
     Probe: (_: unknown, answer: Answer) => answer(null, { ready: { value: true } }),
   });

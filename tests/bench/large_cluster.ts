@@ -1,4 +1,4 @@
-// The memory of a controller with the Kubernetes client, thousands of volumes, and every loop that runs by itself.
+// The memory of a controller that runs as in a pod of a cluster, with thousands of volumes, and every loop that runs by itself.
 import { join } from "node:path";
 import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
@@ -8,10 +8,12 @@ import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { formatEpoch } from "../../src/volume/model/epoch.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { clusterVariables, serviceAccountFolder } from "../../src/cli/config/cluster.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";
+import { kubeTls } from "../fakes/kube_tls.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import { aDisk, aHolder, aRecord } from "../fakes/records.ts";
-import { type Part, startPart, type Subject } from "../support/parts.ts";
+import { type Part, programOf, startProgram, type Subject } from "../support/parts.ts";
 
 /** What a controller of a large cluster needed. */
 export interface LargeClusterMeasurements {
@@ -43,14 +45,32 @@ export async function measureLargeCluster(
   const users = [{ name: "csi", password: "bench" }];
   const simulator = await startSimulator({ clock: systemClock, random: systemRandom, timingScale: 0, users });
   made.defer(() => simulator.close());
-  const api = new FakeKubeApi();
+  const api = new FakeKubeApi(kubeTls);
   made.defer(() => api[Symbol.asyncDispose]());
   for (let index = 0; index < volumes; index++) addAttached(simulator, api, index);
   await Deno.writeTextFile(join(folder, "password"), "bench\n", { mode: 0o600 });
-  await Deno.writeTextFile(join(folder, "kubeconfig"), api.kubeconfig());
-  const driver = startPart(subject, "serve", folder, serveArgs(folder, simulator));
+  const driver = await startInPod(subject, api, folder, serveArgs(folder, simulator));
   made.defer(async () => void await driver.stop());
   return await watch(driver, api, `unix://${folder}/csi.sock`, volumes, lists);
+}
+
+/** Starts it with a pod's service account, where a pod has it: in a mount namespace of its own. It needs root. */
+async function startInPod(
+  subject: Subject,
+  api: FakeKubeApi,
+  folder: string,
+  args: readonly string[],
+): Promise<Part> {
+  const account = join(folder, "account");
+  await Deno.mkdir(account);
+  await Deno.writeTextFile(join(account, "token"), "t\n");
+  await Deno.writeTextFile(join(account, "ca.crt"), kubeTls.cert);
+  const script =
+    `mount -t tmpfs run /run && mkdir -p ${serviceAccountFolder} && cp ${account}/* ${serviceAccountFolder} && ` +
+    'exec "$@"';
+  const command = ["unshare", "--mount", "sh", "-c", script, "sh", ...programOf(subject), "serve"];
+  const [host, port] = clusterVariables;
+  return startProgram("serve", command, folder, args, { [host]: "127.0.0.1", [port]: String(api.port) });
 }
 
 async function watch(
@@ -149,7 +169,7 @@ function serveArgs(folder: string, simulator: Simulator): string[] {
     ...["--mode", "controller", "--endpoint", `unix://${folder}/csi.sock`, "--driver-name", testDriver],
     ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort), "--rds-user", "csi"],
     ...["--rds-password-file", join(folder, "password"), "--rds-host-key", simulator.hostKeyPublic],
-    ...["--cluster-id", "test", "--kubeconfig", join(folder, "kubeconfig"), "--reconcile-interval", "5s"],
+    ...["--cluster-id", "test", "--reconcile-interval", "5s"],
     ...["--metrics-address", "127.0.0.1:0", "--lease-namespace", "default"],
   ];
 }

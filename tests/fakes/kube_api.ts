@@ -88,20 +88,29 @@ export class FakeKubeApi implements AsyncDisposable {
 
   readonly #objects = new Map<string, Map<string, KubeObject>>();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #scheme: "http" | "https";
   #version = 1;
   #oldestToken = 0;
   #atOnce = 0;
 
-  constructor() {
-    this.#server = Deno.serve(
-      { hostname: "127.0.0.1", port: 0, onListen() {} },
-      (request) => this.#serve(request),
-    );
+  /** @param tls its certificate and key; without, it serves plain HTTP */
+  constructor(tls?: { readonly cert: string; readonly key: string }) {
+    const handler = (request: Request) => this.#serve(request);
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+    this.#server = tls === undefined
+      ? Deno.serve(options, handler)
+      : Deno.serve({ ...options, ...tls }, handler);
+    this.#scheme = tls === undefined ? "http" : "https";
   }
 
-  /** `http://127.0.0.1:port`. */
+  /** Its port on 127.0.0.1. */
+  get port(): number {
+    return this.#server.addr.port;
+  }
+
+  /** `http://127.0.0.1:port`, or `https`. */
   get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
+    return `${this.#scheme}://127.0.0.1:${this.port}`;
   }
 
   /** A kubeconfig for this server, as text. Without TLS the client has to be told that this is intended. */

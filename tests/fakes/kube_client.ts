@@ -18,7 +18,7 @@ export async function startKube(clock: Clock = systemClock): Promise<KubePair> {
   const api = new FakeKubeApi();
   const file = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
   await Deno.writeTextFile(file, api.kubeconfig());
-  const client = KubernetesClient.open({ kubeconfig: file }, clock);
+  const client = await KubernetesClient.open({ kubeconfig: file }, clock);
   await Deno.remove(file);
   return {
     api,

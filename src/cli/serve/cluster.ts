@@ -69,19 +69,33 @@ export class ClusterSide {
   #parts: readonly ClusterPart[] = [];
   #running: Promise<void> = Promise.resolve();
 
-  /** @throws {VolumeError} invalid when the cluster's address is unknown */
-  constructor(config: ClusterConfig, driverName: string, adapters: ClusterAdapters) {
-    const { clock, random, log, leads, showClaims } = adapters;
-    const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
-    const report = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
+  private constructor(
+    config: ClusterConfig,
+    cluster: Cluster,
+    { clock, log, leads, showClaims }: ClusterAdapters,
+  ) {
     this.#config = config;
-    this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn, report });
+    this.#cluster = cluster;
     this.#clock = clock;
     this.#log = log;
     this.#leads = leads ?? (() => {});
     this.lead = config.leaderElection ? new Lead(clock) : undefined;
     this.#events = this.#cluster.events();
     showClaims?.((router, id) => this.#claimOf(router, id));
+  }
+
+  /** @throws {VolumeError} invalid when the cluster's address is unknown */
+  static async open(
+    config: ClusterConfig,
+    driverName: string,
+    adapters: ClusterAdapters,
+  ): Promise<ClusterSide> {
+    const { clock, random, log } = adapters;
+    const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
+    const report = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
+    const { address } = config;
+    const cluster = await Cluster.open({ address, driverName, clock, random, warn, report });
+    return new ClusterSide(config, cluster, adapters);
   }
 
   /** From the last list of volumes. */

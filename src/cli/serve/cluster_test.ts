@@ -18,7 +18,7 @@ async function withSide(
   const config = readServeConfig(["--mode", "controller", ...router, "--kubeconfig", file], () => undefined);
   const log = createLogger({ clock: systemClock, sink: () => {} });
   const adapters = { clock: systemClock, random: systemRandom, log };
-  const side = new ClusterSide(config.cluster!, "rds.csi.srvlab.io", adapters);
+  const side = await ClusterSide.open(config.cluster!, "rds.csi.srvlab.io", adapters);
   try {
     await work(api, async (signal) => (await side.identified(config.controller!, signal)).settings.cluster);
   } finally {

@@ -172,7 +172,7 @@ async function openCluster(
   { cluster, driverName, ...adapters }: ControllerAdapters,
 ): Promise<ClusterSide | undefined> {
   if (cluster === undefined) return undefined;
-  return new (await import("./cluster.ts")).ClusterSide(cluster, driverName, adapters);
+  return await (await import("./cluster.ts")).ClusterSide.open(cluster, driverName, adapters);
 }
 
 /** What the controllers of all routers share. */

@@ -50,7 +50,7 @@ export async function troubleshootCommand(args: readonly string[], io: CommandIo
   flags.assertNoProblems();
   const driverName = flags.text("driver-name");
   const { KubernetesClient } = await import("../../kubernetes/client.ts");
-  const client = KubernetesClient.open(address!, systemClock);
+  const client = await KubernetesClient.open(address!, systemClock);
   try {
     const follow = async () => {
       const claim = volume === undefined
