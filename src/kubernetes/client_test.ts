@@ -137,7 +137,7 @@ Deno.test("request() logs in with a pod's token as it is now, and trusts only th
     for (const token of ["first", "renewed"]) {
       api.token = token;
       await write("token", `${token}\n`);
-      await write("ca.crt", kubeTls.cert);
+      await write("ca.crt", kubeTls.ca);
       assert.equal((await client.request<{ kind: string }>(call)).kind, "List");
     }
     api.token = "another";

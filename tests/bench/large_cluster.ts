@@ -64,7 +64,7 @@ async function startInPod(
   const account = join(folder, "account");
   await Deno.mkdir(account);
   await Deno.writeTextFile(join(account, "token"), "t\n");
-  await Deno.writeTextFile(join(account, "ca.crt"), kubeTls.cert);
+  await Deno.writeTextFile(join(account, "ca.crt"), kubeTls.ca);
   const script =
     `mount -t tmpfs run /run && mkdir -p ${serviceAccountFolder} && cp ${account}/* ${serviceAccountFolder} && ` +
     'exec "$@"';

@@ -99,7 +99,7 @@ export class FakeKubeApi implements AsyncDisposable {
     const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
     this.#server = tls === undefined
       ? Deno.serve(options, handler)
-      : Deno.serve({ ...options, ...tls }, handler);
+      : Deno.serve({ ...options, cert: tls.cert, key: tls.key }, handler);
     this.#scheme = tls === undefined ? "http" : "https";
   }
 
