@@ -1,5 +1,5 @@
 /** What delays the simulated router's answers. */
-export type Delays = "none" | "statement" | "exec";
+export type Delays = "none" | "statement" | "statement, on XFS" | "exec";
 
 /** What one RPC cost one driver, a call on average. */
 export interface VersusRow {

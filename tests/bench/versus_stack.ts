@@ -23,12 +23,14 @@ export interface VersusStack extends AsyncDisposable {
  * Starts this driver, or the other one by its command.
  *
  * @param disks how many disks there are, of 1 GiB, on a pool of 100 TiB
+ * @param filesystem of the pool
  * @throws {Error} when one of the processes does not serve
  */
 export async function startVersus(
   subject: Subject | readonly string[],
   timingScale: number,
   disks: number,
+  filesystem: "btrfs" | "xfs" = "btrfs",
 ): Promise<VersusStack> {
   const made = new AsyncDisposableStack();
   try {
@@ -42,7 +44,14 @@ export async function startVersus(
     const simulator = startPart("sources", "simulator", folder, [
       ...["--ssh-port", String(sshPort), "--control-port", String(controlPort), "--user", "csi"],
       // The other driver's slots have 40 characters.
-      ...["--authorized-key", `${key}.pub`, "--behaviour", "maxSlot=64", "--pool", "storage-pool:100T"],
+      ...[
+        "--authorized-key",
+        `${key}.pub`,
+        "--behaviour",
+        "maxSlot=64",
+        "--pool",
+        `storage-pool:100T:${filesystem}`,
+      ],
       ...["--timing-scale", String(timingScale), "--seed-disks", String(disks)],
       ...growsLive.simulator,
     ]);
