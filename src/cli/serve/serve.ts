@@ -152,8 +152,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
 }
 
 function factsOf(config: ServeConfig): DriverFacts {
-  const { driverName, controller, backends, node } = config;
-  const all = controller === undefined ? backends : [controller];
+  const { driverName, node } = config;
   return {
     driverName,
     version,
@@ -163,9 +162,15 @@ function factsOf(config: ServeConfig): DriverFacts {
     ],
     nodeId: node?.nodeId,
     routers: Object.fromEntries(
-      all.map(({ router, settings }) => [settings.backend, `${router.address}:${router.port}`]),
+      routersOf(config).map(({ name, router }) => [name, `${router.address}:${router.port}`]),
     ),
   };
+}
+
+function routersOf({ controller, backends, directories }: ServeConfig) {
+  if (directories !== undefined) return [{ name: directories.backend, router: directories.router }];
+  const all = controller === undefined ? backends : [controller];
+  return all.map(({ router, settings }) => ({ name: settings.backend, router }));
 }
 
 interface Roles {
@@ -229,6 +234,18 @@ async function openControllerOf(
   telemetry: Telemetry,
 ): Promise<Controller | undefined> {
   if (!servesController(config)) return undefined;
+  if (config.directories !== undefined) {
+    const { openDirectoryController } = await import("./directory_controller.ts");
+    return await openDirectoryController(config.directories, {
+      ...adapters,
+      log,
+      events: telemetry.directoryEvents(config.directories.backend),
+      routerEvents: (backend) => telemetry.routerEvents(backend),
+      ...config.cluster && { leads: telemetry.leaderEvents() },
+      cluster: config.cluster,
+      driverName: config.driverName,
+    });
+  }
   const { openBackends, openController } = await import("./controller.ts");
   const given = {
     ...adapters,
@@ -248,8 +265,8 @@ async function openControllerOf(
     : await openController(config.controller, given);
 }
 
-function servesController({ controller, backends }: ServeConfig): boolean {
-  return controller !== undefined || backends.length > 0;
+function servesController({ controller, backends, directories }: ServeConfig): boolean {
+  return controller !== undefined || backends.length > 0 || directories !== undefined;
 }
 
 function hasTopology({ backends, node }: ServeConfig): boolean {
@@ -259,7 +276,9 @@ function hasTopology({ backends, node }: ServeConfig): boolean {
 }
 
 /** One router that cannot is enough: a caller asks about the driver, not about a volume. */
-function growsOnline({ controller, backends }: ServeConfig): boolean {
+function growsOnline({ kind, controller, backends }: ServeConfig): boolean {
+  // Nothing holds a directory to its size.
+  if (kind === "directory") return true;
   const all = controller === undefined ? backends : [controller];
   return all.length > 0 && all.every(({ settings }) => settings.growth === "live");
 }
