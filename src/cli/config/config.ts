@@ -135,9 +135,9 @@ export function readServeConfig(
   const hasFile = flags.text("config") !== "";
   const adapters = { readText, parseRouters, ownNodes: own, hasCluster: cluster !== undefined };
   const isBlock = kind === "block";
-  const served = mode === "controller" || !isBlock
+  const served = mode === "controller"
     ? undefined
-    : { node: readNode(flags), answers: readNodeAnswers(flags, readText) };
+    : { node: readNode(flags, kind), answers: readNodeAnswers(flags, readText) };
   const config: ServeConfig = {
     warnings: [
       ...flags.warnings(),
@@ -253,7 +253,7 @@ function readDriverName(flags: FlagValues, kind: DriverKind): string {
 }
 
 /** Reads the configuration of a node from the flags of `rds-csi serve`. */
-export function readNode(flags: FlagValues): NodeConfig {
+export function readNode(flags: FlagValues, kind: DriverKind = "block"): NodeConfig {
   const nodeId = flags.required("node-id", "for the node");
   if (nodeId !== "") check(flags, "node-id", nodeId, () => assertNodeId(nodeId));
   const connector = flags.text("connector") as NodeConfig["connector"];
@@ -262,7 +262,7 @@ export function readNode(flags: FlagValues): NodeConfig {
     nodeId,
     connector,
     loopBacking: flags.text("loop-backing"),
-    stateDirectory: flags.text("state-dir"),
+    stateDirectory: readStateDirectory(flags, kind),
     maxVolumesPerNode: flags.number("max-volumes-per-node"),
     nqnPrefix: readNqnPrefix(flags),
     topology: readTopology(flags),
@@ -270,6 +270,13 @@ export function readNode(flags: FlagValues): NodeConfig {
     ...readFencing(flags),
     fstrimIntervalMs: readTrimInterval(flags),
   };
+}
+
+/** Only one process may use a folder. */
+function readStateDirectory(flags: FlagValues, kind: DriverKind): string {
+  const given = flags.text("state-dir");
+  if (kind === "block" || flags.isGiven("state-dir")) return given;
+  return `/var/lib/kubelet/plugins/${directoryDriverName}/state`;
 }
 
 function readTopology(flags: FlagValues): Readonly<Record<string, string>> {
