@@ -120,9 +120,6 @@ export function readServeConfig(
   const flags = readFlags(serveFlags, args, env);
   const mode = readMode(flags);
   const kind = flags.text("kind") as DriverKind;
-  if (kind === "directory" && mode !== "controller") {
-    flags.problem("mode", mode, "controller with --kind directory");
-  }
   if (flags.text("config") !== "" && flags.isGiven("backend")) {
     flags.addProblems(["--backend has to be omitted because --config names each router"]);
   }
