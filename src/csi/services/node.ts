@@ -63,12 +63,15 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
   };
 }
 
-function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
+/** The capabilities of a node service as a response. */
+export function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
   return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
 /** Refuses the registration of a node that cannot connect, so that it gets no pods; the caller tries again. */
-async function info(service: NodeService): Promise<ResponseOf<NodeRpcs, "NodeGetInfo">> {
+export async function info(
+  service: Pick<NodeService, "obstacle" | "info">,
+): Promise<ResponseOf<NodeRpcs, "NodeGetInfo">> {
   const obstacle = await service.obstacle();
   if (obstacle !== undefined) {
     throw new VolumeError(
@@ -126,7 +129,7 @@ function fsTypeOf(
 }
 
 /** The one required field whose absence has its own code (CSI specification, "NodePublishVolume Errors"). */
-function stagingPathOf(request: Request<"NodePublishVolume">): string {
+export function stagingPathOf(request: Request<"NodePublishVolume">): string {
   if (request.stagingTargetPath !== "") return requiredPath("staging_target_path", request.stagingTargetPath);
   throw new VolumeError("precondition", "Cannot publish the volume because no staging_target_path is given");
 }
@@ -153,7 +156,8 @@ const handleStats: Handler<"NodeGetVolumeStats"> = async (service, request, cont
   return usage(await service.stats(volumeId, volumePath, context));
 };
 
-function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> {
+/** The size and use of a volume as a response. */
+export function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> {
   if (answer.kind === "block") return { usage: [{ unit: "BYTES", total: String(answer.totalBytes) }] };
   const { stats } = answer;
   return {
@@ -174,7 +178,8 @@ function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> 
   };
 }
 
-function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
+/** The mount flags of a capability. */
+export function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
   return capability?.mount?.mountFlags ?? [];
 }
 
