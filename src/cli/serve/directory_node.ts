@@ -27,6 +27,7 @@ export async function openDirectoryNode(
   await parts.paths.makeFolder(config.stateDirectory, 0o700);
   const release = await haveState(config.stateDirectory, parts);
   const service = new DirectoryNode(directoryNodeDeps(config, parts, log));
+  await service.removeHelpers();
   const stop = new AbortController();
   let releasing: Promise<void> = Promise.resolve();
   return {

@@ -215,14 +215,21 @@ async function openRoles(
     throw new VolumeError("unsupported", "Cannot serve shared directories on a node; use --mode controller");
   }
   const controller = await openControllerOf(config, adapters, log, telemetry);
-  const node = config.node === undefined
-    ? undefined
-    : await (await import("./node.ts")).openNode(config.node, {
-      ...adapters,
-      log,
-      events: telemetry.nodeEvents(config.volumeMetrics ? await kernelFiles() : undefined),
-    });
-  return { controller, node };
+  return { controller, node: await openNodeOf(config, adapters, log, telemetry) };
+}
+
+async function openNodeOf(
+  { kind, node, volumeMetrics }: ServeConfig,
+  adapters: DriverAdapters,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<OpenNode | undefined> {
+  if (node === undefined) return undefined;
+  const events = telemetry.nodeEvents(volumeMetrics ? await kernelFiles() : undefined);
+  if (kind === "directory") {
+    return await (await import("./directory_node.ts")).openDirectoryNode(node, { ...adapters, log, events });
+  }
+  return await (await import("./node.ts")).openNode(node, { ...adapters, log, events });
 }
 
 /** Only for a node: a controller may not load the C library. */
@@ -342,6 +349,8 @@ function isWaiting({ controller }: Roles): boolean {
 
 /** Creating a socket again counts as network. */
 function needsNoNetwork(config: ServeConfig): boolean {
-  const { node, registration } = config;
-  return !servesController(config) && node?.connector === "loop" && registration === undefined;
+  const { kind, node, registration } = config;
+  // Shares are mounted by a tool.
+  const dialsNothing = kind === "directory" || node?.connector === "loop";
+  return !servesController(config) && dialsNothing && registration === undefined;
 }

@@ -36,6 +36,11 @@ export class DirectoryNode {
     this.#shares = new SharedMounts(deps);
   }
 
+  /** Removes what a killed process has left half made. No call may be running. */
+  async removeHelpers(): Promise<void> {
+    await this.#shares.removeHelpers();
+  }
+
   /** Unmounts the shares that a crash has left without a volume. */
   async releaseUnused(signal: AbortSignal): Promise<void> {
     const limit = { name: "release", timeoutMs: releaseMs, signal };

@@ -50,12 +50,10 @@ export async function publishDirectory(
       await makeTarget(deps, request, context);
       undo.add("remove the target", () => deps.paths.removeEmptyFolder(request.targetPath));
       undo.add("unmount", (undoing) => deps.nfs.unmount(target, undoing));
-      await deps.nfs.bind(staging, target, context);
+      if (readOnly) await shares.bindReadOnly(staging, target, context);
+      else await deps.nfs.bind(staging, target, context);
     }
-    await assertPublished(deps, target, staged, request);
-    // A publish that was cut off between the two mounts left a writable bind: it is finished here.
-    if (readOnly) await ensureReadOnly(deps, target, request, context);
-    else assertWritable(mountsAt(await deps.nfs.table(), target).at(-1), request);
+    await assertPublished(deps, target, staged, { ...request, readOnly });
   });
 }
 
@@ -157,42 +155,21 @@ async function assertPublished(
   deps: DirectoryNodeDeps,
   target: string,
   staged: MountEntry,
-  { volumeId, targetPath }: PublishDirectoryRequest,
+  { volumeId, targetPath, readOnly }: PublishDirectoryRequest,
 ): Promise<void> {
   const top = mountsAt(await deps.nfs.table(), target).at(-1);
-  if (top !== undefined && isSameFolder(top, staged)) return;
-  throw new VolumeError(
-    "identity-mismatch",
-    `Cannot use the mount because it differs from the request: volume=${volumeId} path=${targetPath} ` +
-      `source=${top?.source} wanted=${staged.source}`,
-  );
-}
-
-async function ensureReadOnly(
-  deps: DirectoryNodeDeps,
-  target: string,
-  { volumeId, targetPath }: PublishDirectoryRequest,
-  context: CallContext,
-): Promise<void> {
-  const isReadOnly = async () =>
-    mountsAt(await deps.nfs.table(), target).at(-1)?.mountOptions.includes("ro") === true;
-  if (await isReadOnly()) return;
-  await deps.nfs.makeReadOnly(target, context);
-  if (await isReadOnly()) return;
-  throw new VolumeError(
-    "identity-mismatch",
-    `Cannot use the mount because it is writable: volume=${volumeId} path=${targetPath}`,
-  );
-}
-
-function assertWritable(
-  top: MountEntry | undefined,
-  { volumeId, targetPath }: PublishDirectoryRequest,
-): void {
-  if (top?.mountOptions.includes("ro") !== true) return;
+  if (top === undefined || !isSameFolder(top, staged)) {
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the mount because it differs from the request: volume=${volumeId} path=${targetPath} ` +
+        `source=${top?.source} wanted=${staged.source}`,
+    );
+  }
+  const isReadOnly = top.mountOptions.includes("ro");
+  if (isReadOnly === readOnly) return;
   throw new VolumeError(
     "exists-incompatible",
     `Cannot publish the volume because it is published there in another way: volume=${volumeId} path=${targetPath} ` +
-      "readonly=true asked=false",
+      `readonly=${isReadOnly} asked=${readOnly}`,
   );
 }

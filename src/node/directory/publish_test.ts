@@ -11,6 +11,12 @@ async function staged(name = "a"): Promise<FakeNfsNode> {
   return node;
 }
 
+/** Binds that are only needed on the way to a read-only one. */
+function helpersOf(node: FakeNfsNode): readonly string[] {
+  const names = [...node.paths.nodes.keys(), ...node.table.map(({ mountPoint }) => mountPoint)];
+  return names.filter((path) => path.startsWith(`${sharesPath}/ro-`));
+}
+
 const other = "/kubelet/pods/other/mount";
 
 Deno.test("publish() binds the directory to the target, twice as well as once", async () => {
@@ -54,8 +60,16 @@ Deno.test("publish() throws when the kernel shows a writable bind although it to
     volumeContext: contextOf("a"),
   };
   const publishing = publishDirectory(lazy, new SharedMounts(lazy), request, node.call());
-  await assert.rejects(publishing, refusal("identity-mismatch", /writable/));
+  await assert.rejects(publishing, refusal("exists-incompatible", /readonly=false asked=true/));
   assert.equal(node.at(targetOf("a")), undefined);
+});
+
+Deno.test("publish() makes no target read-only afterwards: pods would see it writable", async () => {
+  const node = await staged();
+  await node.publish("a", targetOf("a"), { readOnly: true });
+  const order = node.operations.filter((each) => /^(?:bind|make read-only)/.test(each)).slice(1);
+  assert.deepEqual(order, ["bind", "make read-only", "bind"]);
+  assert.deepEqual(helpersOf(node), []);
 });
 
 Deno.test("publish() killed before any step converges to a read-only bind", async () => {
@@ -67,11 +81,13 @@ Deno.test("publish() killed before any step converges to a read-only bind", asyn
     node.before = (_, count) => {
       if (count >= at) throw new Error("killed");
     };
-    await assert.rejects(node.publish("a", targetOf("a"), { readOnly: true }));
+    await node.publish("a", targetOf("a"), { readOnly: true }).catch(() => {});
     node.before = () => {};
     node.restart();
     await node.publish("a", targetOf("a"), { readOnly: true });
     assert.ok(node.at(targetOf("a"))!.mountOptions.includes("ro"));
+    await node.service.removeHelpers();
+    assert.deepEqual(helpersOf(node), []);
   }
 });
 

@@ -12,6 +12,7 @@ import type { DirectoryNodeDeps } from "./deps.ts";
 /** How long an unstage waits for another call on the same share, which then unmounts it instead. */
 const turnMs = 5_000;
 const keyForm = /^[0-9a-f]{16}$/;
+const helperForm = /^ro-[0-9a-f]{16}$/;
 
 /**
  * The name of a share's mount: 16 hex digits. Two volumes share a mount only if the server's addresses (in any order),
@@ -79,6 +80,31 @@ export class SharedMounts {
     });
   }
 
+  /**
+   * Binds a folder read-only. A mount that becomes read-only does so in its own mount namespace only, and pods would see
+   * a writable one. So another bind, in the driver's folder, becomes read-only first, and the target is a bind of that.
+   */
+  async bindReadOnly(source: string, target: string, context: CallContext): Promise<void> {
+    const { nfs, paths } = this.#deps;
+    const helper = `${await this.folder()}/ro-${digest(target, 16)}`;
+    await paths.makeFolder(helper, 0o700);
+    try {
+      await nfs.unmount(helper, context);
+      await nfs.bind(source, helper, context);
+      await nfs.makeReadOnly(helper, context);
+      await nfs.bind(helper, target, context);
+    } finally {
+      await this.#removeQuietly(helper);
+    }
+  }
+
+  /** Removes the helpers that a killed process has left. No call may be running. */
+  async removeHelpers(): Promise<void> {
+    const folder = await this.folder();
+    const names = (await this.#deps.paths.list(folder)).filter((name) => helperForm.test(name));
+    for (const name of names) await this.#removeQuietly(`${folder}/${name}`);
+  }
+
   /** Unmounts every share that no volume uses. It never fails: the next call, or the next start, does it again. */
   async releaseUnused(context: CallContext): Promise<void> {
     try {
@@ -144,13 +170,17 @@ export class SharedMounts {
     }
   }
 
-  /** The caller has the share's turn. It goes on when the caller's call is over. */
+  /** The caller has the share's turn. */
   async #releaseQuietly(mountPoint: string): Promise<void> {
+    const table = await this.#deps.nfs.table();
+    if (usersOf(table, mountPoint, await this.folder()).length === 0) await this.#removeQuietly(mountPoint);
+  }
+
+  /** Unmounts one of the driver's own mounts and removes its folder. It goes on when the caller's call is over. */
+  async #removeQuietly(mountPoint: string): Promise<void> {
     const { nfs, paths, notes } = this.#deps;
     const own = { requestId: "release", signal: new AbortController().signal, deadlineMs: Infinity };
     try {
-      const folder = await this.folder();
-      if (usersOf(await nfs.table(), mountPoint, folder).length > 0) return;
       if (await nfs.unmount(mountPoint, own) === "detached") {
         notes.warn("a share was detached because its server does not answer", { path: mountPoint });
       }
