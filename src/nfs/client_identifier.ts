@@ -7,6 +7,8 @@ import { isNfs } from "../volume/rules/nfs_mounts.ts";
 
 /** The kernel's attribute: it belongs to a network namespace, and exists once the module nfs is loaded. */
 export const identifierPath = "/sys/fs/nfs/net/nfs_client/identifier";
+/** A person's choice on the kernel's command line, which the attribute would replace. */
+const parameterPath = "/sys/module/nfs/parameters/nfs4_unique_id";
 /** The servers that this network namespace has a client for: a line of titles, then one line each. */
 const serversPath = "/proc/fs/nfsfs/servers";
 /** The machine id of the host, and of this process's own root where the host's processes are not visible. */
@@ -38,6 +40,7 @@ export function kernelIdentifier({ files, attributes, nodeId, notes }: Identifie
     ensure(table) {
       const found = files.readText(identifierPath);
       if (found === undefined || !["", "(null)"].includes(found)) return;
+      if ((files.readText(parameterPath) ?? "") !== "") return;
       if (table.some(isNfs) || hasServers(files)) return;
       const identifier = identifierOf(machineId(files), nodeId);
       try {

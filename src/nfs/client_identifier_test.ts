@@ -40,6 +40,13 @@ Deno.test("kernelIdentifier() leaves one that is set, and a kernel that has none
   }
 });
 
+Deno.test("kernelIdentifier() leaves a name that is given on the kernel's command line", () => {
+  const { identifier, written, files } = scene("(null)");
+  files.texts.set("/sys/module/nfs/parameters/nfs4_unique_id", "mine");
+  identifier.ensure([]);
+  assert.deepEqual(written, []);
+});
+
 Deno.test("kernelIdentifier() changes nothing while anything is mounted over NFS, also elsewhere", () => {
   const mounted = scene("");
   mounted.identifier.ensure([{ filesystem: "nfs4" } as MountEntry]);

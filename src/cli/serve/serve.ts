@@ -13,7 +13,6 @@ import type { ClaimLookup, DriverFacts } from "../../telemetry/status/model.ts";
 import { version } from "../build_version.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
-import { VolumeError } from "../../volume/errors.ts";
 import type { Controller } from "./controller.ts";
 import { FirstAnswer } from "./first_answer.ts";
 import { aborted, type CommandIo, exitCodes } from "../io.ts";
@@ -211,9 +210,6 @@ async function openRoles(
   log: Logger,
   telemetry: Telemetry,
 ): Promise<Roles> {
-  if (config.kind === "directory" && config.node !== undefined) {
-    throw new VolumeError("unsupported", "Cannot serve shared directories on a node; use --mode controller");
-  }
   const controller = await openControllerOf(config, adapters, log, telemetry);
   return { controller, node: await openNodeOf(config, adapters, log, telemetry) };
 }
