@@ -7,8 +7,8 @@ export const leaseSeconds = 10;
 export const poolFolder = "/srv/pool";
 
 /**
- * Makes the guest an NFSv4 server of the kernel. Like a router it exports one disk, as /pool below a root that has
- * nothing else. After a power cut it is started again in the same way.
+ * Makes the guest an NFSv4 server of the kernel with one disk, like a router: it exports the disk as /pool below a root
+ * that has nothing else. After a power cut it is started again in the same way.
  *
  * @param disk its device; an empty one gets a file system
  */
@@ -20,17 +20,31 @@ export async function startNfsServer(guest: Guest, disk: string): Promise<void> 
     mount "$disk" ${poolFolder}
     # What the server remembers of its clients over a reboot.
     mkdir -p ${poolFolder}/.clients /var/lib/nfs
-    ln -sfn ${poolFolder}/.clients /var/lib/nfs/v4recovery
-    mount -t nfsd nfsd /proc/fs/nfsd
+    ln -sfn ${poolFolder}/.clients /var/lib/nfs/v4recovery`,
+    { env: { disk } },
+  );
+  await serveNfs(guest, [
+    "/srv *(rw,no_root_squash,fsid=0,no_subtree_check,insecure)",
+    `${poolFolder} *(rw,no_root_squash,fsid=11,no_subtree_check,insecure,sync)`,
+  ]);
+}
+
+/** Starts the kernel's NFSv4 server with these lines of exports(5); one of them has the root, `fsid=0`. */
+export async function serveNfs(guest: Guest, exports: readonly string[]): Promise<void> {
+  await guest.sh(
+    `set -e
+    modprobe nfsd
+    mkdir -p /var/lib/nfs
+    [ -e /var/lib/nfs/v4recovery ] || mkdir /var/lib/nfs/v4recovery
+    mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
     echo ${leaseSeconds} > /proc/fs/nfsd/nfsv4leasetime
     echo ${leaseSeconds} > /proc/fs/nfsd/nfsv4gracetime
-    printf '%s\\n' '/srv *(rw,no_root_squash,fsid=0,no_subtree_check,insecure)' \
-      '${poolFolder} *(rw,no_root_squash,fsid=11,no_subtree_check,insecure,sync)' > /etc/exports
+    printf '%s\n' "$exports" > /etc/exports
     touch /var/lib/nfs/etab /var/lib/nfs/rmtab
     rpc.mountd -N 2 -N 3 > /dev/null 2>&1 < /dev/null
     exportfs -ra
     rpc.nfsd -N 3 4`,
-    { env: { disk } },
+    { env: { exports: exports.join("\n") } },
   );
 }
 
