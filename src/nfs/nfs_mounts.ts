@@ -204,7 +204,9 @@ export class SystemNfsMounts implements NfsMounts {
     const text = ["retry=0", `port=${address.port}`, ...options].join(",");
     const host = address.host.includes(":") ? `[${address.host}]` : address.host;
     const args = [`${host}:${share.export}`, target, "-n", "-o", text];
-    const run = { args, signal: context.signal, subject: target, timeoutMs: mountMs };
+    // A helper that hangs at one address must not keep the next one from being tried.
+    const subject = `${target} from ${written(address)}`;
+    const run = { args, signal: context.signal, subject, timeoutMs: mountMs };
     try {
       const result = await this.#options.processes.run("mount.nfs4", run);
       return result.code === 0 ? undefined : complaint(result);

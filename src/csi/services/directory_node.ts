@@ -2,60 +2,29 @@ import type { DirectoryNode } from "../../node/directory/directory_node.ts";
 import { parseDirectoryCapability } from "../../volume/model/directory_capabilities.ts";
 import type { AccessMode } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { type HandlerOf, method, type MethodsOf, type RequestOf } from "../server/call.ts";
+import type { HandlerOf, MethodsOf } from "../server/call.ts";
 import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
-import { capabilities, info, mountFlagsOf, stagingPathOf, usage } from "./node.ts";
+import { info, mountFlagsOf, stagingPathOf, usage } from "./node.ts";
+import { nodeMethodsOf } from "./node_methods.ts";
 import { requestedCapability, requiredDirectoryHandle, requiredField, requiredPath } from "./requests.ts";
 
-type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
 type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, DirectoryNode>;
 
-/** The Node service of shared directories: see `nodeMethods()`. */
+/** The Node service of shared directories: see {@linkcode nodeMethodsOf}. */
 export function directoryNodeMethods(service: DirectoryNode): MethodsOf<NodeRpcs> {
-  return {
-    NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
-    NodeGetInfo: method({ changing: false, handler: () => info(service) }),
-    NodeStageVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeStageVolume">) => [request.volumeId, request.stagingTargetPath],
-      handler: (request, context) => handleStage(service, request, context),
+  return nodeMethodsOf({
+    NodeGetInfo: () => info(service),
+    NodeStageVolume: (request, context) => handleStage(service, request, context),
+    NodeUnstageVolume: (request, context) => handleUnstage(service, request, context),
+    NodePublishVolume: (request, context) => handlePublish(service, request, context),
+    NodeUnpublishVolume: (request, context) => handleUnpublish(service, request, context),
+    NodeExpandVolume: (request, context) => handleExpand(service, request, context),
+    NodeGetVolumeStats: (request, context) => handleStats(service, request, context),
+    NodeGetVolumeHealth: (request, context) => handleVolumeHealth(service, request, context),
+    NodeGetStorageHealth: async (_request, context) => ({
+      backendHealth: [...await service.storageHealth(context)],
     }),
-    NodeUnstageVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeUnstageVolume">) => [request.volumeId, request.stagingTargetPath],
-      handler: (request, context) => handleUnstage(service, request, context),
-    }),
-    NodePublishVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodePublishVolume">) => [request.volumeId, request.targetPath],
-      handler: (request, context) => handlePublish(service, request, context),
-    }),
-    NodeUnpublishVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeUnpublishVolume">) => [request.volumeId, request.targetPath],
-      handler: (request, context) => handleUnpublish(service, request, context),
-    }),
-    NodeExpandVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeExpandVolume">) => request.volumeId,
-      handler: (request, context) => handleExpand(service, request, context),
-    }),
-    NodeGetVolumeStats: method({
-      changing: false,
-      handler: (request: Request<"NodeGetVolumeStats">, context) => handleStats(service, request, context),
-    }),
-    NodeGetVolumeHealth: method({
-      changing: false,
-      handler: (request: Request<"NodeGetVolumeHealth">, context) =>
-        handleVolumeHealth(service, request, context),
-    }),
-    NodeGetStorageHealth: method({
-      changing: false,
-      handler: async (_request: Request<"NodeGetStorageHealth">, context) => ({
-        backendHealth: [...await service.storageHealth(context)],
-      }),
-    }),
-  };
+  });
 }
 
 const handleStage: Handler<"NodeStageVolume"> = async (service, request, context) => {

@@ -5,7 +5,12 @@ import { onServer, type Scene } from "../directory.ts";
 import { DirectoryVolume, nfsMounts, shares } from "./volume.ts";
 
 /** One volume on one node: exports, links, owners, read-only binds. */
-export async function oneVolume(bench: Bench, { server, a, drivers, address }: Scene): Promise<void> {
+export async function oneVolume(bench: Bench, scene: Scene): Promise<void> {
+  await exportsAndLinks(bench, scene);
+  await ownersAndTargets(bench, scene);
+}
+
+async function exportsAndLinks(bench: Bench, { server, a, drivers, address }: Scene): Promise<void> {
   const clients = drivers.a.clients;
 
   await bench.test("the node registers, because its kernel has NFS", async () => {
@@ -55,6 +60,10 @@ export async function oneVolume(bench: Bench, { server, a, drivers, address }: S
     }
     return codes.join(", ");
   });
+}
+
+async function ownersAndTargets(bench: Bench, { server, a, drivers, address }: Scene): Promise<void> {
+  const clients = drivers.a.clients;
 
   await bench.test("a new directory gets its owner once, and what a pod changes stays", async () => {
     await server.sh(`mkdir ${onServer("/pool/volumes/owned")}`);
