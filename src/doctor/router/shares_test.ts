@@ -6,7 +6,7 @@ const share = { slot: "raid2", mountPoint: "share", isShared: true };
 const image = { imagePath: "/share/csi/pvc-x.0123abcd.img" };
 const directories: readonly string[] = [];
 
-function told(findings: readonly { readonly state: string; readonly found: string }[]): string[] {
+function shown(findings: readonly { readonly state: string; readonly found: string }[]): string[] {
   return findings.map(({ state, found }) => `${state}: ${found}`);
 }
 
@@ -14,7 +14,7 @@ Deno.test("a pool with block volumes must not be shared, nor one that waits for 
   const basePaths = ["/storage-pool/csi"];
   const own = { imagePath: "/storage-pool/csi/pvc-x.0123abcd.img" };
   const judge = (pools: readonly typeof block[], volumes: readonly typeof image[]) =>
-    told(judgePoolsOfVolumes({ pools, volumes, directories }, { basePaths }));
+    shown(judgePoolsOfVolumes({ pools, volumes, directories }, { basePaths }));
   assert.deepEqual(judge([block, share], [own]), ["ok: no pool with block volumes is shared over NFS"]);
   assert.match(
     judge([{ ...block, isShared: true }], [own])[0]!,
@@ -33,7 +33,7 @@ Deno.test("a share for directories is mounted, shared, and holds no image", () =
     pools: readonly typeof block[],
     volumes: readonly typeof image[] = [],
     paths = directories,
-  ) => told(judgeShare({ pools, volumes, directories: paths }, { basePaths }));
+  ) => shown(judgeShare({ pools, volumes, directories: paths }, { basePaths }));
   const own = "/share/k8s/a.0123abcd";
   assert.match(
     judge([block, share], [], [own])[0]!,
