@@ -27,7 +27,8 @@ export const suite: Suite = {
   needsBinary: true,
   alone: true,
   run: async (bench) => {
-    const { server, a, b } = await bench.guests(["server", "a", "b"], {
+    // The first one carries the network, and the server is to lose its power.
+    const { server, a, b } = await bench.guests(["a", "server", "b"], {
       ports: driverPorts,
       memoryMiB: 1024,
       modules: ["nfsd"],
