@@ -69,7 +69,7 @@ export const simulatorFlags: FlagTable = {
   pool: {
     form: "list",
     help: "name[:size[:btrfs|xfs[:nfs]]]: a pool; the size in bytes, or with K, M, G, T (binary). " +
-      "nfs shares it over NFS: an NFS server of this machine may export its folder of --backing.",
+      "nfs shares it over NFS: an NFS server of this machine may export files/NAME of --backing.",
     fallback: "storage-pool",
   },
   behaviour: { form: "list", help: "name=value: sets a behaviour in which routers may differ." },
