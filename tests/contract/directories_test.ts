@@ -83,6 +83,7 @@ Deno.test("CreateVolume refuses what a directory cannot be", async () => {
   await refuses({ parameters: { path: "/elsewhere" } }, /--base-path/);
   await refuses({ parameters: { path: "/k8s/../.." } }, /absolute path/);
   await refuses({ parameters: { path: "/" } }, /--base-path/);
+  await refuses({ parameters: { path: "/k8s/b.20240101" } }, /as volumes do: b\.20240101/);
   await refuses({ parameters: { path: `/k8s/${"a".repeat(20)}` } }, /too long/);
   await refuses({ parameters: { pathType: "File" } }, /DirectoryOrCreate/);
   const range = { requiredBytes: "10", limitBytes: "9" };
@@ -147,6 +148,7 @@ Deno.test("ListVolumes shows this cluster's live directories, page by page", asy
   const { files } = stack.simulator.model;
   files.makeDirectory("share/k8s/other.ffffffff");
   files.makeDirectory("share/k8s/photos");
+  files.makeDirectories(`share/k8s/${"deep/".repeat(12)}x.${mark}`);
   files.makeDirectory(`share/k8s/a.${mark}/inner.${mark}`);
   const first = await controller.call("ListVolumes", { maxEntries: 2 });
   const rest = await controller.call("ListVolumes", { startingToken: first.nextToken });

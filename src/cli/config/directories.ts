@@ -4,7 +4,7 @@ import {
   type NfsAddress,
   parseNfsAddresses,
 } from "../../volume/model/directory_handle.ts";
-import { markedName } from "../../volume/model/directory_names.ts";
+import { assertUnmarked, markedName } from "../../volume/model/directory_names.ts";
 import { backendClusterHash, poolOf } from "../../volume/model/ids.ts";
 import type { DirectorySettings } from "../../controller/directories/deps.ts";
 import type { FlagValues } from "../flags.ts";
@@ -63,6 +63,7 @@ export function readDirectoryFolders(flags: FlagValues): readonly string[] {
   }
   const folders = readBasePaths(flags);
   for (const folder of folders) {
+    check(flags, "base-path", folder, () => assertUnmarked("base-path", folder));
     if (poolOf(folder) !== poolOf(folders[0]!)) {
       flags.problem(
         "base-path",

@@ -43,6 +43,7 @@ Deno.test("--kind directory refuses folders of no share, of several, and those t
   assert.equal(maxDirectoryFolderBytes, 20);
   refuses([], /--base-path/);
   refuses(["--base-path", "/share", "--base-path", "/other"], /one share/);
+  refuses(["--base-path", "/share/a.20240101"], /as volumes do/);
   refuses(["--base-path", "/share/".padEnd(21, "x")], /at most 20/);
   refuses(["--base-path", "/share", "--config", "/routers.yaml"], /one share of one router/);
 });

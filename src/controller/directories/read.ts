@@ -1,5 +1,9 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type DirectoryHandle, formatDirectoryHandle } from "../../volume/model/directory_handle.ts";
+import {
+  type DirectoryHandle,
+  formatDirectoryHandle,
+  maxDirectoryPathBytes,
+} from "../../volume/model/directory_handle.ts";
 import { markedDirectories, type MarkedDirectory } from "../../volume/model/directory_names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertShareUsable, getShareDisk } from "../../volume/rules/directory_share.ts";
@@ -63,7 +67,8 @@ export async function listDirectories(
   context: CallContext,
 ): Promise<readonly ListedDirectory[]> {
   const marked = await listMarked(deps, context);
-  return marked.filter(({ isDeleted }) => !isDeleted)
+  // A longer one was not made by this driver, and has no handle.
+  return marked.filter(({ path, isDeleted }) => !isDeleted && path.length <= maxDirectoryPathBytes)
     .map((directory) => ({ id: formatDirectoryHandle(deps.settings.addresses, directory) }))
     .toSorted((a, b) => a.id < b.id ? -1 : 1);
 }

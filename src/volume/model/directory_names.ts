@@ -1,3 +1,4 @@
+import { VolumeError } from "../errors.ts";
 import { digest } from "./digest.ts";
 import { assertName } from "./ids.ts";
 
@@ -52,7 +53,25 @@ export function markedDirectories(paths: readonly string[], cluster: string): re
   return found;
 }
 
-/** Whether the last name of a path, or one above it, carries the mark of any cluster. */
+/** Whether a name looks as if it carried the mark of some cluster, as `backup.20240101` does. */
 export function isMarked(name: string): boolean {
   return directoryForm.test(name);
+}
+
+/**
+ * Checks that no name in the path of a folder for directories looks like that of a volume: what lies in a volume is
+ * never listed or deleted.
+ *
+ * @throws {VolumeError} invalid when one does
+ */
+export function assertUnmarked(key: string, path: string): void {
+  const name = path.split("/").find(isMarked);
+  if (name === undefined) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the parameter: ${key}=${
+      JSON.stringify(path)
+    }; use folders that do not end in a dot and eight digits of ` +
+      `0-9 and a-f, as volumes do: ${name}`,
+  );
 }

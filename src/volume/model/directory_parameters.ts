@@ -5,6 +5,7 @@ import {
   parseDirectoryOwner,
 } from "./directory_context.ts";
 import { isInside, type NfsAddress, parseNfsAddresses } from "./directory_handle.ts";
+import { assertUnmarked } from "./directory_names.ts";
 import { poolOf } from "./ids.ts";
 import { VolumeError } from "../errors.ts";
 
@@ -97,6 +98,7 @@ function folderOf(path: string | undefined, { basePaths }: DirectoryDefaults): s
   const [first = ""] = basePaths;
   if (path === undefined) return first;
   assertDirectoryPath("path", path);
+  assertUnmarked("path", path);
   const folder = `/${poolOf(first)}${path === "/" ? "" : path}`;
   if (basePaths.some((base) => isInside(folder, base)) && /^[A-Za-z0-9/._-]+$/.test(folder)) return folder;
   throw new VolumeError(
