@@ -19,6 +19,7 @@ import { metricTables } from "./metric_tables.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { routes } from "../src/simulator/control/server.ts";
 import { faultKinds } from "../src/simulator/faults.ts";
+import { directoryParameterHelp } from "../src/volume/model/directory_parameters.ts";
 import { parameterHelp } from "../src/volume/model/parameters.ts";
 import { commandsPage } from "./docs_commands.ts";
 import { complain, print } from "./print.ts";
@@ -199,16 +200,29 @@ function metricRows(metrics: MetricTable): string {
 }
 
 function parametersPage(): string {
-  const rows = Object.entries(parameterHelp).map(([key, help]) => `| \`${key}\` | ${help} |`);
   return `# StorageClass parameters
 
-Written by \`make docs\` from \`src/volume/model/parameters.ts\`. An unknown key is refused; keys that begin with
+Written by \`make docs\` from \`src/volume/model/parameters.ts\` and
+\`src/volume/model/directory_parameters.ts\`. An unknown key is refused; keys that begin with
 \`csi.storage.k8s.io/\` are the sidecars'. The file system is \`csi.storage.k8s.io/fstype\`.
 
-| Key | What it is for |
-| --- | --- |
-${rows.join("\n")}
+${parameterRows(parameterHelp)}
+
+## Shared directories
+
+Those of the second driver, \`--kind directory\`: [shared directories](../guides/shared-directories.md). How nodes mount the
+share is the StorageClass's \`mountOptions\`. A file system is not named.
+
+${parameterRows(directoryParameterHelp)}
+
+A static volume names in \`volumeAttributes\` its \`addresses\` and its \`path\` from the root of the server, and the
+\`export\` that holds the path if that is not \`/\`.
 `;
+}
+
+function parameterRows(help: Readonly<Record<string, string>>): string {
+  const rows = Object.entries(help).map(([key, text]) => `| \`${key}\` | ${text} |`);
+  return ["| Key | What it is for |", "| --- | --- |", ...rows].join("\n");
 }
 
 function simulatorPage(): string {

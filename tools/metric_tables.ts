@@ -1,4 +1,5 @@
 import { controllerMetrics, leaderMetrics } from "../src/telemetry/controller_metrics.ts";
+import { directoryMetrics } from "../src/telemetry/directory_metrics.ts";
 import { grpcMetrics, processMetrics } from "../src/telemetry/driver_metrics.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { nodeMetrics, registrationMetrics } from "../src/telemetry/node_metrics.ts";
@@ -11,6 +12,7 @@ export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Controllers": controllerMetrics,
   "Controllers of a cluster": leaderMetrics,
   "Controllers and their router": routerMetrics,
+  "Controllers of shared directories": directoryMetrics,
   "Nodes": nodeMetrics,
   "Nodes with --register": registrationMetrics,
   "Nodes with --volume-metrics": volumeIoMetrics,

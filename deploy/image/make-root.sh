@@ -52,6 +52,8 @@ rm -rf usr/share/man usr/share/locale usr/share/info usr/share/bash-completion u
   usr/share/bug usr/share/base-files usr/share/polkit-1 usr/share/initramfs-tools usr/lib/*/gconv usr/lib/systemd \
   usr/lib/udev usr/lib/tmpfiles.d usr/lib/dracut etc/cron* etc/init.d etc/default etc/rc*.d etc/update-motd.d \
   etc/pam.d etc/systemd etc/logrotate.d
+# Services of NFS before version 4, and of Kerberos: a node only mounts.
+rm -rf usr/sbin/rpc.* usr/sbin/blkmapd usr/sbin/sm-notify usr/sbin/start-statd usr/sbin/showmount etc/request-key.d
 find usr/share/doc -type f ! -name copyright -delete
 find usr/share/doc -type d -empty -delete
 # Nobody in the container may become somebody else.

@@ -68,7 +68,8 @@ export const simulatorFlags: FlagTable = {
   },
   pool: {
     form: "list",
-    help: "name[:size[:btrfs|xfs]]: a pool; the size in bytes, or with K, M, G, T (binary).",
+    help: "name[:size[:btrfs|xfs[:nfs]]]: a pool; the size in bytes, or with K, M, G, T (binary). " +
+      "nfs shares it over NFS: an NFS server of this machine may export files/NAME of --backing.",
     fallback: "storage-pool",
   },
   behaviour: { form: "list", help: "name=value: sets a behaviour in which routers may differ." },
@@ -188,12 +189,13 @@ function readProfile(values: FlagValues): Profile {
 }
 
 function readPool(values: FlagValues, given: string): PoolOptions {
-  const match = /^([a-z0-9-]+)(?::([0-9]{1,15}[KMGT]?)(?::(btrfs|xfs))?)?$/.exec(given);
-  if (match === null) values.problem("pool", given, "name[:size[:btrfs|xfs]]");
-  const [, name = given, size, filesystem] = match ?? [];
+  const match = /^([a-z0-9-]+)(?::([0-9]{1,15}[KMGT]?)(?::(btrfs|xfs)(:nfs)?)?)?$/.exec(given);
+  if (match === null) values.problem("pool", given, "name[:size[:btrfs|xfs[:nfs]]]");
+  const [, name = given, size, filesystem, nfs] = match ?? [];
   return {
     name,
     ...(size === undefined ? {} : { sizeBytes: readSize("pool", size) }),
+    ...(nfs === undefined ? {} : { nfsSharing: true }),
     ...(filesystem === "btrfs" || filesystem === "xfs" ? { filesystem } : {}),
   };
 }

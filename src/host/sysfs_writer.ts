@@ -14,7 +14,10 @@ const O_WRONLY = 0o1;
 const O_CLOEXEC = 0o2000000;
 
 /** The attributes that may be written: none of them drops, resets or detaches anything. */
-const writable: readonly RegExp[] = [/^\/sys\/class\/nvme\/nvme[0-9]+\/fast_io_fail_tmo$/];
+const writable: readonly RegExp[] = [
+  /^\/sys\/class\/nvme\/nvme[0-9]+\/fast_io_fail_tmo$/,
+  /^\/sys\/fs\/nfs\/net\/nfs_client\/identifier$/,
+];
 /** The attributes that may be held for a tool that writes them. */
 const holdable: readonly RegExp[] = [/^\/sys\/class\/nvme\/nvme[0-9]+\/delete_controller$/];
 
@@ -25,7 +28,7 @@ export interface SysfsWriter {
    *
    * @throws {VolumeError} internal when it may not be written; unavailable when it cannot be written
    */
-  write(path: string, value: number): void;
+  write(path: string, value: number | string): void;
   /**
    * Holds one attribute, so that a tool can write exactly this one: the path itself may belong to another device by
    * then. Undefined when it is gone.
@@ -46,7 +49,7 @@ export interface HeldAttribute {
 export class LibcSysfsWriter implements SysfsWriter {
   #library: Library | undefined;
 
-  write(path: string, value: number): void {
+  write(path: string, value: number | string): void {
     assertListed(path, writable);
     writeOnce(this.#c, path, new TextEncoder().encode(`${value}\n`));
   }

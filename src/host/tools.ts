@@ -11,6 +11,7 @@ interface Tool {
 const tools = {
   "mount": { package: "mount", paths: inBin("mount") },
   "umount": { package: "mount", paths: inBin("umount") },
+  "mount.nfs4": { package: "nfs-common", paths: inSbin("mount.nfs4") },
   "losetup": { package: "mount", paths: inSbin("losetup") },
   "blkid": { package: "util-linux", paths: inSbin("blkid") },
   "blockdev": { package: "util-linux", paths: inSbin("blockdev") },
@@ -25,6 +26,7 @@ const tools = {
   "dmsetup": { package: "dmsetup", paths: inSbin("dmsetup") },
   "realpath": { package: "coreutils", paths: inBin("realpath") },
   "stat": { package: "coreutils", paths: inBin("stat") },
+  "sync": { package: "coreutils", paths: inBin("sync") },
   "dd": { package: "coreutils", paths: inBin("dd") },
 } as const satisfies Readonly<Record<string, Tool>>;
 

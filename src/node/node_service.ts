@@ -19,7 +19,7 @@ import { nodeVolumeHealth } from "./health/volume_health.ts";
 import type { NodeDeps } from "./deps.ts";
 
 /** The answer of NodeGetInfo. */
-interface NodeInfo {
+export interface NodeInfo {
   readonly nodeId: string;
   /** 0 leaves the limit to the orchestrator. */
   readonly maxVolumesPerNode: number;

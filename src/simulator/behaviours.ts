@@ -36,6 +36,8 @@ export interface Behaviours extends RouterBehaviours {
   readonly noise: boolean;
   /** Whether `add` makes a missing parent directory. */
   readonly parentDirectory: "must-exist" | "made";
+  /** Whether `/file remove` removes a directory with everything in it, or refuses one that is not empty. */
+  readonly directoryRemoval: "recursive" | "must-be-empty";
   /** How `/disk add` treats a file whose size is not the given `file-size`. */
   readonly otherSize: "refused" | "kept" | "resized";
   /** How `as-value` prints numbers. */
@@ -60,6 +62,7 @@ export const defaultBehaviours: Behaviours = {
   lineEnd: "crlf",
   noise: false,
   parentDirectory: "must-exist",
+  directoryRemoval: "recursive",
   otherSize: "refused",
   numbers: "number",
   booleans: "boolean",
@@ -79,6 +82,7 @@ const readers: Readers<Behaviours> = {
   lineEnd: oneOf("crlf", "lf"),
   noise: yesNo,
   parentDirectory: oneOf("must-exist", "made"),
+  directoryRemoval: oneOf("recursive", "must-be-empty"),
   otherSize: oneOf("refused", "kept", "resized"),
   numbers: oneOf("number", "text"),
   booleans: oneOf("boolean", "yes-no"),

@@ -103,6 +103,10 @@ export class Refusal extends Error {
     return new Refusal("failure: not enough space");
   }
 
+  static notEmpty(path: string): Refusal {
+    return new Refusal(`failure: directory ${path} is not empty`);
+  }
+
   static notRemovable(slot: string): Refusal {
     return new Refusal(`failure: can not remove ${slot}`);
   }

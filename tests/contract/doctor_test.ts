@@ -142,7 +142,7 @@ practiceTest(
     assert.equal(code, 0);
     assert.deepEqual(findings.map(({ check, state }) => `${check} ${state}`), [
       ...["reach ok", "host-key ok", "login ok", "version ok", "package ok", "policy ok", "ssh-sessions ok"],
-      ...["clock ok", "pool ok", "base-path ok", "disks ok", "nvme-port ok"],
+      ...["clock ok", "pool ok", "base-path ok", "share ok", "disks ok", "nvme-port ok"],
     ]);
   },
 );
@@ -349,7 +349,7 @@ practiceTest("doctor goes on behind a question that the router refuses", async (
   const examined = await practice.examine();
   assert.equal(complaintOf(examined, "package").state, "problem");
   assert.equal(complaintOf(examined, "clock").state, "warning");
-  assert.equal(examined.findings.length, 12);
+  assert.equal(examined.findings.length, 13);
 });
 
 practiceTest(

@@ -236,6 +236,19 @@ const trials: Readonly<Record<string, Trial>> = {
     changes: [/^\+ file .*"storage-pool\/a","type":"directory"/],
     mended: async (scene) => assert.equal(await scene.complaint("base-path", deepPath), undefined),
   },
+  shareOn: {
+    options: { pools: [{ name: "storage-pool" }, { name: "share" }] },
+    find: (scene) => scene.complaint("share", ofDirectories),
+    entry: () => routerFixes.shareOn("share"),
+    changes: [/^- disk .*"slot":"share"/, /^\+ disk .*"nfs-sharing":true.*"slot":"share"/],
+    mended: async (scene) => assert.equal(await scene.complaint("share", ofDirectories), undefined),
+  },
+  shareOff: {
+    options: { pools: [{ name: "storage-pool", nfsSharing: true }] },
+    find: complaintOf("share"),
+    entry: () => routerFixes.shareOff("storage-pool"),
+    changes: [/^- disk .*"nfs-sharing":true.*"slot":"storage-pool"/, /^\+ disk .*"slot":"storage-pool"/],
+  },
   recordDamaged: {
     spoil: async (scene) => {
       const disk = {
@@ -260,6 +273,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
 };
 
+const ofDirectories = { "kind": "directory", "base-path": "/share/k8s" };
 const deepPath = { "base-path": "/storage-pool/a/b" };
 
 async function type(scene: Scene, command: string): Promise<void> {

@@ -401,7 +401,7 @@ chartTest("the full rendering's node has the usual sidecars, and its controller 
     "node-driver-registrar",
     "liveness-probe",
   ]);
-  const controller = only<Workload>(objects, "Deployment");
+  const controller = only<Workload>(objects, "Deployment", "storage-controller");
   const { cluster, metricsAddress, backends } = configOf(driverOf(controller), filesOf(controller, objects));
   assert.deepEqual([cluster?.migrationPairs, metricsAddress?.port], ["kubevirt", 9000]);
   assert.deepEqual(backends.map(({ settings }) => settings.backend), ["rack-a", "rack-b"]);

@@ -71,7 +71,13 @@ export function assertSound(objects: readonly KubernetesObject[]): void {
   const workloads = objects.filter(({ kind }) => ["Deployment", "DaemonSet"].includes(kind)) as Workload[];
   for (const workload of workloads) assertSoundWorkload(workload, objects);
   const drivers = workloads.filter(hasDriver);
-  assert.equal(drivers.filter(({ kind }) => kind === "Deployment").length, 1);
+  const controllers = drivers.filter(({ kind }) => kind === "Deployment");
+  // One for each kind of volumes.
+  const names = controllers.map((workload) =>
+    configOf(driverOf(workload), filesOf(workload, objects)).driverName
+  );
+  assert.ok(names.length > 0);
+  assert.equal(new Set(names).size, names.length, names.join(", "));
   assert.ok(drivers.some(({ kind }) => kind === "DaemonSet"));
   for (const workload of drivers) assertSoundDriver(driverOf(workload), filesOf(workload, objects));
 }

@@ -23,6 +23,7 @@ export function messagesOfAdapters(): readonly MessageStart[] {
     "src/routeros",
     "src/filesystem",
     "src/nvme",
+    "src/nfs",
     "src/kubernetes",
   ]);
 }

@@ -8,6 +8,8 @@ import {
   stableSuite,
   suite as deviceLayer,
 } from "./suites/device_layer.ts";
+import { suite as directory } from "./suites/directory.ts";
+import { suite as directorySanity } from "./suites/directory_sanity.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
@@ -31,6 +33,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   sanity,
   kernel,
   identity,
+  directory,
+  directory_sanity: directorySanity,
   device_layer: deviceLayer,
   device_layer_stable: stableSuite,
   device_layer_single_path: singlePathSuite,

@@ -91,6 +91,8 @@ export const renderings = {
   full: { values: "tests/deploy/full.values.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
   /** With a simulated router as a pod. */
   simulator: { values: "deploy/examples/try-without-a-router.yaml", apiVersions: [] },
+  /** With the second driver, for shared directories. */
+  directories: { values: "deploy/examples/shared-directories.yaml", apiVersions: [] },
 } as const satisfies Readonly<Record<string, Rendering>>;
 
 /**

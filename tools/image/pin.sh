@@ -16,9 +16,10 @@ deb $signed $mirror/debian bookworm-updates main
 deb $signed $mirror/debian-security bookworm-security main
 END
 
-# Depended on only by maintainer scripts, which do not run, by logins, of which there are none, and by xfs_scrub, which the
-# driver does not run. apt takes them for installed.
-left_out='adduser debconf dpkg init-system-helpers libicu72 login logsave mawk passwd python3 tar usr-is-merged uuid-runtime'
+# Depended on only by maintainer scripts, which do not run, by logins, of which there are none, by xfs_scrub, which the driver
+# does not run, and by services and plugins of NFS, of which mounting needs none. apt takes them for installed.
+left_out='adduser debconf dpkg init-system-helpers keyutils libicu72 libldap-2.5-0 login logsave lsb-base mawk passwd \
+python3 rpcbind sysvinit-utils tar ucf usr-is-merged uuid-runtime'
 
 echo '# Written by `make image/pins`: architecture, SHA-256, and where the mirror has the package.' >"$scratch/lock"
 for architecture in amd64 arm64; do

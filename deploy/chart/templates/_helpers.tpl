@@ -232,3 +232,55 @@ items:
 {{- end }}
 {{- toYaml $router }}
 {{- end }}
+
+{{- /* A StorageClass: call with (list $ class driverName). */}}
+{{- define "rds-csi.storageClass" }}
+{{- $root := index . 0 }}
+{{- $class := index . 1 }}
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: {{ $class.name }}
+  labels:
+    {{- include "rds-csi.labels" $root | nindent 4 }}
+  {{- if or $class.default $class.annotations }}
+  annotations:
+    {{- if $class.default }}
+    storageclass.kubernetes.io/is-default-class: "true"
+    {{- end }}
+    {{- with $class.annotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- end }}
+provisioner: {{ index . 2 }}
+reclaimPolicy: {{ default "Delete" $class.reclaimPolicy }}
+volumeBindingMode: {{ default "Immediate" $class.volumeBindingMode }}
+allowVolumeExpansion: {{ hasKey $class "allowVolumeExpansion" | ternary $class.allowVolumeExpansion true }}
+{{- with $class.mountOptions }}
+mountOptions:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if or $class.fsType $class.parameters }}
+parameters:
+  {{- with $class.fsType }}
+  csi.storage.k8s.io/fstype: {{ . }}
+  {{- end }}
+  {{- range $key, $value := $class.parameters }}
+  {{ $key }}: {{ $value | quote }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The router of shared directories, as YAML: the only router, with what the values say differently. */}}
+{{- define "rds-csi.directoryRouter" -}}
+{{- $router := include "rds-csi.router" . | fromYaml }}
+{{- range $key, $value := .Values.directory.router }}
+{{- if $value }}
+{{- $_ := set $router $key $value }}
+{{- end }}
+{{- end }}
+{{- if not $router.address }}
+{{- fail "directory.router.address is required with config.routers: the router that shares the pool for directories" }}
+{{- end }}
+{{- toYaml $router }}
+{{- end }}

@@ -1,5 +1,11 @@
 import { type ConfigFiles, noFiles, readBackendOf, readBackends, type VolumeOfBackend } from "./backends.ts";
 import { type ClusterConfig, readCluster } from "./cluster.ts";
+import {
+  type DirectoryControllerConfig,
+  directoryDriverName,
+  type DriverKind,
+  readDirectoryController,
+} from "./directories.ts";
 import { serveFlags, volumeFlags } from "./flag_tables.ts";
 import { isSegment, type RoutersParser } from "./router_keys.ts";
 import {
@@ -73,6 +79,7 @@ export interface ServeConfig {
   /** Settings that have no effect, as sentences without a full stop. */
   readonly warnings: readonly string[];
   readonly endpoint: string;
+  readonly kind: DriverKind;
   readonly driverName: string;
   /** Where metrics are served; undefined for nowhere. */
   readonly metricsAddress: ListenAddress | undefined;
@@ -89,6 +96,8 @@ export interface ServeConfig {
   readonly controller: ControllerConfig | undefined;
   /** The routers of `--config`, instead of that one; empty without it. */
   readonly backends: readonly ControllerConfig[];
+  /** The controller of directories, instead of both. */
+  readonly directories: DirectoryControllerConfig | undefined;
   /** The controller's cluster; undefined when there is none. */
   readonly cluster: ClusterConfig | undefined;
   readonly audit: AuditLoopSettings;
@@ -110,6 +119,7 @@ export function readServeConfig(
 ): ServeConfig {
   const flags = readFlags(serveFlags, args, env);
   const mode = readMode(flags);
+  const kind = flags.text("kind") as DriverKind;
   if (flags.text("config") !== "" && flags.isGiven("backend")) {
     flags.addProblems(["--backend has to be omitted because --config names each router"]);
   }
@@ -121,9 +131,10 @@ export function readServeConfig(
   const own = [flags.text("node-id")].filter((id) => id !== "");
   const hasFile = flags.text("config") !== "";
   const adapters = { readText, parseRouters, ownNodes: own, hasCluster: cluster !== undefined };
+  const isBlock = kind === "block";
   const served = mode === "controller"
     ? undefined
-    : { node: readNode(flags), answers: readNodeAnswers(flags, readText) };
+    : { node: readNode(flags, kind), answers: readNodeAnswers(flags, readText) };
   const config: ServeConfig = {
     warnings: [
       ...flags.warnings(),
@@ -131,16 +142,20 @@ export function readServeConfig(
       ...(served === undefined ? [] : trimWarnings(served.node, served.answers)),
     ],
     endpoint: flags.text("endpoint"),
-    driverName: readDriverName(flags),
+    kind,
+    driverName: readDriverName(flags, kind),
     metricsAddress: readListenAddress(flags, "metrics-address"),
     statusAddress: readListenAddress(flags, "status-address"),
     logLevel: flags.text("log-level") as LogLevel,
     logFormat: flags.text("log-format") as LogFormat,
     volumeMetrics: flags.switch("volume-metrics"),
-    controller: mode === "node" || hasFile
+    controller: mode === "node" || hasFile || !isBlock
       ? undefined
       : readController(flags, own, readText, cluster !== undefined),
-    backends: mode === "node" || !hasFile ? [] : readBackends(flags, adapters),
+    backends: mode === "node" || !hasFile || !isBlock ? [] : readBackends(flags, adapters),
+    directories: mode === "node" || isBlock
+      ? undefined
+      : readDirectoryController(flags, cluster !== undefined),
     cluster,
     audit: readAudit(flags),
     node: served && withProfiles(flags, served.node, served.answers),
@@ -218,8 +233,11 @@ function readListenAddress(
 }
 
 /** CSI specification, GetPluginInfoResponse.name. */
-function readDriverName(flags: FlagValues): string {
-  const name = flags.text("driver-name");
+function readDriverName(flags: FlagValues, kind: DriverKind): string {
+  // Two drivers of one name would answer for each other's volumes.
+  const name = kind === "directory" && !flags.isGiven("driver-name")
+    ? directoryDriverName
+    : flags.text("driver-name");
   const valid = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/.test(name);
   if (!valid) {
     flags.problem(
@@ -232,7 +250,7 @@ function readDriverName(flags: FlagValues): string {
 }
 
 /** Reads the configuration of a node from the flags of `rds-csi serve`. */
-export function readNode(flags: FlagValues): NodeConfig {
+export function readNode(flags: FlagValues, kind: DriverKind = "block"): NodeConfig {
   const nodeId = flags.required("node-id", "for the node");
   if (nodeId !== "") check(flags, "node-id", nodeId, () => assertNodeId(nodeId));
   const connector = flags.text("connector") as NodeConfig["connector"];
@@ -241,7 +259,7 @@ export function readNode(flags: FlagValues): NodeConfig {
     nodeId,
     connector,
     loopBacking: flags.text("loop-backing"),
-    stateDirectory: flags.text("state-dir"),
+    stateDirectory: readStateDirectory(flags, kind),
     maxVolumesPerNode: flags.number("max-volumes-per-node"),
     nqnPrefix: readNqnPrefix(flags),
     topology: readTopology(flags),
@@ -249,6 +267,13 @@ export function readNode(flags: FlagValues): NodeConfig {
     ...readFencing(flags),
     fstrimIntervalMs: readTrimInterval(flags),
   };
+}
+
+/** Only one process may use a folder. */
+function readStateDirectory(flags: FlagValues, kind: DriverKind): string {
+  const given = flags.text("state-dir");
+  if (kind === "block" || flags.isGiven("state-dir")) return given;
+  return `/var/lib/kubelet/plugins/${directoryDriverName}/state`;
 }
 
 function readTopology(flags: FlagValues): Readonly<Record<string, string>> {

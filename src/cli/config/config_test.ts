@@ -29,7 +29,7 @@ Deno.test("readServeConfig() has a default for everything except what only the o
     warnings: [],
     cluster: undefined,
     endpoint: "unix:///csi/csi.sock",
-    driverName: "rds.csi.srvlab.io",
+    ...{ kind: "block", directories: undefined, driverName: "rds.csi.srvlab.io" },
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
     ...{ logLevel: "info", logFormat: "json", volumeMetrics: false },
     audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },

@@ -63,7 +63,9 @@ export const routerFlags: FlagTable = {
     fallback: "/storage-pool/metal-csi",
     aliases: ["rds-volume-base-path"],
     env: ["RDS_BASE_PATH"],
-    help: "Folder on the router for volumes; the first one is the default.",
+    help:
+      "Folder on the router for volumes; the first one is the default. With --kind directory it has to be given, and its " +
+      "first name is the mount point of the share.",
   },
   "nvme-address": {
     form: "text",
@@ -222,6 +224,14 @@ export const serveFlags: FlagTable = {
     fallback: "all",
     help: "Which services to serve.",
   },
+  "kind": {
+    form: "text",
+    choices: ["block", "directory"],
+    fallback: "block",
+    help:
+      "What the volumes are: block volumes, or directories of one share that many nodes mount over NFS. Each kind is a CSI " +
+      "driver of its own.",
+  },
   "controller": { form: "switch", help: "Serve the controller; instead of --mode." },
   "node": { form: "switch", help: "Serve the node; instead of --mode." },
   "endpoint": {
@@ -244,7 +254,11 @@ export const serveFlags: FlagTable = {
       "Where to serve the status page to other machines, in the form of --metrics-address. By default a controller " +
       "serves it at --metrics-address to every machine, and a node only to its own machine.",
   },
-  "driver-name": { form: "text", fallback: "rds.csi.srvlab.io", help: "Name of the CSI driver." },
+  "driver-name": {
+    form: "text",
+    fallback: "rds.csi.srvlab.io",
+    help: "Name of the CSI driver. With --kind directory the default is rds-directory.csi.srvlab.io.",
+  },
   "register": {
     form: "switch",
     help: "Register the driver with this node's kubelet itself, so that no node-driver-registrar is needed.",

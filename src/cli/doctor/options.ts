@@ -10,7 +10,8 @@ import {
   type RouterConfig,
   type TextReader,
 } from "../config/config.ts";
-import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
+import { nodeFlags, routerFlags, serveFlags } from "../config/flag_tables.ts";
+import { type DriverKind, readDirectoryFolders } from "../config/directories.ts";
 import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
@@ -25,6 +26,7 @@ export type NodeCheckRequest = NodeCheckOptions & NodeOptions;
 
 /** Flags of `rds-csi doctor`. */
 export const doctorFlags: FlagTable = {
+  "kind": serveFlags["kind"]!,
   "json": { form: "switch", help: "Print the findings as a JSON array." },
   "probe": {
     form: "switch",
@@ -53,7 +55,7 @@ export const doctorFlags: FlagTable = {
  * it.
  */
 export interface DoctorOptions
-  extends Pick<CheckSettings, "basePaths" | "cluster" | "allowUnfenced" | "overcommit"> {
+  extends Pick<CheckSettings, "basePaths" | "cluster" | "allowUnfenced" | "overcommit" | "kind"> {
   readonly probe: boolean;
   /** Whether a probe runs before or after a reboot; "" for no reboot. */
   readonly reboot: "" | "before" | "after";
@@ -178,10 +180,12 @@ export function readDoctorOptions(
   const router = flags.switch("probe") ? readRouter(flags) : readRouterLoosely(flags);
   const clusterId = flags.text("cluster-id");
   const nqnPrefix = readNqnPrefix(flags);
+  const kind = flags.text("kind") as DriverKind;
   const options: DoctorOptions = {
     ...readProbing(flags),
     router,
-    basePaths: readBasePaths(flags),
+    kind,
+    basePaths: kind === "directory" ? readDirectoryFolders(flags) : readBasePaths(flags),
     nvmeAddress: readNvmeAddress(flags, router),
     nvmePort: flags.number("nvme-port"),
     nqnPrefix,

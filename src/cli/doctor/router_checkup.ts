@@ -1,6 +1,8 @@
 import type { Network } from "../../host/network.ts";
 import { RouterClient } from "../../doctor/router/check.ts";
 import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
+import { judgeNfsPort } from "../../doctor/router/shares.ts";
+import { defaultNfsPort } from "../../volume/model/directory_handle.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
 import { type Finding, type FindingListener, warning } from "../../volume/model/finding.ts";
 import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";
@@ -47,12 +49,25 @@ export async function checkUp(
     if (transport === undefined) found(notRead());
     else volumes = await readInside(transport, options, adapters, context, found);
   } else found(notRead(["host-key", "login"]));
+  if (options.kind === "directory") return found(await checkNfsPort(options, adapters));
   const { nvmePort: port } = options;
   const ports = options.nvmeAddress.split(",").map(async (address) => {
     const reach = await adapters.network.reach(address, port, connectMs);
     return judgeNvmePort({ address, port, reach, volumes });
   });
   (await Promise.all(ports)).forEach(found);
+}
+
+/** Whether this machine reaches the share's NFS server. */
+async function checkNfsPort(
+  { router: { address } }: DoctorOptions,
+  { network }: CheckupAdapters,
+): Promise<Finding> {
+  return judgeNfsPort({
+    address,
+    port: defaultNfsPort,
+    reach: await network.reach(address, defaultNfsPort, connectMs),
+  });
 }
 
 async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapters): Promise<Finding> {

@@ -18,13 +18,16 @@ export interface RouterAdapters {
   readText(path: string): Promise<string>;
 }
 
-/** Options of a connection to the router. */
-export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfenced"> {
+/** Options of a session with the router. */
+export interface SessionOptions {
   /** Receives what the client does, besides the log. */
-  readonly observers?: readonly RouterObserver[];
+  readonly observers?: readonly RouterObserver[] | undefined;
   /** Why nothing may be sent now, see `SessionOptions.fence`. */
   readonly fence?: (() => string | undefined) | undefined;
 }
+
+/** Options of a connection to the router. */
+export type RouterOptions = SessionOptions & Pick<RouterVolumeStoreOptions, "allowUnfenced">;
 
 /**
  * Makes the store of a router. It connects with the first command. The files of credentials are read now, so that an
@@ -35,21 +38,33 @@ export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfe
 export async function openRouter(
   config: RouterConfig,
   adapters: RouterAdapters,
-  { observers = [], fence, ...options }: RouterOptions = {},
+  { observers, fence, ...options }: RouterOptions = {},
 ): Promise<RouterVolumeStore> {
+  return new RouterVolumeStore({ ...options, ...await openSession(config, adapters, { observers, fence }) });
+}
+
+/**
+ * Makes the session of a router's stores, as {@linkcode openRouter} does.
+ *
+ * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
+ */
+export async function openSession(
+  config: RouterConfig,
+  adapters: RouterAdapters,
+  { observers = [], fence }: SessionOptions,
+): Promise<Pick<RouterVolumeStoreOptions, "session" | "clock" | "random" | "observer">> {
   const { clock, random, log } = adapters;
   const warning = (message: string) => log.warn(message, { router: config.address });
   const { target } = await openTransport(config, { ...adapters, warning });
   const open = () => openTransport(config, { ...adapters, warning: () => {}, fence });
   const transport = freshTransport(target, open);
   const observer = observedBy(routerLog(config, log), ...observers);
-  return new RouterVolumeStore({
-    ...options,
+  return {
     session: new Session({ transport, clock, random, observer, ...fence === undefined ? {} : { fence } }),
     clock,
     random,
     observer,
-  });
+  };
 }
 
 /**
@@ -59,7 +74,7 @@ export async function openRouter(
  */
 export async function openTransport(
   config: RouterConfig,
-  adapters: Pick<RouterAdapters, "readText"> & Pick<RouterOptions, "fence"> & {
+  adapters: Pick<RouterAdapters, "readText"> & Pick<SessionOptions, "fence"> & {
     warning(message: string): void;
   },
 ): Promise<SshTransport> {

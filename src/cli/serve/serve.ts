@@ -152,8 +152,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
 }
 
 function factsOf(config: ServeConfig): DriverFacts {
-  const { driverName, controller, backends, node } = config;
-  const all = controller === undefined ? backends : [controller];
+  const { driverName, node } = config;
   return {
     driverName,
     version,
@@ -163,9 +162,15 @@ function factsOf(config: ServeConfig): DriverFacts {
     ],
     nodeId: node?.nodeId,
     routers: Object.fromEntries(
-      all.map(({ router, settings }) => [settings.backend, `${router.address}:${router.port}`]),
+      routersOf(config).map(({ name, router }) => [name, `${router.address}:${router.port}`]),
     ),
   };
+}
+
+function routersOf({ controller, backends, directories }: ServeConfig) {
+  if (directories !== undefined) return [{ name: directories.backend, router: directories.router }];
+  const all = controller === undefined ? backends : [controller];
+  return all.map(({ router, settings }) => ({ name: settings.backend, router }));
 }
 
 interface Roles {
@@ -206,14 +211,21 @@ async function openRoles(
   telemetry: Telemetry,
 ): Promise<Roles> {
   const controller = await openControllerOf(config, adapters, log, telemetry);
-  const node = config.node === undefined
-    ? undefined
-    : await (await import("./node.ts")).openNode(config.node, {
-      ...adapters,
-      log,
-      events: telemetry.nodeEvents(config.volumeMetrics ? await kernelFiles() : undefined),
-    });
-  return { controller, node };
+  return { controller, node: await openNodeOf(config, adapters, log, telemetry) };
+}
+
+async function openNodeOf(
+  { kind, node, volumeMetrics }: ServeConfig,
+  adapters: DriverAdapters,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<OpenNode | undefined> {
+  if (node === undefined) return undefined;
+  const events = telemetry.nodeEvents(volumeMetrics ? await kernelFiles() : undefined);
+  if (kind === "directory") {
+    return await (await import("./directory_node.ts")).openDirectoryNode(node, { ...adapters, log, events });
+  }
+  return await (await import("./node.ts")).openNode(node, { ...adapters, log, events });
 }
 
 /** Only for a node: a controller may not load the C library. */
@@ -229,6 +241,18 @@ async function openControllerOf(
   telemetry: Telemetry,
 ): Promise<Controller | undefined> {
   if (!servesController(config)) return undefined;
+  if (config.directories !== undefined) {
+    const { openDirectoryController } = await import("./directory_controller.ts");
+    return await openDirectoryController(config.directories, {
+      ...adapters,
+      log,
+      events: telemetry.directoryEvents(config.directories.backend),
+      routerEvents: (backend) => telemetry.routerEvents(backend),
+      ...config.cluster && { leads: telemetry.leaderEvents() },
+      cluster: config.cluster,
+      driverName: config.driverName,
+    });
+  }
   const { openBackends, openController } = await import("./controller.ts");
   const given = {
     ...adapters,
@@ -248,8 +272,8 @@ async function openControllerOf(
     : await openController(config.controller, given);
 }
 
-function servesController({ controller, backends }: ServeConfig): boolean {
-  return controller !== undefined || backends.length > 0;
+function servesController({ controller, backends, directories }: ServeConfig): boolean {
+  return controller !== undefined || backends.length > 0 || directories !== undefined;
 }
 
 function hasTopology({ backends, node }: ServeConfig): boolean {
@@ -259,7 +283,9 @@ function hasTopology({ backends, node }: ServeConfig): boolean {
 }
 
 /** One router that cannot is enough: a caller asks about the driver, not about a volume. */
-function growsOnline({ controller, backends }: ServeConfig): boolean {
+function growsOnline({ kind, controller, backends }: ServeConfig): boolean {
+  // Nothing holds a directory to its size.
+  if (kind === "directory") return true;
   const all = controller === undefined ? backends : [controller];
   return all.length > 0 && all.every(({ settings }) => settings.growth === "live");
 }
@@ -319,6 +345,8 @@ function isWaiting({ controller }: Roles): boolean {
 
 /** Creating a socket again counts as network. */
 function needsNoNetwork(config: ServeConfig): boolean {
-  const { node, registration } = config;
-  return !servesController(config) && node?.connector === "loop" && registration === undefined;
+  const { kind, node, registration } = config;
+  // Shares are mounted by a tool.
+  const dialsNothing = kind === "directory" || node?.connector === "loop";
+  return !servesController(config) && dialsNothing && registration === undefined;
 }

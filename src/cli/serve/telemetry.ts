@@ -2,6 +2,7 @@ import type { CallRecord } from "../../csi/server/access_log.ts";
 import type { RegistrationEvents } from "../../csi/server/registration_keeper.ts";
 import { wireStatus } from "../../csi/server/grpc_status.ts";
 import { ControllerMetrics, showsLeader } from "../../telemetry/controller_metrics.ts";
+import { DirectoryMetrics } from "../../telemetry/directory_metrics.ts";
 import { declareProcessMetrics, GrpcMetrics } from "../../telemetry/driver_metrics.ts";
 import {
   type ListenAddress,
@@ -17,6 +18,7 @@ import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.t
 import { type RouterEvents, RouterMetrics } from "../../telemetry/router_metrics.ts";
 import { type ClaimLookup, type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
 import { StatusStore } from "../../telemetry/status/status_store.ts";
+import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { fanOut, unheard } from "../../volume/ports/event_listener.ts";
 import type { Clock } from "../../volume/ports/system.ts";
@@ -48,6 +50,8 @@ export interface Telemetry {
   observe(record: CallRecord): void;
   /** Counts and shows the events of that router's controller; calling it declares the metrics of a controller. */
   controllerEvents(backend: string): ControllerEvents;
+  /** Counts the events of a controller of directories; calling it declares its metrics. */
+  directoryEvents(backend: string): DirectoryEvents;
   /** Counts the events of that router's client; calling it declares its metrics. */
   routerEvents(backend: string): readonly RouterEvents[];
   /** Receives whether a controller leads; calling it declares the metric of that. */
@@ -84,6 +88,7 @@ export function openTelemetry(addresses: TelemetryAddresses, facts: DriverFacts,
 const unreported: Telemetry = {
   observe() {},
   controllerEvents: () => unheard,
+  directoryEvents: () => unheard,
   routerEvents: () => [],
   leaderEvents: () => () => {},
   showClaims() {},
@@ -133,6 +138,10 @@ class ServedTelemetry implements Telemetry {
   controllerEvents(backend: string): ControllerEvents {
     const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
     return fanOut(metrics, this.#board.controller.router(backend));
+  }
+
+  directoryEvents(backend: string): DirectoryEvents {
+    return new DirectoryMetrics(this.#registry, backend);
   }
 
   routerEvents(backend: string): readonly RouterEvents[] {

@@ -2,73 +2,39 @@ import type { NodeService } from "../../node/node_service.ts";
 import { filesystemNamed } from "../../node/stage/contexts.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { type HandlerOf, method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
+import { type HandlerOf, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
+import { nodeMethodsOf } from "./node_methods.ts";
 import { requiredCapability, requiredField, requiredHandle, requiredPath, sizeRange } from "./requests.ts";
 
 type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
 type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, NodeService>;
 
-/** The capabilities of NodeGetCapabilities: exactly the implemented ones. */
-export const nodeCapabilities = [
-  "STAGE_UNSTAGE_VOLUME",
-  "GET_VOLUME_STATS",
-  "EXPAND_VOLUME",
-  "SINGLE_NODE_MULTI_WRITER",
-  "GET_VOLUME_HEALTH",
-  "GET_STORAGE_HEALTH",
-] as const;
-
-/**
- * The Node service (CSI specification, "Node Service RPC"). A path is locked beside the volume: two volumes must not be
- * put at one path at once.
- */
+/** The Node service of block volumes: see {@linkcode nodeMethodsOf}. */
 export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
-  return {
-    NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
-    NodeGetInfo: method({ changing: false, handler: () => info(service) }),
-    NodeStageVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeStageVolume">) => [request.volumeId, request.stagingTargetPath],
-      handler: (request, context) => handleStage(service, request, context),
+  return nodeMethodsOf({
+    NodeGetInfo: () => info(service),
+    NodeStageVolume: (request, context) => handleStage(service, request, context),
+    NodeUnstageVolume: (request, context) => handleUnstage(service, request, context),
+    NodePublishVolume: (request, context) => handlePublish(service, request, context),
+    NodeUnpublishVolume: (request, context) => handleUnpublish(service, request, context),
+    NodeExpandVolume: (request, context) => handleExpand(service, request, context),
+    NodeGetVolumeStats: (request, context) => handleStats(service, request, context),
+    NodeGetVolumeHealth: (request, context) => handleVolumeHealth(service, request, context),
+    NodeGetStorageHealth: async (_request, context) => ({
+      backendHealth: [...await service.storageHealth(context)],
     }),
-    NodeUnstageVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeUnstageVolume">) => [request.volumeId, request.stagingTargetPath],
-      handler: (request, context) => handleUnstage(service, request, context),
-      whenBusy: (request, context) => service.releaseWhileBusy(requiredHandle(request.volumeId), context),
-    }),
-    NodePublishVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodePublishVolume">) => [request.volumeId, request.targetPath],
-      handler: (request, context) => handlePublish(service, request, context),
-    }),
-    NodeUnpublishVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeUnpublishVolume">) => [request.volumeId, request.targetPath],
-      handler: (request, context) => handleUnpublish(service, request, context),
-      whenBusy: (request, context) =>
-        service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
-    }),
-    NodeExpandVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeExpandVolume">) => request.volumeId,
-      handler: (request, context) => handleExpand(service, request, context),
-    }),
-    NodeGetVolumeStats: method({
-      changing: false,
-      handler: (request: Request<"NodeGetVolumeStats">, context) => handleStats(service, request, context),
-    }),
-    ...nodeHealthMethods(service),
-  };
-}
-
-function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
-  return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
+  }, {
+    unstage: (request, context) => service.releaseWhileBusy(requiredHandle(request.volumeId), context),
+    unpublish: (request, context) =>
+      service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
+  });
 }
 
 /** Refuses the registration of a node that cannot connect, so that it gets no pods; the caller tries again. */
-async function info(service: NodeService): Promise<ResponseOf<NodeRpcs, "NodeGetInfo">> {
+export async function info(
+  service: Pick<NodeService, "obstacle" | "info">,
+): Promise<ResponseOf<NodeRpcs, "NodeGetInfo">> {
   const obstacle = await service.obstacle();
   if (obstacle !== undefined) {
     throw new VolumeError(
@@ -126,7 +92,7 @@ function fsTypeOf(
 }
 
 /** The one required field whose absence has its own code (CSI specification, "NodePublishVolume Errors"). */
-function stagingPathOf(request: Request<"NodePublishVolume">): string {
+export function stagingPathOf(request: Request<"NodePublishVolume">): string {
   if (request.stagingTargetPath !== "") return requiredPath("staging_target_path", request.stagingTargetPath);
   throw new VolumeError("precondition", "Cannot publish the volume because no staging_target_path is given");
 }
@@ -153,7 +119,8 @@ const handleStats: Handler<"NodeGetVolumeStats"> = async (service, request, cont
   return usage(await service.stats(volumeId, volumePath, context));
 };
 
-function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> {
+/** The size and use of a volume as a response. */
+export function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> {
   if (answer.kind === "block") return { usage: [{ unit: "BYTES", total: String(answer.totalBytes) }] };
   const { stats } = answer;
   return {
@@ -174,27 +141,9 @@ function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeStats"> 
   };
 }
 
-function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
+/** The mount flags of a capability. */
+export function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
   return capability?.mount?.mountFlags ?? [];
-}
-
-/** The health methods of the Node service. */
-function nodeHealthMethods(
-  service: NodeService,
-): Pick<MethodsOf<NodeRpcs>, "NodeGetVolumeHealth" | "NodeGetStorageHealth"> {
-  return {
-    NodeGetVolumeHealth: method({
-      changing: false,
-      handler: (request: Request<"NodeGetVolumeHealth">, context) =>
-        handleVolumeHealth(service, request, context),
-    }),
-    NodeGetStorageHealth: method({
-      changing: false,
-      handler: async (_request: Request<"NodeGetStorageHealth">, context) => ({
-        backendHealth: [...await service.storageHealth(context)],
-      }),
-    }),
-  };
 }
 
 /**

@@ -12,6 +12,7 @@ import {
   isVolumeId,
   type VolumeIdPrefix,
 } from "../../volume/model/ids.ts";
+import { maxDirectoryHandleBytes } from "../../volume/model/directory_handle.ts";
 import type { SizeRange } from "../../volume/model/sizes.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import type { CapacityRange, VolumeCapability, VolumeContentSource } from "../generated/csi.ts";
@@ -44,6 +45,23 @@ export function requiredVolumeId(value: string): string {
 export function requiredHandle(value: string): string {
   assertHandle(requiredField("volume_id", value));
   return value;
+}
+
+/**
+ * The id of a shared directory: any text, because a person chooses that of a static volume.
+ *
+ * @throws {VolumeError} invalid when it is missing, has control characters, or is longer than the specification allows
+ */
+export function requiredDirectoryHandle(value: string): string {
+  const isTooLong = byteLength(requiredField("volume_id", value)) > maxDirectoryHandleBytes;
+  // deno-lint-ignore no-control-regex
+  if (!isTooLong && !/[\u0000-\u001f\u007f-\u009f]/.test(value)) return value;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the volume id because it is ${isTooLong ? "too long" : "not printable"}: volume=${
+      JSON.stringify(value.slice(0, 64))
+    }`,
+  );
 }
 
 /**

@@ -65,6 +65,8 @@ export class RouterClient {
 /** The driver's settings for the router, and this machine's clock. */
 export interface CheckSettings {
   readonly user: string;
+  /** What its volumes are. @default {"block"} */
+  readonly kind?: "block" | "directory" | undefined;
   /** With one leading slash. */
   readonly basePaths: readonly string[];
   /** Hash of the cluster's id; undefined when no id is given. */

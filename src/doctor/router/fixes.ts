@@ -95,6 +95,15 @@ export const routerFixes = {
   overcommit: () => advice("set --overcommit 1"),
   basePath: (path: string) => advice(`set --base-path ${path}`),
   folderMissing: (name: string): Fix => ({ commands: [`/file/add type=directory name=${quoted(name)}`] }),
+  shareOn: (slot: string): Fix => ({
+    before: "if everybody who reaches port 2049 may read and write the whole pool: ",
+    commands: [`/disk/set [find where slot=${quoted(slot)}] nfs-sharing=yes`],
+  }),
+  shareOff: (slot: string): Fix => ({
+    before: "after moving what nodes have mounted from there: ",
+    commands: [`/disk/set [find where slot=${quoted(slot)}] nfs-sharing=no`],
+  }),
+  ownShare: () => advice("use a pool of its own for directories, or move the images to another one"),
   clusterId: () => advice("set --cluster-id ID"),
   legacySnapshots: () => advice("list them: rds-csi audit --foreign"),
   probeLeftovers: (folder: string) =>

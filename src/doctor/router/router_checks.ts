@@ -4,6 +4,7 @@ import { policyCheck, sessionsCheck } from "./access.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { clockCheck, packageCheck, versionCheck } from "./software.ts";
 import { poolsCheck } from "./pools.ts";
+import { sharesCheck } from "./shares.ts";
 import { basePathsCheck, disksCheck } from "./storage.ts";
 
 /** All checks on a router after the login, in the order in which they are reported. */
@@ -15,6 +16,7 @@ export const routerChecks: readonly RouterCheck[] = [
   clockCheck,
   poolsCheck,
   basePathsCheck,
+  sharesCheck,
   disksCheck,
 ];
 

@@ -30,7 +30,7 @@ const ownSlot = /^[a-z0-9-]{1,32}$/;
 const legacySlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Names of volumes and snapshots contain the hash of their cluster, which alone shows who owns them. */
 const hashedName =
-  /^(?:snap-[0-9a-f]{28}\.[a-z0-9-]+\.[0-9A-Za-z-]+\.[nb]|[a-z0-9-]+)\.([0-9a-f]{8})(?:\.img)?(?:\.part)?$/;
+  /^(?:snap-[0-9a-f]{28}\.[a-z0-9-]+\.[0-9A-Za-z-]+\.[nb]|[a-z0-9-]+)\.([0-9a-f]{8})(?:\.img)?(?:\.part)?(?:\.deleted-[0-9a-f]{8})?$/;
 
 /** Whether a client could have chosen this slot, or, for an existing one, whether it may be its own. */
 function isOwnSlot(slot: string, isNew: boolean): boolean {

@@ -42,6 +42,7 @@ const setters: Readonly<Record<string, (text: string, name: string) => DiskSetti
   "nvme-tcp-server-port": (text, name) => ({ port: readPort(name, text) }),
   "nvme-tcp-server-nqn": (text) => ({ nqn: text }),
   "nvme-tcp-server-allow-host-name": (text) => ({ allowHostName: text }),
+  "nfs-sharing": (text, name) => ({ nfsSharing: readYesNo(name, text) }),
   "raid-type": (text) => ({ raidType: readRaidType(text) }),
   "raid-device-count": (text) => ({ raidDevices: readDeviceCount(text) }),
   "raid-master": (text) => ({ raidMaster: text }),
@@ -71,7 +72,7 @@ export class DiskMenu implements Menu {
     if (verb === "format") return ["file-system"];
     const { rose, nqn } = this.#router.profile.vocabulary;
     const known = Object.keys(setters).filter((word) =>
-      (rose || !/^(nvme-tcp|file|raid)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
+      (rose || !/^(nvme-tcp|file|raid|nfs)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
     );
     return verb === "add" ? [...known, copyFrom] : known;
   }
@@ -248,7 +249,7 @@ function exportProperties(hasNqn: boolean): readonly ReadableProperty<Disk>[] {
     ...(hasNqn ? [plain("nvme-tcp-server-nqn", (disk) => disk.nqn)] : []),
     plain("nvme-tcp-server-allow-host-name", (disk) => known(disk, disk.allowHostName)),
     plain("iscsi-export", () => false, never),
-    plain("nfs-sharing", () => false, never),
+    plain("nfs-sharing", (disk) => disk.nfsSharing, (disk) => disk.nfsSharing),
     plain("smb-sharing", () => false, never),
     plain("media-sharing", () => false, never),
     plain("media-interface", () => "none", never),

@@ -43,16 +43,19 @@ export class FileMenu implements Menu {
   }
 
   rows(): readonly Row[] {
+    this.#router.readShares();
     return this.#rows(this.#router.files.list());
   }
 
   lookup(property: string, text: string): readonly Row[] | undefined {
     if (property !== "name") return undefined;
+    this.#router.readShares();
     const file = this.#router.files.find(text);
     return file === undefined ? [] : this.#rows([file]);
   }
 
   search(property: string, pattern: string): readonly Row[] | undefined {
+    this.#router.readShares();
     const files = property === "name" ? this.#router.files.findByPattern(pattern) : undefined;
     return files === undefined ? undefined : this.#rows(files);
   }
@@ -109,7 +112,10 @@ export class FileMenu implements Menu {
     const kept = file.kind === "disk" || file.kind === "subvolume" || subvolumes.isAbove(file.path);
     if (kept) throw Refusal.notRemovable(file.path);
     this.#router.assertWritable(file.path);
-    this.#router.files.remove(file.path);
+    const { behaviours, files } = this.#router;
+    const isFull = file.kind === "directory" && files.within(file.path).length > 1;
+    if (isFull && behaviours.directoryRemoval === "must-be-empty") throw Refusal.notEmpty(file.path);
+    files.remove(file.path);
   }
 
   copy(row: Row, values: Values): number {

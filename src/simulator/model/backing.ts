@@ -62,8 +62,8 @@ export interface Backing {
   pretendWritten?(path: string, bytes: bigint): void;
   /** The path of the file on this machine; undefined when it has none. */
   locate(path: string): string | undefined;
-  /** The files from before the simulator, directories before their content. */
-  scan(): readonly FoundFile[];
+  /** The files that are there, of a folder or of all; directories before their content. */
+  scan(folder?: string): readonly FoundFile[];
 }
 
 /** A backing without content: files have a size, and a test may set how much of it is written. */

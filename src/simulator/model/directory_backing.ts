@@ -106,15 +106,16 @@ export class DirectoryBacking implements Backing {
     return join(this.#root, path);
   }
 
-  scan(): readonly FoundFile[] {
-    return this.#scan(this.#root);
+  scan(folder = ""): readonly FoundFile[] {
+    return this.#scan(this.locate(folder));
   }
 
   #scan(folder: string): FoundFile[] {
     return [...Deno.readDirSync(folder)].toSorted((a, b) => a.name < b.name ? -1 : 1).flatMap((entry) => {
       const path = join(folder, entry.name);
       if (!entry.isDirectory) {
-        const sizeBytes = BigInt(Deno.statSync(path).size);
+        // A link of a share's client may lead nowhere.
+        const sizeBytes = BigInt(Deno.lstatSync(path).size);
         return [{ path: relative(this.#root, path), directory: false, sizeBytes }];
       }
       const found = { path: relative(this.#root, path), directory: true, sizeBytes: 0n };

@@ -46,6 +46,8 @@ export interface Disk {
   /** Undefined until it was set or exported once. */
   readonly nqn: string | undefined;
   readonly allowHostName: string;
+  /** Whether its file system is shared over NFS. */
+  readonly nfsSharing: boolean;
   readonly pool: PoolState | undefined;
   /** Properties that the model does not know, as the control port set them. */
   readonly extra: RecordValue;
@@ -70,6 +72,7 @@ export const plainDisk: Omit<Disk, "id" | "slot"> = {
   port: undefined,
   nqn: undefined,
   allowHostName: "",
+  nfsSharing: false,
   pool: undefined,
   extra: {},
 };
@@ -87,6 +90,7 @@ export interface DiskSettings {
   readonly port?: number;
   readonly nqn?: string;
   readonly allowHostName?: string;
+  readonly nfsSharing?: boolean;
   readonly raidType?: "1";
   readonly raidDevices?: number;
   readonly raidMaster?: string;

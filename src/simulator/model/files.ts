@@ -90,6 +90,26 @@ export class FileTable {
     return file !== undefined && file.kind !== "file";
   }
 
+  /** Reads what is below a mount point from the machine, if it is there: others may write to a share. */
+  readAgain(mountPoint: string): void {
+    if (this.#backing.locate(mountPoint) === undefined) return;
+    const found = new Map(this.#backing.scan(mountPoint).map((file) => [file.path, file]));
+    for (const { path, id } of this.#below(mountPoint)) {
+      if (found.has(path)) continue;
+      this.#forget(this.#files.get(path)!);
+      this.#paths.delete(id);
+      this.#touch();
+    }
+    for (const { path, directory, sizeBytes } of found.values()) {
+      const known = this.#files.get(path);
+      if (known === undefined) this.#put(path, directory ? "directory" : "file", sizeBytes);
+      else if (!directory && known.sizeBytes !== sizeBytes) {
+        this.#set({ ...known, sizeBytes });
+        this.#touch();
+      }
+    }
+  }
+
   /** Makes a directory, with its missing parents. */
   makeDirectories(path: string): void {
     const segments = path.split("/");

@@ -64,6 +64,8 @@ export interface PoolOptions {
   readonly mountPoint?: string;
   /** The label of its file system; the default is the one that a router gives. @default {`${name}-fs`} */
   readonly label?: string;
+  /** Whether it is shared over NFS. @default {false} */
+  readonly nfsSharing?: boolean;
   /** The default is from the router's profile. */
   readonly filesystem?: "btrfs" | "xfs";
   /** @default {7681574174720n} */
@@ -191,6 +193,11 @@ export class Router {
     return this.disks.special().filter((disk): disk is Pool => disk.pool?.mounted === true);
   }
 
+  /** Lists anew what clients of its shares have made and removed there. */
+  readShares(): void {
+    for (const { nfsSharing, pool } of this.pools()) if (nfsSharing) this.files.readAgain(pool.mountPoint);
+  }
+
   /** The pool of a path, if it is mounted. */
   poolOf(path: string): Pool | undefined {
     const mountPoint = normalisePath(path).split("/")[0];
@@ -276,6 +283,7 @@ export class Router {
       slot: name,
       model: filesystem === "xfs" ? "RAID0 striped" : "RAID1 mirrored",
       sizeBytes,
+      nfsSharing: options.nfsSharing ?? false,
       pool: {
         mountPoint,
         label: options.label ?? `${name}-fs`,

@@ -306,6 +306,13 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       resized: '[{".id":"*5","file-size":2147483648,"size":2147483648}]\r\n2147483648\r\n',
     },
   },
+  directoryRemoval: {
+    ask: says(
+      '/file add name="storage-pool/d" type=directory; /file add name="storage-pool/d/f" type=file; ' +
+        '/file remove [find where name="storage-pool/d"]; :put [:len [/file find where name~"^storage-pool/d"]]',
+    ),
+    shows: { "recursive": "0\r\n", "must-be-empty": "failure: directory storage-pool/d is not empty\r\n" },
+  },
   copy: {
     async ask({ simulator, say }) {
       simulator.model.backing.pretendWritten?.(`${folder}/a.img`, 1000n);

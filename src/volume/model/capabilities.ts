@@ -63,14 +63,7 @@ export function parseCapability(requested: RequestedCapability): Capability {
       "Cannot use the volume capability because it names neither block nor mount access",
     );
   }
-  const mode = Object.hasOwn(modesByName, requested.mode) ? modesByName[requested.mode] : undefined;
-  if (mode === undefined) {
-    throw new VolumeError(
-      "invalid",
-      `Cannot use the volume capability because its access mode is not supported: mode=${requested.mode}; ` +
-        `supported are ${Object.keys(modesByName).join(", ")}`,
-    );
-  }
+  const mode = parseAccessMode(requested.mode);
   if (requested.access === "block") return { access: "block", mode };
   if (mode === "multi-node-multi-writer") {
     throw new VolumeError(
@@ -80,6 +73,21 @@ export function parseCapability(requested: RequestedCapability): Capability {
     );
   }
   return { access: "mount", filesystem: parseFilesystem(requested.fsType), mode };
+}
+
+/**
+ * Parses the specification's name of an access mode.
+ *
+ * @throws {VolumeError} invalid when it is not supported
+ */
+export function parseAccessMode(name: string): AccessMode {
+  const mode = Object.hasOwn(modesByName, name) ? modesByName[name] : undefined;
+  if (mode !== undefined) return mode;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the volume capability because its access mode is not supported: mode=${name}; ` +
+      `supported are ${Object.keys(modesByName).join(", ")}`,
+  );
 }
 
 function parseFilesystem(fsType: string): FilesystemType {

@@ -46,6 +46,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   allocation: ["sparse", "full"],
   adopt: ["kept", "refused"],
   otherSize: ["refused", "kept", "resized"],
+  directoryRemoval: ["recursive", "must-be-empty"],
   copy: ["reflink", "full"],
   copyReturns: ["when-done", "at-once"],
   subvolumeNames: ["nested", "flat"],

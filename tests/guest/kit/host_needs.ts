@@ -41,6 +41,7 @@ export const guestPrograms: readonly Need[] = [
   ...listed("util-linux", "setpriv prlimit dmesg"),
   ...listed("coreutils", "stat dd cat head tail truncate timeout sync md5sum sha256sum mktemp od seq sleep"),
   ...listed("coreutils", "base64 cp mv rm ls ln mkdir mkfifo rmdir stty touch tr wc"),
+  ...listed("nfs-kernel-server", "exportfs rpc.nfsd rpc.mountd"),
   ["cmp", "diffutils"],
   ...listed("procps", "ps pgrep pkill"),
 ];

@@ -29,11 +29,17 @@ const modules = [
   ..."nft_chain_nat nft_nat nft_masq".split(" "),
   ..."loop dm-mod dm-flakey dm-delay dm-snapshot dm-multipath dm-round-robin brd ext4 xfs btrfs crc32c-intel crct10dif-pclmul"
     .split(" "),
-  ..."nvme nvme-core nvme-fabrics nvme-tcp nvmet nvmet-tcp nbd sch_netem".split(" "),
+  ..."nvme nvme-core nvme-fabrics nvme-tcp nvmet nvmet-tcp nbd sch_netem nfs nfsv4 nfsd".split(" "),
 ];
 
 /** Files of the host that programs read. */
-const settings = ["/etc/mke2fs.conf", "/etc/services", "/etc/protocols", "/etc/nsswitch.conf"];
+const settings = [
+  "/etc/mke2fs.conf",
+  "/etc/services",
+  "/etc/protocols",
+  "/etc/nsswitch.conf",
+  "/etc/netconfig",
+];
 
 /** The parts of the kit that make an image: a change of one makes another image. */
 const recipe = ["cpio", "host_needs", "image", "kernel"].map((name) => `${name}.ts`);

@@ -116,8 +116,9 @@ export class GuestService {
 function inNamespace(text: string, namespace: ServiceOptions["namespace"]): string {
   if (namespace === undefined) return `exec ${text}`;
   const propagation = namespace === "shared" ? "shared" : "private";
+  // As a container's root: what is unmounted on the host does not stay mounted in it.
   const inside =
-    `mount --make-private / && mount --make-${propagation} /dev && mount --make-${propagation} /var/lib/kubelet`;
+    `mount --make-slave / && mount --make-${propagation} /dev && mount --make-${propagation} /var/lib/kubelet`;
   return `set -e
     mkdir -p /var/lib/kubelet
     mountpoint -q /var/lib/kubelet || { mount --bind /var/lib/kubelet /var/lib/kubelet; mount --make-shared /var/lib/kubelet; }

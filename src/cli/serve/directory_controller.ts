@@ -1,0 +1,143 @@
+import type { DirectoryControllerConfig } from "../config/directories.ts";
+import type { DirectoryDeps } from "../../controller/directories/deps.ts";
+import { DirectoryRemovals } from "../../controller/directories/removals.ts";
+import { shareOf } from "../../controller/directories/deps.ts";
+import { directoryControllerMethods } from "../../csi/services/directory_controller.ts";
+import { VolumeLocks } from "../../csi/server/call.ts";
+import { RouterDirectoryStore } from "../../routeros/directories/directory_store.ts";
+import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
+import type { ShareView } from "../../volume/ports/directory_store.ts";
+import type { DirectoryEvent, DirectoryEvents } from "../../volume/ports/directory_events.ts";
+import { fanOut } from "../../volume/ports/event_listener.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { backendClusterHash } from "../../volume/model/ids.ts";
+import { shareProblem } from "../../volume/rules/directory_share.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import type { Controller, ControllerAdapters } from "./controller.ts";
+import type { DirectoryCluster } from "./directory_cluster.ts";
+import { whileLeading } from "./leadership.ts";
+import { openSession } from "./router.ts";
+
+/** The adapters of a controller of directories. */
+export interface DirectoryControllerAdapters extends
+  Pick<
+    ControllerAdapters,
+    "clock" | "random" | "log" | "readText" | "routerEvents" | "cluster" | "driverName" | "signal" | "leads"
+  > {
+  readonly events: DirectoryEvents;
+}
+
+/**
+ * The controller of the directories of one share. It connects to the router with the first command.
+ *
+ * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when the cluster's id is unknown
+ */
+export async function openDirectoryController(
+  config: DirectoryControllerConfig,
+  adapters: DirectoryControllerAdapters,
+): Promise<Controller> {
+  const { clock, random, log } = adapters;
+  const side = await openCluster(adapters);
+  try {
+    const lead = side?.lead;
+    const routerEvents = adapters.routerEvents(config.backend);
+    const session = await openSession(config.router, adapters, {
+      observers: routerEvents,
+      fence: lead && (() => lead.refusal()),
+    });
+    // Of a store of volumes only the check of the router is used.
+    const volumes = new RouterVolumeStore(session);
+    for (const events of routerEvents) events.load(() => volumes.load);
+    const events = fanOut(adapters.events, progressLog(log));
+    const store = new RouterDirectoryStore({
+      ...session,
+      probe: (context) => volumes.probe(context),
+      observe: (view, mountPoint) => events.occurred(shareRead(view, mountPoint)),
+    });
+    const settings = await identified(config, side, adapters.signal);
+    const shared = {
+      ...{ store, clock, settings },
+      notes: { warn: log.warn.bind(log) },
+      events,
+    };
+    const removals = new DirectoryRemovals(shared);
+    const deps: DirectoryDeps = { ...shared, random, removals };
+    return served(deps, removals, { side, close: () => volumes.close() }, log);
+  } catch (error) {
+    await side?.close();
+    throw error;
+  }
+}
+
+function served(
+  deps: DirectoryDeps,
+  removals: DirectoryRemovals,
+  { side, close }: { readonly side: DirectoryCluster | undefined; close(): void },
+  log: Logger,
+): Controller {
+  const lead = side?.lead;
+  const methods = directoryControllerMethods(deps);
+  const stop = new AbortController();
+  let running: Promise<void> | undefined;
+  return {
+    methods: lead === undefined ? methods : whileLeading(methods, lead),
+    lead,
+    locks: new VolumeLocks(),
+    ready: async (context) => {
+      await deps.store.probe(context);
+      await reportShare(deps, log, context);
+    },
+    start() {
+      if (side === undefined) running = removals.run(stop.signal);
+      else side.start((signal) => removals.run(signal));
+    },
+    async close() {
+      stop.abort(new Error("the controller stops"));
+      await Promise.all([side?.close(), running]);
+      close();
+    },
+  };
+}
+
+/** Says at once what every create would be refused for; volumes that are there stay usable. */
+async function reportShare(
+  { store, settings }: DirectoryDeps,
+  log: Logger,
+  context: CallContext,
+): Promise<void> {
+  const view = await store.find([settings.basePaths[0]!], context);
+  const reason = shareProblem(view, shareOf(settings));
+  if (reason !== undefined) log.error("the share cannot be used for new directories", { reason });
+}
+
+async function identified(
+  { settings }: DirectoryControllerConfig,
+  side: DirectoryCluster | undefined,
+  signal: AbortSignal | undefined,
+) {
+  if (settings.cluster !== "" || side === undefined) return settings;
+  return { ...settings, cluster: backendClusterHash(await side.uid(signal), "") };
+}
+
+function shareRead(view: ShareView, mountPoint: string): DirectoryEvent {
+  const { sizeBytes, freeBytes } = view.share ?? { sizeBytes: 0n, freeBytes: 0n };
+  return { kind: "share-read", isUsable: shareProblem(view, mountPoint) === undefined, sizeBytes, freeBytes };
+}
+
+function progressLog(log: Logger): DirectoryEvents {
+  return {
+    occurred: (event) => {
+      if (event.kind !== "removal-progress") return;
+      const { kind: _, ...fields } = event;
+      log.info("a deleted directory is being removed", fields);
+    },
+  };
+}
+
+/** The cluster's client is loaded only if there is a cluster, because it takes time and memory. */
+async function openCluster(
+  { cluster, driverName, ...adapters }: DirectoryControllerAdapters,
+): Promise<DirectoryCluster | undefined> {
+  if (cluster === undefined) return undefined;
+  return new (await import("./directory_cluster.ts")).DirectoryCluster(cluster, driverName, adapters);
+}

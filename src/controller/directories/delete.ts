@@ -1,0 +1,56 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { DirectoryHandle } from "../../volume/model/directory_handle.ts";
+import { isInside } from "../../volume/model/directory_handle.ts";
+import { deletedPath, isMarked, markedName } from "../../volume/model/directory_names.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { assertNothingElseIn, getShareDisk } from "../../volume/rules/directory_share.ts";
+import { type DirectoryDeps, type DirectorySettings, shareOf } from "./deps.ts";
+
+/**
+ * Deletes a directory: renames it, so that no node can mount it any more, and leaves the removal of its content to the
+ * background. Two commands. One that is provably not there counts as deleted.
+ *
+ * @throws {VolumeError} precondition when it is not this cluster's, lies outside the base paths, or holds another disk;
+ *   unavailable while its share is not mounted
+ */
+export async function deleteDirectory(
+  deps: DirectoryDeps,
+  { path, name }: DirectoryHandle,
+  context: CallContext,
+): Promise<void> {
+  assertOwn(deps.settings, path, name);
+  const view = await deps.store.find([path], context);
+  getShareDisk(view, shareOf(deps.settings));
+  const [found] = view.entries;
+  if (found === undefined) return;
+  if (!found.directory) throw refused(path, "it is no directory");
+  assertNothingElseIn(view, path);
+  const to = deletedPath(path, deps.random.bytes(4).toHex());
+  const { after, refusal } = await deps.store.rename(path, to, context);
+  getShareDisk(after, shareOf(deps.settings));
+  const paths = after.entries.map((entry) => entry.path);
+  if (paths.includes(path) || !paths.includes(to)) {
+    const reason = refusal === undefined ? "it is not renamed" : `the router refused: ${refusal}`;
+    throw new VolumeError("unavailable", `Cannot delete the directory because ${reason}: path=${path}`);
+  }
+  deps.removals.add(to);
+}
+
+/**
+ * Checks that a directory is one that this cluster has made below an allowed folder.
+ *
+ * @throws {VolumeError} precondition when it is not
+ */
+export function assertOwn({ basePaths, cluster }: DirectorySettings, path: string, name: string): void {
+  const base = basePaths.find((one) => isInside(path, one) && path !== one);
+  if (base === undefined) {
+    throw refused(path, `it lies outside of ${basePaths.join(" and ")} (--base-path)`);
+  }
+  const names = path.slice(base.length + 1).split("/");
+  if (names.pop() !== markedName(name, cluster)) throw refused(path, "it does not carry this cluster's mark");
+  if (names.some(isMarked)) throw refused(path, "it lies in a volume");
+}
+
+function refused(path: string, why: string): VolumeError {
+  return new VolumeError("precondition", `Cannot delete the directory because ${why}: path=${path}`);
+}

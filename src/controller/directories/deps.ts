@@ -1,0 +1,33 @@
+import type { DirectoryDefaults } from "../../volume/model/directory_parameters.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
+import type { DirectoryStore } from "../../volume/ports/directory_store.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
+import type { Notes } from "../deps.ts";
+
+/** What an operator sets for a controller of directories. */
+export interface DirectorySettings extends DirectoryDefaults {
+  /** Hash of this cluster's id: the mark in the names of its directories. */
+  readonly cluster: string;
+}
+
+/** What the removal of directories needs. */
+export interface RemovalDeps {
+  readonly store: DirectoryStore;
+  readonly clock: Clock;
+  readonly settings: DirectorySettings;
+  readonly notes: Notes;
+  readonly events: DirectoryEvents;
+}
+
+/** Everything that the controller's operations on directories need, handed in. */
+export interface DirectoryDeps extends RemovalDeps {
+  readonly random: Random;
+  /** Receives the paths of deleted directories, to be removed in the background. */
+  readonly removals: { add(path: string): void };
+}
+
+/** The mount point of the share, without slashes: the first segment of every base path. */
+export function shareOf({ basePaths }: Pick<DirectorySettings, "basePaths">): string {
+  return poolOf(basePaths[0] ?? "");
+}

@@ -1,0 +1,74 @@
+import { VolumeError } from "../../volume/errors.ts";
+import {
+  type DirectoryHandle,
+  formatDirectoryHandle,
+  maxDirectoryPathBytes,
+} from "../../volume/model/directory_handle.ts";
+import { markedDirectories, type MarkedDirectory } from "../../volume/model/directory_names.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { assertShareUsable, getShareDisk } from "../../volume/rules/directory_share.ts";
+import { type RemovalDeps, shareOf } from "./deps.ts";
+
+type ReadDeps = Pick<RemovalDeps, "store" | "settings">;
+
+/**
+ * Checks that a directory is there. One command.
+ *
+ * @throws {VolumeError} not-found when it is provably not there; unavailable while its share is not mounted
+ */
+export async function assertDirectory(
+  { store, settings }: ReadDeps,
+  { path }: Pick<DirectoryHandle, "path">,
+  context: CallContext,
+): Promise<void> {
+  const mountPoint = shareOf(settings);
+  const isOnShare = path.startsWith(`/${mountPoint}/`);
+  if (isOnShare) {
+    const view = await store.find([path], context);
+    getShareDisk(view, mountPoint);
+    if (view.entries.some((entry) => entry.directory)) return;
+  }
+  throw new VolumeError("not-found", `Cannot find the directory because there is none: path=${path}`);
+}
+
+/** Free bytes of the share. One command. @throws {VolumeError} as {@linkcode assertShareUsable} */
+export async function freeOnShare({ store, settings }: ReadDeps, context: CallContext): Promise<bigint> {
+  const view = await store.find([settings.basePaths[0]!], context);
+  return assertShareUsable(view, shareOf(settings)).freeBytes;
+}
+
+/**
+ * Every directory of this cluster, live or deleted. One command for each base path.
+ *
+ * @throws {VolumeError} unavailable while the share is not mounted
+ */
+export async function listMarked(
+  { store, settings }: ReadDeps,
+  context: CallContext,
+): Promise<readonly MarkedDirectory[]> {
+  const paths = new Set<string>();
+  for (const folder of settings.basePaths) {
+    const view = await store.list(folder, settings.cluster, context);
+    getShareDisk(view, shareOf(settings));
+    for (const { path, directory } of view.entries) if (directory) paths.add(path);
+  }
+  return markedDirectories([...paths], settings.cluster);
+}
+
+/** A directory with its handle. */
+export interface ListedDirectory {
+  /** Its handle with the controller's own addresses: the router does not know those of its StorageClass. */
+  readonly id: string;
+}
+
+/** Every volume of this cluster, ordered by handle. @throws {VolumeError} as {@linkcode listMarked} */
+export async function listDirectories(
+  deps: ReadDeps,
+  context: CallContext,
+): Promise<readonly ListedDirectory[]> {
+  const marked = await listMarked(deps, context);
+  // A longer one was not made by this driver, and has no handle.
+  return marked.filter(({ path, isDeleted }) => !isDeleted && path.length <= maxDirectoryPathBytes)
+    .map((directory) => ({ id: formatDirectoryHandle(deps.settings.addresses, directory) }))
+    .toSorted((a, b) => a.id < b.id ? -1 : 1);
+}

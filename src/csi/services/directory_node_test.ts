@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { contextOf, FakeNfsNode, stagingOf, targetOf } from "../../../tests/fakes/nfs.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { VolumeCapability } from "../generated/csi.ts";
+import { lockKeys } from "../server/call.ts";
+import { directoryNodeMethods } from "./directory_node.ts";
+
+function capability(mode: string, access: "mount" | "block" = "mount", fsType = ""): VolumeCapability {
+  return {
+    accessMode: { mode } as VolumeCapability["accessMode"],
+    accessType: access,
+    ...access === "mount" ? { mount: { fsType, mountFlags: [], volumeMountGroup: "" } } : { block: {} },
+  } as VolumeCapability;
+}
+
+const complete: Record<string, unknown> = {
+  volumeId: "a",
+  stagingTargetPath: stagingOf("a"),
+  targetPath: targetOf("a"),
+  volumePath: stagingOf("a"),
+  volumePublishPath: "",
+  volumeCapability: capability("MULTI_NODE_MULTI_WRITER"),
+  publishContext: {},
+  volumeContext: contextOf("a"),
+  readonly: false,
+  secrets: {},
+  capacityRange: { requiredBytes: "5", limitBytes: "0" },
+};
+
+type MethodName = keyof ReturnType<typeof directoryNodeMethods>;
+
+function scene() {
+  const node = new FakeNfsNode();
+  node.addDirectory("/pool/volumes/a");
+  const methods = directoryNodeMethods(node.service);
+  const invoke = async (name: MethodName, change: Record<string, unknown> = {}) => {
+    const handler = methods[name]!.handler as (request: unknown, context: unknown) => Promise<unknown>;
+    return await handler({ ...complete, ...change }, node.call());
+  };
+  return { node, methods, invoke };
+}
+
+Deno.test("the Node service takes a directory through its whole life", async () => {
+  const { node, invoke } = scene();
+  await invoke("NodeStageVolume");
+  await invoke("NodePublishVolume");
+  assert.deepEqual(await invoke("NodeGetVolumeStats"), {
+    usage: [
+      { unit: "BYTES", total: "1000", used: "400", available: "600" },
+      { unit: "INODES", total: "10", used: "4", available: "6" },
+    ],
+  });
+  assert.deepEqual(await invoke("NodeExpandVolume"), { capacityBytes: "5" });
+  assert.deepEqual(await invoke("NodeGetVolumeHealth"), {
+    volumeHealth: { volumeId: "a", healthStatuses: [] },
+  });
+  await invoke("NodeUnpublishVolume");
+  await invoke("NodeUnstageVolume");
+  assert.deepEqual(node.table, []);
+  assert.deepEqual(await invoke("NodeGetStorageHealth"), { backendHealth: [] });
+});
+
+for (
+  const mode of [
+    "SINGLE_NODE_WRITER",
+    "SINGLE_NODE_MULTI_WRITER",
+    "MULTI_NODE_READER_ONLY",
+    "MULTI_NODE_SINGLE_WRITER",
+  ]
+) {
+  const isKnown = mode !== "MULTI_NODE_SINGLE_WRITER";
+  Deno.test(`NodeStageVolume ${isKnown ? "takes" : "refuses"} the access mode ${mode}`, async () => {
+    const staging = scene().invoke("NodeStageVolume", { volumeCapability: capability(mode) });
+    if (isKnown) await staging;
+    else await assert.rejects(staging, refusal("invalid", /access mode/));
+  });
+}
+
+for (
+  const [name, change] of [
+    ["NodeStageVolume", { volumeId: "" }],
+    ["NodeStageVolume", { volumeId: "a\nb" }],
+    ["NodeStageVolume", { volumeId: "x".repeat(129) }],
+    ["NodeStageVolume", { stagingTargetPath: "" }],
+    ["NodeStageVolume", { stagingTargetPath: "/kubelet/../etc" }],
+    ["NodeStageVolume", { volumeCapability: null }],
+    ["NodeStageVolume", { volumeCapability: capability("MULTI_NODE_MULTI_WRITER", "block") }],
+    ["NodeStageVolume", { volumeCapability: capability("MULTI_NODE_MULTI_WRITER", "mount", "ext4") }],
+    ["NodePublishVolume", { targetPath: "" }],
+    ["NodeUnpublishVolume", { targetPath: "relative" }],
+    ["NodeUnstageVolume", { stagingTargetPath: "" }],
+    ["NodeExpandVolume", { volumePath: "" }],
+    ["NodeGetVolumeStats", { volumePath: "" }],
+    ["NodeGetVolumeHealth", { volumePublishPath: "relative" }],
+  ] as const
+) {
+  Deno.test(`${name} refuses ${JSON.stringify(change).slice(0, 60)}`, async () => {
+    await assert.rejects(scene().invoke(name, change), refusal("invalid"));
+  });
+}
+
+Deno.test("NodePublishVolume without a staging path is a failed precondition", async () => {
+  await assert.rejects(
+    scene().invoke("NodePublishVolume", { stagingTargetPath: "" }),
+    refusal("precondition"),
+  );
+});
+
+Deno.test("NodeGetInfo refuses to register a node that can mount nothing", async () => {
+  const { node, invoke } = scene();
+  assert.deepEqual(await invoke("NodeGetInfo"), { nodeId: "node-1", maxVolumesPerNode: "0" });
+  node.obstacle = "the kernel has no NFSv4 client";
+  await assert.rejects(invoke("NodeGetInfo"), refusal("precondition", /no NFSv4 client/));
+});
+
+Deno.test("changing calls lock the volume and the path, so that a second one is refused", () => {
+  const { methods } = scene();
+  const keys = (name: MethodName) => {
+    const one = methods[name]!;
+    return one.changing ? lockKeys(one.lockKey(complete as never)) : [];
+  };
+  assert.deepEqual(keys("NodeStageVolume"), ["a", stagingOf("a")]);
+  assert.deepEqual(keys("NodeUnstageVolume"), ["a", stagingOf("a")]);
+  assert.deepEqual(keys("NodePublishVolume"), ["a", targetOf("a")]);
+  assert.deepEqual(keys("NodeUnpublishVolume"), ["a", targetOf("a")]);
+  assert.deepEqual(keys("NodeGetVolumeStats"), []);
+});

@@ -1,0 +1,140 @@
+import { parseRows } from "../../routeros/console/json.ts";
+import { markedQuery } from "../../routeros/directories/statements.ts";
+import { poolsQuery } from "../../routeros/store/queries.ts";
+import { parseFiles } from "../../routeros/store/rows.ts";
+import { isInside } from "../../volume/model/directory_handle.ts";
+import { markedDirectories } from "../../volume/model/directory_names.ts";
+import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import { parentFolder, poolOf } from "../../volume/model/ids.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import type { Reach } from "../../host/network.ts";
+import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
+import { routerFixes } from "./fixes.ts";
+
+const shareName = "share";
+
+/** A mounted pool, and whether the router shares it over NFS. */
+interface MountedPool {
+  readonly slot: string;
+  /** Without slashes. */
+  readonly mountPoint: string;
+  readonly isShared: boolean;
+}
+
+/** What the router shows of its shares. */
+export interface ShareFacts {
+  readonly pools: readonly MountedPool[];
+  readonly volumes: readonly Pick<StoredVolume, "imagePath">[];
+  /** The paths of this cluster's directories on the share; empty where none is known. */
+  readonly directories: readonly string[];
+}
+
+/** Checks that no block volume lies on a shared pool, and for a driver of directories that there is a share for them. */
+export const sharesCheck: RouterCheck = {
+  name: shareName,
+  essential: true,
+  async run(router, settings) {
+    const pools = parseRows(await router.read(shareName, poolsQuery), "list of disks").map((row) => ({
+      slot: row.text("slot"),
+      mountPoint: row.text("mount-point", "").replace(/^\/+|\/+$/g, ""),
+      isShared: row.isSet("nfs-sharing"),
+    }));
+    const { volumes } = await router.inventory();
+    const directories = await directoriesOf(router, settings);
+    return settings.kind === "directory"
+      ? judgeShare({ pools, volumes, directories }, settings)
+      : judgePoolsOfVolumes({ pools, volumes, directories }, settings);
+  },
+};
+
+/** This cluster's directories anywhere on the share. */
+async function directoriesOf(
+  router: RouterClient,
+  { kind, basePaths, cluster }: CheckSettings,
+): Promise<readonly string[]> {
+  const [first] = basePaths;
+  if (kind !== "directory" || cluster === undefined || first === undefined) return [];
+  const share = `/${poolOf(first)}`;
+  const files = parseFiles(
+    await router.read(shareName, markedQuery(share, cluster)),
+    (path) => isInside(path, share),
+  );
+  return markedDirectories(files.map(({ path }) => path), cluster).map(({ path }) => path);
+}
+
+/** For a driver of block volumes. */
+export function judgePoolsOfVolumes(
+  { pools, volumes }: ShareFacts,
+  { basePaths }: Pick<CheckSettings, "basePaths">,
+): Finding[] {
+  const findings = pools.filter(({ isShared }) => isShared).flatMap(({ slot, mountPoint }) => {
+    const images = imagesOn(volumes, mountPoint);
+    if (images.length === 0 && !basePaths.some((path) => poolOf(path) === mountPoint)) return [];
+    const what = images.length === 0
+      ? "is a pool for block volumes"
+      : `holds ${images.length} images of block volumes`;
+    const found =
+      `/${mountPoint} ${what}, and the router shares it over NFS: whoever reaches port 2049 can read and ` +
+      "overwrite them";
+    return [problem(shareName, found, routerFixes.shareOff(slot))];
+  });
+  return findings.length > 0 ? findings : [fine(shareName, "no pool with block volumes is shared over NFS")];
+}
+
+/** For a driver of directories. */
+export function judgeShare(
+  { pools, volumes, directories }: ShareFacts,
+  { basePaths }: Pick<CheckSettings, "basePaths">,
+): Finding[] {
+  const mountPoint = poolOf(basePaths[0] ?? "");
+  const share = pools.find((pool) => pool.mountPoint === mountPoint);
+  if (share === undefined) {
+    return [problem(shareName, `/${mountPoint} is on no mounted pool`, routerFixes.poolLook())];
+  }
+  const images = imagesOn(volumes, mountPoint);
+  const findings: Finding[] = [];
+  if (!share.isShared) {
+    findings.push(
+      problem(shareName, `/${mountPoint} is not shared over NFS`, routerFixes.shareOn(share.slot)),
+    );
+  }
+  if (images.length > 0) {
+    const found =
+      `/${mountPoint} holds ${images.length} images of disks, such as ${
+        images[0]
+      }: whoever reaches port 2049 ` +
+      "could read and overwrite them, so the driver makes no directory there";
+    findings.push(problem(shareName, found, routerFixes.ownShare()));
+  }
+  const misplaced = directories.filter((path) => !basePaths.some((base) => isInside(path, base)));
+  if (misplaced.length > 0) {
+    const found =
+      `${misplaced.length} directories of this cluster lie outside of --base-path, such as ${
+        misplaced[0]
+      }: the ` +
+      "driver neither lists nor deletes them";
+    findings.push(warning(shareName, found, routerFixes.basePath(parentFolder(misplaced[0]!))));
+  }
+  const well =
+    `/${mountPoint} is shared over NFS and holds no image; directories of this cluster: ${directories.length}`;
+  return findings.length > 0 ? findings : [fine(shareName, well)];
+}
+
+function imagesOn(volumes: ShareFacts["volumes"], mountPoint: string): string[] {
+  return volumes.map(({ imagePath }) => imagePath).filter((path) => poolOf(path) === mountPoint);
+}
+
+const portName = "nfs-port";
+
+/** Judges whether this machine reaches the router's NFS server; a node may reach it where this machine does not. */
+export function judgeNfsPort(
+  { address, port, reach }: { readonly address: string; readonly port: number; readonly reach: Reach },
+): Finding {
+  const location = `${address}:${port}`;
+  if (reach.state === "open") return fine(portName, `${location} answers`);
+  return warning(
+    portName,
+    `${location} cannot be reached from here (${reach.reason})`,
+    routerFixes.sshSilent(port),
+  );
+}

@@ -1,0 +1,109 @@
+import { runLimited, withDeadline } from "../../async/deadline.ts";
+import { messageOf } from "../../volume/errors.ts";
+import { assertNodeId } from "../../volume/model/ids.ts";
+import type { VolumeHealth } from "../../volume/model/health.ts";
+import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StorageProblem } from "../../volume/rules/storage_health.ts";
+import type { NodeInfo } from "../node_service.ts";
+import type { DirectoryNodeDeps } from "./deps.ts";
+import { directoryHealth, type HealthRequest, shareProblems } from "./health.ts";
+import { publishDirectory, type PublishDirectoryRequest } from "./publish.ts";
+import { SharedMounts } from "./shared_mounts.ts";
+import { stageDirectory, type StageDirectoryRequest } from "./stage.ts";
+import { directoryStats, getPlaced } from "./stats.ts";
+import { unpublishDirectory, unstageDirectory, type VolumePath } from "./unstage.ts";
+
+/** How long the kernel may take to load a module, in milliseconds. */
+const obstacleMs = 10_000;
+/** How long the look for unused shares at a start may take, in milliseconds. */
+const releaseMs = 60_000;
+/** How long all reads of a health together may take. */
+const healthMs = 15_000;
+
+/**
+ * The node service of shared directories. It keeps no state: what is mounted is in the mount table, where a restarted
+ * service finds it. Only one call may change a volume at a time; see `VolumeLocks`.
+ */
+export class DirectoryNode {
+  readonly #deps: DirectoryNodeDeps;
+  readonly #shares: SharedMounts;
+
+  /** @throws {VolumeError} invalid when the node id has another form */
+  constructor(deps: DirectoryNodeDeps) {
+    assertNodeId(deps.settings.nodeId);
+    this.#deps = deps;
+    this.#shares = new SharedMounts(deps);
+  }
+
+  /** Removes what a killed process has left half made. No call may be running. */
+  async removeHelpers(): Promise<void> {
+    await this.#shares.removeHelpers();
+  }
+
+  /** Unmounts the shares that a crash has left without a volume. */
+  async releaseUnused(signal: AbortSignal): Promise<void> {
+    const limit = { name: "release", timeoutMs: releaseMs, signal };
+    await runLimited(this.#deps.clock, limit, (context) => this.#shares.releaseUnused(context));
+  }
+
+  /** Why this node can mount nothing right now, and what a person can do about it; undefined when it can. */
+  async obstacle(): Promise<string | undefined> {
+    const limit = { name: "obstacle", timeoutMs: obstacleMs, signal: new AbortController().signal };
+    return await runLimited(this.#deps.clock, limit, (context) => this.#deps.nfs.obstacle(context))
+      .catch(messageOf);
+  }
+
+  /** See {@linkcode stageDirectory}. */
+  async stage(request: StageDirectoryRequest, context: CallContext): Promise<void> {
+    await stageDirectory(this.#deps, this.#shares, request, context);
+  }
+
+  /** See {@linkcode unstageDirectory}. */
+  async unstage(volume: VolumePath, context: CallContext): Promise<void> {
+    await unstageDirectory(this.#deps, this.#shares, volume, context);
+  }
+
+  /** See {@linkcode publishDirectory}. */
+  async publish(request: PublishDirectoryRequest, context: CallContext): Promise<void> {
+    await publishDirectory(this.#deps, this.#shares, request, context);
+  }
+
+  /** See {@linkcode unpublishDirectory}. */
+  async unpublish(volume: VolumePath, context: CallContext): Promise<void> {
+    await unpublishDirectory(this.#deps, this.#shares, volume, context);
+  }
+
+  /** See {@linkcode directoryStats}. */
+  async stats(volume: VolumePath, context: CallContext): Promise<FilesystemStats> {
+    return await directoryStats(this.#deps, volume, context);
+  }
+
+  /**
+   * A directory grows by itself, so that there is nothing to do for one that is there.
+   *
+   * @throws {VolumeError} not-found when it is not at the path
+   */
+  async expand(volume: VolumePath): Promise<void> {
+    await getPlaced(this.#deps, volume);
+  }
+
+  /** See {@linkcode directoryHealth}. */
+  async volumeHealth(request: HealthRequest, context: CallContext): Promise<VolumeHealth> {
+    const what = `look after the volume: volume=${request.volumeId}`;
+    const look = (limited: CallContext) => directoryHealth(this.#deps, request, limited);
+    return await withDeadline(this.#deps.clock, context, healthMs, what, look);
+  }
+
+  /** See {@linkcode shareProblems}. */
+  async storageHealth(context: CallContext): Promise<readonly StorageProblem[]> {
+    const look = (limited: CallContext) => shareProblems(this.#deps, this.#shares, limited);
+    return await withDeadline(this.#deps.clock, context, healthMs, "look after the shares", look);
+  }
+
+  /** The node's id and limits. */
+  info(): NodeInfo {
+    const { nodeId, maxVolumesPerNode, topology = {} } = this.#deps.settings;
+    return { nodeId, maxVolumesPerNode, topology };
+  }
+}

@@ -1,0 +1,178 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type {
+  DirectoryStore,
+  DirectoryView,
+  RemovalPart,
+  RemovalView,
+  ShareView,
+} from "../../volume/ports/directory_store.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { isInside } from "../../volume/model/directory_handle.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import type { Fragment } from "../console/command.ts";
+import { type Answer, Exchange, type ExchangeOptions } from "../console/exchange.ts";
+import { eachRow, parseJson } from "../console/json.ts";
+import { imagePathOf, namedFilesQuery } from "../store/queries.ts";
+import { parseFiles } from "../store/rows.ts";
+import {
+  countQuery,
+  directoriesQuery,
+  makeStatement,
+  markedQuery,
+  removeStatement,
+  renameStatement,
+  shareQuery,
+} from "./statements.ts";
+
+/** How long the router may take to remove a part of a directory, in milliseconds. */
+const removalTimeoutMs = 600_000;
+
+/** Options of {@linkcode RouterDirectoryStore}. */
+export interface RouterDirectoryStoreOptions extends ExchangeOptions {
+  /** Resolves when the router can be asked, and is fit for this driver. */
+  readonly probe: (context: CallContext) => Promise<void>;
+  /** Receives the state of a share each time it is read. */
+  readonly observe?: (view: ShareView, mountPoint: string) => void;
+}
+
+/** The directories of one router, over one SSH session. */
+export class RouterDirectoryStore implements DirectoryStore {
+  readonly #exchange: Exchange;
+  readonly #observe: RouterDirectoryStoreOptions["observe"];
+  readonly probe: (context: CallContext) => Promise<void>;
+
+  constructor(options: RouterDirectoryStoreOptions) {
+    this.#exchange = new Exchange(options);
+    this.#observe = options.observe;
+    this.probe = options.probe;
+  }
+
+  async find(paths: readonly string[], context: CallContext): Promise<DirectoryView> {
+    const [first = ""] = paths;
+    const queries = findQueries(paths);
+    const answer = await this.#exchange.ask({ kind: "find-directories", key: first, queries, context });
+    return this.#viewOf(paths, answer);
+  }
+
+  async list(folder: string, mark: string, context: CallContext): Promise<DirectoryView> {
+    const queries = [markedQuery(folder, mark), shareQuery(folder)];
+    const answer = await this.#exchange.ask({ kind: "list-directories", key: "", queries, context });
+    const entries = parseFiles(answer.frames[0]!, (path) => isInside(path, folder));
+    return { ...this.#shareOf(folder, answer.frames[1]!), entries };
+  }
+
+  make(path: string, context: CallContext): Promise<MutationOutcome<DirectoryView>> {
+    return this.#change("make-directory", makeStatement(path), [path], context);
+  }
+
+  rename(from: string, to: string, context: CallContext): Promise<MutationOutcome<DirectoryView>> {
+    return this.#change("rename-directory", renameStatement(from, to), [from, to], context);
+  }
+
+  async left(path: string, context: CallContext): Promise<RemovalView> {
+    const queries = removalQueries(path);
+    const answer = await this.#exchange.ask({ kind: "find-directories", key: path, queries, context });
+    return this.#removalOf(path, answer);
+  }
+
+  async directoriesBelow(path: string, depth: number, context: CallContext): Promise<number> {
+    const queries = [directoriesQuery(path, depth)];
+    const answer = await this.#exchange.ask({ kind: "find-directories", key: path, queries, context });
+    return parseCount(answer.frames[0]!);
+  }
+
+  async remove(
+    path: string,
+    part: RemovalPart,
+    context: CallContext,
+  ): Promise<MutationOutcome<RemovalView>> {
+    const queries = removalQueries(path);
+    const kind = "remove-directory";
+    const { answer, refusal } = await this.#exchange.exec([removeStatement(path, part)], {
+      ...{ kind, key: path, queries, context },
+      timeoutMs: removalTimeoutMs,
+    });
+    const readAgain = () => this.left(path, context);
+    const after = answer === undefined
+      ? await this.#exchange.settle(readAgain, context)
+      : this.#removalOf(path, answer);
+    return { after, refusal };
+  }
+
+  async #change(
+    kind: string,
+    statement: Fragment,
+    paths: readonly string[],
+    context: CallContext,
+  ): Promise<MutationOutcome<DirectoryView>> {
+    const queries = findQueries(paths);
+    const { answer, refusal } = await this.#exchange.exec([statement], {
+      ...{ kind, key: paths[0]!, queries, context },
+    });
+    const readAgain = () => this.find(paths, context);
+    const after = answer === undefined
+      ? await this.#exchange.settle(readAgain, context)
+      : this.#viewOf(paths, answer);
+    return { after, refusal };
+  }
+
+  #viewOf(paths: readonly string[], { frames }: Answer): DirectoryView {
+    const entries = parseFiles(frames[0]!, (path) => paths.includes(path));
+    return { ...this.#shareOf(paths[0]!, frames[1]!), entries };
+  }
+
+  #removalOf(path: string, answer: Answer): RemovalView {
+    const [shareFrame, countFrame] = answer.frames;
+    const count = parseCount(countFrame!);
+    return { ...this.#shareOf(path, shareFrame!), exists: count > 0, count: Math.max(0, count - 1) };
+  }
+
+  #shareOf(path: string, frame: string): ShareView {
+    const mountPoint = poolOf(path);
+    const view = parseShare(mountPoint, frame);
+    this.#observe?.(view, mountPoint);
+    return view;
+  }
+}
+
+function findQueries(paths: readonly string[]): Fragment[] {
+  return [namedFilesQuery(paths), shareQuery(paths[0]!)];
+}
+
+function removalQueries(path: string): Fragment[] {
+  return [shareQuery(path), countQuery(path)];
+}
+
+function parseCount(frame: string): number {
+  const value = parseJson(frame, "number of files");
+  if (typeof value === "bigint" || typeof value === "string" && /^\d+$/.test(value)) return Number(value);
+  throw new VolumeError(
+    "unavailable",
+    `Cannot read the number of files from the router: ${frame.slice(0, 80)}`,
+  );
+}
+
+/** The state of a share in a frame of {@linkcode shareQuery}. */
+function parseShare(mountPoint: string, frame: string): ShareView {
+  let share: ShareView["share"];
+  const [images, mountsBelow]: [string[], string[]] = [[], []];
+  const root = `/${mountPoint}`;
+  for (const row of eachRow(frame, "list of disks")) {
+    const image = row.text("type", "") === "file" ? imagePathOf(row.text("file-path", "")) : "";
+    if (image !== "" && isInside(image, root)) images.push(image);
+    if (!row.flag("mounted", false)) continue;
+    const mount = `/${row.text("mount-point", "").replace(/^\/+|\/+$/g, "")}`;
+    if (mount !== root) {
+      if (isInside(mount, root)) mountsBelow.push(mount);
+      continue;
+    }
+    share = {
+      slot: row.text("slot"),
+      isShared: row.isSet("nfs-sharing"),
+      sizeBytes: row.integer("size"),
+      freeBytes: row.integer("free"),
+    };
+  }
+  return { share, images, mountsBelow };
+}

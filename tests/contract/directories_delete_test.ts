@@ -1,0 +1,123 @@
+// What becomes of deleted directories, over SSH against simulated routers that remove non-empty directories, or do not.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { rejectsWith } from "../support/controller_calls.ts";
+import {
+  createDirectory,
+  filesBelow,
+  mark,
+  sharePools,
+  startDirectoryStack,
+} from "../support/directory_stack.ts";
+import { until } from "../support/csi_server.ts";
+import type { Stack } from "../support/stack.ts";
+
+const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+const removals = ["recursive", "must-be-empty"] as const;
+
+/** Files and directories of a volume, as its pods leave them. */
+function fill({ simulator }: Stack, path: string): void {
+  const { files } = simulator.model;
+  files.makeDirectories(`${path.slice(1)}/a/b/c`);
+  for (const file of ["x", "a/y.txt", "a/b/c/z (copy).img", "a/b/q.deadbeef"]) {
+    files.create(`${path.slice(1)}/${file}`, 10n);
+  }
+}
+
+async function remove({ clients }: Stack, volumeId: string): Promise<void> {
+  await clients.controller.call("DeleteVolume", { volumeId });
+}
+
+for (const directoryRemoval of removals) {
+  Deno.test(`a deleted directory is gone at once, and its content soon, on a router with ${directoryRemoval}`, async () => {
+    await using stack = await startDirectoryStack({
+      behaviours: { directoryRemoval },
+      clusterHashes: [mark, "deadbeef"],
+    });
+    const { handle, path } = await createDirectory(stack, name);
+    const kept = await createDirectory(stack, `${name.slice(0, -1)}f`);
+    fill(stack, path);
+    fill(stack, kept.path);
+    await remove(stack, handle);
+    assert.equal(stack.simulator.model.files.find(path.slice(1)), undefined);
+    await until(() => filesBelow(stack, path).length === 0);
+    assert.equal(filesBelow(stack, kept.path).length, 8);
+    await remove(stack, handle);
+    const metrics = await (await fetch(`${stack.driver.metricsUrl}/metrics`)).text();
+    assert.match(metrics, /rds_csi_directory_removals_total\{backend="default",outcome="removed"\} 1/);
+  });
+
+  Deno.test(`a removal goes on after a restart of the controller, with ${directoryRemoval}`, async () => {
+    await using stack = await startDirectoryStack({
+      behaviours: { directoryRemoval },
+      clusterHashes: [mark, "deadbeef"],
+    });
+    const { files } = stack.simulator.model;
+    const left = `/share/k8s/${name}.${mark}.deleted-00112233`;
+    files.makeDirectories(left.slice(1));
+    fill(stack, left);
+    files.makeDirectories(`share/k8s/${name}.ffffffff.deleted-00112233/a`);
+    await stack.another();
+    await until(() => filesBelow(stack, left).length === 0);
+    assert.equal(filesBelow(stack, "/share/k8s/").length, 2, "another cluster's directory stays");
+  });
+}
+
+Deno.test("a name that was deleted can be made again while the earlier directory is still being removed", async () => {
+  await using stack = await startDirectoryStack();
+  const first = await createDirectory(stack, name);
+  fill(stack, first.path);
+  await remove(stack, first.handle);
+  const second = await createDirectory(stack, name);
+  assert.equal(second.handle, first.handle);
+  await until(() => filesBelow(stack, "/share/k8s/").length === 1);
+  await remove(stack, second.handle);
+  await until(() => filesBelow(stack, "/share/k8s/").length === 0);
+});
+
+Deno.test("DeleteVolume touches nothing that this cluster has not made below its folders", async () => {
+  const short = "cache-1";
+  await using stack = await startDirectoryStack();
+  const { files } = stack.simulator.model;
+  const { handle, path } = await createDirectory(stack, short);
+  const hash = handle.slice(0, 8);
+  files.makeDirectories(`share/other/${short}.${mark}`);
+  files.makeDirectories(`share/k8s/${short}.ffffffff`);
+  files.makeDirectories(`${path.slice(1)}/inner.${mark}`);
+  const before = filesBelow(stack, "/share/");
+  const refuses = (one: string, label: string, text: RegExp) =>
+    rejectsWith(status.FAILED_PRECONDITION, remove(stack, `${hash}@${one}@${label}`), text);
+  await refuses(`/share/other/${short}.${mark}`, short, /--base-path/);
+  await refuses(`/share/k8s`, short, /--base-path/);
+  await refuses(`/share/k8s/${short}.ffffffff`, short, /this cluster's mark/);
+  await refuses(path, "other", /this cluster's mark/);
+  await refuses(`${path}/inner.${mark}`, "inner", /lies in a volume/);
+  for (const fixed of ["media", "pvc-static", `${hash}@/share/gone`]) await remove(stack, fixed);
+  await rejectsWith(status.INVALID_ARGUMENT, remove(stack, ""));
+  assert.deepEqual(filesBelow(stack, "/share/"), before);
+});
+
+Deno.test("DeleteVolume answers OK for a directory that is gone only while its share is mounted", async () => {
+  await using stack = await startDirectoryStack();
+  const { disks, files } = stack.simulator.model;
+  const { handle, path } = await createDirectory(stack, name);
+  const disk = disks.findBySlot("share")!;
+  disks.replace({ ...disk, pool: { ...disk.pool!, mounted: false } });
+  await rejectsWith(status.UNAVAILABLE, remove(stack, handle), /mounted no disk/);
+  disks.replace(disk);
+  assert.ok(files.find(path.slice(1)));
+  files.remove(path.slice(1));
+  await remove(stack, handle);
+});
+
+Deno.test("a directory in which another disk is mounted is not deleted", async () => {
+  await using stack = await startDirectoryStack({ pools: [...sharePools, { name: "usb1" }] });
+  const { disks } = stack.simulator.model;
+  const { handle, path } = await createDirectory(stack, name);
+  fill(stack, path);
+  const usb = disks.findBySlot("usb1")!;
+  disks.replace({ ...usb, pool: { ...usb.pool!, mountPoint: `${path.slice(1)}/a` } });
+  const before = filesBelow(stack, path);
+  await rejectsWith(status.FAILED_PRECONDITION, remove(stack, handle), /mounted another disk in it/);
+  assert.deepEqual(filesBelow(stack, path), before);
+});

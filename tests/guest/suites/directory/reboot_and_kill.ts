@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { nfsClients, startNfsServer } from "../../kit/nfs_server.ts";
+import type { Guest } from "../../kit/guest.ts";
+import type { Bench } from "../../kit/suite.ts";
+import { onServer, type Scene, startNode } from "../directory.ts";
+import { DirectoryVolume, nfsMounts } from "./volume.ts";
+
+/** Appends numbers to a file, each synced before it is printed. */
+async function writer(guest: Guest, path: string) {
+  const acknowledged: number[] = [];
+  const command = await guest.start(
+    `i=0; while [ ! -e /tmp/stop ]; do i=$((i + 1)); echo $i >> ${path} && sync ${path} && echo $i || exit 1; done`,
+    { onLine: (line) => acknowledged.push(Number(line)) },
+  );
+  return {
+    acknowledged,
+    /** Waits until it has written more. */
+    async goesOn(): Promise<void> {
+      const before = acknowledged.length;
+      const until = performance.now() + 120_000;
+      while (acknowledged.length < before + 5) {
+        if (performance.now() > until) throw new Error(`the writer stands still after ${before} lines`);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    },
+    async stop(): Promise<void> {
+      await guest.sh("touch /tmp/stop");
+      const { status } = await command.end;
+      await guest.sh("rm /tmp/stop");
+      assert.equal(status, 0, "a write failed");
+    },
+  };
+}
+
+/** The server reboots and the driver is killed while a pod writes. */
+export async function rebootAndKill(bench: Bench, scene: Scene): Promise<void> {
+  const { server, a, b, drivers, address } = scene;
+  await server.sh(`mkdir -p ${onServer("/pool/volumes/io")}`);
+  const volume = new DirectoryVolume("io", { addresses: address, export: "/pool", path: "/pool/volumes/io" });
+  const log = `${volume.target}/log`;
+
+  await bench.story([
+    ["a pod writes on while the driver is killed, gone, and started again", async () => {
+      await volume.attach(drivers.a.clients);
+      const pod = await writer(a, log);
+      await pod.goesOn();
+      await drivers.a.kill();
+      await pod.goesOn();
+      drivers.a = await startNode(a, "a");
+      await pod.goesOn();
+      assert.deepEqual(await volume.problems(drivers.a.clients), []);
+      await pod.stop();
+      return `${pod.acknowledged.length} synced lines`;
+    }],
+    [
+      "a pod waits while the server has no power, and goes on without an error; nothing synced is lost",
+      async () => {
+        await a.sh(`rm ${log}`);
+        const names = await nfsClients(server);
+        const holder = await a.start(`flock -x ${volume.target}/lock sh -c 'read -r _ < /tmp/release'`);
+        await a.sh("rm -f /tmp/release; mkfifo /tmp/release");
+        const pod = await writer(a, log);
+        await pod.goesOn();
+        await server.cutPower();
+        const began = performance.now();
+        await server.boot();
+        await startNfsServer(server, server.disk("pool"));
+        await pod.goesOn();
+        const seconds = ((performance.now() - began) / 1000).toFixed(0);
+        await pod.stop();
+        const lines = (await server.sh(`cat ${onServer("/pool/volumes/io/log")}`)).split("\n").map(Number);
+        assert.deepEqual(lines.slice(0, pod.acknowledged.length), pod.acknowledged);
+        await volume.attach(drivers.b.clients);
+        await b.sh(`! flock -n -x ${volume.target}/lock true`);
+        await a.sh("echo > /tmp/release");
+        await holder.end;
+        await b.until(`flock -n -x ${volume.target}/lock true`, { limitSeconds: 60 });
+        await volume.detach(drivers.b.clients);
+        return `${pod.acknowledged.length} synced lines, all there; writes again after ${seconds} s; the lock was kept; ${names.join()}`;
+      },
+    ],
+    ["the volume leaves, and nothing is mounted", async () => {
+      await volume.detach(drivers.a.clients);
+      assert.deepEqual(await nfsMounts(a), []);
+      return "no mount";
+    }],
+  ]);
+}
