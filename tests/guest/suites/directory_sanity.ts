@@ -27,8 +27,9 @@ export const suite: Suite = {
       disk: guest.disk("pool"),
       flags: ["--pool", "storage-pool", "--pool", "share:64G:xfs:nfs"],
     });
-    // The router's folder is the root that clients see, with the share as /share in it.
-    await serveNfs(guest, [`${router.backing} *(rw,no_root_squash,fsid=0,no_subtree_check,insecure)`]);
+    // The router's files are what clients see, with the share as /share among them.
+    const root = `${router.backing}/files`;
+    await serveNfs(guest, [`${root} *(rw,no_root_squash,fsid=0,no_subtree_check,insecure)`]);
     const driver = await startDriver(guest, { mode: "node", namespace: "shared", flags: driverFlags });
     const folder = "/var/lib/kubelet/sanity";
 
@@ -52,7 +53,7 @@ export const suite: Suite = {
     });
 
     await bench.test("nothing is left: no mount and no directory", async () => {
-      await assertNothingLeft(guest, folder, router.backing);
+      await assertNothingLeft(guest, folder, root);
       await driver.stop();
       return "no mount, no directory";
     });
@@ -80,10 +81,10 @@ function judge(xml: string, output: string): string {
   }`;
 }
 
-async function assertNothingLeft(guest: Guest, folder: string, backing: string): Promise<void> {
+async function assertNothingLeft(guest: Guest, folder: string, root: string): Promise<void> {
   const mounts = await guest.sh(`grep -e " ${folder}/" -e " nfs4 " /proc/self/mountinfo; :`);
   assert.equal(mounts, "", "mounts are left");
-  await guest.until(`[ -d ${backing}/share ] && [ -z "$(find ${backing}/share -mindepth 1)" ]`, {
+  await guest.until(`[ -d ${root}/share ] && [ -z "$(find ${root}/share -mindepth 1)" ]`, {
     limitSeconds: 120,
   });
 }
