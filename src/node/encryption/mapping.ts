@@ -3,6 +3,7 @@ import { isEncryptionUuid, mapName } from "../../volume/model/device_layer.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
+import type { Encryption } from "../../volume/ports/encryption.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { prove } from "../connections/device.ts";
@@ -13,6 +14,29 @@ import type { NodeDeps } from "../deps.ts";
 export interface MappedVolume {
   readonly volumeId: string;
   readonly nqns: readonly string[];
+}
+
+/**
+ * What this node decrypts with.
+ *
+ * @param verb what was to be done with the volume, for people
+ * @throws {VolumeError} precondition when this node can open no encrypted volume
+ */
+export async function encryptionFor(
+  deps: NodeDeps,
+  verb: string,
+  volumeId: string,
+  context: CallContext,
+): Promise<Encryption> {
+  const { encryption } = deps;
+  const obstacle = encryption === undefined
+    ? "its connector has no mappings"
+    : await encryption.obstacle(context);
+  if (encryption !== undefined && obstacle === undefined) return encryption;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume because this node cannot decrypt it: volume=${volumeId}: ${obstacle}`,
+  );
 }
 
 /** Finds the mapping of an encrypted volume, on whatever device it is; undefined when there is none. */

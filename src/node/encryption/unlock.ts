@@ -11,7 +11,7 @@ import { bindsOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { probeDevice } from "../stage/probe.ts";
 import { refuseWhileBusy } from "../stage/busy.ts";
 import type { Staging } from "../stage/stage_device.ts";
-import { close, closeMapping, findMapping, growMapping, proveMapping } from "./mapping.ts";
+import { close, closeMapping, encryptionFor, findMapping, growMapping, proveMapping } from "./mapping.ts";
 
 /** The stage of an encrypted volume, whose device is connected and proven. */
 export interface Unlocking extends Staging {
@@ -49,10 +49,13 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   const there = await findMapping(deps, volumeId);
   if (there !== undefined && isOn(there, below) && stagingState.luks !== "started") {
     const device = await growMapping(deps, volumeId, below, context);
-    return { device, stagingState: { ...stagingState, luks: "done" } };
+    // One that was opened by hand takes no writes.
+    const isStuck = !wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(device) === true;
+    if (!isStuck) return { device, stagingState: { ...stagingState, luks: "done" } };
   }
   if (there !== undefined) await dropStale(unlocking, stagingState, there);
   const { release } = await holdProven(deps, below, undo, context);
+  await deps.devices.setReadOnly(below, opensReadOnly(unlocking, stagingState), context);
   const header = await prepareHeader(unlocking, stagingState);
   undo.add("close the mapping", (undoing) => closeMapping(deps, { volumeId, nqns: [nqn] }, undoing));
   await open(unlocking, stagingState);
@@ -66,15 +69,7 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
 
 /** @throws {VolumeError} precondition when this node cannot open it; in-use while a pod has the device itself */
 async function assertUsable({ deps, below, context }: Unlocking, { volumeId }: StagingState): Promise<void> {
-  const obstacle = deps.encryption === undefined
-    ? "its connector has no mappings"
-    : await deps.encryption.obstacle(context);
-  if (obstacle !== undefined) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot stage the volume because this node cannot decrypt it: volume=${volumeId} ${obstacle}`,
-    );
-  }
+  await encryptionFor(deps, "stage", volumeId, context);
   const [bind] = await bindsOf(deps, await deps.mounts.table(), below, context);
   if (bind !== undefined) {
     throw new VolumeError(
@@ -172,16 +167,18 @@ async function writeHeader(
   context.signal.throwIfAborted();
 }
 
+/** A replay of a log writes to the device of a volume that is only read. */
+function opensReadOnly({ mayReplay }: Unlocking, stagingState: StagingState): boolean {
+  return wantsReadOnlyDevice(stagingState) && !mayReplay;
+}
+
 /** Opens the device with the next passphrase, if there is one, which replaces the current one where that is allowed. */
-async function open(
-  { deps, parameters, passphrases, isSoleWriter, mayReplay, below, context }: Unlocking,
-  stagingState: StagingState,
-): Promise<void> {
+async function open(unlocking: Unlocking, stagingState: StagingState): Promise<void> {
+  const { deps, parameters, passphrases, isSoleWriter, below, context } = unlocking;
   const encryption = deps.encryption!;
   const name = mapName(stagingState.volumeId);
   const { allowDiscards, keyCost } = parameters.encryption;
-  // A replay writes to the device of a volume that is only read.
-  const readOnly = wantsReadOnlyDevice(stagingState) && !mayReplay;
+  const readOnly = opensReadOnly(unlocking, stagingState);
   const openWith = async (passphrase: string) => {
     const device = await proveAgain(deps, below, context);
     await encryption.open(name, device, passphrase, { readOnly, allowDiscards }, context);

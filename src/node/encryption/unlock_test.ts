@@ -12,6 +12,7 @@ import {
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
+import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import type { StageRequest } from "../stage/stage.ts";
 
@@ -355,7 +356,7 @@ Deno.test("the mapping of a device that is gone is closed by the kernel once not
 Deno.test("a volume is refused on a node that cannot decrypt, and where another volume's device is bound", async () => {
   const node = new FakeNode();
   node.mapper.hasMultipath = false;
-  await rejectsWith(stage(node), "precondition", /cannot decrypt it: .* the kernel has no dm-crypt/);
+  await rejectsWith(stage(node), "precondition", /cannot decrypt it: .*: the kernel has no dm-crypt/);
   node.mapper.hasMultipath = true;
   node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });
   node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "7:3" });
@@ -369,4 +370,18 @@ Deno.test("an encrypted volume has no device layer, whatever the node's setting 
   await stage(node);
   assert.equal(node.stagingState!.layer, undefined);
   assert.equal(node.mapper.maps.size, 1);
+});
+
+Deno.test("a volume that was opened by hand, and so takes no writes, is opened again by a stage", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  await node.unstage();
+  node.device.connected = true;
+  node.showDevices();
+  const device = (await node.deps.connector.find(nqn, call()))!;
+  const options = { readOnly: true, allowDiscards: false };
+  await node.deps.encryption!.open(mapping, device as ProvenDevice, passphrase, options, call());
+  await stage(node);
+  assert.ok(!node.cryptsetup.flags.get(mapping)!.includes("--readonly"));
+  assert.equal(node.device.readOnly, false);
 });
