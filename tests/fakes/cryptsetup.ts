@@ -1,4 +1,4 @@
-import type { FakeDevice } from "./node_deps.ts";
+import type { FakeDevice } from "./node_device.ts";
 import type { FakeDeviceMapper } from "./device_mapper.ts";
 import type { RecordedRun, Scripted } from "./processes.ts";
 

@@ -8,10 +8,8 @@ import type {
   Connection,
   Connector,
   DeviceHolder,
-  DeviceProbe,
   Filesystems,
   FormatOptions,
-  FoundDevice,
   MountEntry,
   Mounts,
   TargetAddress,
@@ -23,35 +21,15 @@ import { parseStagingState, type StagingState } from "../../src/volume/model/sta
 import { DeviceMapper } from "../../src/device_mapper/device_mapper.ts";
 import { Cryptsetup } from "../../src/device_mapper/cryptsetup.ts";
 import { FakeClock } from "./clock.ts";
-import { FakeCryptsetup, type FakeLuks } from "./cryptsetup.ts";
+import { FakeCryptsetup } from "./cryptsetup.ts";
 import { FakeDeviceMapper } from "./device_mapper.ts";
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
+import { type FakeDevice, found, probeOf } from "./node_device.ts";
 import { FakePaths } from "./paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
-/** A device of the fake node. */
-export interface FakeDevice {
-  path: string;
-  deviceNumber: string;
-  sizeBytes: bigint;
-  uniqueId: string;
-  nsid: number;
-  /** Its content. */
-  content: "blank" | "garbage" | FilesystemType | "btrfs" | "luks";
-  /** The header of an encrypted device, with `content` "luks". */
-  luks?: FakeLuks;
-  /** UUID of its file system. */
-  filesystemUuid?: string;
-  /** What the kernel has read of it before, and answers until it is told to read it again. */
-  readAs?: "blank" | undefined;
-  complete: boolean;
-  /** Whether its file system's log has to be replayed. */
-  dirty: boolean;
-  readOnly: boolean;
-  connected: boolean;
-  exported: boolean;
-}
+export type { FakeDevice };
 
 export const volumeId = "pvc-1";
 export const epoch = "1-0a0b0c0d";
@@ -480,25 +458,6 @@ export function publishContext(change: Record<string, string> = {}): Record<stri
 /** A call that only that signal can cancel. */
 export function call(signal: AbortSignal = new AbortController().signal): CallContext {
   return { requestId: "t", signal, deadlineMs: Infinity };
-}
-
-function found(nqn: string, device: FakeDevice | undefined): FoundDevice | undefined {
-  if (!device?.connected) return undefined;
-  const { path, deviceNumber, sizeBytes, nsid, uniqueId } = device;
-  return { path, deviceNumber, sizeBytes, nqn, nsid, uniqueId };
-}
-
-function probeOf({ content, luks, filesystemUuid: uuid }: FakeDevice): DeviceProbe {
-  if (content === "luks") {
-    return { blank: false, signature: { state: "found", type: "crypto_LUKS", label: luks!.label } };
-  }
-  const bare = content === "blank" || content === "garbage";
-  return {
-    blank: content === "blank",
-    signature: bare
-      ? { state: "none" }
-      : { state: "found", type: content, ...(uuid === undefined ? {} : { uuid }) },
-  };
 }
 
 /** The error of a step that a test breaks. */

@@ -142,7 +142,8 @@ class Trial {
   /** How many lines of the image hold what the pod has written. */
   async #found(volume: GuestVolume): Promise<number> {
     const image = await this.#image(volume);
-    return Number(await this.#guest.sh(`sync; grep -a -c ${marker} "$image" || :`, { env: { image } }));
+    const script = `sync; LC_ALL=C grep -F -a -c ${marker} "$image" || :`;
+    return Number(await this.#guest.sh(script, { env: { image }, limitSeconds: 600 }));
   }
 
   async #plain(): Promise<string> {

@@ -19,8 +19,8 @@ const sizes: Readonly<Record<Kind, { readonly first: bigint; readonly growth: bi
 
 /** The passphrase of encrypted volumes. */
 const passphrase = "correct horse battery staple";
-/** The name under which an image is decrypted to be looked at. */
-const lookedAt = "looked-at";
+/** The name under which an image is decrypted to be checked. */
+const checkedName = "checked";
 
 /** Bytes of one piece of data. */
 const pieceBytes = 128 * 1024;
@@ -243,7 +243,7 @@ export class Volume {
   /** Runs a script on what a user of a volume that nobody has would see: on the image, or on what it decrypts to. */
   async #onPlain(script: (path: string) => string): Promise<string> {
     if (!this.#isEncrypted) return await sh(script(this.image));
-    const name = `${lookedAt}-${this.id}`;
+    const name = `${checkedName}-${this.id}`;
     if (await this.#label() !== headerLabel) return "";
     return await sh(
       `export DM_DISABLE_UDEV=1
