@@ -12,7 +12,7 @@ import { isMachineHash } from "./machine.ts";
  * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
  * less), machines 3 and for each holder 9 (one comma less), source 45, epoch 21, name 15, kind 16, blank epoch 12,
  * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in
- * 254 bytes. Two fit when their ids have 45 bytes together (about 105 in the usual record). What does not fit is
+ * 254 bytes. Two fit when their ids have 44 bytes together (about 105 in the usual record). What does not fit is
  * refused before anything is changed. The mark of a first holder that has left takes 4 bytes of the room that this
  * holder had; a node that could not be shut out takes 11, or up to 28 where there is more room. The mark of an epoch
  * with a device layer takes 4, and is left out where there is no room for it.

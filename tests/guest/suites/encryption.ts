@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { codeOf } from "../../../src/csi/server/client.ts";
+import { formatProfile } from "../../../src/router_profile/profile.ts";
+import { getProfile } from "../../../src/simulator/profile.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import { isLong } from "../../support/long.ts";
 import { type Driver, driverPorts, type Router, startDriver, startRouter } from "../kit/driver.ts";
@@ -8,6 +10,7 @@ import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume, untilOk, type VolumeUse } from "../kit/volume.ts";
 
 const nodeId = "node-1";
+const profilePath = "/etc/rds-csi/profile.json";
 const mib = 2 ** 20;
 const headerBytes = 16 * mib;
 const passphrase = "correct horse battery staple";
@@ -35,14 +38,26 @@ export const encryption: Suite = {
       ports: driverPorts,
       disks: [{ name: "pool", sizeBytes: 4 * 2 ** 30 }],
     });
-    const router = await startRouter(guest, { disk: guest.disk("pool"), filesystem: "btrfs" });
+    const flags = ["--behaviour", "grow=live"];
+    const router = await startRouter(guest, { disk: guest.disk("pool"), filesystem: "btrfs", flags });
+    const profile = { ...getProfile("ros-7.24"), answers: { grow: "live" } } as const;
+    await guest.write(profilePath, formatProfile(profile), 0o644);
     const trial = new Trial(bench, guest, router, await start(guest));
     await trial.run();
   },
 };
 
 async function start(guest: Guest): Promise<Driver> {
-  const flags = ["--known-node", "node-2", "--fence-interval", "1s", "--fence-settle-time", "5s"];
+  const flags = [
+    "--router-profile",
+    profilePath,
+    "--known-node",
+    "node-2",
+    "--fence-interval",
+    "1s",
+    "--fence-settle-time",
+    "5s",
+  ];
   return await startDriver(guest, { nodeId, flags });
 }
 
