@@ -30,7 +30,7 @@ const killedStages = isLong ? 30 : 4;
 /** What a volume of a class with `encrypted: "true"` is, over real NVMe/TCP and on a real dm-crypt. */
 export const encryption: Suite = {
   what: "encrypted volumes: no plain text on the router, and a life like any other volume's",
-  limitMinutes: isLong ? 40 : 15,
+  limitMinutes: isLong ? 60 : 30,
   needsBinary: true,
   run: async (bench) => {
     const guest = await bench.guest({
@@ -151,7 +151,7 @@ class Trial {
   }
 
   async #image(volume: GuestVolume): Promise<string> {
-    return await this.#guest.sh(`find ${this.#router.backing} -path '*${volume.id}*' -name '*.img'`);
+    return await this.#guest.sh(`find ${this.#router.backing} -path '*/${volume.id}.*' -name '*.img'`);
   }
 
   /** How many lines of the image hold what the pod has written. */
