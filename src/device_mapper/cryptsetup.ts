@@ -18,6 +18,8 @@ const changeMs = 20_000;
 const derivingMs = 120_000;
 /** An open that takes longer waits for a device that does not answer. */
 const openMs = 10_000;
+/** The close of a device that does not answer goes on in the background. */
+const closeMs = 2_000;
 
 /** After a refused passphrase, and at most: each try costs a node as much as a guess costs a thief. */
 const [firstPauseMs, longestPauseMs] = [10_000, 300_000];
@@ -210,7 +212,7 @@ export class Cryptsetup implements Encryption {
         ...(input === undefined ? {} : { input }),
       });
     } finally {
-      void held.release();
+      await endsWithin(this.#clock, closeMs, held.release());
     }
   }
 
