@@ -74,6 +74,7 @@ function commandIo(): CommandIo {
     },
     rewrite,
     env: readEnvironment,
+    input: async () => await new Response(Deno.stdin.readable).text(),
     signal: stop.signal,
   };
 }

@@ -124,12 +124,29 @@ class Calls {
         volumePath: `${this.#folder}/target`,
       },
     };
+    await this.#encrypted(known);
     for (const method of order) {
       const answer = await this.call(method, known) as Record<string, unknown> | undefined;
       if (method === "ControllerPublishVolume") known["publishContext"] = answer?.["publishContext"];
       if (method === "CreateSnapshot") {
         known["snapshotId"] = (answer?.["snapshot"] as { snapshotId: string } | undefined)?.snapshotId;
       }
+    }
+  }
+
+  /** A stage of an encrypted volume, which uses its passphrase: here until it is refused for want of a mapping. */
+  async #encrypted(known: Readonly<Record<string, unknown>>): Promise<void> {
+    const name = `pvc-${crypto.randomUUID()}`;
+    const made = await this.call("CreateVolume", { ...known, name, parameters: { encrypted: "true" } });
+    const { volumeId, volumeContext } = (made as { volume?: Record<string, unknown> } | undefined)?.volume ??
+      {};
+    const volume = { ...known, volumeId, volumeContext };
+    const published = await this.call("ControllerPublishVolume", volume) as
+      | Record<string, unknown>
+      | undefined;
+    await this.call("NodeStageVolume", { ...volume, publishContext: published?.["publishContext"] });
+    for (const method of ["NodeUnstageVolume", "ControllerUnpublishVolume", "DeleteVolume"]) {
+      await this.call(method, volume);
     }
   }
 
@@ -141,7 +158,11 @@ class Calls {
     try {
       const answer = await client.call(method as keyof ControllerRpcs, {
         ...known,
-        secrets: { password: marker },
+        secrets: {
+          password: marker,
+          encryptionPassphrase: marker,
+          encryptionPassphraseNew: `${marker}: new`,
+        },
       });
       this.#run.answered.set(method, "OK");
       this.#run.transcript.push([`${method} answers`, JSON.stringify(answer)]);

@@ -6,7 +6,7 @@ install=
 [ "${1:-}" != --install ] || { install=1; shift; }
 
 wanted='ca-certificates make git bash dash sed coreutils diffutils procps openssl openssh-client mount util-linux dmsetup
-  e2fsprogs xfsprogs btrfs-progs nvme-cli nfs-common jq zsh fish prometheus busybox-static'
+  e2fsprogs xfsprogs btrfs-progs nvme-cli nfs-common cryptsetup-bin jq zsh fish prometheus busybox-static'
 if [ "${1:-}" != test ]; then
   # Pictures of the status page; another processor's executable; guests and clusters; images.
   wanted="$wanted chromium fonts-dejavu-core qemu-user-static libgcc-s1-arm64-cross

@@ -76,7 +76,12 @@ interface VolumeFacts {
   readonly volumeHandle: string;
   readonly sizeBytes: bigint;
   readonly kind: VolumeKind;
+  /** Whether nodes encrypt it. @default {false} */
+  readonly encrypted?: boolean;
 }
+
+/** Stands for the Secret of an encrypted volume, which the router does not know. */
+const unknownSecret = { name: "name-of-its-secret", namespace: "namespace-of-its-secret" };
 
 /**
  * A PersistentVolume that a person applies. Nothing deletes its volume: the policy is Retain, and without the
@@ -101,6 +106,9 @@ export function persistentVolume(volume: VolumeFacts, options: VolumeObjectOptio
         volumeHandle: volume.volumeHandle,
         ...volume.kind.access === "block" ? {} : { fsType: kindName(volume.kind) },
         ...readOnly ? { readOnly } : {},
+        ...volume.encrypted
+          ? { volumeAttributes: { encrypted: "true" }, nodeStageSecretRef: unknownSecret }
+          : {},
       },
     },
   };

@@ -14,6 +14,8 @@ export interface CommandIo {
   readonly rewrite?: ((text: string) => void) | undefined;
   /** Reads an environment variable; undefined when it is not set or not allowed. */
   env(name: string): string | undefined;
+  /** Reads the standard input to its end. @default {there is none} */
+  readonly input?: () => Promise<string>;
   /** Aborted by SIGTERM and SIGINT: finish the running work, clean up, return. */
   readonly signal: AbortSignal;
 }

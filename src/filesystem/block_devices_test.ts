@@ -242,7 +242,7 @@ Deno.test("hold() keeps a device open until it is released, and no other one", a
 
 Deno.test("hold() does not wait for the close of a dead device", async () => {
   const { files, clock, devices } = deps();
-  files.hold = () => Promise.resolve({ deviceNumber: "7:3", release: () => new Promise(() => {}) });
+  files.hold = () => Promise.resolve({ deviceNumber: "7:3", path: "", release: () => new Promise(() => {}) });
   const lettingGo = (await devices.hold(device, context))();
   await clock.advance(2_000);
   await lettingGo;

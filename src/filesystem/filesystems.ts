@@ -282,16 +282,19 @@ async function findSignature(
   }
 }
 
-function readSignature(output: string): { readonly type: string; readonly uuid?: string } {
+function readSignature(
+  output: string,
+): { readonly type: string; readonly uuid?: string; readonly label?: string } {
   const values = new Map(
     output.split("\n").map((line) => {
       const at = line.indexOf("=");
       return [line.slice(0, at), line.slice(at + 1)] as const;
     }),
   );
-  const uuid = values.get("UUID");
-  const type = values.get("TYPE");
-  if (type !== undefined) return { type, ...(uuid === undefined ? {} : { uuid }) };
+  const [type, uuid, label] = ["TYPE", "UUID", "LABEL"].map((name) => values.get(name));
+  if (type !== undefined) {
+    return { type, ...(uuid === undefined ? {} : { uuid }), ...(label === undefined ? {} : { label }) };
+  }
   const table = values.get("PTTYPE");
   return { type: table === undefined ? "a signature without a type" : `a ${table} partition table` };
 }

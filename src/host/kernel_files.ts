@@ -9,6 +9,8 @@ export interface NodeInfo {
 export interface HeldDevice {
   /** The number of the opened device, `major:minor`; undefined when it is no block device. */
   readonly deviceNumber: string | undefined;
+  /** The path under which other processes can open it, for as long as this one keeps it open. */
+  readonly path: string;
   /** Closes it, which may wait for a dead device. A second call does nothing. */
   release(): Promise<void>;
 }

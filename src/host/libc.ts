@@ -144,6 +144,7 @@ export class Libc implements KernelFiles {
     let closing: Promise<void> | undefined;
     return {
       deviceNumber: this.#deviceNumber(descriptor),
+      path: `/proc/${Deno.pid}/fd/${descriptor}`,
       release: () => closing ??= this.#closeDevice(path, descriptor),
     };
   }

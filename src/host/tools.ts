@@ -24,6 +24,7 @@ const tools = {
   "xfs_growfs": { package: "xfsprogs", paths: inSbin("xfs_growfs") },
   "nvme": { package: "nvme-cli", paths: inSbin("nvme") },
   "dmsetup": { package: "dmsetup", paths: inSbin("dmsetup") },
+  "cryptsetup": { package: "cryptsetup-bin", paths: inSbin("cryptsetup") },
   "realpath": { package: "coreutils", paths: inBin("realpath") },
   "stat": { package: "coreutils", paths: inBin("stat") },
   "sync": { package: "coreutils", paths: inBin("sync") },

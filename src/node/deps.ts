@@ -6,6 +6,7 @@ import type {
   Mounts,
   Paths,
 } from "../volume/ports/node_ports.ts";
+import type { Encryption } from "../volume/ports/encryption.ts";
 import type { DeviceMaps } from "../volume/ports/device_maps.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { DeviceLayer } from "../volume/model/device_layer.ts";
@@ -53,6 +54,8 @@ export interface NodeDeps {
   readonly devices: BlockDevices;
   /** Absent where no volume uses a device layer. */
   readonly maps?: DeviceMaps;
+  /** Absent where no volume can be encrypted. */
+  readonly encryption?: Encryption;
   readonly paths: Paths;
   readonly machine: Machine;
   readonly clock: Clock;

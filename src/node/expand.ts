@@ -3,8 +3,10 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
+import { usableBytes } from "../volume/model/encryption.ts";
 import type { StagingState } from "../volume/model/staging_state.ts";
 import { awaitDevice, proveStaged } from "./connections/device.ts";
+import { growMapping } from "./encryption/mapping.ts";
 import { growMap } from "./layer/attach_path.ts";
 import { findMap } from "./layer/maps.ts";
 import { mountsAt } from "./mount_table.ts";
@@ -67,7 +69,9 @@ async function awaitGrown(
 ): Promise<ProvenDevice> {
   const found = await findGrown(deps, stagingState, range.requiredBytes, context);
   const below = await proveStaged(deps, found, stagingState, context);
-  const device = await growMap(deps, await findMap(deps, stagingState.nqn), below, context);
+  const device = stagingState.luks === undefined
+    ? await growMap(deps, await findMap(deps, stagingState.nqn), below, context)
+    : await growMapping(deps, stagingState.volumeId, below, context);
   if (device.deviceNumber === stagingState.device?.deviceNumber) return device;
   throw new VolumeError(
     "identity-mismatch",
@@ -83,20 +87,21 @@ async function awaitGrown(
  */
 async function findGrown(
   deps: NodeDeps,
-  { nqn, volumeId, layer }: StagingState,
+  { nqn, volumeId, layer, luks }: StagingState,
   requiredBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
   let found = await awaitDevice(deps, nqn, context);
+  const sizeForUser = () => usableBytes(found.sizeBytes, luks !== undefined);
   const limited = { ...context, deadlineMs: Math.min(context.deadlineMs, deps.clock.now() + growthMs) };
   const grown = await poll(deps.clock, limited, async () => {
     found = await deps.connector.find(nqn, context) ?? found;
-    return found.sizeBytes < requiredBytes ? undefined : found;
+    return sizeForUser() < requiredBytes ? undefined : found;
   });
   if (grown !== undefined) return grown;
   throw new VolumeError(
     layer === undefined ? "precondition" : "unavailable",
-    `Cannot expand the volume because its device keeps its size: volume=${volumeId} size=${found.sizeBytes} ` +
+    `Cannot expand the volume because its device keeps its size: volume=${volumeId} size=${sizeForUser()} ` +
       `wanted=${requiredBytes}; it grows when the router exports it anew: end the pods that use it, and start them again`,
   );
 }

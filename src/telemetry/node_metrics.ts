@@ -21,6 +21,16 @@ export const nodeMetrics = {
     help: "Devices without a mountable file system that the driver refused to format, by reason.",
     labels: ["reason"],
   },
+  rds_csi_headers_written_total: {
+    type: "counter",
+    help: "Encrypted volumes that were used for the first time: their headers were written here.",
+    labels: [],
+  },
+  rds_csi_passphrase_refusals_total: {
+    type: "counter",
+    help: "Stages of encrypted volumes that failed because the secret's passphrase opens none of their keys.",
+    labels: [],
+  },
   rds_csi_connects_total: {
     type: "counter",
     help: "Attempts to connect a volume, by outcome: ok or failed.",
@@ -127,6 +137,10 @@ export class NodeMetrics implements NodeEvents {
         return meter.add("rds_csi_identity_mismatches_total");
       case "format-refused":
         return meter.add("rds_csi_format_refusals_total", { reason: event.reason });
+      case "encrypted":
+        return meter.add("rds_csi_headers_written_total");
+      case "passphrase-refused":
+        return meter.add("rds_csi_passphrase_refusals_total");
       case "connected":
         return meter.add("rds_csi_connects_total", { outcome: event.outcome });
       case "connections":

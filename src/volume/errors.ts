@@ -34,6 +34,8 @@ export type VolumeErrorKind =
   | "deadline"
   /** The caller went away. */
   | "cancelled"
+  /** The passphrase opens no key of the volume. */
+  | "unauthenticated"
   /** A listing token that this driver never issued. */
   | "bad-token"
   /** A fault of this driver. */

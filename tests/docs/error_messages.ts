@@ -20,6 +20,7 @@ export function messagesOfAdapters(): readonly MessageStart[] {
   return messagesBelow([
     "src/async",
     "src/csi",
+    "src/device_mapper",
     "src/routeros",
     "src/filesystem",
     "src/nvme",

@@ -39,6 +39,7 @@ Deno.test("the page of errors has the code of every kind", () => {
     "unsupported": true,
     "deadline": true,
     "cancelled": true,
+    "unauthenticated": true,
     "bad-token": true,
     "internal": true,
   };

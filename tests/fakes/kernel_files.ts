@@ -47,7 +47,7 @@ export class FakeKernelFiles implements KernelFiles {
     if (signal.aborted || node === undefined) return Promise.resolve(undefined);
     this.held.add(path);
     const release = () => Promise.resolve(void this.held.delete(path));
-    return Promise.resolve({ deviceNumber: node.deviceNumber, release });
+    return Promise.resolve({ deviceNumber: node.deviceNumber, path: `/proc/1/fd/${path}`, release });
   }
 
   async readDirect(

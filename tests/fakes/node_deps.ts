@@ -8,10 +8,8 @@ import type {
   Connection,
   Connector,
   DeviceHolder,
-  DeviceProbe,
   Filesystems,
   FormatOptions,
-  FoundDevice,
   MountEntry,
   Mounts,
   TargetAddress,
@@ -21,33 +19,17 @@ import type { Capability, FilesystemType } from "../../src/volume/model/capabili
 import { VolumeError } from "../../src/volume/errors.ts";
 import { parseStagingState, type StagingState } from "../../src/volume/model/staging_state.ts";
 import { DeviceMapper } from "../../src/device_mapper/device_mapper.ts";
+import { Cryptsetup } from "../../src/device_mapper/cryptsetup.ts";
 import { FakeClock } from "./clock.ts";
+import { FakeCryptsetup } from "./cryptsetup.ts";
 import { FakeDeviceMapper } from "./device_mapper.ts";
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
+import { type FakeDevice, found, probeOf } from "./node_device.ts";
 import { FakePaths } from "./paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
-/** A device of the fake node. */
-export interface FakeDevice {
-  path: string;
-  deviceNumber: string;
-  sizeBytes: bigint;
-  uniqueId: string;
-  nsid: number;
-  /** Its content. */
-  content: "blank" | "garbage" | FilesystemType | "btrfs";
-  /** UUID of its file system. */
-  filesystemUuid?: string;
-  /** What the kernel has read of it before, and answers until it is told to read it again. */
-  readAs?: "blank" | undefined;
-  complete: boolean;
-  /** Whether its file system's log has to be replayed. */
-  dirty: boolean;
-  readOnly: boolean;
-  connected: boolean;
-  exported: boolean;
-}
+export type { FakeDevice };
 
 export const volumeId = "pvc-1";
 export const epoch = "1-0a0b0c0d";
@@ -78,6 +60,10 @@ export class FakeNode {
   layers: readonly string[] = [];
   /** The kernel's device mapper; volumes use it only with `deviceLayer`. */
   readonly mapper: FakeDeviceMapper;
+  /** cryptsetup, for encrypted volumes. */
+  readonly cryptsetup: FakeCryptsetup;
+  /** The processes that were run. */
+  readonly processes = new FakeProcesses();
   /** How often a command of the device mapper was run. */
   mapperRuns = 0;
   /** Numbers of devices that a call keeps open. */
@@ -107,6 +93,7 @@ export class FakeNode {
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
+  readonly #files: FakeKernelFiles;
   #mountId = 100;
 
   /** @param devices by NQN; by default only the volume's */
@@ -117,15 +104,19 @@ export class FakeNode {
       this.paths.nodes.set(path, { kind: "directory" });
     }
     this.paths.nodes.set(stagingPath.slice(0, stagingPath.lastIndexOf("/")), { kind: "directory" });
-    const [files, processes] = [new FakeKernelFiles(), new FakeProcesses()];
+    const [files, processes] = [new FakeKernelFiles(), this.processes];
+    this.#files = files;
     this.mapper = new FakeDeviceMapper(files);
+    this.cryptsetup = new FakeCryptsetup(this.mapper, (at) => this.#connectedAt(at));
     processes.script = (run) => this.#runMapper(run, files);
+    const maps = new DeviceMapper(processes, files);
     this.deps = {
       connector: this.#connector(),
       mounts: this.#mounts(),
       filesystems: this.#filesystems(),
       devices: this.#blockDevices(),
-      maps: new DeviceMapper(processes, files),
+      maps,
+      encryption: new Cryptsetup(processes, files, maps, this.clock),
       paths: this.paths,
       machine: { is: (hash) => this.machine === undefined ? undefined : this.machine === hash },
       clock: this.clock,
@@ -301,13 +292,15 @@ export class FakeNode {
   #runMapper(run: RecordedRun, files: FakeKernelFiles): Scripted {
     const [command] = run.options.args;
     this.mapperRuns++;
-    const isChange = !["table", "status", "target-version"].includes(command!);
-    if (isChange) this.#count(`dmsetup ${command}`);
+    const reads = ["table", "status", "target-version", "--version", "luksDump"];
+    const isChange = !reads.includes(command!) && !run.options.args.includes("--test-passphrase");
+    if (isChange) this.#count(`${run.tool} ${command}`);
     run.options.signal.throwIfAborted();
     this.showDevices();
-    const result = this.mapper.run(run);
+    const result = run.tool === "cryptsetup" ? this.cryptsetup.run(run) : this.mapper.run(run);
+    this.mapper.show();
     for (const [path, node] of files.nodes) this.paths.nodes.set(path, node);
-    if (isChange) this.after(`dmsetup ${command}`, this.operations.length);
+    if (isChange) this.after(`${run.tool} ${command}`, this.operations.length);
     return result;
   }
 
@@ -315,7 +308,9 @@ export class FakeNode {
   showDevices(): void {
     this.mapper.devices.clear();
     for (const device of this.devices.values()) {
-      if (device.connected) this.mapper.devices.add(device.deviceNumber);
+      if (!device.connected) continue;
+      this.mapper.devices.add(device.deviceNumber);
+      this.#files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
     }
     this.mapper.open.clear();
     for (const [name, { minor }] of this.mapper.maps) {
@@ -324,7 +319,16 @@ export class FakeNode {
         this.mapper.open.add(name);
       }
     }
+    this.cryptsetup.removeDeferred();
     this.mapper.show();
+  }
+
+  #connectedAt(at: string): FakeDevice {
+    const device = this.devices.values().find(({ path, deviceNumber, connected }) =>
+      connected && (path === at || deviceNumber === at)
+    );
+    if (device === undefined) throw new VolumeError("unavailable", `Cannot open ${at}: there is none`);
+    return device;
   }
 
   #mounts(): Mounts {
@@ -366,12 +370,13 @@ export class FakeNode {
 
   /** The device of a path, through a map or not. Uses of a map without a device wait until the call's end. */
   #deviceAt(path: string): FakeDevice {
-    const below = this.mapper.maps.values().find(({ minor }) => path === `/dev/dm-${minor}`)?.table?.path;
+    const map = this.mapper.maps.values().find(({ minor }) => path === `/dev/dm-${minor}`);
+    const below = map?.table?.path;
     const found = this.devices.values().find((device) =>
       below === undefined ? device.path === path : device.deviceNumber === below && device.connected
     );
     if (found === undefined) throw new VolumeError("unavailable", `Cannot use ${path}: it does not answer`);
-    return found;
+    return map?.uuid.startsWith("CRYPT-") ? found.luks!.inner : found;
   }
 
   #filesystems(): Filesystems {
@@ -453,22 +458,6 @@ export function publishContext(change: Record<string, string> = {}): Record<stri
 /** A call that only that signal can cancel. */
 export function call(signal: AbortSignal = new AbortController().signal): CallContext {
   return { requestId: "t", signal, deadlineMs: Infinity };
-}
-
-function found(nqn: string, device: FakeDevice | undefined): FoundDevice | undefined {
-  if (!device?.connected) return undefined;
-  const { path, deviceNumber, sizeBytes, nsid, uniqueId } = device;
-  return { path, deviceNumber, sizeBytes, nqn, nsid, uniqueId };
-}
-
-function probeOf({ content, filesystemUuid: uuid }: FakeDevice): DeviceProbe {
-  const bare = content === "blank" || content === "garbage";
-  return {
-    blank: content === "blank",
-    signature: bare
-      ? { state: "none" }
-      : { state: "found", type: content, ...(uuid === undefined ? {} : { uuid }) },
-  };
 }
 
 /** The error of a step that a test breaks. */

@@ -230,6 +230,7 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
       mayReplay: false,
       machine: machineOf(context),
       needsLayer: false,
+      encrypted: false,
     });
   });
 }

@@ -12,7 +12,8 @@ import { suite as directory } from "./suites/directory.ts";
 import { suite as directorySanity } from "./suites/directory_sanity.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
-import { layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
+import { encryption } from "./suites/encryption.ts";
+import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as nodeMachine } from "./suites/node_machine.ts";
@@ -41,6 +42,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   device_layer_single_path_newer: newerSinglePathSuite,
   kill,
   kill_layer: killLayer,
+  encryption,
+  kill_encrypted: killEncrypted,
   upgrade,
   upgrade_layer: upgradeLayer,
   two_nodes: twoNodes,

@@ -57,6 +57,7 @@ const name: fc.Arbitrary<SnapshotName> = fc.record({
   source: volumeId,
   createdAtSeconds: fc.oneof(fc.nat(2 ** 31), fc.constantFrom(0, 1, 36 ** 8 - 1)),
   blank: fc.boolean(),
+  encrypted: fc.boolean(),
   cluster,
 }, { noNullPrototype: true });
 const base = fc.constantFrom(...bases);

@@ -260,10 +260,15 @@ allowVolumeExpansion: {{ hasKey $class "allowVolumeExpansion" | ternary $class.a
 mountOptions:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if or $class.fsType $class.parameters }}
+{{- if or $class.fsType $class.parameters $class.encryptionSecret }}
 parameters:
   {{- with $class.fsType }}
   csi.storage.k8s.io/fstype: {{ . }}
+  {{- end }}
+  {{- with $class.encryptionSecret }}
+  encrypted: "true"
+  csi.storage.k8s.io/node-stage-secret-name: {{ .name | quote }}
+  csi.storage.k8s.io/node-stage-secret-namespace: {{ .namespace | quote }}
   {{- end }}
   {{- range $key, $value := $class.parameters }}
   {{ $key }}: {{ $value | quote }}

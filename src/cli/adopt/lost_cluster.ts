@@ -8,7 +8,8 @@ import {
   parseRecordedCapabilities,
   type VolumeCapabilities,
 } from "../../volume/model/capabilities.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
+import { usableBytes } from "../../volume/model/encryption.ts";
 import { persistentVolume, toYaml } from "../import.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withController } from "../controller_command.ts";
@@ -65,10 +66,12 @@ export async function adoptFromCluster(
   const objects = found.filter(isFree).map((volume) => {
     const { stored, record } = volume;
     const capabilities = parseRecordedCapabilities(record.capabilities)!;
+    const { kind, encrypted = false } = capabilities;
     const facts = {
       volumeHandle: config.prefix + stored.id,
-      sizeBytes: stored.sizeBytes,
-      kind: capabilities.kind,
+      sizeBytes: usableBytes(stored.sizeBytes, encrypted),
+      kind,
+      encrypted,
     };
     return persistentVolume(facts, { ...options, name: stored.id, accessMode: accessModeOf(capabilities) });
   });
@@ -107,12 +110,18 @@ function accessModeOf({ modes }: VolumeCapabilities): string {
 function explain(found: readonly OwnedVolume[], printed: number, prefix: string): string[] {
   if (found.length === 0) return ["No volume on this router carries that cluster's mark."];
   const held = found.filter((volume) => !isFree(volume));
+  const encrypted = found.filter((volume) => isFree(volume) && isEncrypted(volume.record));
   const word = (count: number) => count === 1 ? "1 volume" : `${count} volumes`;
   return [
     `Nothing was changed. Printed for ${
       word(printed)
     } of ${found.length}; give the controller that --cluster-id, for good, ` +
     "before you apply them.",
+    ...encrypted.length === 0 ? [] : [
+      `${
+        word(encrypted.length)
+      } of them with encryption: put the Secret of the passphrase into nodeStageSecretRef.`,
+    ],
     ...held.map(({ stored: { id, exported }, record: { holders } }) => {
       const handle = prefix + id;
       if (holders.length === 0 && !exported) {

@@ -77,6 +77,22 @@ Deno.test("adopt --from-cluster prints one List as JSON, and says when there are
   assert.match(none.err, /No volume on this router carries that cluster's mark/);
 });
 
+Deno.test("adopt --from-cluster prints an encrypted volume with a place for its Secret, and without its header", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "a", { parameters: { encrypted: "true" } });
+  const { out, err } = await runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--json"]);
+  const [{ spec }] = (JSON.parse(out) as { items: [Printed] }).items;
+  assert.deepEqual(spec["capacity"], { storage: String(1 << 30) });
+  assert.deepEqual(spec.csi, {
+    driver: "rds.csi.srvlab.io",
+    volumeHandle: id,
+    fsType: "ext4",
+    volumeAttributes: { encrypted: "true" },
+    nodeStageSecretRef: { name: "name-of-its-secret", namespace: "namespace-of-its-secret" },
+  } as never);
+  assert.match(err, /1 volume of them with encryption/);
+});
+
 Deno.test("adopt --from-cluster refuses a missing id, two ids, and an invalid hash", async () => {
   await using stack = await startStack();
   for (

@@ -11,6 +11,8 @@ import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { awaitDevice, prove } from "../../node/connections/device.ts";
+import { closeMapping, encryptionFor, proveMapping } from "../../node/encryption/mapping.ts";
+import { mapName } from "../../volume/model/device_layer.ts";
 import { connectedNqns } from "../../node/connections/teardown.ts";
 import { withUndo } from "../../node/stage/undo.ts";
 import type { NodeDeps } from "../../node/deps.ts";
@@ -21,7 +23,9 @@ export const usage = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [f
 
 Connects a volume to this machine by hand, proves that its device is the volume, and makes the kernel refuse every write to
 it. Use it to read data that no pod can reach. It prints the device, its contents, and the command that mounts it without
-replaying a log. It never writes to the volume.
+replaying a log. It never writes to the volume. With --passphrase-stdin it also opens an encrypted volume, read-only:
+
+  rds-csi attach VOLUME --nvme-address ADDRESS --passphrase-stdin < passphrase-file
 
 It refuses a volume that is staged or connected here; with --existing it inspects that connection and changes nothing. You
 can also read a volume that another node has mounted, but its file system changes while you read.
@@ -29,7 +33,7 @@ can also read a volume that another node has mounted, but its file system change
 The router exports a volume only while it is published, and this command never contacts the router over SSH. To publish by
 hand, let the cluster do it: create a VolumeAttachment object with the driver as its attacher, this node, and the volume's
 PersistentVolume. The external-attacher then calls ControllerPublishVolume; delete the object to end the export. Its
-status.attachmentMetadata holds nqn or layerNqn, nvmeAddress and nvmePort. Without a cluster any CSI client can make that call at the
+status.attachmentMetadata holds nqn, layerNqn or encryptedNqn, nvmeAddress and nvmePort. Without a cluster any CSI client can make that call at the
 controller's socket, and ControllerUnpublishVolume afterwards. docs/guides/rescue.md explains both.
 
 Flags:
@@ -49,7 +53,8 @@ export async function attachCommand(args: readonly string[], io: CommandIo): Pro
 
 /** Attaches, prints, and returns the exit code. */
 export async function attach(options: AttachOptions, parts: NodeParts, io: CommandIo): Promise<number> {
-  const { config, existing } = options;
+  const { config, existing, opens } = options;
+  const passphrase = opens ? await io.input?.() ?? "" : undefined;
   const deps = openNodeDeps(config, parts);
   const subject = parseSubject(options.subject, config.nqnPrefix);
   try {
@@ -64,7 +69,7 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
             progress("reading the device's contents");
             return reportDevice(deps, device, parts, context);
           };
-          return attachVolume(deps, parts.files, { ...options, subject }, report, context);
+          return attachVolume(deps, parts.files, { ...options, subject, passphrase }, report, context);
         }),
     );
     for (const line of options.json ? [JSON.stringify(report, null, 2)] : formatReport(report)) io.out(line);
@@ -80,6 +85,8 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
 /** The volume to attach. */
 export interface AttachRequest extends Pick<AttachOptions, "address" | "port" | "sizeBytes" | "existing"> {
   readonly subject: Subject;
+  /** Opens an encrypted volume. */
+  readonly passphrase?: string | undefined;
 }
 
 /**
@@ -88,7 +95,7 @@ export interface AttachRequest extends Pick<AttachOptions, "address" | "port" | 
  *
  * @throws {VolumeError} in-use when it is staged or connected here; not-found when the router does not offer it, or,
  *   with `existing`, it is not connected; identity-mismatch when the device is not the requested one; unavailable when
- *   the target refuses or the kernel does not set the flag
+ *   the target refuses or the kernel does not set the flag; unauthenticated when the passphrase opens no key
  */
 export async function attachVolume<T>(
   deps: NodeDeps,
@@ -97,7 +104,7 @@ export async function attachVolume<T>(
   use: (device: ProvenDevice) => Promise<T>,
   context: CallContext,
 ): Promise<T> {
-  const { subject, address, port, sizeBytes } = request;
+  const { subject, address, port, sizeBytes, passphrase } = request;
   if (request.existing) {
     const nqn = await connectedNqn(deps, subject, context);
     return await use(await proveConnected(deps, nqn, sizeBytes, context));
@@ -116,7 +123,12 @@ export async function attachVolume<T>(
     await assertNotStaged(deps, "attach", subject.volumeId);
     await deps.devices.setReadOnly(device, true, context);
     assertReadOnly(files, device);
-    return await use(device);
+    if (passphrase === undefined) return await use(device);
+    undo.add("close the mapping", (undoing) => closeMapping(deps, { ...subject, nqns: [nqn] }, undoing));
+    const options = { readOnly: true, allowDiscards: false };
+    const encryption = await encryptionFor(deps, "attach", subject.volumeId, context);
+    await encryption.open(mapName(subject.volumeId), device, passphrase, options, context);
+    return await use(await proveMapping(deps, device, context));
   });
 }
 

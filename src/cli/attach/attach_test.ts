@@ -191,3 +191,19 @@ Deno.test("parseSubject() accepts volumes and this driver's NQNs, and no others"
   ];
   for (const text of wrong) assert.throws(() => parseSubject(text, prefix), fails("invalid"));
 });
+
+Deno.test("attachVolume() opens an encrypted volume read-only, and detachVolume() closes it", async () => {
+  const parts = machine();
+  const { node, files } = parts;
+  const inner = { ...node.newDevice(), content: "ext4" as const };
+  Object.assign(node.device, { content: "luks", luks: { keys: ["passphrase"], label: "rds-csi", inner } });
+  await assert.rejects(attach(parts, { passphrase: "wrong" }), fails("unauthenticated"));
+  assert.deepEqual([node.device.connected, node.mapper.maps.size], [false, 0]);
+  assert.equal(await attach(parts, { passphrase: "passphrase" }), "/dev/dm-40");
+  assert.ok(node.cryptsetup.flags.get("rds-csi-pvc-1")!.includes("--readonly"));
+  node.held.add("253:40");
+  await assert.rejects(detachVolume(node.deps, files, { volumeId, nqn: undefined }, call()), fails("in-use"));
+  node.held.clear();
+  await detachVolume(node.deps, files, { volumeId, nqn: undefined }, call());
+  assert.deepEqual([node.device.connected, node.mapper.maps.size], [false, 0]);
+});

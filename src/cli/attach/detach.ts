@@ -8,6 +8,8 @@ import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice, partitionsOf } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { bindsOf, mountsOf } from "../../node/mount_table.ts";
+import { closeMapping } from "../../node/encryption/mapping.ts";
+import { findDevice } from "../../node/layer/maps.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
@@ -71,6 +73,9 @@ export async function detachVolume(
   const { connector } = deps;
   const nqn = await connectedNqn(deps, subject, context);
   await assertNotStaged(deps, "detach", subject.volumeId);
+  const used = await findDevice(deps, nqn, context);
+  if (used !== undefined) await assertUnused(deps, files, used, context);
+  await closeMapping(deps, { ...subject, nqns: [nqn] }, context);
   const device = await connector.find(nqn, context);
   if (device !== undefined) await assertUnused(deps, files, device, context);
   await assertNotStaged(deps, "detach", subject.volumeId);

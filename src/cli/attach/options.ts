@@ -18,6 +18,10 @@ export const attachFlags: FlagTable = {
     form: "switch",
     help: "Inspect the existing connection, even one that the kubelet uses, and change nothing.",
   },
+  "passphrase-stdin": {
+    form: "switch",
+    help: "Open an encrypted volume with the passphrase on standard input, all of it, byte for byte.",
+  },
   ...nodeFlags,
 };
 
@@ -37,6 +41,8 @@ export interface AttachOptions {
   readonly sizeBytes: bigint;
   /** Only inspect the connection, because another process made it. */
   readonly existing: boolean;
+  /** Whether to open it with the passphrase on standard input. */
+  readonly opens: boolean;
 }
 
 /** The options of `rds-csi detach`. */
@@ -61,7 +67,13 @@ export function readAttachOptions(args: readonly string[], env: Environment): At
     port: flags.number("nvme-port"),
     sizeBytes: BigInt(flags.number("size")),
     existing,
+    opens: flags.switch("passphrase-stdin"),
   };
+  if (existing && options.opens) {
+    throw new FlagError([
+      "--passphrase-stdin opens a volume, and --existing changes nothing: use one of them",
+    ]);
+  }
   flags.assertNoProblems();
   return options;
 }

@@ -1,4 +1,5 @@
 import { formatBytes } from "../../volume/model/sizes.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { alignColumns } from "../table.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
@@ -22,7 +23,7 @@ export function formatVolume(volume: DescribedVolume): string[] {
   const rows: (readonly [name: string, text: string])[] = [
     ["volume", `${view.id}: ${stateOf(view)}`],
     ...stagingState === undefined ? [] : [
-      ["kind", `${stagingState.kind}, ${stagingState.readOnly ? "read-only" : "read-write"}`] as const,
+      ["kind", kindOf(stagingState)] as const,
       ["epoch", stagingState.epoch] as const,
       ["staging", stagingState.stagingPath] as const,
     ],
@@ -38,6 +39,10 @@ export function formatVolume(volume: DescribedVolume): string[] {
     ...findings.length === 0 ? [] : ["", ...formatFindings(findings)],
     `describe: ${isHealthy(volume) ? "healthy" : "not healthy"}`,
   ];
+}
+
+function kindOf({ kind, luks, readOnly }: StagingState): string {
+  return [kind, ...luks === undefined ? [] : ["encrypted"], readOnly ? "read-only" : "read-write"].join(", ");
 }
 
 /** All volumes of a node as an aligned table. */

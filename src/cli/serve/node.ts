@@ -2,6 +2,7 @@ import type { NodeConfig } from "../config/config.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import type { NodeRpcs } from "../../csi/generated/csi.ts";
 import { nodeMethods } from "../../csi/services/node.ts";
+import { Cryptsetup } from "../../device_mapper/cryptsetup.ts";
 import { DeviceMapper } from "../../device_mapper/device_mapper.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
@@ -199,13 +200,15 @@ export function openNodeDeps(config: NodeConfig, parts: NodeParts): NodeDeps {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
   const { deviceLayer } = config;
+  const maps = new DeviceMapper(processes, files);
+  // Volumes that were staged with a map are unstaged with it, whatever the setting is now.
+  const mapping = { maps, encryption: new Cryptsetup(processes, files, maps, clock) };
   return {
     connector: openConnector(config, parts),
     mounts,
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
-    // Volumes that were staged with a map are unstaged with it, whatever the setting is now.
-    ...config.connector === "nvme-tcp" ? { maps: new DeviceMapper(processes, files) } : {},
+    ...config.connector === "nvme-tcp" ? mapping : {},
     paths,
     machine: thisMachine(files),
     clock,

@@ -102,7 +102,12 @@ async function publish(
   parameters: VolumeParameters,
 ): Promise<PublishContext> {
   const claim = request.isStatic
-    ? { kind: request.capability, mode: request.capability.mode, exportIsUnused: false }
+    ? {
+      kind: request.capability,
+      mode: request.capability.mode,
+      exportIsUnused: false,
+      encrypted: request.encrypted === true,
+    }
     : undefined;
   const loaded = await loadForChange(call, id, "publish", claim);
   const { view, volume } = await withImage(call, loaded, "publish");
@@ -245,16 +250,14 @@ function publishContext(
   const port = String(stored.exportPort);
   const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
   const machine = holderOf(volume, request.nodeId)?.machine;
-  // The words of the legacy driver let a node that has not been upgraded yet go on: it knows one address.
-  const names: PublishContext = request.needsLayer ? { layerNqn: nqn } : { nqn, nvme_nqn: nqn };
   return {
     nvmeAddress: parameters.nvmeAddress,
     nvmePort: port,
-    ...names,
+    ...nqnContext(nqn, request),
     epoch: formatEpoch(record.epoch!),
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
-    mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
+    mayFormat: String(mayFormat(record, record.epoch!, request, readOnly)),
     ...claimContext(deps, stored.id, record, request),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
     ...(machine === undefined ? {} : { machine }),
@@ -262,6 +265,14 @@ function publishContext(
     nvme_port: port,
     fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
   };
+}
+
+/** The name of the export, under a key that only a node knows which can stage the volume as it has to be staged. */
+function nqnContext(nqn: string, { needsLayer, encrypted }: PublishRequest): PublishContext {
+  if (encrypted) return { encryptedNqn: nqn };
+  if (needsLayer) return { layerNqn: nqn };
+  // The words of the legacy driver let a node that has not been upgraded yet go on: it knows one address.
+  return { nqn, nvme_nqn: nqn };
 }
 
 /** Whose consent a node names that refuses to make a file system. */

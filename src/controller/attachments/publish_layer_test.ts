@@ -92,3 +92,22 @@ Deno.test("publishVolume() leaves the mark of the device layer out where the rec
   assert.deepEqual([...new Set(layered)], ["marked", "not marked", "exhausted"]);
   assert.equal(layered.indexOf("exhausted"), (await outcomes(false)).indexOf("exhausted"));
 });
+
+Deno.test("publishVolume() gives an encrypted volume only to nodes that know encryption", async () => {
+  const { store, publish } = controller({ capabilities: "ext4/ew" });
+  const given = await publish("a", { encrypted: true });
+  assert.equal(given["encryptedNqn"], store.disks.get("pvc-1")!.exportNqn);
+  assert.deepEqual([given["nqn"], given["nvme_nqn"], given["layerNqn"]], [undefined, undefined, undefined]);
+  assert.equal(given["mayFormat"], "true");
+  assert.deepEqual(await publish("a", { encrypted: true }), given);
+});
+
+Deno.test("publishVolume() lets the first node of an encrypted block volume write its header, in its first epoch", async () => {
+  const { publish, unpublish } = controller({ capabilities: "block/ex" });
+  const request = { ...joint, encrypted: true };
+  assert.equal((await publish("a", request))["mayFormat"], "true");
+  assert.equal((await publish("b", request))["mayFormat"], "false");
+  await unpublish("b");
+  await unpublish("a");
+  assert.equal((await publish("b", request))["mayFormat"], "false");
+});

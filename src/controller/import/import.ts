@@ -14,7 +14,7 @@ import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rule
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import { formatComment, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { formatComment, isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertMayBeImported, importDisk, nowOf, readAround } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownFilePrefix, withImage } from "../load.ts";
 import { remembered, whyNotDone, writeRecord } from "../change.ts";
@@ -22,7 +22,7 @@ import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What is to become a volume. */
-export interface ImportRequest extends Omit<ImportClaim, "kind"> {
+export interface ImportRequest extends Omit<ImportClaim, "kind" | "encrypted"> {
   /** The slot: that of the disk, or of the one to be made. */
   readonly id: string;
   /** The file that a disk is to be made of; undefined for a disk that is there. */
@@ -123,7 +123,11 @@ async function importAgain(
     return reported("already", stored, kind, left);
   }
   // A record that says something else, of which everything that was withdrawn stays known.
-  const capabilities = formatCapabilities({ kind, modes: [request.mode] });
+  const capabilities = formatCapabilities({
+    kind,
+    modes: [request.mode],
+    encrypted: isEncrypted(record),
+  });
   const changed = rewritten({ ...record, capabilities });
   const again = await writeRecord(call, "import", volume, changed, (after) => !after.exported);
   return reported("imported", again.stored, kind, "");

@@ -183,6 +183,7 @@ async function makeSnapshot(
     source: purpose.from.id,
     createdAtSeconds: Math.floor(call.clock.now() / 1000),
     blank: source.blank,
+    encrypted: source.encrypted,
     cluster: call.settings.cluster,
   };
   return source.location.subvolume === undefined

@@ -84,6 +84,7 @@ Deno.test("createSnapshot() freezes a subvolume in three commands, and in one wh
     source: "pvc-1",
     createdAtSeconds,
     blank: false,
+    encrypted: false,
     cluster: testCluster,
     imagePath: `${pathAt(createdAtSeconds)}/disk.img`,
     sizeBytes: gibibyte,

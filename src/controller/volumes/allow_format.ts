@@ -1,7 +1,7 @@
 import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import { isEncrypted, nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotImported, loadForChange, notFound } from "../load.ts";
 import { writeRecord } from "../change.ts";
 import type { ControllerDeps } from "../deps.ts";
@@ -28,7 +28,7 @@ function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {
     ? `it is published: node=${nodeIdsOf(record.holders).join(", ")}`
     : stored.exported
     ? "it is exported; unpublish it first"
-    : parseRecordedCapabilities(record.capabilities)?.kind.access !== "mount"
+    : parseRecordedCapabilities(record.capabilities)?.kind.access !== "mount" && !isEncrypted(record)
     ? "it is not a file system volume"
     : undefined;
   if (reason === undefined) return;

@@ -18,7 +18,7 @@ import {
   missingFolder,
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
-import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
+import { formatComment, isEncrypted, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseCloneSize } from "../../volume/model/sizes.ts";
 import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
@@ -71,6 +71,7 @@ export async function findCloneSource(
   return await orGiveUpCopy(call, purpose, async () => {
     assertAdopts(call, plan.id);
     const found = await findSource(call, view, request.source);
+    assertSameEncryption(found, plan, request);
     const sizeBytes = chooseCloneSize(request.range, found.sizeBytes);
     if (sizeBytes > found.sizeBytes) assertGrows(call, "create", plan.id, false);
     return { found, sizeBytes, purpose };
@@ -130,6 +131,20 @@ async function planFrom(
   );
 }
 
+/** @throws {VolumeError} invalid when the source is encrypted and the volume is not to be, or the other way round */
+function assertSameEncryption(
+  { encrypted }: FoundSource,
+  { id, record }: VolumePlan,
+  { source }: CloneRequest,
+): void {
+  if (encrypted === isEncrypted(record)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot create the volume because its source is ${encrypted ? "" : "not "}encrypted: volume=${id} ` +
+      `source=${source.id}; use a StorageClass with encrypted=${encrypted}`,
+  );
+}
+
 /** Before anything is made that would have to be taken back. */
 function assertAdopts(deps: ControllerDeps, id: string): void {
   if (deps.settings.adopts) return;
@@ -158,7 +173,14 @@ export function sourceOf(
   );
   assertOwnImage(deps, volume, verb);
   const blank = record.blankEpoch > 0 && (record.epoch?.counter ?? 0) === 0;
-  return { location: locationOf(stored.imagePath, pools), sizeBytes: stored.sizeBytes, blank, volume };
+  const encrypted = isEncrypted(record);
+  return {
+    location: locationOf(stored.imagePath, pools),
+    sizeBytes: stored.sizeBytes,
+    blank,
+    encrypted,
+    volume,
+  };
 }
 
 /**
@@ -237,6 +259,6 @@ async function findSource(call: ControllerCall, view: SourceView, source: Source
       `Cannot restore the snapshot because it is still being copied: snapshot=${source.id}`,
     );
   }
-  const { imagePath, sizeBytes, blank } = snapshot;
-  return { location: locationOf(imagePath, view.pools), sizeBytes, blank, volume: undefined };
+  const { imagePath, sizeBytes, blank, encrypted } = snapshot;
+  return { location: locationOf(imagePath, view.pools), sizeBytes, blank, encrypted, volume: undefined };
 }

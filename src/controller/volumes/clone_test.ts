@@ -393,3 +393,24 @@ Deno.test("createVolume() refuses a clone of the same name that was made from so
     refusal("exists-incompatible", /not nothing/),
   );
 });
+
+for (const source of [fromVolume, fromSnapshot]) {
+  Deno.test(`createVolume() copies an encrypted ${source.kind} into an encrypted volume only`, async () => {
+    for (const isEncrypted of [true, false]) {
+      const { store, clone, snapshot } = controller({}, {
+        epoch,
+        capabilities: isEncrypted ? "ext4/ew" : "ext4/w",
+      });
+      if (source.kind === "snapshot") assert.equal((await snapshot()).encrypted, isEncrypted);
+      const { capabilities } = aCreate("c");
+      const before = store.snapshot();
+      await assert.rejects(
+        clone(source, { capabilities: { ...capabilities, encrypted: !isEncrypted } }),
+        refusal("invalid", /its source is (?:not )?encrypted/),
+      );
+      assert.deepEqual(store.snapshot(), before);
+      const made = await clone(source, { capabilities: { ...capabilities, encrypted: isEncrypted } });
+      assert.equal(made.record.capabilities, isEncrypted ? "ext4/ew" : "ext4/w");
+    }
+  });
+}

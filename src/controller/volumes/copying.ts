@@ -236,6 +236,7 @@ export interface FoundSource {
   readonly sizeBytes: bigint;
   /** Whether nothing can have been written to it yet. */
   readonly blank: boolean;
+  readonly encrypted: boolean;
   /** The volume; undefined for a snapshot, which never changes. */
   readonly volume: OwnedVolume | undefined;
 }

@@ -7,7 +7,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.ts";
-import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
 import { assertOwnImage, findKnown, notFound, ownFilePrefix } from "../load.ts";
 import { growKnown, outdateInDoubt, writeRecord } from "../change.ts";
@@ -17,7 +18,7 @@ import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one when there
+ * Grows a volume and returns its size as read back, in bytes, without the header of an encrypted one; its present size when that is enough. Two commands; one when there
  * is nothing to do, or when the router has what this process has written last, and ample room. Where the router shows a new size after a toggle only, the export of a volume in use is toggled
  * if each of its nodes has the device layer.
  *
@@ -54,8 +55,9 @@ async function expandKnown(
   const known = findKnown(call, id, "expand");
   if (known === undefined || !growsAsKnown(call, known)) return undefined;
   const { sizeBytes: before, imagePath } = known.stored;
-  if (range.requiredBytes <= before) return undefined;
-  const sizeBytes = chooseGrownSize(range, before);
+  const disk = withHeader(range, isEncrypted(known.record));
+  if (disk.requiredBytes <= before) return undefined;
+  const sizeBytes = chooseGrownSize(disk, before);
   const [pool, moreBytes] = [poolOf(imagePath), sizeBytes - before];
   if (call.promised.amplePool(pool, moreBytes) === undefined) return undefined;
   const grown = await call.promised.during(
@@ -64,7 +66,9 @@ async function expandKnown(
     () => growKnown(call, "expand", known, sizeBytes),
     (grown) => grown === undefined ? "perhaps" : true,
   );
-  return grown && assertGrown("expand", before, grown.stored, sizeBytes).sizeBytes;
+  if (grown === undefined) return undefined;
+  assertGrown("expand", before, grown.stored, sizeBytes);
+  return sizeForUser(grown);
 }
 
 /** Whether this router lets such a disk grow without more being done to it. */
@@ -82,7 +86,7 @@ async function expandWithinAmpleRoom(
   const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
   const { volume, sizeBytes } = await planGrowth(call, id, range, view);
   const { stored } = volume;
-  if (sizeBytes === stored.sizeBytes) return sizeBytes;
+  if (sizeBytes === stored.sizeBytes) return sizeForUser(volume);
   const pool = getPool(view, stored.imagePath);
   const moreBytes = sizeBytes - stored.sizeBytes;
   if (moreBytes > pool.freeBytes || !call.promised.isAmple(pool, moreBytes)) return undefined;
@@ -96,12 +100,17 @@ async function expandByExactRead(call: ControllerCall, id: string, range: SizeRa
   const { volume, sizeBytes } = await planGrowth(call, id, range, shown);
   const { settings } = call;
   const moreBytes = sizeBytes - volume.stored.sizeBytes;
-  if (moreBytes === 0n) return sizeBytes;
+  if (moreBytes === 0n) return sizeForUser(volume);
   assertRoom(view, folderOf(volume, settings.cluster), moreBytes, settings.overcommit);
   return await growPromised(call, volume, sizeBytes);
 }
 
-/** The volume, and the size that it is to have; its present one when that is enough. */
+/** What the disk leaves to a user of the volume, in bytes. */
+function sizeForUser({ stored, record }: OwnedVolume): bigint {
+  return usableBytes(stored.sizeBytes, isEncrypted(record));
+}
+
+/** The volume, and the size that its disk is to have; its present one when that is enough. */
 async function planGrowth(
   call: ControllerCall,
   id: string,
@@ -117,7 +126,7 @@ async function planGrowth(
   const volume = assertOwned(view.volume, settings.cluster, "expand");
   assertOwnImage(call, volume, "expand");
   assertImageShown(volume, view);
-  const sizeBytes = chooseGrownSize(range, volume.stored.sizeBytes);
+  const sizeBytes = chooseGrownSize(withHeader(range, isEncrypted(volume.record)), volume.stored.sizeBytes);
   if (sizeBytes === volume.stored.sizeBytes) {
     if (await turnOnAgain(call, volume) === undefined) await outdateInDoubt(call, "expand", volume);
   }
@@ -142,7 +151,7 @@ async function growPromised(call: ControllerCall, volume: OwnedVolume, sizeBytes
   const { imagePath } = volume.stored;
   const grow = () => growVolume(call, "expand", volume, sizeBytes);
   const grown = await call.promised.during(poolOf(imagePath), sizeBytes - volume.stored.sizeBytes, grow);
-  return grown.stored.sizeBytes;
+  return sizeForUser(grown);
 }
 
 /**

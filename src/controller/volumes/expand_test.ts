@@ -218,3 +218,16 @@ Deno.test("expandVolume() lets the grace begin anew when the end of its command 
   await assert.rejects(expand(2n * gibibyte));
   await assert.rejects(remove(1), refusal("unavailable", /try again in 10 s/));
 });
+
+Deno.test("expandVolume() leaves the user of an encrypted volume the requested size, and answers that size", async () => {
+  const header = 16n << 20n;
+  const { store, deps } = testController();
+  store.put(aDisk(aRecord({ epoch, capabilities: "ext4/ew", holders: [aHolder("a")] })));
+  const expand = (requiredBytes: bigint, limitBytes = 0n) =>
+    expandVolume(deps, "pvc-1", { requiredBytes, limitBytes }, context);
+  assert.equal(await expand(2n * gibibyte, 2n * gibibyte), 2n * gibibyte);
+  assert.equal(store.disks.get("pvc-1")!.sizeBytes, 2n * gibibyte + header);
+  assert.equal(await expand(gibibyte), 2n * gibibyte);
+  assert.equal(await expand(3n * gibibyte), 3n * gibibyte);
+  await assert.rejects(expand(0n, gibibyte), refusal("out-of-range"));
+});

@@ -52,6 +52,7 @@ const CODES: Readonly<Record<VolumeErrorKind, GrpcCodeName>> = {
   "unsupported": "INVALID_ARGUMENT",
   "deadline": "DEADLINE_EXCEEDED",
   "cancelled": "CANCELLED",
+  "unauthenticated": "UNAUTHENTICATED",
   "bad-token": "ABORTED",
   "internal": "INTERNAL",
 };

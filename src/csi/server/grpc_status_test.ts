@@ -18,6 +18,7 @@ const EXPECTED: Record<VolumeErrorKind, string> = {
   "unsupported": "INVALID_ARGUMENT",
   "deadline": "DEADLINE_EXCEEDED",
   "cancelled": "CANCELLED",
+  "unauthenticated": "UNAUTHENTICATED",
   "bad-token": "ABORTED",
   "internal": "INTERNAL",
 };

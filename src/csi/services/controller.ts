@@ -9,7 +9,8 @@ import { outlastsToggle } from "../../volume/model/device_layer.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, volumeIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
+import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
 import {
   parseParameters,
   parseStatic,
@@ -135,10 +136,11 @@ const handleCreate: Handler<"CreateVolume", Router> = async ({ deps, ids, topolo
   const wanted = parseCapabilities(requiredCapabilities(request.volumeCapabilities, parameters.fsType));
   assertNoMutableParameters(request);
   const source = contentSource(request.volumeContentSource, ids);
+  const { encrypted } = parameters;
   const create = {
     name,
-    range: sizeRange(request.capacityRange),
-    capabilities: wanted,
+    range: withHeader(sizeRange(request.capacityRange), encrypted),
+    capabilities: { ...wanted, encrypted },
     parameters,
     rawParameters: request.parameters,
     ...(source === undefined ? {} : { source }),
@@ -147,7 +149,7 @@ const handleCreate: Handler<"CreateVolume", Router> = async ({ deps, ids, topolo
   return {
     volume: {
       volumeId: ids.add(stored.id),
-      capacityBytes: String(stored.sizeBytes),
+      capacityBytes: String(usableBytes(stored.sizeBytes, encrypted)),
       volumeContext: volumeContext(parameters),
       contentSource: request.volumeContentSource,
       ...(Object.keys(topology).length === 0 ? {} : { accessibleTopology: [{ segments: { ...topology } }] }),
@@ -181,7 +183,8 @@ const handlePublish: Handler<"ControllerPublishVolume"> = async (
   const capability = requiredCapability(request.volumeCapability, parameters.fsType);
   const isStatic = parseStatic(request.volumeContext);
   const needsLayer = outlastsToggle(parameters.node);
-  const publish = { nodeId, capability, readOnly: request.readonly, isStatic, needsLayer };
+  const { encrypted } = parameters;
+  const publish = { nodeId, capability, readOnly: request.readonly, isStatic, needsLayer, encrypted };
   return { publishContext: await publishVolume(deps, id, publish, parameters, context) };
 };
 
@@ -266,14 +269,14 @@ const handleCapacity: Handler<"GetCapacity", Routers> = async (routers, request,
 };
 
 const capacityOf: Handler<"GetCapacity", Router> = async ({ deps }, request, context) => {
-  const { basePath, fsType } = parseParameters(request.parameters, deps.settings);
+  const { basePath, fsType, encrypted } = parseParameters(request.parameters, deps.settings);
   if (request.volumeCapabilities.length > 0) {
     parseCapabilities(requiredCapabilities(request.volumeCapabilities, fsType));
   }
   const capacity = await getCapacity(deps, basePath, context);
   return {
-    availableCapacity: String(capacity.availableBytes),
-    maximumVolumeSize: { value: String(capacity.maximumVolumeBytes) },
+    availableCapacity: String(usableBytes(capacity.availableBytes, encrypted)),
+    maximumVolumeSize: { value: String(usableBytes(capacity.maximumVolumeBytes, encrypted)) },
     minimumVolumeSize: { value: String(capacity.minimumVolumeBytes) },
   };
 };
@@ -282,7 +285,10 @@ type VolumeEntry = ReturnType<typeof describeVolume>;
 
 function describeVolume(ids: VolumeIdPrefix, volume: OwnedVolume) {
   return {
-    volume: { volumeId: ids.add(volume.stored.id), capacityBytes: String(volume.stored.sizeBytes) },
+    volume: {
+      volumeId: ids.add(volume.stored.id),
+      capacityBytes: String(usableBytes(volume.stored.sizeBytes, isEncrypted(volume.record))),
+    },
     status: { publishedNodeIds: [...publishedNodeIds(volume)] },
   };
 }

@@ -55,10 +55,10 @@ const handleStage: Handler<"NodeStageVolume"> = async (service, request, context
   const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
   const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
-  const { publishContext, volumeContext } = request;
+  const { publishContext, volumeContext, secrets } = request;
   const mountFlags = mountFlagsOf(request.volumeCapability);
   await service.stage(
-    { volumeId, stagingPath, capability, mountFlags, publishContext, volumeContext },
+    { volumeId, stagingPath, capability, mountFlags, publishContext, volumeContext, secrets },
     context,
   );
   return {};

@@ -1,6 +1,7 @@
 import { deleteSnapshot } from "../../controller/snapshots/delete.ts";
 import { assertLegacySnapshotGone, getSnapshot, listSnapshots } from "../../controller/snapshots/list.ts";
 import { createSnapshot } from "../../controller/snapshots/create.ts";
+import { usableBytes } from "../../volume/model/encryption.ts";
 import { isLegacySnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { cutPage } from "../../volume/model/paging.ts";
@@ -127,7 +128,7 @@ function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Sent<S
     sourceVolumeId: ids.add(snapshot.source),
     creationTime: { seconds: String(snapshot.createdAtSeconds), nanos: 0 },
     // A snapshot that is still being copied has no reliable size.
-    sizeBytes: String(snapshot.ready ? snapshot.sizeBytes : 0n),
+    sizeBytes: String(snapshot.ready ? usableBytes(snapshot.sizeBytes, snapshot.encrypted) : 0n),
     readyToUse: snapshot.ready,
   };
 }

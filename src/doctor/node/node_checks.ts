@@ -1,6 +1,7 @@
 import { readMountTable } from "../../filesystem/mountinfo.ts";
 import { readPropagation } from "../../filesystem/propagation.ts";
 import { checkDeviceLayer } from "./device_layer.ts";
+import { checkEncryption } from "./encryption.ts";
 import { checkDiscards } from "./discards.ts";
 import type { ModuleFiles } from "./modules.ts";
 import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf } from "./nvme.ts";
@@ -25,6 +26,7 @@ export async function examineNode(reading: NodeReading, found: FindingListener):
   await attempt("nvme-transport", () => transport(reading));
   await attempt("nvme-multipath", () => checkMultipath(files));
   await attempt("device-layer", () => deviceLayer(reading));
+  await attempt("encryption", () => encryption(reading));
   await attempt("tools", () => checkTools(processes, config.connector, context));
   await attempt("mounts", () => mounts(reading));
   await attempt("host-nqn", () => identity(reading));
@@ -63,6 +65,14 @@ async function deviceLayer(reading: NodeReading): Promise<Finding> {
     return skipped("device-layer", `not used by --connector ${config.connector}`);
   }
   return await checkDeviceLayer(files, modulesOf(reading), config.deviceLayer);
+}
+
+async function encryption(reading: NodeReading): Promise<Finding> {
+  const { files, options: { config } } = reading;
+  if (config.connector !== "nvme-tcp") {
+    return skipped("encryption", `not used by --connector ${config.connector}`);
+  }
+  return await checkEncryption(files, modulesOf(reading));
 }
 
 function modulesOf({ files, paths }: NodeReading): ModuleFiles {

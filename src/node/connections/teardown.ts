@@ -1,9 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { bindsOf, isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
+import { closeMapping, findOwnMapping } from "../encryption/mapping.ts";
 import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -48,7 +50,10 @@ export const deviceFileName = "device";
  *   something else is mounted at the staging path
  */
 export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<void> {
-  const found = await findAll(deps, volume.nqns, context);
+  const mapping = await findOwnMapping(deps, volume, context);
+  const devices = await findAll(deps, volume.nqns, context);
+  const isKnown = devices.some((device) => device.deviceNumber === mapping?.deviceNumber);
+  const found = mapping === undefined || isKnown ? devices : [...devices, mapping];
   // One runs a tool to resolve the paths, the other reads /proc for open devices, so they run at the same time.
   const [points, use] = await Promise.all([
     mountPoints(deps, volume.stagingPaths),
@@ -68,6 +73,7 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
     await deps.mounts.unmount(mountPoint, context);
   }
   await refuseWhileClaimed(deps, volume, found, context);
+  await closeMapping(deps, volume, context);
   for (const nqn of volume.nqns) {
     context.signal.throwIfAborted();
     await disconnect(deps, nqn, context);
@@ -116,8 +122,10 @@ export async function disconnectUnused(deps: NodeDeps, nqn: string, context: Cal
   await disconnect(deps, nqn, context);
 }
 
-/** Removes the map of an unused subsystem, and then disconnects it. */
+/** Removes the maps of an unused subsystem, and then disconnects it. */
 async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
+  const volumeId = parseExportNqn(nqn, deps.settings.nqnPrefix)?.volumeId;
+  if (volumeId !== undefined) await closeMapping(deps, { volumeId, nqns: [nqn] }, context);
   await removeMap(deps, nqn, context);
   await deps.connector.disconnect(nqn, context);
 }
@@ -238,7 +246,7 @@ async function verifyGone(
   const mounted = points.find((mountPoint) => mountsAt(table, mountPoint).length > 0);
   const connected = await deps.connector.connected(context);
   const mapped = await Promise.all(volume.nqns.map((nqn) => findMap(deps, nqn)));
-  const map = mapped.find((each) => each !== undefined);
+  const map = mapped.find((each) => each !== undefined) ?? await findOwnMapping(deps, volume, context);
   const left = volume.nqns.find((nqn) => connected.includes(nqn));
   if (mounted === undefined && left === undefined && map === undefined) return;
   throw new VolumeError(

@@ -1,5 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { isOwnMapUuid, mapName, mapUuid, nqnOfMapUuid } from "../../volume/model/device_layer.ts";
+import {
+  isEncryptionUuid,
+  isOwnMapUuid,
+  mapName,
+  mapUuid,
+  nqnOfMapUuid,
+} from "../../volume/model/device_layer.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap, MapIdentity } from "../../volume/ports/device_maps.ts";
 import type { DeviceNode, FoundDevice } from "../../volume/ports/node_ports.ts";
@@ -22,6 +28,17 @@ export async function findMap(deps: NodeDeps, nqn: string): Promise<DeviceMap | 
   return map?.uuid === identity.uuid ? map : undefined;
 }
 
+/**
+ * Finds the map between a volume and its users: the map of its export, or the mapping of an encrypted volume, which has
+ * the same name in every epoch; undefined when there is none.
+ */
+async function mapAbove(deps: NodeDeps, nqn: string): Promise<DeviceMap | undefined> {
+  const identity = deps.maps && mapIdentity(deps, nqn);
+  if (identity === undefined) return undefined;
+  const map = await deps.maps!.find(identity.name);
+  return map !== undefined && (map.uuid === identity.uuid || isEncryptionUuid(map.uuid)) ? map : undefined;
+}
+
 /** The NQN of the volume's map, of any epoch; undefined when the volume has none. */
 export async function mappedNqn(deps: NodeDeps, volumeId: string): Promise<string | undefined> {
   const map = await deps.maps?.find(mapName(volumeId));
@@ -39,7 +56,7 @@ export async function findDevice(
   context: CallContext,
 ): Promise<FoundDevice | undefined> {
   const found = await deps.connector.find(nqn, context);
-  const map = await findMap(deps, nqn);
+  const map = await mapAbove(deps, nqn);
   if (map === undefined || found === undefined) return found;
   return isOn(map, found) ? onMap(map, found) : undefined;
 }
@@ -60,7 +77,7 @@ export async function usedNode(
   nqn: string,
   context: CallContext,
 ): Promise<DeviceNode | undefined> {
-  return await findMap(deps, nqn) ?? await deps.connector.find(nqn, context);
+  return await mapAbove(deps, nqn) ?? await deps.connector.find(nqn, context);
 }
 
 /** Whether writes to the volume would wait for a missing device. */

@@ -4,6 +4,7 @@ import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions, withoutPanic } from "../../volume/model/mkfs_options.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import type { DeviceLayer } from "../../volume/model/device_layer.ts";
+import type { KeyCost } from "../../volume/ports/encryption.ts";
 import type { ClaimName } from "../../volume/ports/cluster_ports.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import { formatEpoch, legacyEpoch } from "../../volume/model/epoch.ts";
@@ -30,6 +31,8 @@ export interface PublishContext {
   readonly machine: string | undefined;
   /** The controller may turn the export off and on, because it relies on a device layer below the volume. */
   readonly needsLayer: boolean;
+  /** Whether the volume is recorded as encrypted. */
+  readonly encrypted: boolean;
 }
 
 /** What the StorageClass passes to the node. */
@@ -40,6 +43,11 @@ export interface NodeParameters {
   >;
   /** Undefined where the StorageClass says nothing about it. */
   readonly deviceLayer: DeviceLayer | undefined;
+  readonly encryption: {
+    readonly encrypted: boolean;
+    readonly allowDiscards: boolean;
+    readonly keyCost: KeyCost;
+  };
   readonly fsLabel: string | undefined;
   readonly fsck: "preen" | "off";
   /** Arguments for mkfs. */
@@ -70,9 +78,9 @@ export function parsePublishContext(
     if (form.test(value)) return value;
     throw wrong("publish context", key, value);
   };
-  const needsLayer = Object.hasOwn(values, "layerNqn");
+  const [needsLayer, encrypted] = ["layerNqn", "encryptedNqn"].map((key) => Object.hasOwn(values, key));
   const nqn = take(
-    needsLayer ? "layerNqn" : "nqn",
+    encrypted ? "encryptedNqn" : needsLayer ? "layerNqn" : "nqn",
     /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/,
   );
   const epoch = take("epoch", /^[A-Za-z0-9-]{1,32}$/);
@@ -94,7 +102,8 @@ export function parsePublishContext(
     ...parseClaim(values["claim"]),
     mayReplay: parseFlag(values, "mayReplay"),
     machine: Object.hasOwn(values, "machine") ? take("machine", /^[0-9a-f]{8}$/) : undefined,
-    needsLayer,
+    needsLayer: needsLayer!,
+    encrypted: encrypted!,
   };
 }
 
@@ -126,22 +135,30 @@ export function parseNodeParameters(given: Values, filesystem: FilesystemType | 
     if (form.test(value)) return value;
     throw wrong("volume context", key, value);
   };
-  const seconds = (key: string, form = /^[1-9][0-9]{0,4}$/): number | undefined => {
+  const number = (key: string, form = /^[1-9][0-9]{0,4}$/): number | undefined => {
     const value = take(key, form);
     return value === undefined ? undefined : Number(value);
   };
   return {
     connection: {
-      ctrlLossTmo: seconds("ctrlLossTmo", /^(?:-1|0|[1-9][0-9]{0,4})$/),
-      reconnectDelay: seconds("reconnectDelay"),
+      ctrlLossTmo: number("ctrlLossTmo", /^(?:-1|0|[1-9][0-9]{0,4})$/),
+      reconnectDelay: number("reconnectDelay"),
       // The kernel would take 0 as no keep-alive at all.
-      keepAliveTmo: seconds("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
-      nrIoQueues: seconds("nrIoQueues", /^[1-9][0-9]{0,2}$/),
-      fastIoFailTmo: seconds("fastIoFailTmo"),
+      keepAliveTmo: number("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
+      nrIoQueues: number("nrIoQueues", /^[1-9][0-9]{0,2}$/),
+      fastIoFailTmo: number("fastIoFailTmo"),
       digests: [
         ...take("hdrDigest", /^(?:true|false)$/) === "true" ? ["header"] as const : [],
         ...take("dataDigest", /^(?:true|false)$/) === "true" ? ["data"] as const : [],
       ],
+    },
+    encryption: {
+      encrypted: take("encrypted", /^(?:true|false)$/) === "true",
+      allowDiscards: take("allowDiscards", /^(?:true|false)$/) === "true",
+      keyCost: {
+        memoryMiB: number("pbkdfMemory", /^[1-9][0-9]{1,3}$/),
+        timeMs: number("pbkdfTime"),
+      },
     },
     deviceLayer: take("deviceLayer", /^(?:auto|multipath|none)$/) as DeviceLayer | undefined,
     fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),

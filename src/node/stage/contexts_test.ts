@@ -36,7 +36,18 @@ Deno.test("parsePublishContext() reads every key and ignores others", () => {
     mayReplay: false,
     machine: undefined,
     needsLayer: false,
+    encrypted: false,
   });
+});
+
+Deno.test("parsePublishContext() reads the name of an export of an encrypted volume", () => {
+  const { nqn, ...rest } = context;
+  const read = parsePublishContext({ ...rest, encryptedNqn: nqn }, "pvc-1");
+  assert.deepEqual(read, { ...parsePublishContext(context, "pvc-1"), encrypted: true });
+  assert.throws(
+    () => parsePublishContext({ ...rest, encryptedNqn: "" }, "pvc-1"),
+    refusal("invalid", /encryptedNqn/),
+  );
 });
 
 Deno.test("parsePublishContext() reads the name of an export that needs the device layer", () => {
@@ -139,6 +150,11 @@ Deno.test("parseNodeParameters() leaves everything to defaults when the context 
       fastIoFailTmo: undefined,
       digests: [],
     },
+    encryption: {
+      encrypted: false,
+      allowDiscards: false,
+      keyCost: { memoryMiB: undefined, timeMs: undefined },
+    },
     deviceLayer: undefined,
     fsLabel: undefined,
     fsck: "preen",
@@ -155,6 +171,10 @@ Deno.test("parseNodeParameters() reads every key", () => {
     fastIoFailTmo: "60",
     hdrDigest: "true",
     dataDigest: "true",
+    encrypted: "true",
+    allowDiscards: "true",
+    pbkdfMemory: "64",
+    pbkdfTime: "500",
     deviceLayer: "auto",
     fsLabel: "data",
     fsckMode: "off",
@@ -169,6 +189,7 @@ Deno.test("parseNodeParameters() reads every key", () => {
       fastIoFailTmo: 60,
       digests: ["header", "data"],
     },
+    encryption: { encrypted: true, allowDiscards: true, keyCost: { memoryMiB: 64, timeMs: 500 } },
     deviceLayer: "auto",
     fsLabel: "data",
     fsck: "off",
@@ -267,6 +288,7 @@ Deno.test("parsePublishContext() reads the legacy driver's, the publish context 
     mayFormat: false,
     mayReplay: false,
     needsLayer: false,
+    encrypted: false,
     machine: undefined,
   };
   assert.deepEqual(parsePublishContext(earlier, volumeId), parsed);

@@ -1,6 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import { usableBytes } from "../../volume/model/encryption.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { awaitDevice } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
@@ -46,8 +47,9 @@ export async function assertRenewable(
   found: FoundDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, device, sizeBytes, published } = stagingState;
-  if (found.sizeBytes !== device?.sizeBytes && found.sizeBytes !== sizeBytes) {
+  const { volumeId, luks, device, sizeBytes, published } = stagingState;
+  const foundBytes = usableBytes(found.sizeBytes, luks === "done");
+  if (foundBytes !== device?.sizeBytes && foundBytes !== sizeBytes) {
     throw new VolumeError(
       "identity-mismatch",
       `Cannot use the device because it is not the volume: device=${found.path} expected id=${device?.uniqueId} ` +

@@ -22,6 +22,8 @@ import { choosesLayer } from "../layer/choose_layer.ts";
 import { findMap, removeMap } from "../layer/maps.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
+import { parsePassphrases, type Passphrases } from "../../volume/model/encryption.ts";
+import { unlock, type Unlocking } from "../encryption/unlock.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
@@ -38,6 +40,8 @@ export interface StageRequest {
   readonly mountFlags: readonly string[];
   readonly publishContext: Readonly<Record<string, string>>;
   readonly volumeContext: Readonly<Record<string, string>>;
+  /** Used for encrypted volumes only. @default {none} */
+  readonly secrets?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -59,6 +63,8 @@ export async function stageVolume(
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
   const given = parseNodeParameters(volumeContext, filesystem);
   const parameters = publish.needsLayer ? { ...given, deviceLayer: "multipath" as const } : given;
+  assertSameEncryption(volumeId, publish, parameters);
+  const passphrases = publish.encrypted ? parsePassphrases(request.secrets ?? {}) : undefined;
   const plain = newStagingState(request, publish, parameters.connection.digests);
   const stagingStore = new StagingStore(deps);
   const wanted = await withLayer(deps, plain, parameters, context);
@@ -70,16 +76,14 @@ export async function stageVolume(
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
     const stagingState = known ?? await remember(staging, wanted);
     const mountPoint = await ensureStagingFolder(staging, stagingState);
-    const { device, sameDevice, renewed, release } = await connect(
-      staging,
-      stagingState,
-      known !== undefined,
-    );
-    await refuseWhileBound(staging, stagingState, device);
+    const below = await connect(staging, stagingState, known !== undefined);
+    const unlocking = { ...staging, ...below, passphrases, isSoleWriter: isSoleWriter(request), mountPoint };
+    const { device, unlocked, sameDevice, release } = await holdUsed(unlocking, stagingState);
+    await refuseWhileBound(staging, unlocked, device);
     // This state is written with the next step. Until then the recorded NQN must lead to whatever has to be taken down.
-    const located = locate(stagingState, device);
+    const located = locate(unlocked, device);
     const ready = await stageDevice(
-      { ...staging, device, sameDevice, renewed, mountPoint },
+      { ...staging, device, sameDevice, renewed: below.renewed, mountPoint },
       located,
       filesystem,
     );
@@ -87,6 +91,30 @@ export async function stageVolume(
     await stagingStore.write({ ...ready, staged: true });
     await release();
   });
+}
+
+/**
+ * Throws unless record and PersistentVolume agree, as the controller has seen them: plain text must not go where cipher
+ * text is expected, nor the other way round.
+ *
+ * @throws {VolumeError} invalid
+ */
+function assertSameEncryption(
+  volumeId: string,
+  { encrypted }: PublishContext,
+  { encryption }: NodeParameters,
+): void {
+  if (encrypted === encryption.encrypted) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot stage the volume because its volume context says encrypted=${encryption.encrypted}, and it was published as ` +
+      `encrypted=${encrypted}: volume=${volumeId}; a controller of an earlier version publishes no encrypted volume`,
+  );
+}
+
+/** Whether no other node can have the volume meanwhile, and this one may write. */
+function isSoleWriter({ capability: { mode } }: StageRequest): boolean {
+  return mode.startsWith("single-node-") && !isReadOnlyMode(mode);
 }
 
 /** How often the kernel reconnects, in seconds. Waiting I/O cannot go on sooner. */
@@ -104,7 +132,9 @@ async function withLayer(
   { connection, deviceLayer }: NodeParameters,
   context: CallContext,
 ): Promise<StagingState> {
-  const { volumeId, nqn } = stagingState;
+  const { volumeId, nqn, luks } = stagingState;
+  // Writes to an encrypted volume do not wait: a mapping has the name of the map.
+  if (luks !== undefined) return stagingState;
   if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;
   // A volume that is connected is used as it is, with a map or without.
   const isKnown = (await new StagingStore(deps).find(volumeId))?.nqn === nqn;
@@ -164,6 +194,7 @@ function newStagingState(
     addresses: publish.addresses,
     port: publish.port,
     ...digests.length === 0 ? {} : { digests },
+    ...publish.encrypted ? { luks: "none" as const } : {},
     kind: kindName(request.capability),
     readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
     mountFlags: flags,
@@ -233,7 +264,8 @@ async function remember({ deps, stagingStore, undo }: Staging, wanted: StagingSt
   undo.add("forget the volume", async (undoing) => {
     const stagingState = await stagingStore.find(wanted.volumeId);
     const connected = await deps.connector.connected(undoing);
-    if (stagingState?.mkfs === "none" && !connected.includes(stagingState.nqn)) {
+    const isUnformatted = stagingState?.mkfs === "none" && stagingState.luks !== "started";
+    if (isUnformatted && !connected.includes(stagingState.nqn)) {
       await stagingStore.remove(wanted.volumeId);
     }
   });
@@ -264,18 +296,18 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
 }
 
 /**
- * Connects, proves and holds the device. An existing connection without a state file may have no checksums; where
+ * Connects and proves the device; puts a device layer on it. An existing connection without a state file may have no checksums; where
  * checksums are requested, it is made again.
  *
  * @param isKnown whether a state file recorded the connection before this call
- * @returns `sameDevice` says whether it is the device that an earlier attempt saw, and `renewed` whether it is that
- *   device with another unique id
+ * @returns `uniqueId` is the one that an earlier attempt saw, and `renewed` says whether the device has another one now;
+ *   `sameDevice` says whether it is the one on which something was begun
  */
 async function connect(
   { deps, publish, parameters, undo, context }: Staging,
   stagingState: StagingState,
   isKnown: boolean,
-): Promise<{ device: ProvenDevice; release: () => Promise<void>; sameDevice: boolean; renewed: boolean }> {
+): Promise<ConnectedDevice> {
   const { connector } = deps;
   const { nqn, addresses, port } = publish;
   let wasConnected = (await connector.connected(context)).includes(nqn);
@@ -311,9 +343,31 @@ async function connect(
   const first = stagingState.layer === undefined
     ? below
     : await putMap({ deps, undo, context }, stagingState, below);
+  return { below: first, uniqueId, renewed };
+}
+
+/** A connected device, proven. */
+interface ConnectedDevice {
+  readonly below: ProvenDevice;
+  readonly uniqueId: string | undefined;
+  readonly renewed: boolean;
+}
+
+/** Opens an encrypted volume, and holds the device through which the volume is used. */
+async function holdUsed(
+  unlocking: Staging & ConnectedDevice & Omit<Unlocking, "passphrases" | "sameDevice"> & {
+    readonly passphrases: Passphrases | undefined;
+  },
+  stagingState: StagingState,
+) {
+  const { deps, below, uniqueId, passphrases, undo, context } = unlocking;
+  const isSame = (device: ProvenDevice) =>
+    device.uniqueId === uniqueId && device.sizeBytes === stagingState.device?.sizeBytes;
+  const { device: first, stagingState: unlocked } = passphrases === undefined
+    ? { device: below, stagingState }
+    : await unlock({ ...unlocking, passphrases, sameDevice: isSame(below) }, stagingState);
   const { device, release } = await holdProven(deps, first, undo, context);
-  const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stagingState.device?.sizeBytes;
-  return { device, release, sameDevice, renewed };
+  return { device, unlocked, release, sameDevice: isSame(device) };
 }
 
 /** Puts the map in place. A map that existed before this call stays when the call fails: I/O may wait in it. */

@@ -1,14 +1,17 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
+import { usableBytes } from "../../volume/model/encryption.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { NodeParameters, PublishContext } from "./contexts.ts";
+import { refuseWhileBusy } from "./busy.ts";
 import { settleLog } from "./log_replay.ts";
+import { probeDevice } from "./probe.ts";
 import { assertSameFilesystem } from "./new_identity.ts";
 import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
@@ -194,14 +197,14 @@ async function prepareFilesystem(
 ): Promise<StagingState> {
   const { deps, publish, parameters, context, device, sameDevice } = staging;
   // A probe during a mkfs shows nothing about its result.
-  if (stagingState.mkfs === "started") await refuseWhileBusy(staging);
+  if (stagingState.mkfs === "started") await refuseWhileBusy(deps, device, context);
   // The log's state is read before anything passes through the kernel's cache: cached blocks would hide what another
   // node replays afterwards.
   const log = stagingState.readOnly
     ? await deps.filesystems.logState(device, filesystem, context)
     : undefined;
   using early = readEarly(staging, stagingState);
-  const probe = await probeDevice(staging);
+  const probe = await probeDevice(deps, device, context);
   const { signature } = probe;
   const uuid = signature.state === "found" ? signature.uuid : undefined;
   if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);
@@ -215,7 +218,7 @@ async function prepareFilesystem(
     claim: publish.claim,
     sameEpoch: stagingState.epoch === publish.epoch,
     readOnly: stagingState.readOnly,
-    sizeMatches: device.sizeBytes === publish.sizeBytes,
+    sizeMatches: device.sizeBytes === usableBytes(publish.sizeBytes, stagingState.luks !== undefined),
     probe,
     mkfs: stagingState.mkfs,
     sameDevice,
@@ -273,17 +276,6 @@ function toBeMounted(
   return { ...stagingState, ...filesystem, everMounted: true, mountedAs: device.deviceNumber };
 }
 
-async function probeDevice({ deps, device, context }: DeviceStaging): Promise<DeviceProbe> {
-  try {
-    return await deps.filesystems.probe(device, context);
-  } catch (error) {
-    if (VolumeError.is(error, "unavailable")) {
-      deps.events.occurred({ kind: "format-refused", reason: "unreadable" });
-    }
-    throw error;
-  }
-}
-
 async function format(
   staging: DeviceStaging,
   stagingState: StagingState,
@@ -292,7 +284,7 @@ async function format(
 ): Promise<StagingState> {
   const { deps, parameters, context, device } = staging;
   const { filesystems } = deps;
-  await refuseWhileBusy(staging, seenFree);
+  await refuseWhileBusy(deps, device, context, seenFree);
   const started = await staging.stagingStore.write({ ...stagingState, mkfs: "started" });
   if (again) await filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
@@ -339,24 +331,4 @@ async function isSeenFree(
     if (signal.aborted || VolumeError.is(error)) return false;
     throw error;
   }
-}
-
-/**
- * Throws while a mkfs of an earlier process of this driver may still run: it has the device open, and claimed. The
- * check for open devices may have been made already: a mkfs that outlived its process had begun long before this call.
- */
-async function refuseWhileBusy(
-  { deps, context, device }: DeviceStaging,
-  seenFree = false,
-): Promise<void> {
-  const holder = seenFree ? undefined : await deps.devices.holder(device, context);
-  const unclaimed = await deps.devices.isUnclaimed(device, context);
-  context.signal.throwIfAborted();
-  if (unclaimed && holder?.certain !== true) return;
-  deps.events.occurred({ kind: "format-refused", reason: "in-use" });
-  throw new VolumeError(
-    "busy",
-    `Cannot format the device because it is in use, perhaps by an earlier attempt: device=${device.path} ` +
-      `holder=${holder?.description ?? "unknown"}`,
-  );
 }

@@ -87,6 +87,7 @@ function snapshotName(source: string): string {
     source,
     createdAtSeconds: 2 ** 33,
     blank: true,
+    encrypted: false,
     cluster: hash,
   });
 }

@@ -106,7 +106,12 @@ function parseFilesystem(fsType: string): FilesystemType {
 export interface VolumeCapabilities {
   readonly kind: VolumeKind;
   readonly modes: readonly AccessMode[];
+  /** Whether nodes encrypt it. */
+  readonly encrypted?: boolean;
 }
+
+/** Marks an encrypted volume, among the letters of its modes. An earlier version cannot read it, and refuses to publish. */
+const encryptedLetter = "e";
 
 /**
  * Parses the capabilities of one volume. All have to be of one kind, so that it is always clear whether the volume may
@@ -137,21 +142,24 @@ export function sameKind(a: VolumeKind, b: VolumeKind): boolean {
   return a.access === "block" ? b.access === "block" : b.access === "mount" && a.filesystem === b.filesystem;
 }
 
-/** Formats capabilities as the record has them: `block/x`, `ext4/wo`. */
-export function formatCapabilities(capabilities: VolumeCapabilities): string {
-  const letters = capabilities.modes.map((mode) => modeLetters[mode]).toSorted().join("");
-  return `${kindName(capabilities.kind)}/${letters}`;
+/** Formats capabilities as the record has them: `block/x`, `ext4/wo`, and encrypted `ext4/ew`. */
+export function formatCapabilities({ kind, modes, encrypted = false }: VolumeCapabilities): string {
+  const letters = modes.map((mode) => modeLetters[mode]);
+  if (encrypted) letters.push(encryptedLetter);
+  return `${kindName(kind)}/${letters.toSorted().join("")}`;
 }
 
 /** Parses capabilities in the record's form; undefined when the text has another form. */
 export function parseRecordedCapabilities(text: string): VolumeCapabilities | undefined {
   const match = /^(block|ext4|xfs)\/([a-z]+)$/.exec(text);
   if (match === null) return undefined;
-  const modes = [...match[2]!].map((letter) => allModes.find((mode) => modeLetters[mode] === letter));
+  const encrypted = match[2]!.includes(encryptedLetter);
+  const letters = [...match[2]!].filter((letter) => letter !== encryptedLetter);
+  const modes = letters.map((letter) => allModes.find((mode) => modeLetters[mode] === letter));
   if (modes.includes(undefined)) return undefined;
   const name = match[1] as "block" | FilesystemType;
   const kind: VolumeKind = name === "block" ? { access: "block" } : { access: "mount", filesystem: name };
-  return { kind, modes: modes as AccessMode[] };
+  return { kind, modes: modes as AccessMode[], ...(encrypted ? { encrypted } : {}) };
 }
 
 const allModes = Object.keys(modeLetters) as AccessMode[];

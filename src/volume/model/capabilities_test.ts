@@ -76,6 +76,17 @@ Deno.test("formatCapabilities() does not depend on the order of modes, and is re
   assert.equal(formatCapabilities(parseRecordedCapabilities("block/mnorwx")!), "block/mnorwx");
 });
 
+Deno.test("formatCapabilities() marks an encrypted volume, and is read back", () => {
+  for (const text of ["block/ex", "ext4/enw", "block/emnorwx"]) {
+    const read = parseRecordedCapabilities(text)!;
+    assert.equal(read.encrypted, true);
+    assert.equal(formatCapabilities(read), text);
+    const { encrypted: _encrypted, ...plain } = read;
+    assert.equal(formatCapabilities(plain), text.replace("/e", "/"));
+  }
+  assert.equal("encrypted" in parseRecordedCapabilities("ext4/w")!, false);
+});
+
 Deno.test("parseRecordedCapabilities() refuses every other text", () => {
   for (const text of ["", "ext4", "ext4/", "zfs/w", "ext4/q", "ext4/W", "block/w "]) {
     assert.equal(parseRecordedCapabilities(text), undefined, text);

@@ -48,6 +48,11 @@ export function nqnOfMapUuid(uuid: string, prefix: string): string {
   return `${prefix}:${uuid.slice(uuidPrefix.length)}`;
 }
 
+/** Whether the map is the mapping of an encrypted device: cryptsetup's form of a UUID. */
+export function isEncryptionUuid(uuid: string): boolean {
+  return uuid.startsWith("CRYPT-LUKS2-");
+}
+
 /** Whether the map belongs to this driver. */
 export function isOwnMapUuid(uuid: string): boolean {
   return uuid.startsWith(uuidPrefix);

@@ -25,6 +25,8 @@ export interface VolumeParameters {
   readonly migrationTimeoutSeconds: number;
   /** The file system of capabilities that name none; "" for the driver's default. */
   readonly fsType: string;
+  /** Whether nodes encrypt the volume. */
+  readonly encrypted: boolean;
   /** Parameters that only the node uses; passed through the volume context unchanged. */
   readonly node: Readonly<Record<string, string>>;
 }
@@ -44,6 +46,10 @@ const nodeKeys: Readonly<Record<string, Check>> = {
   hdrDigest: matching(/^(?:true|false)$/, "true or false"),
   dataDigest: matching(/^(?:true|false)$/, "true or false"),
   deviceLayer: matching(/^(?:auto|multipath|none)$/, "auto, multipath or none"),
+  encrypted: matching(/^(?:true|false)$/, "true or false"),
+  allowDiscards: matching(/^(?:true|false)$/, "true or false"),
+  pbkdfMemory: integer(32, 1_024),
+  pbkdfTime: integer(100, 10_000),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
   // A force flag (-F of mkfs.ext4, -f of mkfs.xfs, alone or combined with others) would switch off mkfs's last safety
   // check.
@@ -102,6 +108,15 @@ export const parameterHelp: Readonly<Record<string, string>> = {
   deviceLayer:
     "Whether a node puts a device-mapper map below the volume, which lets writers wait while the router reboots: `auto` " +
     "where its kernel has dm-multipath, `multipath` always, `none` never. Default: the node's `--device-layer`.",
+  encrypted:
+    "`true` encrypts the volume on the node (LUKS2), with the passphrase of the secret that the class names by " +
+    "`csi.storage.k8s.io/node-stage-secret-name`. Default: `false`.",
+  allowDiscards:
+    "`true` passes trims of an encrypted volume on, which shows the router what is unused. Default: `false`.",
+  pbkdfMemory:
+    "MiB of memory that a guess of the passphrase costs, and each opening on a node, 32 to 1024. Default: 128.",
+  pbkdfTime:
+    "Milliseconds that a guess of the passphrase costs on the node that formats, 100 to 10000. Default: 2000.",
   fsckMode:
     "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not.",
   mkfsOptions: "Options for mkfs, as `-x value` pairs; nothing that forces.",
@@ -139,6 +154,7 @@ export function parseParameters(
     check(key, value, defaults);
   }
   const given = new Map(own);
+  assertEncryption(given);
   return {
     backend: given.get("backend") ?? defaults.backend,
     basePath: given.get("volumePath") ?? defaults.basePaths[0] ?? "",
@@ -146,8 +162,22 @@ export function parseParameters(
     nvmePort: Number(given.get("nvmePort") ?? defaults.nvmePort),
     migrationTimeoutSeconds: Number(given.get("migrationTimeoutSeconds") ?? 300),
     fsType: given.get("fsType") ?? "",
+    encrypted: given.get("encrypted") === "true",
     node: Object.fromEntries(own.filter(([key]) => Object.hasOwn(nodeKeys, key))),
   };
+}
+
+/** Parameters that say nothing without encryption. */
+const encryptionKeys = ["allowDiscards", "pbkdfMemory", "pbkdfTime"];
+
+function assertEncryption(given: ReadonlyMap<string, string>): void {
+  const layer = given.get("deviceLayer");
+  if (given.get("encrypted") === "true") {
+    if (layer === "multipath") refuse("deviceLayer", layer, "auto or none with encrypted=true");
+    return;
+  }
+  const useless = encryptionKeys.find((key) => given.has(key));
+  if (useless !== undefined) refuse(useless, given.get(useless)!, "it only with encrypted=true");
 }
 
 /** Eight hex digits of the given parameters: a second CreateVolume of the name must pass the same ones. */

@@ -40,6 +40,10 @@ const everything = {
   hdrDigest: "true",
   dataDigest: "false",
   deviceLayer: "auto",
+  encrypted: "true",
+  allowDiscards: "false",
+  pbkdfMemory: "64",
+  pbkdfTime: "500",
   fsckMode: "off",
   mkfsOptions: "-m 1 -O ^has_journal -E lazy_itable_init=1",
   rdsAddress: "10.0.0.2",
@@ -56,6 +60,7 @@ Deno.test("parseParameters() fills an empty StorageClass from the settings", () 
     nvmePort: 4420,
     migrationTimeoutSeconds: 300,
     fsType: "",
+    encrypted: false,
     node: {},
   });
 });
@@ -64,6 +69,8 @@ Deno.test("parseParameters() reads every known key", () => {
   assert.deepEqual(new Set(Object.keys(everything)), new Set(parameterNames));
   const { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues } = everything;
   const { fastIoFailTmo, hdrDigest, dataDigest, deviceLayer, fsckMode, mkfsOptions } = everything;
+  const { encrypted, allowDiscards, pbkdfMemory, pbkdfTime } = everything;
+  const encryption = { encrypted, allowDiscards, pbkdfMemory, pbkdfTime };
   const digests = { hdrDigest, dataDigest };
   const connection = { ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fastIoFailTmo, ...digests };
   assert.deepEqual(parseParameters(everything, defaults), {
@@ -73,8 +80,24 @@ Deno.test("parseParameters() reads every known key", () => {
     nvmePort: 65_535,
     migrationTimeoutSeconds: 30,
     fsType: "xfs",
-    node: { fsType, fsLabel, ...connection, deviceLayer, fsckMode, mkfsOptions },
+    encrypted: true,
+    node: { fsType, fsLabel, ...connection, deviceLayer, ...encryption, fsckMode, mkfsOptions },
   });
+});
+
+Deno.test("parseParameters() refuses encryption with a device layer, and its parameters without encryption", () => {
+  const refused = (parameters: Record<string, string>, message: RegExp) =>
+    assert.throws(() => parseParameters(parameters, defaults), refusal("invalid", message));
+  refused(
+    { encrypted: "true", deviceLayer: "multipath" },
+    /deviceLayer="multipath"; use auto or none with encrypted/,
+  );
+  refused({ allowDiscards: "true" }, /allowDiscards/);
+  refused({ encrypted: "false", pbkdfMemory: "64" }, /pbkdfMemory/);
+  refused({ pbkdfTime: "500" }, /pbkdfTime/);
+  for (const deviceLayer of ["auto", "none"]) {
+    assert.equal(parseParameters({ encrypted: "true", deviceLayer }, defaults).encrypted, true);
+  }
 });
 
 Deno.test("parameterHelp explains exactly the known keys", () => {
@@ -107,6 +130,10 @@ Deno.test("parseParameters() ignores the sidecars' keys", () => {
 });
 
 const wrongValues: Record<string, readonly string[]> = {
+  encrypted: ["yes", "True", ""],
+  allowDiscards: ["1", ""],
+  pbkdfMemory: ["31", "1025", "64MiB", ""],
+  pbkdfTime: ["99", "10001", ""],
   backend: ["", "other"],
   nvmePort: ["abc", "0", "99999", "65536", "1.5", "-1", "", " 4420", "04420", "4420;", "0x10", "1e3"],
   nvmeAddress: ["", "a b"],

@@ -1,7 +1,7 @@
 import { digest } from "./digest.ts";
 import { type Epoch, formatEpoch, parseEpoch } from "./epoch.ts";
 import { VolumeError } from "../errors.ts";
-import { type AccessMode, modeLetters } from "./capabilities.ts";
+import { type AccessMode, modeLetters, parseRecordedCapabilities } from "./capabilities.ts";
 import type { StoredVolume } from "./inventory.ts";
 import { isMachineHash } from "./machine.ts";
 
@@ -10,9 +10,9 @@ import { isMachineHash } from "./machine.ts";
  * used, because every comment has to fit into a command twice.
  *
  * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
- * less), machines 3 and for each holder 9 (one comma less), source 45, epoch 21, name 15, kind 15, blank epoch 12,
+ * less), machines 3 and for each holder 9 (one comma less), source 45, epoch 21, name 15, kind 16, blank epoch 12,
  * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in
- * 253 bytes. Two fit when their ids have 45 bytes together (about 105 in the usual record). What does not fit is
+ * 254 bytes. Two fit when their ids have 44 bytes together (about 105 in the usual record). What does not fit is
  * refused before anything is changed. The mark of a first holder that has left takes 4 bytes of the room that this
  * holder had; a node that could not be shut out takes 11, or up to 28 where there is more room. The mark of an epoch
  * with a device layer takes 4, and is left out where there is no room for it.
@@ -94,6 +94,11 @@ export interface VolumeRecord {
    * Absent where there are none.
    */
   readonly newerFields?: readonly string[];
+}
+
+/** Whether nodes encrypt the volume. */
+export function isEncrypted({ capabilities }: Pick<VolumeRecord, "capabilities">): boolean {
+  return parseRecordedCapabilities(capabilities)?.encrypted === true;
 }
 
 /** A parsed comment: the record, and what people wrote around it. */

@@ -6,7 +6,7 @@ import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 /**
  * A snapshot, as its name on the router describes it: a snapshot has no comment for a record.
  *
- * The name is `snap-<28 hex digits>.<source>.<time>.<b or n>.<cluster hash>`. It names a folder (a Btrfs subvolume)
+ * The name is `snap-<28 hex digits>.<source>.<time>.<letter>.<cluster hash>`. It names a folder (a Btrfs subvolume)
  * that contains the image, or a file with the ending `.img`.
  */
 export interface SnapshotName {
@@ -21,6 +21,8 @@ export interface SnapshotName {
   readonly createdAtSeconds: number;
   /** Whether the source had never been published, so that the snapshot holds no data. */
   readonly blank: boolean;
+  /** Whether the source is encrypted. */
+  readonly encrypted: boolean;
   /** Hash of the cluster that owns it. */
   readonly cluster: string;
 }
@@ -37,15 +39,26 @@ export interface StoredSnapshot extends SnapshotName {
 /** A text that every snapshot's path contains. */
 export const anySnapshot = "/snap-";
 
+/** The letters of a snapshot's content. An earlier version does not see a snapshot of an encrypted volume. */
+const contentLetters = { b: "blank", n: "data", c: "encrypted blank", e: "encrypted data" } as const;
+
+/** The part of a regular expression that stands for the letter of a snapshot's content. */
+export const contentLetterForm = `[${Object.keys(contentLetters).join("")}]`;
+
 const nameForm =
-  /\/(snap-[0-9a-f]{28}\.[a-z0-9-]{1,40}\.[0-9a-z]{1,8}\.[bn]\.[0-9a-f]{8})(?:$|\/disk\.img$|\.img$|\.img\.[0-9a-f]{8}\.part$)/;
+  /\/(snap-[0-9a-f]{28}\.[a-z0-9-]{1,40}\.[0-9a-z]{1,8}\.[bnce]\.[0-9a-f]{8})(?:$|\/disk\.img$|\.img$|\.img\.[0-9a-f]{8}\.part$)/;
 const pathForm =
-  /\/(snap-[0-9a-f]{28})\.([a-z0-9-]{1,40})\.([0-9a-z]{1,8})\.([bn])\.([0-9a-f]{8})(\/disk\.img|\.img|\.img\.[0-9a-f]{8}\.part)$/;
+  /\/(snap-[0-9a-f]{28})\.([a-z0-9-]{1,40})\.([0-9a-z]{1,8})\.([bnce])\.([0-9a-f]{8})(\/disk\.img|\.img|\.img\.[0-9a-f]{8}\.part)$/;
 
 /** The name of a snapshot's folder, or of its file without `.img`. */
 export function formatSnapshotName(snapshot: SnapshotName): string {
-  const { id, source, createdAtSeconds, blank, cluster } = snapshot;
-  return `${id}.${source}.${createdAtSeconds.toString(36)}.${blank ? "b" : "n"}.${cluster}`;
+  const { id, source, createdAtSeconds, cluster } = snapshot;
+  return `${id}.${source}.${createdAtSeconds.toString(36)}.${contentLetter(snapshot)}.${cluster}`;
+}
+
+function contentLetter({ blank, encrypted }: SnapshotName): keyof typeof contentLetters {
+  if (encrypted) return blank ? "c" : "e";
+  return blank ? "b" : "n";
 }
 
 /** A text that every path of one snapshot contains, and no path of another one. */
@@ -67,7 +80,8 @@ export function parseSnapshots(files: readonly StoredFile[]): StoredSnapshot[] {
       id: match[1]!,
       source: match[2]!,
       createdAtSeconds: parseInt(match[3]!, 36),
-      blank: match[4] === "b",
+      blank: contentOf(match[4]!).endsWith("blank"),
+      encrypted: contentOf(match[4]!).startsWith("encrypted"),
       cluster: match[5]!,
       imagePath: file.path,
       sizeBytes: file.sizeBytes,
@@ -75,6 +89,10 @@ export function parseSnapshots(files: readonly StoredFile[]): StoredSnapshot[] {
     }];
   });
   return found.toSorted((a, b) => compare(a.id, b.id) || a.createdAtSeconds - b.createdAtSeconds);
+}
+
+function contentOf(letter: string): string {
+  return contentLetters[letter as keyof typeof contentLetters];
 }
 
 /**

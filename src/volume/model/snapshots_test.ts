@@ -17,7 +17,14 @@ import {
 const cluster = "0123abcd";
 const other = "ffffffff";
 const id = snapshotIdFor("a", cluster);
-const name: SnapshotName = { id, source: "pvc-1", createdAtSeconds: 1_767_225_600, blank: false, cluster };
+const name: SnapshotName = {
+  id,
+  source: "pvc-1",
+  createdAtSeconds: 1_767_225_600,
+  blank: false,
+  encrypted: false,
+  cluster,
+};
 const pool: Pool = {
   mountPoint: "pool",
   filesystem: "btrfs",
@@ -81,6 +88,8 @@ Deno.test("parseSnapshots() reads back every name that formatSnapshotName() wrot
   const names: Partial<SnapshotName>[] = [
     {},
     { blank: true },
+    { encrypted: true },
+    { blank: true, encrypted: true },
     { createdAtSeconds: 0 },
     { createdAtSeconds: 36 ** 8 - 1 },
     { source: "x".repeat(32) },

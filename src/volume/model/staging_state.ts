@@ -71,6 +71,11 @@ export interface StagingState {
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
   /**
+   * How far the encryption header came; absent where the volume is not encrypted. While it is `started`, `device` is the
+   * one that the header is written to, and else the mapping on it.
+   */
+  readonly luks?: MkfsState;
+  /**
    * Set when the volume is used through a map on its device, see `DeviceMaps`; absent where the device is used
    * directly.
    */
@@ -191,6 +196,7 @@ const checks: Readonly<
   everMounted: isFlag,
   mountedAs: (value) => value === undefined || isDeviceNumber(value),
   rootOpened: isFlag,
+  luks: (value) => value === undefined || isOneOf("none", "started", "done")(value),
   layer: (value) => value === undefined || isLayer(value),
   staged: isFlag,
   published: isList(isRecord({ targetPath: isText, readOnly: isFlag })),
@@ -217,7 +223,7 @@ function damaged(path: string, why: string): VolumeError {
 /** The parts of a stage request that must match what is staged already. */
 export type StagingIntent = Pick<
   StagingState,
-  "kind" | "readOnly" | "mountFlags" | "stagingPath" | "digests"
+  "kind" | "readOnly" | "mountFlags" | "stagingPath" | "digests" | "luks"
 >;
 
 /** The first difference between a staged volume and a request; undefined when it satisfies the request. */
@@ -227,6 +233,9 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
     return `staged readonly=${stagingState.readOnly} asked readonly=${intent.readOnly}`;
   }
   if (stagingState.stagingPath !== intent.stagingPath) return `staged at=${stagingState.stagingPath}`;
+  if ((stagingState.luks === undefined) !== (intent.luks === undefined)) {
+    return `staged encrypted=${stagingState.luks !== undefined} asked encrypted=${intent.luks !== undefined}`;
+  }
   const flags = (list: readonly string[] = []) => list.toSorted().join(",");
   const [staged, asked] = [flags(stagingState.digests), flags(intent.digests)];
   if (staged !== asked) return `staged digests=${staged || "none"} asked digests=${asked || "none"}`;
@@ -235,11 +244,11 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
 }
 
 /**
- * Whether a file system was begun here and not handed over yet. Only this record shows that: without it, the content of
+ * Whether a file system or an encryption header was begun here and not handed over yet. Only this record shows that: without it, the content of
  * the device would count as data, and its root would stay closed.
  */
-export function isUnfinished({ mkfs, rootOpened }: StagingState): boolean {
-  return mkfs === "started" || (mkfs === "done" && !rootOpened);
+export function isUnfinished({ luks, mkfs, rootOpened }: StagingState): boolean {
+  return luks === "started" || mkfs === "started" || (mkfs === "done" && !rootOpened);
 }
 
 /**
@@ -248,12 +257,13 @@ export function isUnfinished({ mkfs, rootOpened }: StagingState): boolean {
  * unfinished file system.
  */
 export function beginAnew(
-  { device, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid }: StagingState,
+  { device, luks, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid }: StagingState,
   wanted: StagingState,
 ): StagingState {
-  if (wanted.kind === "block") return wanted;
+  const encryption = luks === undefined || wanted.luks === undefined ? {} : { luks, device };
+  if (wanted.kind === "block") return { ...wanted, ...encryption };
   const filesystem = filesystemUuid === undefined ? {} : { filesystemUuid };
-  return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened, ...filesystem };
+  return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened, ...filesystem, ...encryption };
 }
 
 /** The staging state with that target published, replacing an earlier entry. */

@@ -47,6 +47,10 @@ export type NodeEvent =
   | { readonly kind: "identity-mismatch" }
   /** A device was not formatted although there is no file system to mount. */
   | { readonly kind: "format-refused"; readonly reason: FormatRefusal }
+  /** The header of an encrypted volume was written. */
+  | { readonly kind: "encrypted" }
+  /** A passphrase did not open a volume. */
+  | { readonly kind: "passphrase-refused" }
   /** A connect of a volume that was not connected succeeded or failed. */
   | { readonly kind: "connected"; readonly outcome: "ok" | "failed" }
   /** The paths to a volume recorded as staged, as just read. */

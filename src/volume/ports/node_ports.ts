@@ -197,8 +197,8 @@ export interface DeviceProbe {
   readonly blank: boolean;
   /** blkid's result: a type, nothing, or that it could not tell. */
   readonly signature:
-    /** With the file system's UUID, where it has one. */
-    | { readonly state: "found"; readonly type: string; readonly uuid?: string }
+    /** With the file system's UUID and label, where it has them. */
+    | { readonly state: "found"; readonly type: string; readonly uuid?: string; readonly label?: string }
     | { readonly state: "none" }
     | { readonly state: "unknown"; readonly reason: string };
 }
@@ -214,7 +214,10 @@ export interface FormatOptions {
   readonly label?: string;
   /** Further arguments for mkfs. */
   readonly extra: readonly string[];
-  /** Whether inode tables and journal may be initialised later: only where all of the device is known to be zero. */
+  /**
+   * Whether inode tables and journal may be initialised later: only where nothing on the device can be the remains of a
+   * file system. What a new key decrypts is noise.
+   */
   readonly lazy: boolean;
 }
 

@@ -3,6 +3,7 @@ import type { AuditKind } from "../model/audit_kinds.ts";
 import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../ports/cluster_view.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
+import { contentLetterForm } from "../model/snapshots.ts";
 
 /** One object that lacks its owner on the router, or its counterpart there. */
 export interface AuditFinding {
@@ -83,7 +84,7 @@ export function auditView(view: Inventory & FileView, { cluster, used }: AuditSc
 }
 
 function sourcesOf({ volumes, files }: Inventory & FileView, cluster: string): ReadonlySet<string> {
-  const name = "/snap-[0-9a-f]{28}[.]([a-z0-9-]{1,40})[.][0-9a-z]{1,8}[.][bn][.]";
+  const name = `/snap-[0-9a-f]{28}[.]([a-z0-9-]{1,40})[.][0-9a-z]{1,8}[.]${contentLetterForm}[.]`;
   const snapshots = new RegExp(`${name}${cluster}(?=[./]|$)`, "g");
   const sources = new Set(files.flatMap(({ path }) => [...path.matchAll(snapshots)].map(([, id]) => id!)));
   for (const stored of volumes) {

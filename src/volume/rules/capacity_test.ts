@@ -23,6 +23,7 @@ const name = formatSnapshotName({
   source: "pvc-1",
   createdAtSeconds: 1,
   blank: false,
+  encrypted: false,
   cluster: "ffffffff",
 });
 

@@ -3,6 +3,7 @@ import type { MkfsState } from "../model/staging_state.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import type { DeviceProbe } from "../ports/node_ports.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
+import { headerType } from "../model/encryption.ts";
 import { parseEpoch } from "../model/epoch.ts";
 import type { ClaimName } from "../ports/cluster_ports.ts";
 import { consentCommand } from "./format_consent.ts";
@@ -10,8 +11,8 @@ import { consentCommand } from "./format_consent.ts";
 /** The input of the decision whether to format. */
 export interface FormatQuestion {
   readonly volumeId: string;
-  /** The file system that was asked for. */
-  readonly wanted: FilesystemType;
+  /** The file system that was asked for, or the header of an encrypted volume. */
+  readonly wanted: FilesystemType | typeof headerType;
   /** Whether the publish context says that the volume was never written. Necessary, never sufficient. */
   readonly mayFormat: boolean;
   /** The epoch of the publish context. */
@@ -43,7 +44,7 @@ export type FormatDecision =
   | { readonly action: "format" }
   /** Zero the ends and make it again, without lazy initialisation: the one begun here was never finished. */
   | { readonly action: "reformat-interrupted" }
-  | { readonly action: "mount-existing"; readonly filesystem: FilesystemType }
+  | { readonly action: "mount-existing" }
   | {
     readonly action: "refuse";
     readonly kind: VolumeErrorKind;
@@ -72,11 +73,13 @@ export function decideFormat(question: FormatQuestion): FormatDecision {
     return refuse(
       "precondition",
       "filesystem-lost",
-      `the ${wanted} file system made here is gone: volume=${question.volumeId}`,
+      `the ${nameOf(wanted)} made here is gone: volume=${question.volumeId}`,
       "; find out first what happened to the data",
     );
   }
-  if (question.mkfs === "started") return decideInterrupted(question, "the beginnings of a file system");
+  if (question.mkfs === "started") {
+    return decideInterrupted(question, `the beginnings of ${beginnings(wanted)}`);
+  }
   if (!probe.blank) return refuseFormat(question, "unknown-data", "it holds data of no known kind");
   const obstacle = obstacleToFormat(question);
   if (obstacle === undefined) return { action: "format" };
@@ -87,8 +90,8 @@ function decideFound(question: FormatQuestion, type: string): FormatDecision {
   const { wanted } = question;
   if (type !== wanted) return refuseFormat(question, "other-filesystem", `it holds ${type}, not ${wanted}`);
   const endOnRecord = question.mkfs !== "started" || question.everMounted;
-  if (endOnRecord || question.complete) return { action: "mount-existing", filesystem: wanted };
-  return decideInterrupted(question, `an incomplete ${type} file system`);
+  if (endOnRecord || question.complete) return { action: "mount-existing" };
+  return decideInterrupted(question, `an incomplete ${nameOf(wanted)}`);
 }
 
 function decideInterrupted(question: FormatQuestion, found: string): FormatDecision {
@@ -96,6 +99,14 @@ function decideInterrupted(question: FormatQuestion, found: string): FormatDecis
   if (obstacle === undefined) return { action: "reformat-interrupted" };
   const [refusal, reason] = obstacle;
   return refuseFormat(question, refusal, `it holds ${found}, and ${reason}`);
+}
+
+function nameOf(wanted: FormatQuestion["wanted"]): string {
+  return wanted === headerType ? "encryption header" : `${wanted} file system`;
+}
+
+function beginnings(wanted: FormatQuestion["wanted"]): string {
+  return wanted === headerType ? "an encryption header" : "a file system";
 }
 
 type Obstacle = readonly [FormatRefusal, string];

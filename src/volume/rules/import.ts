@@ -16,6 +16,8 @@ export interface ImportClaim {
   readonly mode: AccessMode;
   /** Whether a person vouches that an export that is on is unused: it is withdrawn then. */
   readonly exportIsUnused: boolean;
+  /** Whether nodes encrypt it: only what this driver, or cryptsetup with its label, has encrypted can be staged. @default {false} */
+  readonly encrypted?: boolean;
 }
 
 /** What was read besides a disk that is to be imported. */
@@ -112,7 +114,7 @@ export function importableImage(id: string, path: string, scene: ImportScene): S
  */
 export function importedComment(
   { id, imagePath, comment }: Pick<StoredVolume, "id" | "imagePath" | "comment">,
-  { kind, mode }: ImportClaim,
+  { kind, mode, encrypted = false }: ImportClaim,
   cluster: string,
   forgotten: number,
   { nowMs, random }: PublishFacts,
@@ -120,7 +122,7 @@ export function importedComment(
   const record = {
     cluster,
     name: nameDigest(id),
-    capabilities: formatCapabilities({ kind, modes: [mode] }),
+    capabilities: formatCapabilities({ kind, modes: [mode], encrypted }),
     parameters: "00000000",
     // The epoch after one that the router has no record of must not look older than that one.
     epoch: { ...epochZero(random), counter: forgotten },

@@ -8,6 +8,7 @@ import type { Random } from "../ports/system.ts";
 import type { RouterState } from "../model/inventory.ts";
 import {
   type Holder,
+  isEncrypted,
   nodeIdsOf,
   type OwnedVolume,
   type UnfencedNode,
@@ -25,6 +26,8 @@ export interface PublishRequest {
    * Whether nodes have to stage it with a device layer that outlasts a toggle of its export, see `outlastsToggle()`.
    */
   readonly needsLayer?: boolean;
+  /** Whether its PersistentVolume says that nodes encrypt it. @default {false} */
+  readonly encrypted?: boolean;
 }
 
 /** The decision on a publish, from what the router shows. */
@@ -71,6 +74,7 @@ export function decidePublish(
   deps: PublishFacts,
 ): PublishDecision {
   assertKind(volume, request.capability);
+  assertEncryption(volume, request);
   const { record } = volume;
   const own = record.holders.find((holder) => holder.nodeId === request.nodeId);
   if (own !== undefined) {
@@ -147,8 +151,8 @@ function beginEpoch(
   return {
     ...withoutMark(record),
     epoch: nextEpoch(record.epoch, random),
-    // A user of the raw device may write anything to it: from then on it may hold data.
-    blankEpoch: capability.access === "block" ? 0 : record.blankEpoch,
+    // A user of the raw device may write anything to it: from then on it may hold data. Encryption begins with a header.
+    blankEpoch: capability.access === "block" && !isEncrypted(record) ? 0 : record.blankEpoch,
     holders: [holder],
   };
 }
@@ -208,15 +212,19 @@ export function publishedNodeIds(volume: OwnedVolume): readonly string[] {
   return isExportedAsRecorded(volume) ? nodeIdsOf(volume.record.holders) : [];
 }
 
-/** Whether the running epoch is the one in which a file system may be made. Necessary, never sufficient. */
+/**
+ * Whether the running epoch is the one in which the node may make a file system, or the header of an encrypted volume.
+ * Necessary, never sufficient. Of two nodes that share an encrypted block volume, only the first may.
+ */
 export function mayFormat(
   record: VolumeRecord,
   epoch: Epoch,
-  capability: Capability,
+  { nodeId, capability }: Pick<PublishRequest, "nodeId" | "capability">,
   readOnly: boolean,
 ): boolean {
-  return capability.access === "mount" && !readOnly && record.blankEpoch > 0 &&
-    epoch.counter === record.blankEpoch;
+  if (readOnly || record.blankEpoch === 0 || epoch.counter !== record.blankEpoch) return false;
+  if (capability.access === "mount") return true;
+  return isEncrypted(record) && record.holders[0]?.nodeId === nodeId && record.unfenced === undefined;
 }
 
 /**
@@ -314,6 +322,18 @@ export function assertKind(volume: OwnedVolume, capability: Capability): void {
 export function mayBeShared(record: VolumeRecord, mode: AccessMode): boolean {
   if (mode !== "multi-node-multi-writer") return true;
   return parseRecordedCapabilities(record.capabilities)?.modes.includes(mode) === true;
+}
+
+/** @throws {VolumeError} invalid when the record and the PersistentVolume differ: plain text would become cipher text */
+function assertEncryption({ stored, record }: OwnedVolume, { encrypted = false }: PublishRequest): void {
+  if (encrypted === isEncrypted(record)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot publish the volume because it was ${
+      encrypted ? "not " : ""
+    }made for encryption: volume=${stored.id} ` +
+      `encrypted=${encrypted} in its PersistentVolume`,
+  );
 }
 
 function assertSameUse(volume: OwnedVolume, own: Holder, request: PublishRequest): void {

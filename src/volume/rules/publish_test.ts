@@ -191,13 +191,42 @@ Deno.test("decidePublish() ends blankness when a raw device is handed out, and o
 Deno.test("mayFormat() is true only in the blank epoch, for a file system that is written to", () => {
   const record = (blankEpoch: number) => aVolume({ blankEpoch }).record;
   const at = (counter: number) => ({ counter, nonce: "0123abcd" });
-  assert.equal(mayFormat(record(1), at(1), ext4, false), true);
-  assert.equal(mayFormat(record(4), at(4), ext4, false), true);
-  assert.equal(mayFormat(record(1), at(2), ext4, false), false);
-  assert.equal(mayFormat(record(2), at(1), ext4, false), false);
-  assert.equal(mayFormat(record(0), at(0), ext4, false), false);
-  assert.equal(mayFormat(record(1), at(1), ext4, true), false);
-  assert.equal(mayFormat(record(1), at(1), block("single-node-writer"), false), false);
+  const [use, raw] = [ext4, block("single-node-writer")].map((capability) => ({ nodeId: "a", capability }));
+  assert.equal(mayFormat(record(1), at(1), use!, false), true);
+  assert.equal(mayFormat(record(4), at(4), use!, false), true);
+  assert.equal(mayFormat(record(1), at(2), use!, false), false);
+  assert.equal(mayFormat(record(2), at(1), use!, false), false);
+  assert.equal(mayFormat(record(0), at(0), use!, false), false);
+  assert.equal(mayFormat(record(1), at(1), use!, true), false);
+  assert.equal(mayFormat(record(1), at(1), raw!, false), false);
+});
+
+Deno.test("mayFormat() lets only the first node that shares an encrypted block volume write its header", () => {
+  const mode = "multi-node-multi-writer";
+  const { record } = held(["a", "b"], mode, "block/ex");
+  const first = { ...record, blankEpoch: record.epoch!.counter };
+  const may = (nodeId: string, of = first) =>
+    mayFormat(of, record.epoch!, { nodeId, capability: block(mode) }, false);
+  assert.equal(may("a"), true);
+  assert.equal(may("b"), false);
+  assert.equal(may("a", { ...first, unfenced: { nodeDigest: "0123abcd" } }), false);
+  assert.equal(may("a", { ...first, capabilities: "block/x" }), false);
+});
+
+Deno.test("decidePublish() keeps the blank epoch of an encrypted block volume, which begins with a header", () => {
+  const capability = block("single-node-writer");
+  const volume = aVolume({ capabilities: "block/ew" });
+  const { record } = publish(volume, { capability, encrypted: true }) as { record: VolumeRecord };
+  assert.equal(record.blankEpoch, 1);
+});
+
+Deno.test("decidePublish() refuses a volume whose record and PersistentVolume differ about encryption", () => {
+  for (const [capabilities, encrypted] of [["ext4/ew", false], ["ext4/w", true]] as const) {
+    assert.throws(
+      () => publish(aVolume({ capabilities }), { capability: ext4, encrypted }),
+      refusal("invalid"),
+    );
+  }
 });
 
 Deno.test("mayReplay() is true for the node that began the epoch of a file system that is only read", () => {

@@ -31,6 +31,7 @@ const snapshot = formatSnapshotName({
   source: "pvc-1",
   createdAtSeconds: 1,
   blank: false,
+  encrypted: false,
   cluster: testCluster,
 });
 

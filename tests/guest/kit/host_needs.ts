@@ -30,6 +30,7 @@ export const guestPrograms: readonly Need[] = [
   ["jq", "jq"],
   ["nvme", "nvme-cli"],
   ["dmsetup", "dmsetup"],
+  ["cryptsetup", "cryptsetup-bin"],
   ...listed("e2fsprogs", "mkfs.ext4 mke2fs e2fsck fsck.ext4 resize2fs tune2fs dumpe2fs debugfs"),
   ...listed("xfsprogs", "mkfs.xfs xfs_growfs xfs_logprint xfs_repair xfs_io xfs_db"),
   ...listed("btrfs-progs", "mkfs.btrfs btrfs"),

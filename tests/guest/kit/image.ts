@@ -30,6 +30,8 @@ const modules = [
   ..."loop dm-mod dm-flakey dm-delay dm-snapshot dm-multipath dm-round-robin brd ext4 xfs btrfs crc32c-intel crct10dif-pclmul"
     .split(" "),
   ..."nvme nvme-core nvme-fabrics nvme-tcp nvmet nvmet-tcp nbd sch_netem nfs nfsv4 nfsd".split(" "),
+  // The kernel asks for ciphers by their own names, so nothing else brings these.
+  ..."dm-crypt xts ecb aes_generic aesni-intel af_alg algif_skcipher algif_hash".split(" "),
 ];
 
 /** Files of the host that programs read. */

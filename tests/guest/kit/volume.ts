@@ -23,6 +23,8 @@ export class GuestVolume {
   readonly use: VolumeUse;
   readonly staging: string;
   readonly target: string;
+  /** Of its stages. */
+  secrets: Readonly<Record<string, string>> = {};
   #controller: CsiClients["controller"];
   readonly #context: Record<string, string>;
   readonly #published = new Map<string, Record<string, string>>();
@@ -67,7 +69,8 @@ export class GuestVolume {
 
   /** The NQN under which it was last published to that node. */
   nqn(nodeId: string): string {
-    return this.publishContext(nodeId)["nqn"] ?? "";
+    const { nqn, encryptedNqn } = this.publishContext(nodeId);
+    return nqn ?? encryptedNqn ?? "";
   }
 
   /** The publish context from its last publish to that node. */
@@ -133,6 +136,7 @@ export class GuestVolume {
       stagingTargetPath: this.staging,
       volumeCapability: capabilityOf(this.use),
       volumeContext: { ...this.#context, ...parameters },
+      secrets: this.secrets,
     };
   }
 }

@@ -16,10 +16,16 @@ export const suite = killSuite(
  */
 export const layerSuite = killSuite(
   "kill -9 of the node at boundaries between its steps, with a device layer under each volume",
-  "multipath",
+  { deviceLayer: "multipath" },
 );
 
-function killSuite(what: string, deviceLayer = ""): Suite {
+/** The same of encrypted volumes. A guess of the passphrase costs little, because emulation makes it slow. */
+export const encryptedSuite = killSuite(
+  "kill -9 of the node at boundaries between its steps, on encrypted volumes",
+  { encrypted: "true", pbkdfMemory: "32", pbkdfTime: "100" },
+);
+
+function killSuite(what: string, parameters: Readonly<Record<string, string>> = {}): Suite {
   return {
     what,
     limitMinutes: isLong ? wholeMinutes : drawnMinutes,
@@ -34,7 +40,7 @@ function killSuite(what: string, deviceLayer = ""): Suite {
         env: { disk: guest.disk("pool") },
       });
       const size = isLong ? "whole" : "drawn";
-      const text = [size, `${bench.seed()}`, Deno.env.get("GUEST_ONLY") ?? "", deviceLayer];
+      const text = [size, `${bench.seed()}`, Deno.env.get("GUEST_ONLY") ?? "", JSON.stringify(parameters)];
       await bench.inside(guest, new URL("kill_inside.ts", import.meta.url), text, minutes * 60);
     },
   };

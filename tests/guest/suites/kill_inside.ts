@@ -1,5 +1,5 @@
-// Takes volumes through their lives while the node is killed: `whole|drawn SEED ONLY LAYER`, or `victim STATE` for the
-// process that is killed. LAYER is empty, or what the StorageClass says of the device layer.
+// Takes volumes through their lives while the node is killed: `whole|drawn SEED ONLY PARAMETERS`, or `victim STATE` for the
+// process that is killed. PARAMETERS are those of the StorageClass, as JSON.
 
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../fakes/random.ts";
@@ -24,7 +24,12 @@ const parallel = 2;
 
 type Counted = ReadonlyMap<Operation, readonly Step[]>;
 
-async function main(whole: boolean, seed: number, only: RegExp, deviceLayer: string): Promise<void> {
+async function main(
+  whole: boolean,
+  seed: number,
+  only: RegExp,
+  parameters: Place["parameters"],
+): Promise<void> {
   const folder = "/srv/kill";
   for (const name of ["images", "state", "state/volumes", "kubelet/staging", "kubelet/pods"]) {
     Deno.mkdirSync(`${folder}/${name}`, { recursive: true });
@@ -34,7 +39,7 @@ async function main(whole: boolean, seed: number, only: RegExp, deviceLayer: str
     state: `${folder}/state`,
     kubelet: `${folder}/kubelet`,
     exporter: new NvmetExporter({ folder: "/sys/kernel/config/nvmet", address: "127.0.0.1" }),
-    parameters: deviceLayer === "" ? {} : { deviceLayer },
+    parameters,
   };
   const victims = new Victims(location.state, parallel + 1);
   const random = new SeededRandom(seed);
@@ -176,5 +181,5 @@ else {await main(
     Deno.args[0] === "whole",
     Number(Deno.args[1]),
     new RegExp(Deno.args[2] ?? ""),
-    Deno.args[3] ?? "",
+    JSON.parse(Deno.args[3] ?? "{}"),
   );}

@@ -21,6 +21,8 @@ const changes: Readonly<Record<string, (args: readonly string[]) => boolean>> = 
   "xfs_growfs": always,
   "blockdev": always,
   "dmsetup": ([verb = ""]) => !["table", "status", "target-version"].includes(verb),
+  "cryptsetup": (args) =>
+    !["--version", "luksDump"].includes(args[0] ?? "") && !args.includes("--test-passphrase"),
   "chmod": always,
   "losetup": always,
   "dd": (args) => args.some((word) => word.startsWith("of=")),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { headerBytes, headerLabel, usableBytes } from "../../../../src/volume/model/encryption.ts";
 import type { Capability } from "../../../../src/volume/model/capabilities.ts";
 import { systemRandom } from "../../../../src/host/random.ts";
 import { type ExportAccess, newIdentity } from "../../../../src/simulator/model/exports.ts";
@@ -15,6 +16,11 @@ const sizes: Readonly<Record<Kind, { readonly first: bigint; readonly growth: bi
   xfs: { first: 320n * mib, growth: 32n * mib },
   block: { first: 16n * mib, growth: 4n * mib },
 };
+
+/** The passphrase of encrypted volumes. */
+const passphrase = "correct horse battery staple";
+/** The name under which an image is decrypted to be checked. */
+const checkedName = "checked";
 
 /** Bytes of one piece of data. */
 const pieceBytes = 128 * 1024;
@@ -45,7 +51,7 @@ export class Volume {
     this.#location = location;
     this.id = id;
     this.kind = kind;
-    this.#sizeBytes = sizes[kind].first;
+    this.#sizeBytes = sizes[kind].first + (this.#isEncrypted ? headerBytes : 0n);
     Deno.writeFileSync(this.image, new Uint8Array());
     Deno.truncateSync(this.image, Number(this.#sizeBytes));
     this.export();
@@ -78,11 +84,20 @@ export class Volume {
     return `${nqnPrefix}:${this.id}:${this.#epochText}`;
   }
 
+  get #isEncrypted(): boolean {
+    return this.#location.parameters["encrypted"] === "true";
+  }
+
+  /** What a user of the volume has of it, in bytes. */
+  get #usableBytes(): bigint {
+    return usableBytes(this.#sizeBytes, this.#isEncrypted);
+  }
+
   get #publishContext(): Record<string, string> {
     return {
       nvmeAddress: "127.0.0.1",
       nvmePort: String(port),
-      nqn: this.nqn,
+      [this.#isEncrypted ? "encryptedNqn" : "nqn"]: this.nqn,
       epoch: this.#epochText,
       size: String(this.#sizeBytes),
       readonly: "false",
@@ -99,7 +114,15 @@ export class Volume {
       case "stage":
         return {
           method,
-          request: { volumeId, stagingPath, capability, mountFlags, publishContext, volumeContext },
+          request: {
+            volumeId,
+            stagingPath,
+            capability,
+            mountFlags,
+            publishContext,
+            volumeContext,
+            secrets: { encryptionPassphrase: passphrase },
+          },
         };
       case "publish":
         return {
@@ -112,7 +135,7 @@ export class Volume {
           request: {
             volumeId,
             volumePath: targetPath,
-            range: { requiredBytes: this.#sizeBytes, limitBytes: 0n },
+            range: { requiredBytes: this.#usableBytes, limitBytes: 0n },
           },
         };
       case "unpublish":
@@ -194,19 +217,41 @@ export class Volume {
     const bytes = this.kind === "block"
       ? BigInt(await sh(`blockdev --getsize64 '${path}'`))
       : BigInt(await sh(`echo $(($(stat -f -c '%b*%S' '${path}')))`));
-    const least = this.kind === "block" ? this.#sizeBytes : this.#sizeBytes - this.#sizeBytes / 4n;
-    assert.ok(bytes >= least, `${this.id} has ${bytes} bytes of ${this.#sizeBytes}`);
+    const all = this.#usableBytes;
+    assert.ok(
+      bytes >= (this.kind === "block" ? all : all - all / 4n),
+      `${this.id} has ${bytes} bytes of ${all}`,
+    );
   }
 
   /** The identity of the file system on the image; "" when there is none. */
   async filesystemId(): Promise<string> {
-    return await sh(`blkid -p -o value -s UUID '${this.image}' || :`);
+    return await this.#onPlain((path) => `blkid -p -o value -s UUID '${path}' || :`);
   }
 
   /** Throws unless the file system of a volume that nobody has is whole. */
   async assertClean(): Promise<void> {
-    if (this.kind === "ext4") await sh(`e2fsck -f -n '${this.image}' 2>&1`);
-    if (this.kind === "xfs") await sh(`xfs_repair -n '${this.image}' 2>&1`);
+    if (this.#isEncrypted) assert.equal(await this.#label(), headerLabel);
+    if (this.kind === "ext4") await this.#onPlain((path) => `e2fsck -f -n '${path}' 2>&1`);
+    if (this.kind === "xfs") await this.#onPlain((path) => `xfs_repair -n '${path}' 2>&1`);
+  }
+
+  async #label(): Promise<string> {
+    return await sh(`blkid -p -o value -s LABEL '${this.image}' || :`);
+  }
+
+  /** Runs a script on what a user of a volume that nobody has would see: on the image, or on what it decrypts to. */
+  async #onPlain(script: (path: string) => string): Promise<string> {
+    if (!this.#isEncrypted) return await sh(script(this.image));
+    const name = `${checkedName}-${this.id}`;
+    if (await this.#label() !== headerLabel) return "";
+    return await sh(
+      `export DM_DISABLE_UDEV=1
+       device=$(losetup -r -f --show '${this.image}')
+       trap 'cryptsetup close ${name}; losetup -d $device' EXIT
+       printf %s '${passphrase}' | cryptsetup open --readonly --disable-keyring --key-file=- $device ${name}
+       path=$(readlink -f /dev/mapper/${name}); ${script("$path").replaceAll("'$path'", '"$path"')}`,
+    );
   }
 
   /** Everything that there is of it on the node: mounts, connections, files. */

@@ -1,0 +1,213 @@
+import { VolumeError } from "../../volume/errors.ts";
+import { mapName } from "../../volume/model/device_layer.ts";
+import { headerLabel, headerType, type Passphrases, unfinishedLabel } from "../../volume/model/encryption.ts";
+import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import type { DeviceMap } from "../../volume/ports/device_maps.ts";
+import type { DeviceProbe, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import { decideFormat } from "../../volume/rules/format.ts";
+import { holdProven, proveAgain } from "../connections/device.ts";
+import { isOn } from "../layer/maps.ts";
+import { bindsOf, mountsAt, mountsOf } from "../mount_table.ts";
+import { probeDevice } from "../stage/probe.ts";
+import { refuseWhileBusy } from "../stage/busy.ts";
+import type { Staging } from "../stage/stage_device.ts";
+import { close, closeMapping, encryptionFor, findMapping, growMapping, proveMapping } from "./mapping.ts";
+
+/** The stage of an encrypted volume, whose device is connected and proven. */
+export interface Unlocking extends Staging {
+  readonly passphrases: Passphrases;
+  /** Whether this node alone has the volume, and may write to it: then it may change the keys. */
+  readonly isSoleWriter: boolean;
+  /** The device that holds the header. */
+  readonly below: ProvenDevice;
+  /** Whether it is the device that an earlier attempt saw. */
+  readonly sameDevice: boolean;
+  /** The staging path as the kernel writes it. */
+  readonly mountPoint: string;
+}
+
+/** The device of an opened volume. */
+interface Unlocked {
+  readonly device: ProvenDevice;
+  readonly stagingState: StagingState;
+}
+
+/**
+ * Makes an encrypted volume usable: opens the device, and before that writes a header where there never was anything. From
+ * then on the returned mapping is the volume's device.
+ *
+ * A new header is on record as begun, and says so itself, until the ends of the mapping are zero: noise there would count
+ * as data. Only then may anyone use it. So a header that says that it is complete is never written again.
+ *
+ * @throws {VolumeError} precondition when the device is neither blank nor holds a header of this driver; unauthenticated
+ *   when the passphrase does not open it; in-use while an earlier mapping of it, or the device itself, is in use
+ */
+export async function unlock(unlocking: Unlocking, stagingState: StagingState): Promise<Unlocked> {
+  const { deps, below, undo, context } = unlocking;
+  const { volumeId, nqn } = stagingState;
+  await assertUsable(unlocking, stagingState);
+  const there = await findMapping(deps, volumeId);
+  if (there !== undefined && isOn(there, below) && stagingState.luks !== "started") {
+    const device = await growMapping(deps, volumeId, below, context);
+    // One that was opened by hand takes no writes.
+    const isStuck = !wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(device) === true;
+    if (!isStuck) return { device, stagingState: { ...stagingState, luks: "done" } };
+  }
+  if (there !== undefined) await dropStale(unlocking, stagingState, there);
+  const { release } = await holdProven(deps, below, undo, context);
+  await deps.devices.setReadOnly(below, opensReadOnly(unlocking, stagingState), context);
+  const header = await prepareHeader(unlocking, stagingState);
+  undo.add("close the mapping", (undoing) => closeMapping(deps, { volumeId, nqns: [nqn] }, undoing));
+  await open(unlocking, stagingState);
+  const device = await proveMapping(deps, below, context);
+  context.signal.throwIfAborted();
+  const done = { ...stagingState, luks: "done" as const };
+  if (header === "new") await completeHeader(unlocking, done, device);
+  await release();
+  return { device, stagingState: done };
+}
+
+/** @throws {VolumeError} precondition when this node cannot open it; in-use while a pod has the device itself */
+async function assertUsable({ deps, below, context }: Unlocking, { volumeId }: StagingState): Promise<void> {
+  await encryptionFor(deps, "stage", volumeId, context);
+  const [bind] = await bindsOf(deps, await deps.mounts.table(), below, context);
+  if (bind !== undefined) {
+    throw new VolumeError(
+      "in-use",
+      `Cannot stage the volume because its device is bound elsewhere: volume=${volumeId} device=${below.path} ` +
+        `path=${bind.mountPoint}`,
+    );
+  }
+}
+
+/** Closes a mapping on an earlier device, or on a header that was never completed; unmounts what is left of it first. */
+async function dropStale(
+  { deps, mountPoint, context }: Unlocking,
+  { volumeId }: StagingState,
+  there: DeviceMap,
+): Promise<void> {
+  const table = await deps.mounts.table();
+  const mounts = mountsOf(table, new Set([there.deviceNumber]));
+  const [bind] = await bindsOf(deps, table, there, context);
+  const elsewhere = bind ?? mounts.find((entry) => entry.mountPoint !== mountPoint);
+  const isOnlyOwn = mountsAt(table, mountPoint).every((entry) => entry.deviceNumber === there.deviceNumber);
+  if (elsewhere !== undefined || !isOnlyOwn) {
+    throw new VolumeError(
+      "in-use",
+      `Cannot stage the volume because its earlier mapping is in use: volume=${volumeId} mapping=${there.name} ` +
+        `path=${elsewhere?.mountPoint ?? mountPoint}; restart the pods that use it`,
+    );
+  }
+  if (mounts.length > 0) {
+    deps.events.occurred({ kind: "stale-mount", finder: "stage" });
+    await deps.mounts.unmount(mountPoint, context);
+  }
+  await close(deps, there, context);
+}
+
+/** Makes sure that there is a header on the device: the whole rule for making a file system decides whether one is made. */
+async function prepareHeader(unlocking: Unlocking, stagingState: StagingState): Promise<"new" | "known"> {
+  const { deps, publish, below, sameDevice, context } = unlocking;
+  const { volumeId, luks = "none", readOnly, everMounted, epoch } = stagingState;
+  if (luks === "started") await refuseWhileBusy(deps, below, context);
+  const probe = await probeDevice(deps, below, context);
+  const label = probe.signature.state === "found" ? probe.signature.label : undefined;
+  const isUnfinished = label === unfinishedLabel;
+  const decision = decideFormat({
+    volumeId,
+    wanted: headerType,
+    mayFormat: publish.mayFormat,
+    epoch: publish.epoch,
+    claim: publish.claim,
+    sameEpoch: epoch === publish.epoch,
+    readOnly,
+    sizeMatches: below.sizeBytes === publish.sizeBytes,
+    probe: onlyOwn(probe),
+    mkfs: isUnfinished ? "started" : luks,
+    sameDevice,
+    everMounted: everMounted && !isUnfinished,
+    complete: label === headerLabel,
+  });
+  switch (decision.action) {
+    case "refuse":
+      deps.events.occurred({ kind: "format-refused", reason: decision.refusal });
+      throw new VolumeError(decision.kind, decision.reason);
+    case "mount-existing":
+      return "known";
+    case "format":
+    case "reformat-interrupted":
+      await writeHeader(unlocking, stagingState, decision.action === "reformat-interrupted");
+      return "new";
+  }
+}
+
+/** Another header's label becomes a part of its type, which is then not the wanted one. */
+function onlyOwn(probe: DeviceProbe): DeviceProbe {
+  const { signature } = probe;
+  if (signature.state !== "found" || signature.type !== headerType) return probe;
+  if ([headerLabel, unfinishedLabel].some((label) => label === signature.label)) return probe;
+  const type = `${headerType} labelled ${JSON.stringify(signature.label ?? "")}`;
+  return { ...probe, signature: { ...signature, type } };
+}
+
+async function writeHeader(
+  { deps, stagingStore, parameters, passphrases, below, context }: Unlocking,
+  stagingState: StagingState,
+  again: boolean,
+): Promise<void> {
+  await refuseWhileBusy(deps, below, context);
+  const { deviceNumber, uniqueId, sizeBytes } = below;
+  const device = { deviceNumber, uniqueId, sizeBytes };
+  await stagingStore.write({ ...stagingState, luks: "started", device });
+  if (again) await deps.filesystems.eraseEnds(await proveAgain(deps, below, context), context);
+  const passphrase = passphrases.next ?? passphrases.current;
+  const { keyCost } = parameters.encryption;
+  await deps.encryption!.format(await proveAgain(deps, below, context), passphrase, keyCost, context);
+  deps.events.occurred({ kind: "encrypted" });
+  context.signal.throwIfAborted();
+}
+
+/** A replay of a log writes to the device of a volume that is only read. */
+function opensReadOnly({ mayReplay }: Unlocking, stagingState: StagingState): boolean {
+  return wantsReadOnlyDevice(stagingState) && !mayReplay;
+}
+
+/** Opens the device with the next passphrase, if there is one, which replaces the current one where that is allowed. */
+async function open(unlocking: Unlocking, stagingState: StagingState): Promise<void> {
+  const { deps, parameters, passphrases, isSoleWriter, below, context } = unlocking;
+  const encryption = deps.encryption!;
+  const name = mapName(stagingState.volumeId);
+  const { allowDiscards, keyCost } = parameters.encryption;
+  const readOnly = opensReadOnly(unlocking, stagingState);
+  const openWith = async (passphrase: string) => {
+    const device = await proveAgain(deps, below, context);
+    await encryption.open(name, device, passphrase, { readOnly, allowDiscards }, context);
+  };
+  const { current, next } = passphrases;
+  try {
+    if (next === undefined) return await openWith(current);
+    if (isSoleWriter) {
+      const device = await proveAgain(deps, below, context);
+      await encryption.replacePassphrase(name, device, { current, next }, keyCost, context);
+    }
+    return await openWith(next).catch(async (error) => {
+      if (!VolumeError.is(error, "unauthenticated") || isSoleWriter) throw error;
+      await openWith(current);
+    });
+  } catch (error) {
+    if (VolumeError.is(error, "unauthenticated")) deps.events.occurred({ kind: "passphrase-refused" });
+    throw error;
+  }
+}
+
+/** What a new mapping shows is noise: its ends become zero, so that the rule for file systems sees it as blank. */
+async function completeHeader(
+  { deps, stagingStore, below, context }: Unlocking,
+  done: StagingState,
+  device: ProvenDevice,
+): Promise<void> {
+  await deps.filesystems.eraseEnds(await proveAgain(deps, device, context), context);
+  await proveMapping(deps, below, context);
+  await deps.encryption!.complete(below, context);
+  await stagingStore.write(done);
+}

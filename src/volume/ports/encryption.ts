@@ -1,0 +1,75 @@
+import type { DeviceMap } from "./device_maps.ts";
+import type { ProvenDevice } from "./node_ports.ts";
+import type { CallContext } from "./system.ts";
+
+/** What a guess of the passphrase costs. */
+export interface KeyCost {
+  /** @default {128} */
+  readonly memoryMiB?: number | undefined;
+  /** @default {2000} */
+  readonly timeMs?: number | undefined;
+}
+
+/** How an encrypted device is opened. */
+export interface OpenOptions {
+  /** The kernel then refuses every write to the mapping, and the device is opened for reading. */
+  readonly readOnly: boolean;
+  /** Whether trims reach the device. */
+  readonly allowDiscards: boolean;
+}
+
+/**
+ * Encrypted devices: LUKS2 headers, and the mappings through which they are read and written. A mapping is found and
+ * listed like any other map, see `DeviceMaps.find()`; it takes the whole of its device behind the header.
+ *
+ * What writes to a device is not killed when the context ends, and of what derives a key one runs at a time. A passphrase
+ * never appears in an error.
+ */
+export interface Encryption {
+  /** Why this node can open no encrypted device, for people; undefined when it can. */
+  obstacle(context: CallContext): Promise<string | undefined>;
+  /**
+   * Writes a new header, with one key for the passphrase and the label of an unfinished one. Erases what the header covers, and nothing else. Throws
+   * `unavailable` when it does not end well, also when anything has the device mounted or mapped.
+   */
+  format(device: ProvenDevice, passphrase: string, cost: KeyCost, context: CallContext): Promise<void>;
+  /** Gives the header the label of a complete one: from then on there may be data behind it. */
+  complete(device: ProvenDevice, context: CallContext): Promise<void>;
+  /**
+   * Makes the mapping of that name on the device.
+   *
+   * Throws `unauthenticated` when the passphrase opens no key; the same passphrase is then not tried again for a while.
+   * Throws `unavailable` when the mapping cannot be made, for example because there is one of that name.
+   */
+  open(
+    name: string,
+    device: ProvenDevice,
+    passphrase: string,
+    options: OpenOptions,
+    context: CallContext,
+  ): Promise<void>;
+  /**
+   * Makes the next passphrase the only one besides those that neither opens. Repeated after any interruption, it comes to
+   * the same. One of the two opens the device at any time.
+   *
+   * @param name of the mapping that is to be made; for the memory of refused passphrases
+   *
+   * Throws `unauthenticated` when neither opens it.
+   */
+  replacePassphrase(
+    name: string,
+    device: ProvenDevice,
+    passphrases: { readonly current: string; readonly next: string },
+    cost: KeyCost,
+    context: CallContext,
+  ): Promise<void>;
+  /** Makes the mapping as large as its device allows. Needs no passphrase. */
+  resize(mapping: DeviceMap, context: CallContext): Promise<void>;
+  /**
+   * Removes the mapping; returns when the kernel shows it no more. OK when it is gone. Throws `in-use` while it is mounted
+   * or open.
+   *
+   * @param deferred lets the kernel remove it as soon as it is closed, where it is open now
+   */
+  close(mapping: DeviceMap, deferred: boolean, context: CallContext): Promise<void>;
+}

@@ -1,0 +1,47 @@
+import type { DeviceProbe, FoundDevice } from "../../src/volume/ports/node_ports.ts";
+import type { FilesystemType } from "../../src/volume/model/capabilities.ts";
+import type { FakeLuks } from "./cryptsetup.ts";
+
+/** A device of the fake node. */
+export interface FakeDevice {
+  path: string;
+  deviceNumber: string;
+  sizeBytes: bigint;
+  uniqueId: string;
+  nsid: number;
+  /** Its content. */
+  content: "blank" | "garbage" | FilesystemType | "btrfs" | "luks";
+  /** The header of an encrypted device, with `content` "luks". */
+  luks?: FakeLuks;
+  /** UUID of its file system. */
+  filesystemUuid?: string;
+  /** What the kernel has read of it before, and answers until it is told to read it again. */
+  readAs?: "blank" | undefined;
+  complete: boolean;
+  /** Whether its file system's log has to be replayed. */
+  dirty: boolean;
+  readOnly: boolean;
+  connected: boolean;
+  exported: boolean;
+}
+
+/** The device as a connector finds it; undefined while it is not connected. */
+export function found(nqn: string, device: FakeDevice | undefined): FoundDevice | undefined {
+  if (!device?.connected) return undefined;
+  const { path, deviceNumber, sizeBytes, nsid, uniqueId } = device;
+  return { path, deviceNumber, sizeBytes, nqn, nsid, uniqueId };
+}
+
+/** What a probe shows of the device. */
+export function probeOf({ content, luks, filesystemUuid: uuid }: FakeDevice): DeviceProbe {
+  if (content === "luks") {
+    return { blank: false, signature: { state: "found", type: "crypto_LUKS", label: luks!.label } };
+  }
+  const bare = content === "blank" || content === "garbage";
+  return {
+    blank: content === "blank",
+    signature: bare
+      ? { state: "none" }
+      : { state: "found", type: content, ...(uuid === undefined ? {} : { uuid }) },
+  };
+}
