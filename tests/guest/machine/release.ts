@@ -8,6 +8,7 @@ import { until } from "../../cluster/kit/waiting.ts";
 import { projectRoot } from "../../support/parts.ts";
 import { hostOutput } from "../kit/host_command.ts";
 import type { MachineCluster } from "./cluster.ts";
+import { answers } from "./router.ts";
 
 /** Where the chart is installed. */
 export const namespace = "rds-csi";
@@ -156,7 +157,7 @@ async function stateOf(cluster: MachineCluster): Promise<string> {
 
 /** As on the page, with the router's address and ports here, and what is known of this router. */
 function valuesFor({ router }: MachineCluster): object {
-  const profile = { ...getProfile("ros-7.24"), answers: { grow: "live" } } as const;
+  const profile = { ...getProfile("ros-7.24"), answers };
   return {
     clusterId: "my-home-lab",
     router: {

@@ -13,8 +13,10 @@ const user = "rds-csi";
 /** The port of NVMe/TCP, unless the router is on the host, where it may be taken. */
 const defaultNvmePort = 4420;
 
-/** The flags of a simulated router that shows a new size at once, as the chart's values say of it. */
-const behaviours = ["--behaviour", "grow=live"];
+/** How the router differs from what a driver assumes without a probe; the chart gets it as the router's profile. */
+export const answers = { grow: "live", allowHost: "list", identity: "kept" } as const;
+
+const behaviours = Object.entries(answers).flatMap(([name, value]) => ["--behaviour", `${name}=${value}`]);
 
 /** A simulated router of machines, on the host or in a guest. */
 export interface MachineRouter {
@@ -53,6 +55,7 @@ export const routerOnHost: MakeRouter = async (bench, folder, key) => {
       pool: "storage-pool:4T:btrfs",
       user: ["--user", user, "--authorized-key", key],
       nvmePort,
+      flags: behaviours,
     },
   );
   return {

@@ -88,7 +88,7 @@ export class MachineFailover {
   }
 
   async thaw(): Promise<string> {
-    await this.#writer.exec("kill -STOP -- -1");
+    await this.#writer.exec("kill -STOP -1");
     await this.#writer.exec("sync");
     const digests = await this.#restingDigests();
     const { guest, kubelet, runtime } = this.#node;
@@ -117,7 +117,7 @@ export class MachineFailover {
       state: () => this.#mounts(),
     });
     assert.deepEqual(await this.#digests(), digests, "the thawed node has written");
-    await this.#writer.exec("kill -CONT -- -1");
+    await this.#writer.exec("kill -CONT -1");
     const progress = progressText(await this.#writer.progress());
     return `its writes failed, and its connections are gone after ${seconds} s (${
       failures.join("; ")
