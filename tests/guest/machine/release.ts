@@ -3,7 +3,7 @@ import { formatProfile } from "../../../src/router_profile/profile.ts";
 import { getProfile } from "../../../src/simulator/profile.ts";
 import { driverName } from "../../cluster/kit/driver.ts";
 import type { KubeObject } from "../../cluster/kit/api.ts";
-import { type Event, paths } from "../../cluster/kit/objects.ts";
+import { type Event, type Lease, paths } from "../../cluster/kit/objects.ts";
 import { until } from "../../cluster/kit/waiting.ts";
 import { projectRoot } from "../../support/parts.ts";
 import { hostOutput } from "../kit/host_command.ts";
@@ -87,6 +87,16 @@ export async function releaseReady(
     return found.every(isMeant) && found.length === controllers + cluster.nodes.length && found;
   }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
   return pods.map(({ metadata }) => metadata.name);
+}
+
+/** The node of the controller that leads. */
+export async function leadingNode(cluster: MachineCluster): Promise<string> {
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${driverName}-controller`;
+  const { spec } = await cluster.api.get<Lease>(lease);
+  const pods = await cluster.api.list<ReleasePod>(podsPath);
+  const leading = pods.find(({ metadata }) => spec.holderIdentity?.startsWith(metadata.name));
+  if (leading?.spec.nodeName === undefined) throw new Error(`No controller is ${spec.holderIdentity}`);
+  return leading.spec.nodeName;
 }
 
 /** The driver's container on a node: its id, its image, how often it was started again. */

@@ -23,7 +23,7 @@ export const failoverSuite: Suite = {
   limitMinutes: 40,
   run: (bench) =>
     onMachines(bench, { nodes: ["n1", "n2"] }, (cluster) => [
-      ...new MachineFailover(bench, cluster, "n1", "n2").steps(),
+      ...new MachineFailover(bench, cluster).steps(),
       ...new MachineHandover(bench, cluster, "n1", "n2").steps(),
       ["with their claims all volumes have left nothing", () => assertNothingLeft(cluster, bench.signal)],
     ]),

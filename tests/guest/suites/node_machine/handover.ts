@@ -8,7 +8,7 @@ import type { Steps } from "./on_machines.ts";
 import { progressText, WritingPod, writingTo } from "./writing.ts";
 
 /** Longest until a pod runs, in seconds. */
-const startSeconds = 300;
+const startSeconds = 600;
 
 const claim = "shared";
 const [source, target] = ["source", "target"];

@@ -21,8 +21,11 @@ import type { Steps } from "./on_machines.ts";
 import { assertWholeXfs, digestInExt4, digestOf, fileOnRouter } from "./router_files.ts";
 import { type Progress, progressText, slowestMs, WritingPod, writingTo } from "./writing.ts";
 
-/** Longest until a pod runs, in seconds: in emulation each program of the kubelet and of the driver starts slowly. */
-const startSeconds = 300;
+/**
+ * Longest until a pod runs, in seconds: in emulation each program of the kubelet and of the driver starts slowly, and the
+ * kubelet waits for up to two minutes before it tries again.
+ */
+const startSeconds = 600;
 /** How long the router is away when it reboots, in seconds. */
 const downSeconds = 15;
 
