@@ -5,7 +5,7 @@ import { suite as copySnapshots } from "./suites/copy_snapshots.ts";
 import { suite as drain } from "./suites/drain.ts";
 import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
-import { suite as life } from "./suites/life.ts";
+import { oldestSuite as lifeOldest, suite as life } from "./suites/life.ts";
 import { suite as lostEtcd } from "./suites/lost_etcd.ts";
 import { suite as moves } from "./suites/moves.ts";
 import { suite as nodeMoves, withoutProfile as nodeMovesWithoutProfile } from "./suites/node_moves.ts";
@@ -19,6 +19,7 @@ import { suite as tryWithoutRouter } from "./suites/try_without_a_router.ts";
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
   life,
+  life_oldest: lifeOldest,
   quick_start: quickStart,
   try_without_a_router: tryWithoutRouter,
   scheduled_snapshots: scheduledSnapshots,

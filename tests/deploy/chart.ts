@@ -24,14 +24,16 @@ export interface ChartValues {
   readonly apiVersions?: readonly string[];
   /** The only template to render, as with Helm's --show-only. */
   readonly only?: string;
+  /** The cluster's version of Kubernetes; by default a recent one. */
+  readonly kubeVersion?: string;
 }
 
 /** Renders the chart, or returns Helm's complaint about the values. */
-export function render({ values, sets, apiVersions, only }: ChartValues): Rendered {
+export function render({ values, sets, apiVersions, only, kubeVersion }: ChartValues): Rendered {
   const file = Deno.makeTempFileSync({ prefix: "rds-csi-test-", suffix: ".json" });
   try {
     Deno.writeTextFileSync(file, JSON.stringify(values ?? { router: { address: "10.0.0.1" } }));
-    return renderChart(helm!, [file], sets, apiVersions, only);
+    return renderChart(helm!, [file], sets, apiVersions, only, kubeVersion);
   } finally {
     Deno.removeSync(file);
   }

@@ -194,6 +194,19 @@ chartTest("the node registers by itself, or by the usual container, and never by
   assert.equal(driver["livenessProbe"]?.httpGet.port, "healthz");
 });
 
+chartTest("where kubelets cannot register the driver by themselves, the usual container is demanded", () => {
+  const sets = ["node.sidecars.registrar.enabled=true"];
+  for (const kubeVersion of ["1.26.0", "1.28.15", "v1.28.15+k3s1"]) {
+    const { success, complaint } = render({ kubeVersion });
+    assert.equal(success, false, kubeVersion);
+    assert.match(complaint, /node\.sidecars\.registrar\.enabled=true/);
+    assert.equal(render({ kubeVersion, sets }).success, true, kubeVersion);
+  }
+  for (const kubeVersion of ["1.29.0", "v1.29.0+k3s1", "v1.29.1-eks-1"]) {
+    assert.equal(render({ kubeVersion }).success, true, kubeVersion);
+  }
+});
+
 chartTest(
   "what people mark pods, accounts and classes with reaches them, and cannot take pods from the chart",
   () => {

@@ -16,7 +16,12 @@ import { encryption } from "./suites/encryption.ts";
 import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
-import { suite as nodeMachine } from "./suites/node_machine.ts";
+import {
+  failoverSuite,
+  immutableSuite,
+  kernelTargetSuite,
+  suite as nodeMachine,
+} from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
 import { suite as simulatorPod } from "./suites/simulator_pod.ts";
@@ -53,4 +58,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   data_path: dataPath,
   data_path_layer: dataPathLayer,
   node_machine: nodeMachine,
+  node_machine_failover: failoverSuite,
+  node_machine_immutable: immutableSuite,
+  node_machine_kernel_target: kernelTargetSuite,
 };

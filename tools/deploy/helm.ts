@@ -49,6 +49,7 @@ export interface Rendered {
  * @param sets single values, as for Helm's --set
  * @param apiVersions groups and versions of the cluster besides those of Kubernetes itself
  * @param only a single template to render, as for Helm's --show-only; by default all but the pod of `helm test`
+ * @param kubeVersion the cluster's version of Kubernetes
  */
 export function renderChart(
   helm: string,
@@ -56,10 +57,11 @@ export function renderChart(
   sets: readonly string[] = [],
   apiVersions: readonly string[] = [],
   only?: string,
+  kubeVersion = KUBE_VERSION,
 ): Rendered {
   const { success, stdout, stderr } = new Deno.Command(helm, {
     args: [
-      ...["template", "rds-csi", "deploy/chart", "--namespace", "rds-csi", "--kube-version", KUBE_VERSION],
+      ...["template", "rds-csi", "deploy/chart", "--namespace", "rds-csi", "--kube-version", kubeVersion],
       ...only === undefined ? ["--skip-tests"] : ["--show-only", only],
       ...values.flatMap((file) => ["--values", file]),
       ...sets.flatMap((set) => ["--set", set]),

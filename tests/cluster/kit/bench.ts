@@ -7,7 +7,7 @@ import type { Subject } from "../../support/parts.ts";
 import { assertNothingRefused } from "./audit_log.ts";
 import { Cluster, type ClusterOptions } from "./cluster.ts";
 import { secondsSince } from "./waiting.ts";
-import type { Tools } from "./tools.ts";
+import { oldestTools, type Tools } from "./tools.ts";
 import { findTraces } from "./traces.ts";
 
 /** The exports of a file of suites/. */
@@ -48,9 +48,20 @@ export class Bench {
   async cluster(options: ClusterOptions): Promise<Cluster> {
     const started = performance.now();
     const undo = (what: () => Promise<readonly string[] | void>) => this.#undo.unshift(what);
-    const cluster = this.#cluster = await Cluster.start(this.folder, this.#means, options, undo, this.signal);
+    const cluster = this.#cluster = await Cluster.start(
+      this.folder,
+      options.kubernetes === "oldest" ? await this.#oldMeans() : this.#means,
+      options,
+      undo,
+      this.signal,
+    );
     this.report.say(`the cluster serves after ${secondsSince(started)} s`);
     return cluster;
+  }
+
+  async #oldMeans() {
+    const tools = await oldestTools(this.#means.tools, (line) => this.report.say(line), this.signal);
+    return { ...this.#means, tools };
   }
 
   /** Runs one test and reports its result; a failure does not end the suite. */

@@ -37,6 +37,8 @@ export interface ClusterOptions {
   readonly controllerLater?: boolean;
   /** How many controllers there are, each with its sidecars. @default {1} */
   readonly replicas?: number;
+  /** Which Kubernetes it is: the newest, or the oldest that the driver supports. @default {"newest"} */
+  readonly kubernetes?: "newest" | "oldest";
   /** How many of them run at first. @default {all} */
   readonly startedReplicas?: number;
 }

@@ -52,6 +52,9 @@ export async function linkerFlags(module: string): Promise<string> {
 /** The module with the versions to build. */
 export const buildFolder = fileURLToPath(new URL("../build", import.meta.url));
 
+/** The module of the oldest Kubernetes with which the driver runs as the chart installs it by default. */
+export const oldestBuildFolder = fileURLToPath(new URL("../build_oldest", import.meta.url));
+
 /** The module of programs that are built only for the upstream tests. */
 export const e2eBuildFolder = fileURLToPath(new URL("../build_e2e", import.meta.url));
 

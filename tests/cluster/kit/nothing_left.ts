@@ -28,7 +28,7 @@ export async function assertNothingLeft(cluster: Cluster, signal: AbortSignal): 
 }
 
 /** The volumes and files on the router. */
-export async function leftOnRouter(router: Router): Promise<string[]> {
+export async function leftOnRouter(router: Pick<Router, "control">): Promise<string[]> {
   const { disks, files } = await router.control<
     { disks: { slot: string; type: string }[]; files: { name: string; type: string }[] }
   >("/state");

@@ -118,11 +118,13 @@ export interface Wish {
   readonly storageClass: string;
   readonly source?: Source;
   readonly volumeName?: string;
+  /** Whether pods of several nodes may have it at once. @default {false} */
+  readonly shared?: boolean;
 }
 
 /** A claim of so many MiB. */
 export function claimOf(name: string, wish: Wish): object {
-  const { mode, mebibytes, storageClass, source, volumeName } = wish;
+  const { mode, mebibytes, storageClass, source, volumeName, shared = false } = wish;
   const apiGroup = source?.kind === "VolumeSnapshot" ? { apiGroup: "snapshot.storage.k8s.io" } : {};
   return {
     apiVersion: "v1",
@@ -130,7 +132,7 @@ export function claimOf(name: string, wish: Wish): object {
     metadata: { name },
     spec: {
       storageClassName: storageClass,
-      accessModes: ["ReadWriteOnce"],
+      accessModes: [shared ? "ReadWriteMany" : "ReadWriteOnce"],
       volumeMode: mode,
       resources: { requests: { storage: `${mebibytes}Mi` } },
       ...(volumeName === undefined ? {} : { volumeName }),

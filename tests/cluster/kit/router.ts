@@ -19,6 +19,8 @@ export interface RouterDoor {
   readonly user: readonly string[];
   /** Port of 127.0.0.1 on which it serves NVMe/TCP itself; by default loop devices are used. */
   readonly nvmePort?: number;
+  /** More flags of `rds-csi simulator`. */
+  readonly flags?: readonly string[];
 }
 
 /** The simulated router on its own Btrfs, so that snapshots are real ones. */
@@ -64,6 +66,7 @@ export class Router {
       // The controllers know this, so volumes grow under their pods.
       ...["--behaviour", "grow=live"],
       ...door.user,
+      ...door.flags ?? [],
     ]);
     const router = new Router(part, pool, sshPort, controlPort);
     try {

@@ -3,7 +3,7 @@ import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
 import { findHelm } from "../../../tools/deploy/helm.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
 import { projectRoot } from "../../support/parts.ts";
-import { buildFolder, toolsFolder } from "./go_build.ts";
+import { buildFolder, oldestBuildFolder, toolsFolder } from "./go_build.ts";
 import { goBuild, goOutput, linkerFlags } from "./go_build.ts";
 import { packImage, plainImage } from "./image.ts";
 
@@ -36,7 +36,7 @@ export async function ensureTools(say: (line: string) => void, signal?: AbortSig
   const done = join(folder, "done");
   if (!isFile(done)) {
     await Deno.mkdir(folder, { recursive: true });
-    await buildPrograms(folder, say, signal);
+    await buildPrograms(buildFolder, folder, programs, say, signal);
     await copyManifests(folder);
     await unpackRuntime(folder, signal);
     await packImage(join(folder, "image.tar"), plainImage);
@@ -54,14 +54,34 @@ export async function ensureTools(say: (line: string) => void, signal?: AbortSig
   };
 }
 
+/** The same tools with the oldest Kubernetes in the place of the newest; missing programs are built first. */
+export async function oldestTools(
+  tools: Tools,
+  say: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<Tools> {
+  const folder = await toolsFolder(oldestBuildFolder);
+  await buildPrograms(oldestBuildFolder, folder, kubernetesPrograms, say, signal);
+  return {
+    ...tools,
+    program: (name) => name in kubernetesPrograms ? join(folder, "bin", name) : tools.program(name),
+  };
+}
+
 async function ensureHelm(): Promise<string> {
   const found = findHelm() ?? (await hostOutput(join(projectRoot, "tools/get-helm.sh"), ["--build"])).trim();
   if (found !== "") return found;
   throw new Error("Cannot render the chart because there is no Helm: make helm");
 }
 
-/** Builds missing programs, one package after the other, so that it continues after an interrupted build. */
-async function buildPrograms(folder: string, say: (line: string) => void, signal?: AbortSignal) {
+/** Builds a module's programs unless all are there, so that it continues after an interrupted build. */
+async function buildPrograms(
+  module: string,
+  folder: string,
+  programs: Readonly<Record<string, string>>,
+  say: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<void> {
   const bin = join(folder, "bin");
   await Deno.mkdir(bin, { recursive: true });
   if (Object.keys(programs).every((name) => isFile(join(bin, name)))) return;
@@ -69,8 +89,8 @@ async function buildPrograms(folder: string, say: (line: string) => void, signal
   say(`building ${Object.keys(programs).length} programs into ${folder}; 11 minutes of processor time`);
   // Built in another folder and renamed, so that files in the final one are complete.
   const fresh = join(folder, "fresh");
-  const flags = await linkerFlags(buildFolder);
-  await goBuild(buildFolder, ["build", "-ldflags", flags, "-o", `${fresh}/`, "tool"], signal);
+  const flags = await linkerFlags(module);
+  await goBuild(module, ["build", "-ldflags", flags, "-o", `${fresh}/`, "tool"], signal);
   for (const [name, built] of Object.entries(programs)) {
     await Deno.rename(join(fresh, built), join(bin, name));
   }
@@ -111,14 +131,19 @@ async function unpackRuntime(folder: string, signal?: AbortSignal): Promise<void
   await Deno.remove(join(folder, "apt"), { recursive: true });
 }
 
-/** The programs of the cluster, with Go's name of each: the last part of its package's path. */
-const programs: Readonly<Record<string, string>> = {
-  "etcd": "server",
+/** Kubernetes' programs, with Go's name of each: the last part of its package's path. */
+const kubernetesPrograms: Readonly<Record<string, string>> = {
   "kube-apiserver": "kube-apiserver",
   "kube-controller-manager": "kube-controller-manager",
   "kube-scheduler": "kube-scheduler",
   "kubectl": "kubectl",
   "kubelet": "kubelet",
+};
+
+/** All programs of the cluster, likewise. */
+const programs: Readonly<Record<string, string>> = {
+  ...kubernetesPrograms,
+  "etcd": "server",
   "csi-provisioner": "csi-provisioner",
   "csi-attacher": "csi-attacher",
   "csi-resizer": "csi-resizer",

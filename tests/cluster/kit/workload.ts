@@ -4,6 +4,7 @@ import {
   type Attachment,
   type Claim,
   type Event,
+  type Node,
   paths,
   type Pod,
   type Snapshot,
@@ -13,6 +14,13 @@ import { until } from "./waiting.ts";
 
 /** Default time limit for waiting for one condition, in seconds. */
 const timeoutSeconds = 180;
+
+const unschedulableTaint = "node.kubernetes.io/unschedulable";
+const outOfService = {
+  key: "node.kubernetes.io/out-of-service",
+  value: "nodeshutdown",
+  effect: "NoExecute",
+};
 
 /** The location of a container. */
 interface Container {
@@ -122,6 +130,30 @@ export class Workload {
     await this.#wait(`nothing to be left at ${path}`, async () => {
       return !(await this.#cluster.api.list(path)).some(isMeant);
     }, about);
+  }
+
+  /** Prevents new pods from being scheduled to a node, or allows it again. */
+  async cordon(node: string, unschedulable: boolean): Promise<void> {
+    await this.#cluster.api.patch(`${paths.nodes}/${node}`, { spec: { unschedulable } });
+    await this.#wait(`the taint of ${node}`, async () => {
+      const { spec } = await this.#cluster.api.get<Node>(`${paths.nodes}/${node}`);
+      return (spec.taints ?? []).some(({ key }) => key === unschedulableTaint) === unschedulable;
+    }, node);
+  }
+
+  /** Says that a node is gone for good, as a person does. */
+  async setOutOfService(node: string): Promise<void> {
+    const path = `${paths.nodes}/${node}`;
+    const { spec } = await this.#cluster.api.get<Node>(path);
+    await this.#cluster.api.patch(path, { spec: { taints: [...spec.taints ?? [], outOfService] } });
+  }
+
+  /** Waits until a node counts as gone, because it does not answer. */
+  async notReady(node: string): Promise<void> {
+    await this.#wait(`node ${node} to count as gone`, async () => {
+      const { status } = await this.#cluster.api.get<Node>(`${paths.nodes}/${node}`);
+      return !status.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
+    }, node);
   }
 
   /** The present VolumeAttachments. */

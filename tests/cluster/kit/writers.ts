@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { findLeftovers } from "../../sanity/leftovers.ts";
 import type { Cluster } from "./cluster.ts";
-import { type Attachment, type Node, paths, type Pod, statefulSetOf } from "./objects.ts";
+import { type Attachment, paths, type Pod, statefulSetOf } from "./objects.ts";
 import { allShown } from "./attachments.ts";
 import { until } from "./waiting.ts";
 import { Workload } from "./workload.ts";
@@ -32,16 +32,8 @@ export class Writers {
   }
 
   /** Prevents new pods from being scheduled to a node, or allows it again. */
-  async cordon(node: string, unschedulable: boolean): Promise<void> {
-    await this.#cluster.api.patch(`${paths.nodes}/${node}`, { spec: { unschedulable } });
-    const taints = async () => {
-      const { spec } = await this.#cluster.api.get<Node>(`${paths.nodes}/${node}`);
-      return (spec.taints ?? []).filter(({ key }) => key === "node.kubernetes.io/unschedulable").length;
-    };
-    await until(`the taint of ${node}`, async () => (await taints() > 0) === unschedulable, {
-      limitSeconds: 30,
-      signal: this.#signal,
-    });
+  cordon(node: string, unschedulable: boolean): Promise<void> {
+    return this.#work.cordon(node, unschedulable);
   }
 
   /** Evicts all, as draining their node does. */

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { type Node, paths } from "../kit/objects.ts";
-import { secondsSince, until } from "../kit/waiting.ts";
+import { paths } from "../kit/objects.ts";
+import { secondsSince } from "../kit/waiting.ts";
+import { Workload } from "../kit/workload.ts";
 import { identities, Writers } from "../kit/writers.ts";
 
 const podCount = 5;
 /** How long a person waits for the pods after saying that their node is gone, in seconds. */
 const promisedSeconds = 60;
-const taint = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
 
 /** A node that does not come back by itself. */
 export const suite: Suite = {
@@ -36,11 +36,13 @@ class Failover {
   readonly writers: Writers;
   readonly #bench: Bench;
   readonly #cluster: Cluster;
+  readonly #work: Workload;
   #written: readonly number[] = [];
 
   constructor(bench: Bench, cluster: Cluster) {
     this.#bench = bench;
     this.#cluster = cluster;
+    this.#work = new Workload(cluster, bench.signal);
     this.writers = new Writers(cluster, podCount, bench.signal);
   }
 
@@ -51,18 +53,13 @@ class Failover {
     this.#written = await this.writers.progress();
     await this.#cluster.node("n1").cutPower(this.#cluster.router.backing);
     const started = performance.now();
-    await until("the node to count as gone", async () => !await this.#isReady("n1"), {
-      limitSeconds: 120,
-      signal: this.#bench.signal,
-    });
+    await this.#work.notReady("n1");
     return `it counts as gone after ${secondsSince(started)} s`;
   }
 
   async taint(): Promise<string> {
     await this.writers.cordon("n2", false);
-    const path = `${paths.nodes}/n1`;
-    const { spec } = await this.#cluster.api.get<Node>(path);
-    await this.#cluster.api.patch(path, { spec: { taints: [...spec.taints ?? [], taint] } });
+    await this.#work.setOutOfService("n1");
     const started = performance.now();
     await this.writers.runAt("n2");
     const seconds = secondsSince(started);
@@ -81,10 +78,5 @@ class Failover {
     await this.writers.progress();
     assert.deepEqual(identities(await this.writers.pods()), before);
     return reported;
-  }
-
-  async #isReady(name: string): Promise<boolean> {
-    const { status } = await this.#cluster.api.get<Node>(`${paths.nodes}/${name}`);
-    return status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
   }
 }

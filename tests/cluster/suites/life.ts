@@ -31,28 +31,37 @@ const elsewhere = "elsewhere";
 export const suite: Suite = {
   what: "claims of file systems and of raw blocks, from their first pod to their deletion",
   limitMinutes: 15,
-  run: async (bench) => {
-    const cluster = await bench.cluster({ nodes: { n1: "kubelet" }, fakeNodes: [elsewhere] });
-    const life = new Life(bench, cluster);
-    await bench.story([
-      ["every object of every rendering of the chart is taken", async () => {
-        return `${await dryRunRenderings(cluster.api)} objects, strictly checked and not kept`;
-      }],
-      ["pods with a file system, a second kind of it, and a raw block volume run", () => life.begin()],
-      ["the volumes' objects say who has them, and a Lease who looks after them", () => life.check()],
-      ["another node is refused, and the claim's events say why", () => life.refuse()],
-      ["what a pod wrote is there for the pod after it", () => life.goOn()],
-      ["volumes grow under their pods", () => life.expand()],
-      ["a snapshot holds what was written before it, and is restored from", () => life.restore()],
-      ["a clone holds what its source does, and is a volume of its own", () => life.clone()],
-      ["a claim that waits for its first pod gets a volume then", () => life.wait()],
-      ["with their claims all volumes go, and leave nothing", async () => {
-        await life.end();
-        return await assertNothingLeft(cluster, bench.signal);
-      }],
-    ]);
-  },
+  run: (bench) => run(bench, "newest"),
 };
+
+/** The same with the oldest Kubernetes. */
+export const oldestSuite: Suite = {
+  what: "the same with the oldest Kubernetes that is supported",
+  limitMinutes: 45,
+  run: (bench) => run(bench, "oldest"),
+};
+
+async function run(bench: Bench, kubernetes: "newest" | "oldest"): Promise<void> {
+  const cluster = await bench.cluster({ nodes: { n1: "kubelet" }, fakeNodes: [elsewhere], kubernetes });
+  const life = new Life(bench, cluster);
+  await bench.story([
+    ["every object of every rendering of the chart is taken", async () => {
+      return `${await dryRunRenderings(cluster.api)} objects, strictly checked and not kept`;
+    }],
+    ["pods with a file system, a second kind of it, and a raw block volume run", () => life.begin()],
+    ["the volumes' objects say who has them, and a Lease who looks after them", () => life.check()],
+    ["another node is refused, and the claim's events say why", () => life.refuse()],
+    ["what a pod wrote is there for the pod after it", () => life.goOn()],
+    ["volumes grow under their pods", () => life.expand()],
+    ["a snapshot holds what was written before it, and is restored from", () => life.restore()],
+    ["a clone holds what its source does, and is a volume of its own", () => life.clone()],
+    ["a claim that waits for its first pod gets a volume then", () => life.wait()],
+    ["with their claims all volumes go, and leave nothing", async () => {
+      await life.end();
+      return await assertNothingLeft(cluster, bench.signal);
+    }],
+  ]);
+}
 
 /** The claims of the suite: two file systems and a raw block volume, with one pod for all. */
 class Life {

@@ -66,14 +66,19 @@ export class Bench {
     return guest;
   }
 
-  /** Boots guests in their own network, all at once; the first one carries the network. */
+  /**
+   * Boots guests in their own network, all at once; the first one carries the network.
+   *
+   * @param options of all guests, or of each by its name
+   */
   async guests<Name extends string>(
     names: readonly Name[],
-    options: GuestOptions = {},
+    options: GuestOptions | ((name: Name) => GuestOptions) = {},
   ): Promise<Record<Name, Guest>> {
     const lan = await Lan.make(...names);
+    const of = typeof options === "function" ? options : () => options;
     const started = names.map(async (name) =>
-      [name, await this.guest({ cpus: 1, ...options, name, lan: lan.location(name) })] as const
+      [name, await this.guest({ cpus: 1, ...of(name), name, lan: lan.location(name) })] as const
     );
     return Object.fromEntries(await Promise.all(started)) as Record<Name, Guest>;
   }

@@ -3,61 +3,49 @@ import type { Api } from "../../cluster/kit/api.ts";
 import { ControlPlane } from "../../cluster/kit/control_plane.ts";
 import type { Supervised } from "../../cluster/kit/daemon.ts";
 import { installSnapshots } from "../../cluster/kit/deployment.ts";
-import { Router } from "../../cluster/kit/router.ts";
 import { startSnapshotController } from "../../cluster/kit/sidecars.ts";
 import { ensureTools, type Tools } from "../../cluster/kit/tools.ts";
 import { archivePath } from "../../image/release_files.ts";
-import { binary, freePort } from "../../support/parts.ts";
-import { hostOutput, isFile } from "../kit/host_command.ts";
+import type { Guest } from "../kit/guest.ts";
+import { hostOutput } from "../kit/host_command.ts";
 import type { Bench } from "../kit/suite.ts";
-import { MachineNode, machineOptions } from "./node.ts";
+import { type MachineKind, MachineNode } from "./node.ts";
 import { ensureRootDisk } from "./root_disk.ts";
+import { type MachineRouter, type MakeRouter, routerOnHost } from "./router.ts";
 
-/** A cluster with its control plane and a simulated router on the host, and its nodes in guests. */
+/** A cluster with its control plane on the host, its nodes in guests, and a simulated router. */
 export class MachineCluster {
   readonly folder: string;
   readonly tools: Tools;
   readonly plane: ControlPlane;
-  readonly router: Router;
-  /** The port of the host's 127.0.0.1 at which the router's volumes are. */
-  readonly nvmePort: number;
+  readonly router: MachineRouter;
   readonly #nodes = new Map<string, MachineNode>();
   #snapshots: Supervised | undefined;
 
-  private constructor(
-    folder: string,
-    tools: Tools,
-    plane: ControlPlane,
-    [router, nvmePort]: [Router, number],
-  ) {
+  private constructor(folder: string, tools: Tools, plane: ControlPlane, router: MachineRouter) {
     this.folder = folder;
     this.tools = tools;
     this.plane = plane;
     this.router = router;
-    this.nvmePort = nvmePort;
   }
 
-  /** Starts all but the nodes, which {@linkcode MachineCluster.boot} starts. @param nodes their names */
-  static async start(bench: Bench, nodes: readonly string[]): Promise<MachineCluster> {
-    const tools = await ensureTools((line) => bench.report.say(line), bench.signal);
+  /**
+   * Starts all but the nodes, which {@linkcode MachineCluster.join}.
+   *
+   * @param nodes their names
+   * @param makeRouter by default it is on the host
+   */
+  static async start(
+    bench: Bench,
+    nodes: readonly string[],
+    makeRouter: MakeRouter = routerOnHost,
+  ): Promise<MachineCluster> {
+    const tools = await toolsFor(bench);
     const folder = join(bench.folder, "cluster");
     const plane = await ControlPlane.prepare(folder, tools, nodes);
     await hostOutput("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", keyIn(folder)]);
-    const nvmePort = freePort();
-    const router = await Router.start(
-      isFile(binary) ? "binary" : "sources",
-      folder,
-      join(folder, "log"),
-      bench.signal,
-      {
-        address: "127.0.0.1",
-        sshPort: freePort(),
-        pool: "storage-pool:4T:btrfs",
-        user: ["--user", "rds-csi", "--authorized-key", `${keyIn(folder)}.pub`],
-        nvmePort,
-      },
-    );
-    const cluster = new MachineCluster(folder, tools, plane, [router, nvmePort]);
+    const router = await makeRouter(bench, folder, `${keyIn(folder)}.pub`);
+    const cluster = new MachineCluster(folder, tools, plane, router);
     try {
       await plane.start(bench.signal);
       await installSnapshots(plane, tools);
@@ -69,13 +57,11 @@ export class MachineCluster {
     return cluster;
   }
 
-  /** Boots a guest as a node; it is ready when this ends. */
-  async boot(bench: Bench, name: string): Promise<MachineNode> {
-    const disk = await ensureRootDisk(this.tools, archivePath("amd64"), (line) => bench.report.say(line));
-    const node = new MachineNode(await bench.guest(machineOptions(name, disk)), this.plane);
-    this.#nodes.set(name, node);
+  /** Makes a node of a guest that was booted for it; the node is ready when this ends. */
+  async join(bench: Bench, guest: Guest, kind: MachineKind): Promise<void> {
+    const node = new MachineNode(guest, this.plane, kind);
+    this.#nodes.set(guest.name, node);
     await node.start(bench.signal);
-    return node;
   }
 
   /** The router's key for the driver's user, as a path. */
@@ -86,6 +72,11 @@ export class MachineCluster {
   /** The API, as somebody who may do everything. */
   get api(): Api {
     return this.plane.api;
+  }
+
+  /** All nodes, in the order in which they were booted. */
+  get nodes(): readonly MachineNode[] {
+    return [...this.#nodes.values()];
   }
 
   /** A node by its name. */
@@ -106,6 +97,19 @@ export class MachineCluster {
     await this.plane.stop();
     return await this.router.stop();
   }
+}
+
+/** The root that machines start from, as a file to be copied. */
+export async function machineDisk(bench: Bench): Promise<string> {
+  return await ensureRootDisk(
+    await toolsFor(bench),
+    archivePath("amd64"),
+    (line) => bench.report.say(line),
+  );
+}
+
+function toolsFor(bench: Bench): Promise<Tools> {
+  return ensureTools((line) => bench.report.say(line), bench.signal);
 }
 
 function keyIn(folder: string): string {

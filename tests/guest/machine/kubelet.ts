@@ -81,4 +81,6 @@ const configuration = {
   cgroupDriver: "cgroupfs",
   makeIPTablesUtilChains: false,
   resolvConf: "",
+  // How often it looks at each pod anew, and so when a volume grows under it: usually 1 minute.
+  syncFrequency: "10s",
 };

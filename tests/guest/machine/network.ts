@@ -14,12 +14,12 @@ export const apiServerAddress = "10.96.0.1";
  * @param apiServerPort port of 127.0.0.1 on the host
  */
 export async function openNetwork(guest: Guest, apiServerPort: number): Promise<void> {
-  await guest.write("/etc/nftables.conf", rules(apiServerPort));
   await guest.sh(
     `set -e
      ip route replace default via ${hostAddress}
      echo 1 >/proc/sys/net/ipv4/ip_forward
-     nft -f /etc/nftables.conf`,
+     nft -f -`,
+    { input: rules(apiServerPort) },
   );
 }
 

@@ -1,20 +1,24 @@
 import type { ControlPlane } from "../../cluster/kit/control_plane.ts";
 import type { Guest, GuestOptions } from "../kit/guest.ts";
+import { makeImmutable, preloaded } from "./immutable.ts";
 import { MachineKubelet } from "./kubelet.ts";
 import { openNetwork } from "./network.ts";
 import { rootBytes, rootName } from "./root_disk.ts";
 import { MachineRuntime } from "./runtime.ts";
 
+/** What a machine is: `immutable` is one whose root is read-only and lacks tools. */
+export type MachineKind = "default" | "immutable";
+
 /** How a guest is started that becomes a node. @param disk of {@linkcode ensureRootDisk} */
-export function machineOptions(name: string, disk: string): GuestOptions {
+export function machineOptions(disk: string, kind: MachineKind = "default"): GuestOptions {
   return {
-    name,
     memoryMiB: 4096,
+    cpus: 2,
     disks: [{ name: rootName, sizeBytes: rootBytes, copyOf: disk }],
     root: rootName,
     reachesHost: true,
     // The kubelet has a raw block volume through a loop device; systemd would load that when it is asked for.
-    modules: ["nvme-tcp", "loop"],
+    modules: ["nvme-tcp", "loop", ...kind === "immutable" ? preloaded : []],
   };
 }
 
@@ -24,16 +28,19 @@ export class MachineNode {
   readonly runtime: MachineRuntime;
   readonly kubelet: MachineKubelet;
   readonly #plane: ControlPlane;
+  readonly #kind: MachineKind;
 
-  constructor(guest: Guest, plane: ControlPlane) {
+  constructor(guest: Guest, plane: ControlPlane, kind: MachineKind) {
     this.guest = guest;
     this.runtime = new MachineRuntime(guest);
     this.kubelet = new MachineKubelet(guest, plane);
     this.#plane = plane;
+    this.#kind = kind;
   }
 
   /** Starts all of it, after the guest was booted; the node is ready when this ends. */
   async start(signal: AbortSignal): Promise<void> {
+    if (this.#kind === "immutable") await makeImmutable(this.guest);
     await openNetwork(this.guest, Number(new URL(this.#plane.api.access.url).port));
     await this.runtime.start();
     await this.kubelet.configure();

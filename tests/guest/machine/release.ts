@@ -3,18 +3,21 @@ import { formatProfile } from "../../../src/router_profile/profile.ts";
 import { getProfile } from "../../../src/simulator/profile.ts";
 import { driverName } from "../../cluster/kit/driver.ts";
 import type { KubeObject } from "../../cluster/kit/api.ts";
-import { type Event, paths } from "../../cluster/kit/objects.ts";
+import { type Event, type Lease, paths } from "../../cluster/kit/objects.ts";
 import { until } from "../../cluster/kit/waiting.ts";
 import { projectRoot } from "../../support/parts.ts";
 import { hostOutput } from "../kit/host_command.ts";
 import type { MachineCluster } from "./cluster.ts";
-import { hostAddress } from "./network.ts";
+import { answers } from "./router.ts";
 
 /** Where the chart is installed. */
 export const namespace = "rds-csi";
 
 /** Pods of the release, as a collection of the API. */
 export const podsPath = `/api/v1/namespaces/${namespace}/pods`;
+
+/** How many controllers the chart installs. */
+const controllers = 2;
 
 /** Longest until all pods of the release are ready, in seconds: in emulation all programs start slowly. */
 const readySeconds = 600;
@@ -26,7 +29,7 @@ export async function installChart(cluster: MachineCluster): Promise<void> {
   const kubectl = (...args: string[]) => hostOutput(tools.program("kubectl"), args, { env });
   const hostKey = join(folder, "host-key");
   const scanned = await hostOutput("ssh-keyscan", [
-    ...["-p", `${router.sshPort}`, "-t", "rsa,ed25519", "127.0.0.1"],
+    ...["-p", `${router.sshPortOfHost}`, "-t", "rsa,ed25519", "127.0.0.1"],
   ]);
   await Deno.writeTextFile(hostKey, scanned);
   await kubectl("create", "namespace", namespace);
@@ -39,10 +42,12 @@ export async function installChart(cluster: MachineCluster): Promise<void> {
   await helm(cluster, "install");
 }
 
-/** Gives the driver's image on a node another tag as well, and upgrades the release to that. */
-export async function upgradeChart(cluster: MachineCluster, node: string, tag: string): Promise<void> {
-  const { image } = await driverOf(cluster);
-  await cluster.node(node).runtime.tagImage(`docker.io/library/${image}`, tag);
+/** Gives the driver's image on all nodes another tag as well, and upgrades the release to that. */
+export async function upgradeChart(cluster: MachineCluster, tag: string): Promise<void> {
+  for (const { guest, runtime } of cluster.nodes) {
+    const { image } = await driverOf(cluster, guest.name);
+    await runtime.tagImage(`docker.io/library/${image}`, tag);
+  }
   await helm(cluster, "upgrade", "--set", `image.tag=${tag}`);
 }
 
@@ -61,38 +66,52 @@ function valuesFile(cluster: MachineCluster): string {
 }
 
 /**
- * Waits until every pod of the release is ready, and the node's kubelet has the driver. Answers the pods' names.
+ * Waits until every pod of the release is ready, and every node's kubelet has the driver. Answers the pods' names.
  *
  * @param tag that the driver's image has in each of them, if any is meant
  */
 export async function releaseReady(
   cluster: MachineCluster,
-  node: string,
   signal: AbortSignal,
   tag = "",
 ): Promise<readonly string[]> {
-  await until("the driver to be registered", async () => {
-    const found = await cluster.api.find<NodeDrivers>(`${paths.nodeDrivers}/${node}`);
-    return found?.spec.drivers?.some(({ name }) => name === driverName);
-  }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
+  for (const { guest } of cluster.nodes) {
+    await until(`the driver to be registered at ${guest.name}`, async () => {
+      const found = await cluster.api.find<NodeDrivers>(`${paths.nodeDrivers}/${guest.name}`);
+      return found?.spec.drivers?.some(({ name }) => name === driverName);
+    }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
+  }
   const pods = await until("all pods of the release to be ready", async () => {
     const found = await cluster.api.list<ReleasePod>(podsPath);
     const isMeant = (pod: ReleasePod) => isReady(pod) && driverIn(pod)?.image.endsWith(tag) === true;
-    return found.every(isMeant) && found.length === 3 && found;
+    return found.every(isMeant) && found.length === controllers + cluster.nodes.length && found;
   }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
   return pods.map(({ metadata }) => metadata.name);
 }
 
-/** The driver's container on the node: its id, its image, how often it was started again. */
+/** The node of the controller that leads. */
+export async function leadingNode(cluster: MachineCluster): Promise<string> {
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${driverName}-controller`;
+  const { spec } = await cluster.api.get<Lease>(lease);
+  const pods = await cluster.api.list<ReleasePod>(podsPath);
+  const leading = pods.find(({ metadata }) => spec.holderIdentity?.startsWith(metadata.name));
+  if (leading?.spec.nodeName === undefined) throw new Error(`No controller is ${spec.holderIdentity}`);
+  return leading.spec.nodeName;
+}
+
+/** The driver's container on a node: its id, its image, how often it was started again. */
 export async function driverOf(
   cluster: MachineCluster,
+  node: string,
 ): Promise<
   { readonly id: string; readonly image: string; readonly restarts: number; readonly ready: boolean }
 > {
   const pods = await cluster.api.list<ReleasePod>(podsPath);
-  const found = pods.find(({ metadata }) => metadata.name.startsWith("rds-csi-node"));
+  const found = pods.find(({ metadata, spec }) =>
+    metadata.name.startsWith("rds-csi-node") && spec.nodeName === node
+  );
   const container = found?.status.containerStatuses?.find(({ name }) => name === "driver");
-  if (found === undefined || container === undefined) throw new Error("There is no driver on the node");
+  if (found === undefined || container === undefined) throw new Error(`There is no driver at ${node}`);
   const { containerID = "", restartCount: restarts, ready } = container;
   return {
     id: containerID.replace("containerd://", ""),
@@ -108,7 +127,10 @@ function driverIn({ spec }: ReleasePod): { readonly image: string } | undefined 
 
 /** A pod with the conditions and containers that tell how it is. */
 export interface ReleasePod extends KubeObject {
-  readonly spec: { readonly containers: readonly { readonly name: string; readonly image: string }[] };
+  readonly spec: {
+    readonly nodeName?: string;
+    readonly containers: readonly { readonly name: string; readonly image: string }[];
+  };
   readonly status: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
     readonly containerStatuses?: readonly {
@@ -144,15 +166,15 @@ async function stateOf(cluster: MachineCluster): Promise<string> {
 }
 
 /** As on the page, with the router's address and ports here, and what is known of this router. */
-function valuesFor({ router, nvmePort }: MachineCluster): object {
-  const profile = { ...getProfile("ros-7.24"), answers: { grow: "live" } } as const;
+function valuesFor({ router }: MachineCluster): object {
+  const profile = { ...getProfile("ros-7.24"), answers };
   return {
     clusterId: "my-home-lab",
     router: {
-      address: hostAddress,
+      address: router.address,
       port: router.sshPort,
-      nvmeAddress: hostAddress,
-      nvmePort,
+      nvmeAddress: router.address,
+      nvmePort: router.nvmePort,
       basePaths: ["/storage-pool/metal-csi"],
       profile: formatProfile(profile),
     },

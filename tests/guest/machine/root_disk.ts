@@ -49,7 +49,7 @@ export async function ensureRootDisk(
   for (const name of recipe) hash.update(await Deno.readFile(join(machineFolder, name)));
   const base = await ensureDisk("base", hash.digest("hex"), say, (work) => makeBase(tools, work));
   const [digest = ""] = (await hostOutput("sha256sum", [archive])).split(" ");
-  const key = createHash("sha256").update(base).update(digest).digest("hex");
+  const key = createHash("sha256").update(basename(base)).update(digest).digest("hex");
   return await ensureDisk("driver", key, say, (work) => addImages(base, [archive], work));
 }
 
@@ -128,6 +128,7 @@ async function addImages(root: string, archives: readonly string[], work: string
   });
   try {
     const runtime = new MachineRuntime(guest);
+    await runtime.configure();
     await runtime.start();
     for (const name of Object.keys(files)) await runtime.importImage(`/opt/tools/${name}`);
     await runtime.stop();

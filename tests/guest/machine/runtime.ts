@@ -23,10 +23,14 @@ export class MachineRuntime {
     this.#guest = guest;
   }
 
-  /** Mounts control groups, and starts containerd; it serves when this ends. */
-  async start(): Promise<void> {
+  /** Writes what it is started with. */
+  async configure(): Promise<void> {
     await this.#guest.write("/etc/containerd/config.toml", configuration);
     await this.#guest.write("/etc/cni/net.d/10-bridge.conflist", JSON.stringify(network));
+  }
+
+  /** Mounts control groups, and starts containerd; it serves when this ends. */
+  async start(): Promise<void> {
     await this.#guest.sh(
       `mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup /sys/fs/cgroup
        setsid containerd >>/var/log/containerd.log 2>&1 </dev/null &`,

@@ -1,62 +1,57 @@
-import assert from "node:assert/strict";
-import { type Node, paths } from "../../cluster/kit/objects.ts";
-import { secondsSince } from "../../cluster/kit/waiting.ts";
-import type { Bench, Suite } from "../kit/suite.ts";
-import { MachineCluster } from "../machine/cluster.ts";
-import { installChart, releaseReady } from "../machine/release.ts";
+import type { Suite } from "../kit/suite.ts";
+import { MachineFailover } from "./node_machine/failover.ts";
+import { MachineHandover } from "./node_machine/handover.ts";
 import { MachineLife } from "./node_machine/life.ts";
+import { assertNothingLeft } from "./node_machine/nothing_left.ts";
+import { onMachines } from "./node_machine/on_machines.ts";
 
-/** The name of the guest and of its node. */
-const name = "n1";
+const needs = { needsGo: true, needsImage: true } as const;
 
 /** A guest that is a node as a user's machine is, in a cluster whose control plane is on the host. */
 export const suite: Suite = {
+  ...needs,
   what: "the image in a real container runtime under a real kubelet, installed by Helm, over NVMe/TCP",
   limitMinutes: 45,
-  needsGo: true,
-  needsImage: true,
-  run: async (bench) => {
-    const cluster = await MachineCluster.start(bench, [name]);
-    try {
-      await bench.story([
-        ["the kubelet of the guest registers a node, which is ready", () => begin(bench, cluster)],
-        ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster)],
-        ...new MachineLife(bench, cluster, name).steps(),
-      ]);
-    } finally {
-      const problems = await cluster.stop();
-      await bench.test("the router ends well", () => {
-        assert.deepEqual(problems, []);
-        return Promise.resolve("nothing to complain of");
-      });
-    }
-  },
+  run: (bench) =>
+    onMachines(bench, { nodes: ["n1"] }, (cluster) => new MachineLife(bench, cluster, "n1").steps()),
 };
 
-async function begin(bench: Bench, cluster: MachineCluster): Promise<string> {
-  const started = performance.now();
-  const { guest } = await cluster.boot(bench, name);
-  const { status } = await cluster.api.get<NodeStatus>(`${paths.nodes}/${name}`);
-  const { kernelVersion, containerRuntimeVersion, kubeletVersion } = status.nodeInfo;
-  assert.match(kernelVersion, /^6\.1\./);
-  assert.match(containerRuntimeVersion, /^containerd:\/\//);
-  const versions = `Linux ${kernelVersion}, ${containerRuntimeVersion}, kubelet ${kubeletVersion}`;
-  return `booted after ${guest.bootSeconds.toFixed(1)} s, ready after ${
-    secondsSince(started)
-  } s: ${versions}`;
-}
-
-type NodeStatus = Node & {
-  readonly status: {
-    readonly nodeInfo: Readonly<
-      Record<"kernelVersion" | "containerRuntimeVersion" | "kubeletVersion", string>
-    >;
-  };
+/** Two such guests. */
+export const failoverSuite: Suite = {
+  ...needs,
+  what: "of two such nodes one is frozen and thaws, and a raw block volume is handed over between them",
+  limitMinutes: 40,
+  run: (bench) =>
+    onMachines(bench, { nodes: ["n1", "n2"] }, (cluster) => [
+      ...new MachineFailover(bench, cluster).steps(),
+      ...new MachineHandover(bench, cluster, "n1", "n2").steps(),
+      ["with their claims all volumes have left nothing", () => assertNothingLeft(cluster, bench.signal)],
+    ]),
 };
 
-async function install(bench: Bench, cluster: MachineCluster): Promise<string> {
-  const started = performance.now();
-  await installChart(cluster);
-  const pods = await releaseReady(cluster, name, bench.signal);
-  return `${pods.join(", ")} after ${secondsSince(started)} s`;
-}
+/** A node whose root is read-only and lacks tools, as Talos' is. */
+export const immutableSuite: Suite = {
+  ...needs,
+  what: "volumes on a node whose root is read-only, without nvme-cli, udev and modprobe",
+  limitMinutes: 30,
+  run: (bench) =>
+    onMachines(
+      bench,
+      { nodes: ["n1"], kind: "immutable" },
+      (cluster) => new MachineLife(bench, cluster, "n1").shortSteps(),
+    ),
+};
+
+/** A node whose volumes are at another guest's kernel. */
+export const kernelTargetSuite: Suite = {
+  ...needs,
+  needsBinary: true,
+  what: "volumes of a node at a router in another guest, whose kernel serves NVMe/TCP",
+  limitMinutes: 30,
+  run: (bench) =>
+    onMachines(
+      bench,
+      { nodes: ["n1"], routerInGuest: true },
+      (cluster) => new MachineLife(bench, cluster, "n1").shortSteps(),
+    ),
+};

@@ -17,11 +17,15 @@ import type { MachineCluster } from "../../machine/cluster.ts";
 import type { MachineNode } from "../../machine/node.ts";
 import { driverOf, releaseReady, upgradeChart } from "../../machine/release.ts";
 import { assertNothingLeft } from "./nothing_left.ts";
+import type { Steps } from "./on_machines.ts";
 import { assertWholeXfs, digestInExt4, digestOf, fileOnRouter } from "./router_files.ts";
 import { type Progress, progressText, slowestMs, WritingPod, writingTo } from "./writing.ts";
 
-/** Longest until a pod runs, in seconds: in emulation each program of the kubelet and of the driver starts slowly. */
-const startSeconds = 300;
+/**
+ * Longest until a pod runs, in seconds: in emulation each program of the kubelet and of the driver starts slowly, and the
+ * kubelet waits for up to two minutes before it tries again.
+ */
+const startSeconds = 600;
 /** How long the router is away when it reboots, in seconds. */
 const downSeconds = 15;
 
@@ -69,21 +73,43 @@ export class MachineLife {
   }
 
   /** The steps, in their order. */
-  steps(): readonly (readonly [name: string, body: () => Promise<string>])[] {
+  steps(): Steps {
+    return [
+      ...this.#beginning(),
+      ["the node's driver is killed, then the kubelet, and the pod writes on", () => this.kill()],
+      ["the driver's image is upgraded, and the pod writes on", () => this.upgrade()],
+      this.#interruption(),
+      ["the router reboots and keeps identities: writes wait, none fails", () => this.rebootRouter()],
+      ["the node loses power, and its pod finds everything when it is back", () => this.rebootNode()],
+      ["below a device layer writes also wait for new identities, none fails", () => this.rebootBelowLayer()],
+      this.#ending(),
+    ];
+  }
+
+  /** The steps of a life in which all goes well. */
+  shortSteps(): Steps {
+    return [...this.#beginning(), this.#interruption(), this.#ending()];
+  }
+
+  #beginning(): Steps {
     return [
       ["a pod writes to an ext4, an xfs and a raw block volume, over NVMe/TCP", () => this.begin()],
       ["the ext4 volume grows under the pod that writes to it", () => this.grow()],
       ["a snapshot is restored, and volumes in use are cloned, with the same data", () => this.copy()],
-      ["the node's driver is killed, then the kubelet, and the pod writes on", () => this.kill()],
-      ["the driver's image is upgraded, and the pod writes on", () => this.upgrade()],
-      ["without its pod the volumes leave the node, and the router and the next pod have the data", () => {
-        return this.leaveAndReturn();
-      }],
-      ["the router reboots and keeps identities: writes wait, none fails", () => this.rebootRouter()],
-      ["the node loses power, and its pod finds everything when it is back", () => this.rebootNode()],
-      ["below a device layer writes also wait for new identities, none fails", () => this.rebootBelowLayer()],
-      ["with their claims all volumes go, and leave nothing", () => this.end()],
     ];
+  }
+
+  #interruption(): Steps[number] {
+    return [
+      "without its pod the volumes leave the node, and the router and the next pod have the data",
+      () => {
+        return this.leaveAndReturn();
+      },
+    ];
+  }
+
+  #ending(): Steps[number] {
+    return ["with their claims all volumes go, and leave nothing", () => this.end()];
   }
 
   async begin(): Promise<string> {
@@ -151,13 +177,13 @@ export class MachineLife {
 
   async kill(): Promise<string> {
     const { runtime, kubelet } = this.#node;
-    const { id, restarts } = await driverOf(this.#cluster);
+    const { id, restarts } = await driverOf(this.#cluster, this.#name);
     await this.#writer.forget();
     const started = performance.now();
     await runtime.kill(id);
     await this.#writesOn();
     await until("the driver's container to be back", async () => {
-      const driver = await driverOf(this.#cluster);
+      const driver = await driverOf(this.#cluster, this.#name);
       return driver.ready && driver.restarts === restarts + 1;
     }, { limitSeconds: startSeconds, everyMs: 500, signal: this.#bench.signal });
     const seconds = secondsSince(started);
@@ -170,8 +196,8 @@ export class MachineLife {
   async upgrade(): Promise<string> {
     await this.#writer.forget();
     const started = performance.now();
-    await upgradeChart(this.#cluster, this.#name, "next");
-    await releaseReady(this.#cluster, this.#name, this.#bench.signal, "next");
+    await upgradeChart(this.#cluster, "next");
+    await releaseReady(this.#cluster, this.#bench.signal, "next");
     const seconds = secondsSince(started);
     return `all pods have the other tag after ${seconds} s; ${await this.#writesOn(Number(seconds))}`;
   }
@@ -181,8 +207,8 @@ export class MachineLife {
     await this.#scale(0);
     assert.equal(await this.#onNode("ls /sys/class/nvme"), "");
     const [ext4, xfs] = [await this.#onRouter("ext4"), await this.#onRouter("xfs")];
-    await assertWholeXfs(xfs);
-    assert.equal(await digestInExt4(ext4, "/data", this.#bench.folder), this.#sums[0]);
+    await assertWholeXfs(this.#cluster.router, xfs);
+    assert.equal(await digestInExt4(this.#cluster.router, ext4, "/data"), this.#sums[0]);
     assert.equal(await this.#rawOnRouter(), this.#sums[2]);
     const started = performance.now();
     await this.#scale(1);
@@ -247,7 +273,7 @@ export class MachineLife {
     await this.#attached(0);
     await this.#work.remove(paths.claims, ...kinds.map(claimOfPod), layered);
     await this.#work.gone(paths.volumes);
-    return await assertNothingLeft(this.#cluster, this.#name, this.#bench.signal);
+    return await assertNothingLeft(this.#cluster, this.#bench.signal);
   }
 
   get #node(): MachineNode {
@@ -264,7 +290,8 @@ export class MachineLife {
 
   /** The digest of the raw block volume's known data as the router has it. */
   async #rawOnRouter(): Promise<string> {
-    return await digestOf(await this.#onRouter("raw"), rawOffsetMebibytes, dataMebibytes);
+    const file = await this.#onRouter("raw");
+    return await digestOf(this.#cluster.router, file, rawOffsetMebibytes, dataMebibytes);
   }
 
   /** Digests of the known data as a pod reads it from an ext4, an xfs and a raw block volume. */

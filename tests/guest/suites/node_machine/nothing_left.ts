@@ -26,22 +26,19 @@ interface RouterState {
   readonly partial: readonly string[];
 }
 
-/** Asserts that with its claims everything of the driver's has gone: from the API, from the node, and from the router. */
-export async function assertNothingLeft(
-  cluster: MachineCluster,
-  node: string,
-  signal: AbortSignal,
-): Promise<string> {
+/** Asserts that with its claims everything of the driver's has gone: from the API, from the nodes, and from the router. */
+export async function assertNothingLeft(cluster: MachineCluster, signal: AbortSignal): Promise<string> {
   for (const path of [paths.attachments, paths.volumes, paths.snapshotContents]) {
     assert.deepEqual((await cluster.api.list(path)).map(({ metadata }) => metadata.name), [], path);
   }
-  const { guest } = cluster.node(node);
-  await until("the node to be as it was", async () => await guest.sh(listing) === "", {
-    limitSeconds: cleanSeconds,
-    everyMs: 1000,
-    signal,
-    state: () => guest.sh(listing),
-  });
+  for (const { guest } of cluster.nodes) {
+    await until(`${guest.name} to be as it was`, async () => await guest.sh(listing) === "", {
+      limitSeconds: cleanSeconds,
+      everyMs: 1000,
+      signal,
+      state: () => guest.sh(listing),
+    });
+  }
   const { router } = cluster;
   assert.deepEqual(await leftOnRouter(router), []);
   const { exports, subvolumes, partial } = await router.control<RouterState>("/state");

@@ -39,7 +39,7 @@ write() {
     [ $took -le $longest ] || longest=$took
     echo $n $found $longest >/tmp/new-$1
     mv /tmp/new-$1 /tmp/progress-$1
-    sleep 0.5
+    sleep 2
   done
   echo "$1: write $n: $(cat /tmp/error-$1)" >>/tmp/failed
 }

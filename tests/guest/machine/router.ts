@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import { Router as HostRouter } from "../../cluster/kit/router.ts";
+import { binary, freePort } from "../../support/parts.ts";
+import { controlPort, type Router as GuestRouter, sshPort, startRouter } from "../kit/driver.ts";
+import type { Guest } from "../kit/guest.ts";
+import { hostOutput, isFile } from "../kit/host_command.ts";
+import type { Bench } from "../kit/suite.ts";
+import { hostAddress } from "./network.ts";
+
+/** The user that the chart's values name by default. */
+const user = "rds-csi";
+
+/** The port of NVMe/TCP, unless the router is on the host, where it may be taken. */
+const defaultNvmePort = 4420;
+
+/** How the router differs from what a driver assumes without a probe; the chart gets it as the router's profile. */
+export const answers = { grow: "live", allowHost: "list", identity: "kept" } as const;
+
+const behaviours = Object.entries(answers).flatMap(([name, value]) => ["--behaviour", `${name}=${value}`]);
+
+/** A simulated router of machines, on the host or in a guest. */
+export interface MachineRouter {
+  /** Where machines and their pods reach it. */
+  readonly address: string;
+  readonly sshPort: number;
+  readonly nvmePort: number;
+  /** The port of the host's 127.0.0.1 at which its SSH answers. */
+  readonly sshPortOfHost: number;
+  /** The folder with its volumes' files, where {@linkcode MachineRouter.sh} runs. */
+  readonly backing: string;
+  /** Asks its control port, as `/state`. */
+  control<T>(path: string, init?: RequestInit): Promise<T>;
+  /** Its client's violations. */
+  violations(): Promise<readonly unknown[]>;
+  /** Runs a shell script where its volumes' files are, with arguments, and answers what it printed. */
+  sh(script: string, ...args: readonly string[]): Promise<string>;
+  /** Ends it; answers what was wrong with its end. */
+  stop(): Promise<readonly string[]>;
+}
+
+/** Makes the router of a cluster. @param key path of the public key with which its user may log in */
+export type MakeRouter = (bench: Bench, folder: string, key: string) => Promise<MachineRouter>;
+
+/** A router on the host, which serves NVMe/TCP itself. */
+export const routerOnHost: MakeRouter = async (bench, folder, key) => {
+  const nvmePort = freePort();
+  const router = await HostRouter.start(
+    isFile(binary) ? "binary" : "sources",
+    folder,
+    join(folder, "log"),
+    bench.signal,
+    {
+      address: "127.0.0.1",
+      sshPort: freePort(),
+      pool: "storage-pool:4T:btrfs",
+      user: ["--user", user, "--authorized-key", key],
+      nvmePort,
+      flags: behaviours,
+    },
+  );
+  return {
+    address: hostAddress,
+    sshPort: router.sshPort,
+    nvmePort,
+    sshPortOfHost: router.sshPort,
+    backing: router.backing,
+    control: (path, init) => router.control(path, init),
+    violations: () => router.violations(),
+    sh: (script, ...args) => hostOutput("sh", ["-ec", script, "sh", ...args]),
+    stop: () => router.stop(),
+  };
+};
+
+/** The name of the disk with the volumes' files, of a guest that becomes a router. */
+const poolName = "pool";
+
+/** How a guest is started that becomes a router; the machines are in its network. */
+export const routerGuestOptions = {
+  memoryMiB: 1024,
+  cpus: 1,
+  ports: [controlPort, sshPort],
+  disks: [{ name: poolName, sizeBytes: 8 * 2 ** 30 }],
+} as const;
+
+/** A router in a guest, whose kernel serves NVMe/TCP. */
+export function routerInGuest(guest: Guest): MakeRouter {
+  return async (_bench, _folder, key) => {
+    const keyInGuest = "/tmp/authorized-key";
+    await guest.write(keyInGuest, await Deno.readTextFile(key));
+    const router: GuestRouter = await startRouter(guest, {
+      disk: guest.disk(poolName),
+      filesystem: "btrfs",
+      // The last user of several counts.
+      flags: [
+        "--user",
+        user,
+        "--authorized-key",
+        keyInGuest,
+        "--pool",
+        "storage-pool:4T:btrfs",
+        ...behaviours,
+      ],
+    });
+    return {
+      address: router.address,
+      sshPort,
+      nvmePort: defaultNvmePort,
+      sshPortOfHost: guest.forwarded(sshPort),
+      backing: router.backing,
+      control: async <T>(path: string, init?: RequestInit) => await router.control(path, init) as T,
+      violations: () => router.violations(),
+      sh: (script, ...args) => {
+        const words = args.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+        return guest.sh(`set -e -- ${words}\n${script}`);
+      },
+      stop: async () => {
+        await router.service.stop();
+        return [];
+      },
+    };
+  };
+}

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { type Node, paths } from "../../../cluster/kit/objects.ts";
+import { secondsSince } from "../../../cluster/kit/waiting.ts";
+import type { Bench } from "../../kit/suite.ts";
+import { MachineCluster, machineDisk } from "../../machine/cluster.ts";
+import { type MachineKind, machineOptions } from "../../machine/node.ts";
+import { installChart, releaseReady } from "../../machine/release.ts";
+import { routerGuestOptions, routerInGuest, routerOnHost } from "../../machine/router.ts";
+
+/** Tests that each continue where the one before has ended. */
+export type Steps = readonly (readonly [name: string, body: () => Promise<string>])[];
+
+/** What a suite of machines runs on. */
+export interface Machines {
+  /** The names of the nodes, each of which is a guest's. */
+  readonly nodes: readonly string[];
+  /** @default {"default"} */
+  readonly kind?: MachineKind;
+  /** Whether the router is in a guest, whose kernel serves NVMe/TCP; else it is on the host and serves it itself. */
+  readonly routerInGuest?: boolean;
+}
+
+/** Boots machines, installs the driver on them as the quick start says, goes on with a suite's own steps, and ends all. */
+export async function onMachines(
+  bench: Bench,
+  machines: Machines,
+  steps: (cluster: MachineCluster) => Steps,
+): Promise<void> {
+  const { nodes, kind = "default" } = machines;
+  const options = machineOptions(await machineDisk(bench), kind);
+  const guests = machines.routerInGuest === true
+    ? await bench.guests(["router", ...nodes], (name) => name === "router" ? routerGuestOptions : options)
+    : undefined;
+  const makeRouter = guests === undefined ? routerOnHost : routerInGuest(guests["router"]!);
+  const cluster = await MachineCluster.start(bench, nodes, makeRouter);
+  try {
+    const boot = async (name: string) => {
+      await cluster.join(bench, guests?.[name] ?? await bench.guest({ ...options, name }), kind);
+    };
+    await bench.story([
+      ["the kubelet of each guest registers a node, which is ready", () => begin(cluster, nodes, boot)],
+      ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster)],
+      ...steps(cluster),
+    ]);
+  } finally {
+    const problems = await cluster.stop();
+    await bench.test("the router ends well", () => {
+      assert.deepEqual(problems, []);
+      return Promise.resolve("nothing to complain of");
+    });
+  }
+}
+
+async function begin(
+  cluster: MachineCluster,
+  nodes: readonly string[],
+  boot: (name: string) => Promise<void>,
+): Promise<string> {
+  const started = performance.now();
+  await Promise.all(nodes.map(boot));
+  const seconds = secondsSince(started);
+  const versions = await Promise.all(nodes.map((name) => versionsOf(cluster, name)));
+  return `ready after ${seconds} s: ${[...new Set(versions)].join("; ")}`;
+}
+
+async function versionsOf(cluster: MachineCluster, name: string): Promise<string> {
+  const { status } = await cluster.api.get<NodeStatus>(`${paths.nodes}/${name}`);
+  const { kernelVersion, containerRuntimeVersion, kubeletVersion } = status.nodeInfo;
+  assert.match(kernelVersion, /^6\.1\./);
+  assert.match(containerRuntimeVersion, /^containerd:\/\//);
+  return `Linux ${kernelVersion}, ${containerRuntimeVersion}, kubelet ${kubeletVersion}`;
+}
+
+type NodeStatus = Node & {
+  readonly status: {
+    readonly nodeInfo: Readonly<
+      Record<"kernelVersion" | "containerRuntimeVersion" | "kubeletVersion", string>
+    >;
+  };
+};
+
+async function install(bench: Bench, cluster: MachineCluster): Promise<string> {
+  const started = performance.now();
+  await installChart(cluster);
+  const pods = await releaseReady(cluster, bench.signal);
+  return `${pods.join(", ")} after ${secondsSince(started)} s`;
+}
