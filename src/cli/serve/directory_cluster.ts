@@ -15,16 +15,26 @@ export class DirectoryCluster {
   /** Undefined without an election: this controller serves whether it leads or not. */
   readonly lead: Lead | undefined;
 
-  /** @throws {VolumeError} invalid when the cluster's address is unknown */
-  constructor(config: ClusterConfig, driverName: string, { clock, random, log, leads }: ClusterAdapters) {
+  private constructor(config: ClusterConfig, cluster: Cluster, { clock, leads }: ClusterAdapters) {
     this.#config = config;
     this.#leads = leads ?? (() => {});
-    this.#cluster = new Cluster({
+    this.#cluster = cluster;
+    this.lead = config.leaderElection ? new Lead(clock) : undefined;
+  }
+
+  /** @throws {VolumeError} invalid when the cluster's address is unknown */
+  static async open(
+    config: ClusterConfig,
+    driverName: string,
+    adapters: ClusterAdapters,
+  ): Promise<DirectoryCluster> {
+    const { clock, random, log } = adapters;
+    const cluster = await Cluster.open({
       ...{ address: config.address, driverName, clock, random },
       warn: (message, fields) => log.warn(message, fields),
       report: (message, fields) => log.info(message, fields),
     });
-    this.lead = config.leaderElection ? new Lead(clock) : undefined;
+    return new DirectoryCluster(config, cluster, adapters);
   }
 
   /** The uid of the cluster's namespace kube-system. @throws {VolumeError} unavailable */

@@ -139,5 +139,5 @@ async function openCluster(
   { cluster, driverName, ...adapters }: DirectoryControllerAdapters,
 ): Promise<DirectoryCluster | undefined> {
   if (cluster === undefined) return undefined;
-  return new (await import("./directory_cluster.ts")).DirectoryCluster(cluster, driverName, adapters);
+  return await (await import("./directory_cluster.ts")).DirectoryCluster.open(cluster, driverName, adapters);
 }
