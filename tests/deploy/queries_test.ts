@@ -50,6 +50,7 @@ Deno.test("the dashboard queries the chosen data source, in rows without gaps an
       "Router",
       "Nodes",
       "What was refused, cut off or restored",
+      "Shared directories",
       "Processes",
     ],
   );
