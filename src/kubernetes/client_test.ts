@@ -133,7 +133,8 @@ Deno.test("request() logs in with a pod's token as it is now, and trusts only th
       (error) => ApiError.is(error, status) && error.message.includes(part),
     );
   try {
-    await refused(0, "ca.crt");
+    // Neither of the two files is there, and both are read at once.
+    await refused(0, `open '${folder}/`);
     for (const token of ["first", "renewed"]) {
       api.token = token;
       await write("token", `${token}\n`);
