@@ -3,6 +3,7 @@ import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { FakeKubelet } from "../fakes/kubelet.ts";
+import { directoryMetrics } from "../../src/telemetry/directory_metrics.ts";
 import { volumeIoMetrics } from "../../src/telemetry/volume_io.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, snapshot } from "../support/controller_calls.ts";
@@ -21,6 +22,9 @@ const later: Readonly<Record<string, string>> = {
   rds_csi_orphans: "an audit, the first of which comes a minute after the start",
   rds_csi_unwanted_exports_total: "an export that the cluster wants nowhere",
   rds_csi_tool_seconds: "a volume that is staged, which needs root",
+  ...Object.fromEntries(
+    Object.keys(directoryMetrics).map((name) => [name, "a controller of shared directories"]),
+  ),
 };
 
 /** Returns a query as Grafana would send it. */
