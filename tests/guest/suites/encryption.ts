@@ -41,6 +41,7 @@ export const encryption: Suite = {
     const flags = ["--behaviour", "grow=live"];
     const router = await startRouter(guest, { disk: guest.disk("pool"), filesystem: "btrfs", flags });
     const profile = { ...getProfile("ros-7.24"), answers: { grow: "live" } } as const;
+    await guest.sh("mkdir -p /etc/rds-csi");
     await guest.write(profilePath, formatProfile(profile), 0o644);
     const trial = new Trial(bench, guest, router, await start(guest));
     await trial.run();
