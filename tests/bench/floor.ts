@@ -21,7 +21,7 @@ const command = `:put [:serialize to=json value=[/disk print detail as-value whe
 const router = new ssh2.Client();
 const socket = new Socket();
 socket.connect(Number(port), "127.0.0.1");
-writeTogether(socket);
+writeTogether(socket, () => undefined);
 router.on("connect", () => router.setNoDelay(true));
 router.on("ready", serve);
 router.connect({ username: "csi", privateKey: readFileSync(key), sock: socket });

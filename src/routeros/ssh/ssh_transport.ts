@@ -86,28 +86,15 @@ export class Ssh2Transport implements SshTransport {
     try {
       const socket = new Socket();
       socket.connect(this.#port, this.#options.host);
-      writeTogether(socket);
+      // A command is sent when the router has opened a channel for it. A process that was suspended meanwhile would send
+      // a command that is out of date.
+      writeTogether(socket, this.#options.fence ?? (() => undefined));
       client.connect({ ...this.#config((reason) => mismatch = reason), sock: socket });
-      this.#guard(socket);
     } catch (error) {
       fail(error);
     }
     if (signal.aborted) onAbort();
     return promise.finally(() => signal.removeEventListener("abort", onAbort));
-  }
-
-  /**
-   * Guards the socket against late commands. A command is sent when the router has opened a channel for it, which is an
-   * answer of the router. If this process was suspended meanwhile, the command is out of date by then. This listener is
-   * the first to get any data, and a socket that it closes sends nothing.
-   */
-  #guard(socket: Socket): void {
-    const { fence } = this.#options;
-    if (fence === undefined) return;
-    socket.on("data", () => {
-      const reason = fence();
-      if (reason !== undefined) socket.destroy(new Error(reason));
-    });
   }
 
   #config(onMismatch: (reason: string) => void): ConnectConfig {

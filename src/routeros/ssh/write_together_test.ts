@@ -9,7 +9,10 @@ import { writeTogether } from "./write_together.ts";
  * Lets `use` write to a server; returns the data that the server has read when the socket has ended, and the number of
  * writes.
  */
-async function sent(use: (socket: Socket) => void | Promise<void>): Promise<[string, number]> {
+async function sent(
+  use: (socket: Socket) => void | Promise<void>,
+  fence: () => string | undefined = () => undefined,
+): Promise<[string, number]> {
   const read = Promise.withResolvers<string>();
   const server = createServer((connection) => void text(connection).then(read.resolve, read.reject));
   server.listen(0, "127.0.0.1");
@@ -24,7 +27,7 @@ async function sent(use: (socket: Socket) => void | Promise<void>): Promise<[str
       writes++;
       return write(bytes as Uint8Array);
     };
-    writeTogether(socket);
+    writeTogether(socket, fence);
     await once(socket, "connect");
     await use(socket);
     return [await read.promise, writes];
@@ -60,4 +63,17 @@ Deno.test("writeTogether() writes nothing to a socket that was destroyed in the 
     socket.destroy();
   });
   assert.deepEqual(result, ["", 0]);
+});
+
+Deno.test("writeTogether() sends nothing that the fence forbids by the time it would be sent", async () => {
+  let reason: string | undefined;
+  let failure: Error | undefined;
+  const result = await sent(async (socket) => {
+    socket.removeAllListeners("error").on("error", (error) => failure = error);
+    socket.write("allowed");
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    socket.write("too late");
+    reason = "another one leads";
+  }, () => reason);
+  assert.deepEqual([result, failure?.message], [["allowed", 1], "another one leads"]);
 });

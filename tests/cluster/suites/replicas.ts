@@ -53,6 +53,8 @@ export const suite: Suite = {
 };
 
 interface LogEntry {
+  /** ISO 8601, when it arrived. */
+  readonly time: string;
   readonly session: number;
   readonly command: string;
 }
@@ -146,12 +148,13 @@ class Story {
     const seconds = secondsSince(frozen);
     await pause(frozenMs - (performance.now() - frozen));
     const woken = performance.now();
+    const wokenAt = new Date().toISOString();
     leader.driver.signal("SIGCONT");
     assert.equal(await leader.driver.ended(), 1, "the one that woke does not end as one that has failed");
     const endedAfter = secondsSince(woken);
     await leader.driver.start(this.#bench.signal);
     const log = await this.#log();
-    const late = log.filter(({ session }) => sessions.has(session));
+    const late = log.filter(({ session, time }) => sessions.has(session) && time >= wokenAt);
     assert.deepEqual(late, [], "the one that was frozen has asked the router for something");
     assert(log.length > volumeCount - exported, "the other one has worked, and is in the log");
     const reported = await assertAgreement(this.#cluster, this.#pairings);
