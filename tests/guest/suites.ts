@@ -20,6 +20,7 @@ import {
   failoverSuite,
   immutableSuite,
   kernelTargetSuite,
+  kindsSuite,
   suite as nodeMachine,
 } from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
@@ -61,4 +62,5 @@ export const suites: Readonly<Record<string, Suite>> = {
   node_machine_failover: failoverSuite,
   node_machine_immutable: immutableSuite,
   node_machine_kernel_target: kernelTargetSuite,
+  node_machine_kinds: kindsSuite,
 };

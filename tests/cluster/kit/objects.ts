@@ -11,6 +11,7 @@ export const paths = {
   statefulSets: "/apis/apps/v1/namespaces/default/statefulsets",
   events: "/api/v1/events",
   attachments: "/apis/storage.k8s.io/v1/volumeattachments",
+  drivers: "/apis/storage.k8s.io/v1/csidrivers",
   nodeDrivers: "/apis/storage.k8s.io/v1/csinodes",
   classes: "/apis/storage.k8s.io/v1/storageclasses",
   capacities: "/apis/storage.k8s.io/v1/csistoragecapacities",

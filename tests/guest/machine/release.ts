@@ -16,14 +16,18 @@ export const namespace = "rds-csi";
 /** Pods of the release, as a collection of the API. */
 export const podsPath = `/api/v1/namespaces/${namespace}/pods`;
 
-/** How many controllers the chart installs. */
+/** How many controllers the chart installs for a driver. */
 const controllers = 2;
 
 /** Longest until all pods of the release are ready, in seconds: in emulation all programs start slowly. */
 const readySeconds = 600;
 
-/** Installs the chart as docs/quick-start.md does: a namespace, a Secret, values, Helm. */
-export async function installChart(cluster: MachineCluster): Promise<void> {
+/**
+ * Installs the chart as docs/quick-start.md does: a namespace, a Secret, values, Helm.
+ *
+ * @param more values beside those that say which router there is
+ */
+export async function installChart(cluster: MachineCluster, more: object = {}): Promise<void> {
   const { folder, router, tools } = cluster;
   const env = await environment(cluster);
   const kubectl = (...args: string[]) => hostOutput(tools.program("kubectl"), args, { env });
@@ -38,7 +42,7 @@ export async function installChart(cluster: MachineCluster): Promise<void> {
     `--from-file=rds-private-key=${cluster.key}`,
     `--from-file=rds-host-key=${hostKey}`,
   ]);
-  await Deno.writeTextFile(valuesFile(cluster), JSON.stringify(valuesFor(cluster)));
+  await Deno.writeTextFile(valuesFile(cluster), JSON.stringify({ ...valuesFor(cluster), ...more }));
   await helm(cluster, "install");
 }
 
@@ -75,16 +79,19 @@ export async function releaseReady(
   signal: AbortSignal,
   tag = "",
 ): Promise<readonly string[]> {
+  const drivers = (await cluster.api.list(paths.drivers)).map(({ metadata }) => metadata.name);
   for (const { guest } of cluster.nodes) {
-    await until(`the driver to be registered at ${guest.name}`, async () => {
+    await until(`${drivers.join(" and ")} to be registered at ${guest.name}`, async () => {
       const found = await cluster.api.find<NodeDrivers>(`${paths.nodeDrivers}/${guest.name}`);
-      return found?.spec.drivers?.some(({ name }) => name === driverName);
+      const names = found?.spec.drivers?.map(({ name }) => name) ?? [];
+      return drivers.every((name) => names.includes(name));
     }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
   }
   const pods = await until("all pods of the release to be ready", async () => {
     const found = await cluster.api.list<ReleasePod>(podsPath);
     const isMeant = (pod: ReleasePod) => isReady(pod) && driverIn(pod)?.image.endsWith(tag) === true;
-    return found.every(isMeant) && found.length === controllers + cluster.nodes.length && found;
+    const count = drivers.length * (controllers + cluster.nodes.length);
+    return found.every(isMeant) && found.length === count && found;
   }, { limitSeconds: readySeconds, everyMs: 500, signal, state: () => stateOf(cluster) });
   return pods.map(({ metadata }) => metadata.name);
 }
@@ -99,19 +106,24 @@ export async function leadingNode(cluster: MachineCluster): Promise<string> {
   return leading.spec.nodeName;
 }
 
-/** The driver's container on a node: its id, its image, how often it was started again. */
+/**
+ * The driver's container on a node: its id, its image, how often it was started again.
+ *
+ * @param daemonSet whose pod it is in
+ */
 export async function driverOf(
   cluster: MachineCluster,
   node: string,
+  daemonSet = "rds-csi-node",
 ): Promise<
   { readonly id: string; readonly image: string; readonly restarts: number; readonly ready: boolean }
 > {
   const pods = await cluster.api.list<ReleasePod>(podsPath);
   const found = pods.find(({ metadata, spec }) =>
-    metadata.name.startsWith("rds-csi-node") && spec.nodeName === node
+    metadata.name.startsWith(`${daemonSet}-`) && spec.nodeName === node
   );
   const container = found?.status.containerStatuses?.find(({ name }) => name === "driver");
-  if (found === undefined || container === undefined) throw new Error(`There is no driver at ${node}`);
+  if (found === undefined || container === undefined) throw new Error(`There is no ${daemonSet} at ${node}`);
   const { containerID = "", restartCount: restarts, ready } = container;
   return {
     id: containerID.replace("containerd://", ""),

@@ -4,6 +4,7 @@ import { binary, freePort } from "../../support/parts.ts";
 import { controlPort, type Router as GuestRouter, sshPort, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
 import { hostOutput, isFile } from "../kit/host_command.ts";
+import { serveNfs } from "../kit/nfs_server.ts";
 import type { Bench } from "../kit/suite.ts";
 import { hostAddress } from "./network.ts";
 
@@ -82,7 +83,10 @@ export const routerGuestOptions = {
   disks: [{ name: poolName, sizeBytes: 8 * 2 ** 30 }],
 } as const;
 
-/** A router in a guest, whose kernel serves NVMe/TCP. */
+/** The pool of a router in a guest that is shared over NFS. */
+export const sharedPool = "share";
+
+/** A router in a guest, whose kernel serves NVMe/TCP and NFS. */
 export function routerInGuest(guest: Guest): MakeRouter {
   return async (_bench, _folder, key) => {
     const keyInGuest = "/tmp/authorized-key";
@@ -98,9 +102,13 @@ export function routerInGuest(guest: Guest): MakeRouter {
         keyInGuest,
         "--pool",
         "storage-pool:4T:btrfs",
+        "--pool",
+        `${sharedPool}:64G:xfs:nfs`,
         ...behaviours,
       ],
     });
+    // The router's files are what clients see.
+    await serveNfs(guest, [`${router.backing}/files *(rw,no_root_squash,fsid=0,no_subtree_check,insecure)`]);
     return {
       address: router.address,
       sshPort,

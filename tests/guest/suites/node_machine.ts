@@ -2,6 +2,7 @@ import type { Suite } from "../kit/suite.ts";
 import { MachineFailover } from "./node_machine/failover.ts";
 import { MachineHandover } from "./node_machine/handover.ts";
 import { MachineLife } from "./node_machine/life.ts";
+import { kindsValues, MachineKinds } from "./node_machine/kinds.ts";
 import { assertNothingLeft } from "./node_machine/nothing_left.ts";
 import { onMachines } from "./node_machine/on_machines.ts";
 
@@ -53,5 +54,19 @@ export const kernelTargetSuite: Suite = {
       bench,
       { nodes: ["n1"], routerInGuest: true },
       (cluster) => new MachineLife(bench, cluster, "n1").shortSteps(),
+    ),
+};
+
+/** A node with volumes of the kinds that are off by default. */
+export const kindsSuite: Suite = {
+  ...needs,
+  needsBinary: true,
+  what: "encrypted volumes and a shared directory, on a node as a user's machine is",
+  limitMinutes: 30,
+  run: (bench) =>
+    onMachines(
+      bench,
+      { nodes: ["n1"], routerInGuest: true, values: kindsValues },
+      (cluster) => new MachineKinds(bench, cluster, "n1").steps(),
     ),
 };

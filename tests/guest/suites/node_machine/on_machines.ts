@@ -18,6 +18,8 @@ export interface Machines {
   readonly kind?: MachineKind;
   /** Whether the router is in a guest, whose kernel serves NVMe/TCP; else it is on the host and serves it itself. */
   readonly routerInGuest?: boolean;
+  /** Values of the chart beside those that say which router there is. */
+  readonly values?: object;
 }
 
 /** Boots machines, installs the driver on them as the quick start says, goes on with a suite's own steps, and ends all. */
@@ -39,7 +41,10 @@ export async function onMachines(
     };
     await bench.story([
       ["the kubelet of each guest registers a node, which is ready", () => begin(cluster, nodes, boot)],
-      ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster)],
+      [
+        "Helm installs the chart, and all its pods become ready",
+        () => install(bench, cluster, machines.values),
+      ],
       ...steps(cluster),
     ]);
   } finally {
@@ -79,9 +84,9 @@ type NodeStatus = Node & {
   };
 };
 
-async function install(bench: Bench, cluster: MachineCluster): Promise<string> {
+async function install(bench: Bench, cluster: MachineCluster, values: object | undefined): Promise<string> {
   const started = performance.now();
-  await installChart(cluster);
+  await installChart(cluster, values);
   const pods = await releaseReady(cluster, bench.signal);
   return `${pods.join(", ")} after ${secondsSince(started)} s`;
 }

@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import {
+  claimOf,
+  idle,
+  paths,
+  type Pod,
+  podOf,
+  snapshotOf,
+  statefulSetOf,
+  type Wish,
+} from "../../../cluster/kit/objects.ts";
+import { secondsSince, until } from "../../../cluster/kit/waiting.ts";
+import { Workload } from "../../../cluster/kit/workload.ts";
+import type { Bench } from "../../kit/suite.ts";
+import type { MachineCluster } from "../../machine/cluster.ts";
+import { driverOf, namespace } from "../../machine/release.ts";
+import { sharedPool } from "../../machine/router.ts";
+import { assertNothingLeft } from "./nothing_left.ts";
+import type { Steps } from "./on_machines.ts";
+import { fileOnRouter } from "./router_files.ts";
+import { type Progress, progressText, WritingPod, writingTo } from "./writing.ts";
+
+/** Longest until a pod runs, in seconds. */
+const startSeconds = 600;
+
+/** The StatefulSet that writes, its only pod, and the pod that has the directory too. */
+const [set, pod, otherPod] = ["app", "app-0", "other"];
+const passphraseName = "volume-passphrase";
+const encryptedClass = "rds-encrypted";
+const claims: Readonly<Record<"ext4" | "raw" | "shared", Wish>> = {
+  ext4: { mode: "Filesystem", mebibytes: 512, storageClass: encryptedClass },
+  raw: { mode: "Block", mebibytes: 64, storageClass: encryptedClass },
+  shared: { mode: "Filesystem", mebibytes: 64, storageClass: "rds-directory", shared: true },
+};
+const targets = { ext4: "/ext4/counter", raw: "/dev/raw", shared: "/shared/counter" };
+const sharedClaim = `shared-${pod}`;
+const otherTargets = { [sharedClaim]: `/${sharedClaim}/other-counter` };
+/** What a pod writes, and what nobody may find on the router. */
+const marker = "the-plain-text-of-a-pod";
+
+/** What the chart gets for these kinds. */
+export const kindsValues = {
+  directory: { enabled: true, basePaths: [`/${sharedPool}/k8s`] },
+  storageClasses: [{
+    name: encryptedClass,
+    allowVolumeExpansion: true,
+    encryptionSecret: { name: passphraseName, namespace },
+    // A guess of the passphrase costs little, because emulation makes it slow.
+    parameters: { pbkdfMemory: "32", pbkdfTime: "100" },
+  }],
+};
+
+/** A life of encrypted volumes and of a shared directory on one node. */
+export class MachineKinds {
+  readonly #bench: Bench;
+  readonly #cluster: MachineCluster;
+  readonly #name: string;
+  readonly #work: Workload;
+  readonly #writer: WritingPod;
+  readonly #other: WritingPod;
+
+  constructor(bench: Bench, cluster: MachineCluster, node: string) {
+    this.#bench = bench;
+    this.#cluster = cluster;
+    this.#name = node;
+    this.#work = new Workload(cluster, bench.signal);
+    this.#writer = new WritingPod(pod, targets, this.#work, bench.signal);
+    this.#other = new WritingPod(otherPod, otherTargets, this.#work, bench.signal);
+  }
+
+  /** The steps, in their order. */
+  steps(): Steps {
+    return [
+      ["a pod writes to encrypted volumes, of which the router has cipher text", () => this.encrypt()],
+      ["two pods write in one directory, and each sees what the other writes", () => this.share()],
+      ["an encrypted volume grows under the pod that writes to it", () => this.grow()],
+      ["a snapshot of an encrypted volume is restored, with the same data", () => this.restore()],
+      ["the drivers' containers are killed, and both pods write on", () => this.kill()],
+      ["without its pods nothing is open on the node, and the next pod has the data", () => {
+        return this.leaveAndReturn();
+      }],
+      ["with their claims all volumes go, and leave nothing", () => this.end()],
+    ];
+  }
+
+  async encrypt(): Promise<string> {
+    const secret = { encryptionPassphrase: "correct horse battery staple" };
+    await this.#work.create(`/api/v1/namespaces/${namespace}/secrets`, {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: passphraseName },
+      stringData: secret,
+    });
+    const started = performance.now();
+    await this.#work.create(paths.statefulSets, statefulSetOf(set, 1, writingTo(targets), claims));
+    await this.#runs();
+    const seconds = secondsSince(started);
+    await this.#writer.exec(`
+      seq -f '${marker} %09g' 1 32768 >/ext4/text
+      seq -f '${marker} %09g' 1 32768 | dd of=/dev/raw bs=1M seek=16 conv=notrunc,fsync
+      seq -f '${marker} %09g' 1 32768 >/shared/text
+      sync`);
+    for (const kind of ["ext4", "raw"] as const) {
+      const file = await fileOnRouter(this.#cluster, await this.#work.bound(`${kind}-${pod}`));
+      const found = await this.#cluster.router.sh(`head -c 4 "$1"; grep -c ${marker} "$1" || :`, file);
+      assert.equal(found.trim(), "LUKS0", kind);
+    }
+    assert.equal(await this.#cluster.router.sh(`grep -rlc ${marker} "$1" | wc -l`, this.#share), "1");
+    assert.equal((await this.#onNode("dmsetup ls --target crypt")).split("\n").length, 2);
+    return `it runs after ${seconds} s; ${progressText(await this.#writer.progress())}`;
+  }
+
+  async share(): Promise<string> {
+    const started = performance.now();
+    await this.#work.create(
+      paths.pods,
+      podOf(otherPod, writingTo(otherTargets), { filesystems: [sharedClaim] }),
+    );
+    await this.#work.running(otherPod, startSeconds);
+    const seconds = secondsSince(started);
+    const other = await this.#other.progress();
+    const seen = [
+      this.#writer.exec("cat /shared/text | sha256sum"),
+      this.#other.exec(`cat /${sharedClaim}/text | sha256sum`),
+      this.#writer.exec("head -n 1 /shared/other-counter | tr -d '\\000'"),
+    ];
+    const [mine, others, count] = await Promise.all(seen);
+    assert.equal(others, mine);
+    assert(Number(count) >= other[0]!.writes, `the other has written ${other[0]!.writes}, ${count} is seen`);
+    return `the other pod runs after ${seconds} s; ${progressText(other)}`;
+  }
+
+  async grow(): Promise<string> {
+    const size = () => this.#writer.exec("df -k /ext4 | tail -n 1 | tr -s ' ' | cut -d' ' -f2").then(Number);
+    const before = await size();
+    const started = performance.now();
+    await this.#work.expand(`ext4-${pod}`, 2 * claims.ext4.mebibytes);
+    const [seconds, after] = [secondsSince(started), await size()];
+    assert(after > before * 1.8, `${before} KiB have become ${after}`);
+    return `from ${before} to ${after} KiB after ${seconds} s; ${await this.#writeOn()}`;
+  }
+
+  async restore(): Promise<string> {
+    const started = performance.now();
+    await this.#work.create(paths.snapshots, snapshotOf("then", `ext4-${pod}`));
+    await this.#work.snapshotReady("then");
+    const wish = { ...claims.ext4, mebibytes: 2 * claims.ext4.mebibytes };
+    await this.#work.create(
+      paths.claims,
+      claimOf("restored", { ...wish, source: { kind: "VolumeSnapshot", name: "then" } }),
+    );
+    await this.#work.create(paths.pods, podOf("restored", idle, { filesystems: ["restored"] }));
+    await this.#work.running("restored", startSeconds);
+    const seconds = secondsSince(started);
+    const [copy, original] = await Promise.all([
+      this.#work.exec("restored", "sha256sum </restored/text"),
+      this.#writer.exec("sha256sum </ext4/text"),
+    ]);
+    assert.equal(copy, original);
+    await this.#work.remove(paths.pods, "restored");
+    await this.#attached(2);
+    await this.#work.remove(paths.claims, "restored");
+    await this.#work.remove(paths.snapshots, "then");
+    return `a pod has the copy after ${seconds} s; ${await this.#writeOn()}`;
+  }
+
+  async kill(): Promise<string> {
+    const { runtime } = this.#cluster.node(this.#name);
+    const started = performance.now();
+    for (const daemonSet of ["rds-csi-node", "rds-csi-directory-node"]) {
+      const { id, restarts } = await driverOf(this.#cluster, this.#name, daemonSet);
+      await runtime.kill(id);
+      await this.#writeOn();
+      await until(`the container of ${daemonSet} to be back`, async () => {
+        const driver = await driverOf(this.#cluster, this.#name, daemonSet);
+        return driver.ready && driver.restarts === restarts + 1;
+      }, { limitSeconds: startSeconds, everyMs: 500, signal: this.#bench.signal });
+    }
+    return `both are back after ${secondsSince(started)} s; ${await this.#writeOn()}`;
+  }
+
+  async leaveAndReturn(): Promise<string> {
+    const before = await this.#writer.progress();
+    const digests = "cat /ext4/text /shared/text | sha256sum";
+    const sum = await this.#writer.exec(digests);
+    await this.#work.remove(paths.pods, otherPod);
+    await this.#scale(0);
+    await this.#closed();
+    const started = performance.now();
+    await this.#scale(1);
+    const seconds = secondsSince(started);
+    const after = await this.#writer.progress();
+    for (const [index, { volume, writes }] of before.entries()) {
+      assert(
+        after[index]!.found >= writes,
+        `${volume}: after ${writes} writes ${after[index]!.found} were found`,
+      );
+    }
+    assert.equal(await this.#writer.exec(digests), sum);
+    return `a next pod after ${seconds} s; ${progressText(after)}`;
+  }
+
+  async end(): Promise<string> {
+    await this.#work.remove(paths.statefulSets, set);
+    await this.#work.gone(paths.pods);
+    await this.#closed();
+    await this.#work.remove(paths.claims, ...Object.keys(claims).map((kind) => `${kind}-${pod}`));
+    await this.#work.gone(paths.volumes);
+    const left = () => this.#cluster.router.sh('find "$1" -mindepth 2', this.#share);
+    await until("the directory to be removed", async () => await left() === "", {
+      limitSeconds: startSeconds,
+      everyMs: 1000,
+      signal: this.#bench.signal,
+      state: left,
+    });
+    return `${await assertNothingLeft(this.#cluster, this.#bench.signal)}; no directory`;
+  }
+
+  /** The router's folder that is shared. */
+  get #share(): string {
+    return join(this.#cluster.router.backing, "files", sharedPool);
+  }
+
+  async #onNode(script: string): Promise<string> {
+    return (await this.#cluster.node(this.#name).guest.sh(script)).trim();
+  }
+
+  async #writeOn(): Promise<string> {
+    const all: readonly Progress[] = [...await this.#writer.progress(), ...await this.#other.progress()];
+    return progressText(all);
+  }
+
+  /** Waits until nothing of the volumes is open on the node. */
+  async #closed(): Promise<void> {
+    await this.#attached(0);
+    const open =
+      "ls /sys/class/nvme; dmsetup ls --target crypt | grep -v '^No devices'; grep ' nfs4 ' /proc/mounts; :";
+    await until("the node to have closed everything", async () => await this.#onNode(open) === "", {
+      limitSeconds: startSeconds,
+      everyMs: 1000,
+      signal: this.#bench.signal,
+      state: () => this.#onNode(open),
+    });
+  }
+
+  async #scale(replicas: 0 | 1): Promise<void> {
+    await this.#cluster.api.patch(`${paths.statefulSets}/${set}`, { spec: { replicas } });
+    if (replicas === 1) return await this.#runs();
+    await this.#work.gone(paths.pods);
+  }
+
+  async #attached(count: number): Promise<void> {
+    const attachments = () => this.#work.attachments();
+    await until(`${count} volumes to be attached`, async () => (await attachments()).length === count, {
+      limitSeconds: startSeconds,
+      everyMs: 500,
+      signal: this.#bench.signal,
+      state: async () => JSON.stringify((await attachments()).map(({ spec }) => spec)),
+    });
+  }
+
+  async #runs(): Promise<void> {
+    await until(`the pod ${pod}`, () => this.#cluster.api.find<Pod>(`${paths.pods}/${pod}`), {
+      limitSeconds: startSeconds,
+      signal: this.#bench.signal,
+    });
+    await this.#work.running(pod, startSeconds);
+  }
+}
