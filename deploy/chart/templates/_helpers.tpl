@@ -40,7 +40,8 @@ startupProbe:
     host: {{ . }}
     {{- end }}
   periodSeconds: 5
-  failureThreshold: 24
+  timeoutSeconds: 5
+  failureThreshold: 60
 livenessProbe:
   httpGet:
     path: /healthz

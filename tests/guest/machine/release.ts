@@ -163,6 +163,11 @@ function isReady({ status }: ReleasePod): boolean {
   return status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
 }
 
+/** Prints what the driver's containers on a node have logged last. */
+const lastLogged = `for log in /var/log/pods/*/driver/*.log; do
+  [ ! -e $log ] || { echo $log; tail -n 3 $log | cut -c 1-300; }
+done`;
+
 /** What is not ready and why, in words. */
 async function stateOf(cluster: MachineCluster): Promise<string> {
   const pods = await cluster.api.list<ReleasePod>(podsPath);
@@ -174,7 +179,8 @@ async function stateOf(cluster: MachineCluster): Promise<string> {
   const events = await cluster.api.list<Event>(paths.events);
   const warnings = events.filter(({ type }) => type === "Warning").slice(-10)
     .map(({ reason, message, involvedObject }) => `\n  ${involvedObject.name}: ${reason}: ${message}`);
-  return [...containers, ...warnings, ...await cluster.fallen()].join("");
+  const logs = await Promise.all(cluster.nodes.map(({ guest }) => guest.sh(lastLogged)));
+  return [...containers, ...warnings, ...logs.map((log) => `\n${log}`), ...await cluster.fallen()].join("");
 }
 
 /** As on the page, with the router's address and ports here, and what is known of this router. */
