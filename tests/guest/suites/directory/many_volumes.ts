@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import type { Bench } from "../../kit/suite.ts";
-import { onServer, type Scene } from "../directory.ts";
-import { startNode } from "../directory.ts";
+import { onServer, type Scene, startNode } from "./scene.ts";
 import { DirectoryVolume, nfsMounts, shares } from "./volume.ts";
 
 const count = 50;
 
 /** Many volumes on one mount, which leave in another order than they came. */
-export async function manyVolumes(bench: Bench, scene: Scene): Promise<void> {
+export async function manyVolumes(bench: Bench, scene: Scene): Promise<boolean> {
   const { server, a, drivers, address } = scene;
   const names = Array.from({ length: count }, (_, at) => `many-${at}`);
   await server.sh(`cd ${onServer("/pool/volumes")} && mkdir ${names.join(" ")}`);
@@ -15,7 +14,7 @@ export async function manyVolumes(bench: Bench, scene: Scene): Promise<void> {
     new DirectoryVolume(name, { addresses: address, export: "/pool", path: `/pool/volumes/${name}` })
   );
 
-  await bench.story([
+  return await bench.story([
     [`${count} volumes that come at once share one mount`, async () => {
       const began = performance.now();
       await Promise.all(volumes.map((volume) => volume.attach(drivers.a.clients)));
