@@ -15,7 +15,8 @@ export const suite: Suite = {
     const limitSeconds = limitMinutes * 60;
     const guest = await bench.guest({
       memoryMiB: 2048,
-      modules: ["nfsd"],
+      // With the client's module, which else the first stage would load.
+      modules: ["nfsd", "nfsv4"],
       disks: [{ name: "pool", sizeBytes: 1 << 30 }],
       limitSeconds,
     });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Bench } from "../../kit/suite.ts";
 import { onServer, type Scene, startNode } from "./scene.ts";
-import { DirectoryVolume, nfsMounts, shares } from "./volume.ts";
+import { DirectoryVolume, nfsMounts, patiently, shares } from "./volume.ts";
 
 const count = 50;
 
@@ -17,7 +17,7 @@ export async function manyVolumes(bench: Bench, scene: Scene): Promise<boolean> 
   return await bench.story([
     [`${count} volumes that come at once share one mount`, async () => {
       const began = performance.now();
-      await Promise.all(volumes.map((volume) => volume.attach(drivers.a.clients)));
+      await Promise.all(volumes.map((volume) => patiently(() => volume.attach(drivers.a.clients))));
       const seconds = ((performance.now() - began) / 1000).toFixed(0);
       assert.deepEqual(await shares(a), [`${address}:/pool`]);
       assert.equal((await nfsMounts(a)).length, 2 * count + 1);
@@ -35,12 +35,12 @@ export async function manyVolumes(bench: Bench, scene: Scene): Promise<boolean> 
         const order = volumes.map((volume, at) => ({ volume, at: (at * 37 + 11) % count }))
           .toSorted((one, other) => one.at - other.at).map(({ volume }) => volume);
         const [early, late] = [order.slice(0, count / 2), order.slice(count / 2)];
-        await Promise.all(early.map((volume) => volume.detach(drivers.a.clients)));
+        await Promise.all(early.map((volume) => patiently(() => volume.detach(drivers.a.clients))));
         assert.equal((await shares(a)).length, 1);
         await drivers.a.kill();
         drivers.a = await startNode(a, "a");
         assert.equal((await shares(a)).length, 1);
-        await Promise.all(late.slice(1).map((volume) => volume.detach(drivers.a.clients)));
+        await Promise.all(late.slice(1).map((volume) => patiently(() => volume.detach(drivers.a.clients))));
         assert.equal((await shares(a)).length, 1, "one volume is left");
         await late[0]!.detach(drivers.a.clients);
         assert.deepEqual(await nfsMounts(a), []);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { nfsClients, startNfsServer } from "../../kit/nfs_server.ts";
+import { nfsClients, rebootGraceSeconds, startNfsServer } from "../../kit/nfs_server.ts";
 import type { Guest } from "../../kit/guest.ts";
 import type { Bench } from "../../kit/suite.ts";
 import { holdLock } from "./locks.ts";
@@ -66,7 +66,7 @@ export async function rebootAndKill(bench: Bench, scene: Scene): Promise<boolean
         await server.cutPower();
         const began = performance.now();
         await server.boot();
-        await startNfsServer(server, server.disk("pool"));
+        await startNfsServer(server, server.disk("pool"), rebootGraceSeconds);
         await pod.goesOn();
         const seconds = ((performance.now() - began) / 1000).toFixed(0);
         await pod.stop();
