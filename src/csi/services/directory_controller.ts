@@ -23,8 +23,8 @@ export const directoryControllerCapabilities = [
 
 /** A volume that is listed has to have the handle that it was created with. */
 const noList =
-  "Cannot list the volumes because a handle holds a hash of the addresses in its StorageClass, which the " +
-  "router does not know: list the cluster's PersistentVolumes";
+  "Cannot list the volumes because the router does not know the addresses in their handles: list the cluster's " +
+  "PersistentVolumes";
 const noSnapshot =
   "Cannot create a snapshot because a shared directory has none: it is a folder of the share, and no Btrfs subvolume of " +
   "its own that the router could take one of";
