@@ -30,6 +30,8 @@ export type VolumeErrorKind =
   | "precondition"
   /** This driver, or this router, does not support the request. */
   | "unsupported"
+  /** The call itself is one that this driver cannot serve, whatever is asked. */
+  | "unimplemented"
   /** The caller's deadline passed before the outcome was known. */
   | "deadline"
   /** The caller went away. */

@@ -37,6 +37,7 @@ Deno.test("the page of errors has the code of every kind", () => {
     "identity-mismatch": true,
     "precondition": true,
     "unsupported": true,
+    "unimplemented": true,
     "deadline": true,
     "cancelled": true,
     "unauthenticated": true,

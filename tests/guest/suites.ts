@@ -9,6 +9,7 @@ import {
   suite as deviceLayer,
 } from "./suites/device_layer.ts";
 import { suite as directory } from "./suites/directory.ts";
+import { suite as directoryKill } from "./suites/directory_kill.ts";
 import { suite as directorySanity } from "./suites/directory_sanity.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
@@ -50,6 +51,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   kill_layer: killLayer,
   encryption,
   kill_encrypted: killEncrypted,
+  kill_directory: directoryKill,
   upgrade,
   upgrade_layer: upgradeLayer,
   two_nodes: twoNodes,

@@ -2,11 +2,12 @@ import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import type { CreateVolumeRequest, VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
+import { directoryMark } from "../../src/volume/model/directory_names.ts";
 import { createRequest } from "./controller_calls.ts";
 import { clusterId, type Stack, startStack } from "./stack.ts";
 
 /** The mark in the names of directories of a stack's cluster. */
-export const mark = clusterHash(clusterId);
+export const mark = directoryMark(clusterHash(clusterId));
 
 /** A share with a pool of its own, beside one for block volumes. */
 export const sharePools = [

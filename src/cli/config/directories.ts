@@ -4,8 +4,8 @@ import {
   type NfsAddress,
   parseNfsAddresses,
 } from "../../volume/model/directory_handle.ts";
-import { assertUnmarked, markedName } from "../../volume/model/directory_names.ts";
-import { backendClusterHash, poolOf } from "../../volume/model/ids.ts";
+import { assertUnmarked, directoryMark, markedName } from "../../volume/model/directory_names.ts";
+import { clusterHash, poolOf } from "../../volume/model/ids.ts";
 import type { DirectorySettings } from "../../controller/directories/deps.ts";
 import type { FlagValues } from "../flags.ts";
 import { check, readBasePaths, readClusterId, readRouter, type RouterConfig } from "./router_settings.ts";
@@ -44,7 +44,7 @@ export function readDirectoryController(flags: FlagValues, hasCluster: boolean):
     backend: flags.text("backend"),
     router,
     settings: {
-      cluster: clusterId === "" ? "" : backendClusterHash(clusterId, ""),
+      cluster: clusterId === "" ? "" : directoryMark(clusterHash(clusterId)),
       basePaths: readDirectoryFolders(flags),
       addresses: readAddresses(flags, router.address),
     },

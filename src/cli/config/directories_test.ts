@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { FlagError } from "../flags.ts";
+import { directoryMark } from "../../volume/model/directory_names.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
 import { readServeConfig } from "./config.ts";
 import { maxDirectoryFolderBytes } from "./directories.ts";
@@ -22,7 +23,7 @@ function refuses(flags: readonly string[], text: RegExp): void {
 Deno.test("--kind directory reads the share from --base-path, and nothing of block volumes", () => {
   const config = read("--base-path", "/share/k8s", "--base-path", "/share/media");
   assert.deepEqual(config.directories?.settings, {
-    cluster: clusterHash("c"),
+    cluster: directoryMark(clusterHash("c")),
     basePaths: ["/share/k8s", "/share/media"],
     addresses: [{ host: "10.0.0.1", port: 2049 }],
   });

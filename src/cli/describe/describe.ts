@@ -2,6 +2,8 @@ import type { Environment } from "../config/config.ts";
 import type { FlagTable } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { parseDirectoryHandle } from "../../volume/model/directory_handle.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
@@ -76,8 +78,22 @@ export function readDescribeOptions(
   const { flags, node } = readNodeFlags(describeCommandFlags, named ? args.slice(1) : args, env, files);
   const json = flags.switch("json");
   flags.assertNoProblems();
-  if (named) assertHandle(args[0]!);
+  if (named) {
+    assertNoDirectory(args[0]!);
+    assertHandle(args[0]!);
+  }
   return { ...node, volumeId: named ? args[0] : undefined, json };
+}
+
+/** @throws {VolumeError} invalid for the handle of a shared directory, which has neither a device nor a state file */
+function assertNoDirectory(handle: string): void {
+  const directory = parseDirectoryHandle(handle);
+  if (directory === undefined) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot describe the volume because it is a shared directory, of which only the mount table knows: ` +
+      `path=${directory.path}; findmnt -t nfs4 shows on the node where it is mounted`,
+  );
 }
 
 /** Prints a volume or the table of all, and returns the exit code. */

@@ -10,7 +10,8 @@ import type { ShareView } from "../../volume/ports/directory_store.ts";
 import type { DirectoryEvent, DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { backendClusterHash } from "../../volume/model/ids.ts";
+import { directoryMark } from "../../volume/model/directory_names.ts";
+import { clusterHash } from "../../volume/model/ids.ts";
 import { shareProblem } from "../../volume/rules/directory_share.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Controller, ControllerAdapters } from "./controller.ts";
@@ -116,7 +117,7 @@ async function identified(
   signal: AbortSignal | undefined,
 ) {
   if (settings.cluster !== "" || side === undefined) return settings;
-  return { ...settings, cluster: backendClusterHash(await side.uid(signal), "") };
+  return { ...settings, cluster: directoryMark(clusterHash(await side.uid(signal))) };
 }
 
 function shareRead(view: ShareView, mountPoint: string): DirectoryEvent {

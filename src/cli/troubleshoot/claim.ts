@@ -6,6 +6,7 @@ import {
   type RawCsiNode,
   volumesPath,
 } from "../../kubernetes/objects.ts";
+import { parseDirectoryHandle } from "../../volume/model/directory_handle.ts";
 import { advice, type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 
 /** A claim to follow. */
@@ -85,6 +86,11 @@ export async function followClaim(
   const { driver, volumeHandle: handle } = volume?.spec?.csi ?? {};
   if (volume === undefined || handle === undefined) {
     return hangs([bound], problem("volume", `${volumeName} is gone, or belongs to no CSI driver`));
+  }
+  const directory = parseDirectoryHandle(handle);
+  if (directory !== undefined) {
+    const found = fine("volume", `${volumeName} is the shared directory ${directory.path}`);
+    return followPods([bound, found], volumeName, events);
   }
   if (driver !== driverName) {
     return hangs([bound], problem("volume", `${volumeName} belongs to the driver ${driver}`));
@@ -180,6 +186,16 @@ async function followAttachments(
     seen.push(fine("attachment", `is attached to ${node}`));
     nodes.push(node);
   }
+  return followPods(seen, volumeName, events, nodes);
+}
+
+/** The last step: what pods complain of. A shared directory has no attachments and no volume on the router. */
+function followPods(
+  seen: readonly Finding[],
+  volumeName: string,
+  events: readonly ClusterEvent[],
+  nodes: readonly string[] = [],
+): ClaimTrace {
   const mount = events.filter(({ message, involvedObject }) =>
     involvedObject?.kind === "Pod" && message?.includes(volumeName)
   ).at(-1);

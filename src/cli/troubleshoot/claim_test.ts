@@ -53,6 +53,15 @@ function event(
   });
 }
 
+/** The claim's volume is one of the other driver of this executable. */
+function directory(api: FakeKubeApi): void {
+  const volume = aPersistentVolume("pvc-1");
+  const volumeHandle = "0123abcd@/share/k8s/pvc-1.9f86d081@pvc-1";
+  const csi = { driver: "rds-directory.csi.srvlab.io", volumeHandle };
+  api.put("/api/v1/persistentvolumes", { ...volume, spec: { ...volume["spec"] as object, csi } });
+  api.delete("/apis/storage.k8s.io/v1/volumeattachments", "one");
+}
+
 const pending = { storageClassName: "rds-ext4" };
 
 const scenes:
@@ -86,6 +95,11 @@ const scenes:
         ...volume,
         spec: { ...spec, csi: { ...spec.csi, driver: "other.example.com" } },
       });
+    }],
+    ["it is a shared directory, which is never attached", "ok node", /no recent warning/, directory],
+    ["a pod cannot mount a shared directory", "problem node", /pod web: MountVolume/, (api) => {
+      directory(api);
+      event(api, "Pod", "web", 'MountVolume failed for volume "pv-pvc-1"');
     }],
     ["its volume is gone", "problem volume", /pv-pvc-1 is gone/, (api) => {
       api.delete("/api/v1/persistentvolumes", "pv-pvc-1");

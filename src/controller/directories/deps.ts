@@ -7,7 +7,7 @@ import type { Notes } from "../deps.ts";
 
 /** What an operator sets for a controller of directories. */
 export interface DirectorySettings extends DirectoryDefaults {
-  /** Hash of this cluster's id: the mark in the names of its directories. */
+  /** This cluster's mark in the names of its directories, see `directoryMark()`. */
   readonly cluster: string;
 }
 

@@ -1,9 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import {
-  type DirectoryHandle,
-  formatDirectoryHandle,
-  maxDirectoryPathBytes,
-} from "../../volume/model/directory_handle.ts";
+import type { DirectoryHandle } from "../../volume/model/directory_handle.ts";
 import { markedDirectories, type MarkedDirectory } from "../../volume/model/directory_names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertShareUsable, getShareDisk } from "../../volume/rules/directory_share.ts";
@@ -53,22 +49,4 @@ export async function listMarked(
     for (const { path, directory } of view.entries) if (directory) paths.add(path);
   }
   return markedDirectories([...paths], settings.cluster);
-}
-
-/** A directory with its handle. */
-export interface ListedDirectory {
-  /** Its handle with the controller's own addresses: the router does not know those of its StorageClass. */
-  readonly id: string;
-}
-
-/** Every volume of this cluster, ordered by handle. @throws {VolumeError} as {@linkcode listMarked} */
-export async function listDirectories(
-  deps: ReadDeps,
-  context: CallContext,
-): Promise<readonly ListedDirectory[]> {
-  const marked = await listMarked(deps, context);
-  // A longer one was not made by this driver, and has no handle.
-  return marked.filter(({ path, isDeleted }) => !isDeleted && path.length <= maxDirectoryPathBytes)
-    .map((directory) => ({ id: formatDirectoryHandle(deps.settings.addresses, directory) }))
-    .toSorted((a, b) => a.id < b.id ? -1 : 1);
 }

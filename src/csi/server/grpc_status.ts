@@ -50,6 +50,7 @@ const CODES: Readonly<Record<VolumeErrorKind, GrpcCodeName>> = {
   "identity-mismatch": "FAILED_PRECONDITION",
   "precondition": "FAILED_PRECONDITION",
   "unsupported": "INVALID_ARGUMENT",
+  "unimplemented": "UNIMPLEMENTED",
   "deadline": "DEADLINE_EXCEEDED",
   "cancelled": "CANCELLED",
   "unauthenticated": "UNAUTHENTICATED",

@@ -16,6 +16,7 @@ const EXPECTED: Record<VolumeErrorKind, string> = {
   "identity-mismatch": "FAILED_PRECONDITION",
   "precondition": "FAILED_PRECONDITION",
   "unsupported": "INVALID_ARGUMENT",
+  "unimplemented": "UNIMPLEMENTED",
   "deadline": "DEADLINE_EXCEEDED",
   "cancelled": "CANCELLED",
   "unauthenticated": "UNAUTHENTICATED",

@@ -1,13 +1,12 @@
 import { createDirectory } from "../../controller/directories/create.ts";
 import { deleteDirectory } from "../../controller/directories/delete.ts";
 import type { DirectoryDeps } from "../../controller/directories/deps.ts";
-import { assertDirectory, freeOnShare, listDirectories } from "../../controller/directories/read.ts";
+import { assertDirectory, freeOnShare } from "../../controller/directories/read.ts";
 import { parseDirectoryCapability } from "../../volume/model/directory_capabilities.ts";
 import { formatDirectoryContext, parseDirectoryContext } from "../../volume/model/directory_context.ts";
 import { parseDirectoryHandle } from "../../volume/model/directory_handle.ts";
 import { directoryNameFor } from "../../volume/model/directory_names.ts";
 import { contextOf, parseDirectoryParameters } from "../../volume/model/directory_parameters.ts";
-import { cutPage } from "../../volume/model/paging.ts";
 import { assertSizeRange } from "../../volume/model/sizes.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HandlerOf, MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
@@ -17,11 +16,18 @@ import { requestedCapability, requiredField, sizeRange } from "./requests.ts";
 /** The capabilities of ControllerGetCapabilities for directories: exactly the implemented ones. */
 export const directoryControllerCapabilities = [
   "CREATE_DELETE_VOLUME",
-  "LIST_VOLUMES",
   "GET_CAPACITY",
   "EXPAND_VOLUME",
   "SINGLE_NODE_MULTI_WRITER",
 ] as const;
+
+/** A volume that is listed has to have the handle that it was created with. */
+const noList =
+  "Cannot list the volumes because the router does not know the addresses in their handles: list the cluster's " +
+  "PersistentVolumes";
+const noSnapshot =
+  "Cannot create a snapshot because a shared directory has none: it is a folder of the share, and no Btrfs subvolume of " +
+  "its own that the router could take one of";
 
 type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
 type Handler<Name extends keyof ControllerRpcs> = HandlerOf<ControllerRpcs, Name, DirectoryDeps>;
@@ -57,8 +63,9 @@ export function directoryControllerMethods(deps: DirectoryDeps): MethodsOf<Contr
       changing: false,
       handler: (request, context) => handleValidate(deps, request, context),
     },
-    ListVolumes: { changing: false, handler: (request, context) => handleList(deps, request, context) },
     GetCapacity: { changing: false, handler: (request, context) => handleCapacity(deps, request, context) },
+    ListVolumes: { changing: false, handler: () => Promise.reject(unimplemented(noList)) },
+    CreateSnapshot: { changing: false, handler: () => Promise.reject(unimplemented(noSnapshot)) },
   };
 }
 
@@ -130,14 +137,6 @@ function assertStatic({ volumeId, volumeContext }: Request<"ValidateVolumeCapabi
   );
 }
 
-const handleList: Handler<"ListVolumes"> = async (deps, { startingToken, maxEntries }, context) => {
-  const page = { token: startingToken, maxEntries };
-  const isHandle = (id: string) => parseDirectoryHandle(id) !== undefined;
-  cutPage([], page, () => 0, isHandle); // A wrong token or number is refused without a router.
-  const { items, nextToken } = cutPage(await listDirectories(deps, context), page, () => 192, isHandle);
-  return { entries: items.map(({ id }) => ({ volume: { volumeId: id, capacityBytes: "0" } })), nextToken };
-};
-
 const handleCapacity: Handler<"GetCapacity"> = async (deps, request, context) => {
   parseDirectoryParameters(request.parameters, deps.settings);
   if (request.volumeCapabilities.length > 0) assertCapabilities(request.volumeCapabilities);
@@ -165,4 +164,9 @@ function assertNothingElseWanted(request: Request<"CreateVolume">): void {
       "Cannot create the directory with mutable parameters because the driver has none",
     );
   }
+}
+
+/** Without the capability no sidecar makes such a call; a person's tool gets the reason. */
+function unimplemented(message: string): VolumeError {
+  return new VolumeError("unimplemented", message);
 }

@@ -3,7 +3,7 @@ import { markedQuery } from "../../routeros/directories/statements.ts";
 import { poolsQuery } from "../../routeros/store/queries.ts";
 import { parseFiles } from "../../routeros/store/rows.ts";
 import { isInside } from "../../volume/model/directory_handle.ts";
-import { markedDirectories } from "../../volume/model/directory_names.ts";
+import { directoryMark, markedDirectories } from "../../volume/model/directory_names.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { parentFolder, poolOf } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -55,11 +55,12 @@ async function directoriesOf(
   const [first] = basePaths;
   if (kind !== "directory" || cluster === undefined || first === undefined) return [];
   const share = `/${poolOf(first)}`;
+  const mark = directoryMark(cluster);
   const files = parseFiles(
-    await router.read(shareName, markedQuery(share, cluster)),
+    await router.read(shareName, markedQuery(share, mark)),
     (path) => isInside(path, share),
   );
-  return markedDirectories(files.map(({ path }) => path), cluster).map(({ path }) => path);
+  return markedDirectories(files.map(({ path }) => path), mark).map(({ path }) => path);
 }
 
 /** For a driver of block volumes. */

@@ -11,6 +11,7 @@ import { directoryHealth, type HealthRequest, shareProblems } from "./health.ts"
 import { publishDirectory, type PublishDirectoryRequest } from "./publish.ts";
 import { SharedMounts } from "./shared_mounts.ts";
 import { stageDirectory, type StageDirectoryRequest } from "./stage.ts";
+import { StagedDirectories } from "./staged.ts";
 import { directoryStats, getPlaced } from "./stats.ts";
 import { unpublishDirectory, unstageDirectory, type VolumePath } from "./unstage.ts";
 
@@ -28,17 +29,24 @@ const healthMs = 15_000;
 export class DirectoryNode {
   readonly #deps: DirectoryNodeDeps;
   readonly #shares: SharedMounts;
+  readonly #staged: StagedDirectories;
 
   /** @throws {VolumeError} invalid when the node id has another form */
   constructor(deps: DirectoryNodeDeps) {
     assertNodeId(deps.settings.nodeId);
     this.#deps = deps;
     this.#shares = new SharedMounts(deps);
+    this.#staged = new StagedDirectories(deps, this.#shares);
   }
 
   /** Removes what a killed process has left half made. No call may be running. */
   async removeHelpers(): Promise<void> {
     await this.#shares.removeHelpers();
+  }
+
+  /** Reports the directories that are staged already, so that a restart does not look like an empty node. */
+  async countStaged(): Promise<void> {
+    await this.#staged.report();
   }
 
   /** Unmounts the shares that a crash has left without a volume. */
@@ -57,11 +65,13 @@ export class DirectoryNode {
   /** See {@linkcode stageDirectory}. */
   async stage(request: StageDirectoryRequest, context: CallContext): Promise<void> {
     await stageDirectory(this.#deps, this.#shares, request, context);
+    await this.#staged.report();
   }
 
   /** See {@linkcode unstageDirectory}. */
   async unstage(volume: VolumePath, context: CallContext): Promise<void> {
     await unstageDirectory(this.#deps, this.#shares, volume, context);
+    await this.#staged.report();
   }
 
   /** See {@linkcode publishDirectory}. */

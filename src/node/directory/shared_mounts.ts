@@ -123,6 +123,13 @@ export class SharedMounts {
     return [...new Set(points.filter((path) => isShareOf(path, folder)))];
   }
 
+  /** The sources of all directories that are bound from the shares. */
+  async sources(): Promise<ReadonlySet<string>> {
+    const folder = await this.folder();
+    const [mounted, table] = [await this.mounted(), await this.#deps.nfs.table()];
+    return new Set(mounted.flatMap((path) => usersOf(table, path, folder)).map(({ source }) => source));
+  }
+
   async #keys(folder: string): Promise<readonly string[]> {
     const mounted = (await this.mounted()).map((path) => path.slice(folder.length + 1));
     // A crash between making the folder and mounting leaves an empty one.

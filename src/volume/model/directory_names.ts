@@ -19,9 +19,20 @@ export function directoryNameFor(name: string): string {
   return name.length <= maxKeptBytes && keptForm.test(name) ? name : `pvc-${digest(name, 28)}`;
 }
 
+/**
+ * Eight hex digits that represent a cluster in the names of its directories. They differ from the hash in the names of
+ * images: `pvc-….<hash>` is a block volume's subvolume, and `disk.img` in it its image, which an audit may delete. A
+ * directory of a virtual machine holds a file of that name.
+ *
+ * @param cluster hash of the cluster's id, see `clusterHash()`
+ */
+export function directoryMark(cluster: string): string {
+  return digest(`${cluster} directories`, 8);
+}
+
 /** The last name of a directory that this driver makes: the volume's name, and the cluster's mark. */
-export function markedName(name: string, cluster: string): string {
-  return `${name}.${cluster}`;
+export function markedName(name: string, mark: string): string {
+  return `${name}.${mark}`;
 }
 
 /** The path to which a directory is renamed before it is removed. @param nonce eight hex digits */

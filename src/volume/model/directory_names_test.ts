@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { deletedPath, directoryNameFor, markedDirectories, markedName } from "./directory_names.ts";
+import {
+  deletedPath,
+  directoryMark,
+  directoryNameFor,
+  markedDirectories,
+  markedName,
+} from "./directory_names.ts";
 
 const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 
@@ -20,6 +26,12 @@ Deno.test("directoryNameFor() refuses names that are empty, too long or hold con
   for (const bad of ["", "x".repeat(129), "a\nb"]) {
     assert.throws(() => directoryNameFor(bad), refusal("invalid"));
   }
+});
+
+Deno.test("directoryMark() differs from the hash that marks the images of the same cluster", () => {
+  const mark = directoryMark("0123abcd");
+  assert.match(mark, /^[0-9a-f]{8}$/);
+  assert.equal(new Set([mark, "0123abcd", directoryMark("0123abce")]).size, 3);
 });
 
 Deno.test("markedDirectories() finds this cluster's directories, live and deleted", () => {

@@ -126,7 +126,7 @@ export class Guest {
 
   /** Turns the power on again, after {@linkcode Guest.cutPower}: memory is lost, disks are unchanged. */
   async boot(): Promise<void> {
-    if (this.#emulator?.isRunning) throw new Error(`The guest ${this.name} runs already`);
+    if (this.isRunning) throw new Error(`The guest ${this.name} runs already`);
     const started = performance.now();
     const before = (await this.console()).length;
     this.#boots++;
@@ -159,6 +159,11 @@ export class Guest {
 
   async thaw(): Promise<void> {
     await this.#running().qmp.execute("cont");
+  }
+
+  /** Whether it has power. */
+  get isRunning(): boolean {
+    return this.#emulator?.isRunning === true;
   }
 
   /** Sends the emulator's process a signal, such as SIGSTOP and SIGCONT. */

@@ -90,10 +90,11 @@ export class Bench {
 
   /**
    * Runs tests that each continue where the one before has ended; a failure ends the sequence, because the rest could
-   * only fail too.
+   * only fail too. Returns whether all passed.
    */
-  async story(tests: readonly (readonly [name: string, body: () => Promise<string>])[]): Promise<void> {
-    for (const [name, body] of tests) if (!await this.test(name, body)) return;
+  async story(tests: readonly (readonly [name: string, body: () => Promise<string>])[]): Promise<boolean> {
+    for (const [name, body] of tests) if (!await this.test(name, body)) return false;
+    return true;
   }
 
   /**

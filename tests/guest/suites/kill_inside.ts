@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../fakes/random.ts";
 import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
-import type { Random } from "../../../src/volume/ports/system.ts";
-import { boundariesOf } from "./kill/boundaries.ts";
-import { describeKill, type Kill, Life, type LifeStory, type Operation, operations } from "./kill/life.ts";
+import { describeKill, type Kill, planKills } from "./kill/kills.ts";
+import { Life, type LifeStory, type Operation, operations } from "./kill/life.ts";
+import { callNode, freshNode, type NodeCall, parseCall } from "./kill/node.ts";
 import { sh } from "./kill/volume.ts";
 import type { Step } from "./kill/steps.ts";
 import { serveVictim } from "./kill/victim.ts";
@@ -41,10 +41,10 @@ async function main(
     exporter: new NvmetExporter({ folder: "/sys/kernel/config/nvmet", address: "127.0.0.1" }),
     parameters,
   };
-  const victims = new Victims(location.state, parallel + 1);
+  const victims = new Victims<NodeCall>(location.state, parallel + 1);
   const random = new SeededRandom(seed);
   for (const kind of kinds) {
-    const wanted = (kill: Kill) => only.test(`${kind}: ${describeKill(kill)}`);
+    const wanted = (kill: Kill<Operation>) => only.test(`${kind}: ${describeKill(kill)}`);
     let counted: Counted | undefined;
     await insideTest(
       `${kind}: the steps of every call are counted in a life in which nobody is killed`,
@@ -54,7 +54,7 @@ async function main(
       },
     );
     if (counted === undefined) continue;
-    const lives = plan(counted, random, wanted, whole ? Infinity : drawnLives);
+    const lives = planKills(counted, random, wanted, whole ? Infinity : drawnLives);
     if (lives.length === 0) continue;
     await insideTest(
       `${kind}: killed at boundaries between its steps, a fresh node gets there, and data is as it was written`,
@@ -74,39 +74,12 @@ async function main(
   await location.exporter.close();
 }
 
-/** The kills of each life: every boundary of every call once, or as many as that many lives have room for, drawn. */
-function plan(
-  counted: Counted,
-  random: Random,
-  wanted: (kill: Kill) => boolean,
-  most: number,
-): readonly (readonly Kill[])[] {
-  const queues = operations.map((operation) =>
-    shuffled(killsOf(operation, counted.get(operation)!, random).filter(wanted), random)
-  );
-  const count = Math.min(most, Math.max(...queues.map((queue) => queue.length)));
-  return Array.from({ length: count }, (_, index) => queues.flatMap((queue) => queue[index] ?? []));
-}
-
-function killsOf(operation: Operation, steps: readonly Step[], random: Random): readonly Kill[] {
-  const reactions = /^(stage|publish)/.test(operation) ? ["retry", "give up"] as const : ["retry"] as const;
-  return boundariesOf(steps, random).flatMap((boundary) =>
-    reactions.map((then) => ({ operation, boundary, then, steps }))
-  );
-}
-
-function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
-  return items.map((item) => [random.fraction(), item] as const).toSorted(([a], [b]) => a - b).map((
-    [, item],
-  ) => item);
-}
-
 /** Lives them all, and answers what they came to; throws with everything that went wrong. */
 async function live(
-  lives: readonly (readonly Kill[])[],
+  lives: readonly (readonly Kill<Operation>[])[],
   newVolume: (index: number) => Volume,
   statePath: string,
-  victims: Victims,
+  victims: Victims<NodeCall>,
 ): Promise<string> {
   const stories: LifeStory[] = [];
   const failures: string[] = [];
@@ -176,8 +149,12 @@ function summary(stories: readonly LifeStory[], seconds: number): string {
     }`;
 }
 
-if (Deno.args[0] === "victim") await serveVictim(Deno.args[1]!);
-else {await main(
+if (Deno.args[0] === "victim") {
+  await serveVictim(() => {
+    const node = freshNode(Deno.args[1]!);
+    return (text) => callNode(node, parseCall(text));
+  });
+} else {await main(
     Deno.args[0] === "whole",
     Number(Deno.args[1]),
     new RegExp(Deno.args[2] ?? ""),

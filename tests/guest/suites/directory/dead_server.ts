@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { codeOf } from "../../../../src/csi/server/client.ts";
 import { startNfsServer } from "../../kit/nfs_server.ts";
 import type { Bench } from "../../kit/suite.ts";
-import { onServer, type Scene } from "../directory.ts";
+import { onServer, type Scene } from "./scene.ts";
 import { DirectoryVolume, nfsMounts } from "./volume.ts";
 
 async function timed<T>(work: Promise<T>): Promise<readonly [T | undefined, string | undefined, number]> {
@@ -24,7 +24,7 @@ interface Volumes {
 }
 
 /** A server that does not answer: its volumes can leave, and other servers' volumes go on. */
-export async function deadServer(bench: Bench, scene: Scene): Promise<void> {
+export async function deadServer(bench: Bench, scene: Scene): Promise<boolean> {
   const { server, b, address } = scene;
   await server.sh(`mkdir -p ${onServer("/pool/volumes/dead")} ${onServer("/pool/volumes/dead2")}`);
   const [volume, second] = ["dead", "dead2"].map((name) =>
@@ -39,7 +39,7 @@ export async function deadServer(bench: Bench, scene: Scene): Promise<void> {
     path: "/pool/volumes/alive",
   });
   const volumes = { volume, second, alive };
-  await bench.story([...whileDead(scene, volumes), ...comingBack(scene, volumes)]);
+  return await bench.story([...whileDead(scene, volumes), ...comingBack(scene, volumes)]);
 }
 
 /** The server stands still from the first test on. */
@@ -56,6 +56,9 @@ function whileDead(
       assert.deepEqual(await volume.problems(clients), []);
       const { usage } = await volume.stats(clients);
       assert.ok(Number(usage[0]!.total) > 0);
+      // As a container that the kubelet cannot end: it keeps the target busy.
+      const user = await a.start(`cd ${second.target} && exec sleep 3600`);
+      await a.until(`[ "$(readlink /proc/${await user.pid}/cwd)" = ${second.target} ]`);
       await server.freeze();
       const [, code, seconds] = await timed(volume.stats(clients));
       assert.ok(code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED", code);
@@ -72,19 +75,22 @@ function whileDead(
       assert.equal(await b.sh(`cat ${onServer("/pool/volumes/alive/file")}`), "alive");
       return `the dead first address cost ${seconds.toFixed(1)} s`;
     }],
-    ["volumes of a dead server are unpublished and unstaged, and the service goes on", async () => {
-      const [, code, seconds] = await timed(volume.detach(clients));
-      assert.equal(code, undefined);
-      const [, last, lastSeconds] = await timed(second.detach(clients));
-      assert.equal(last, undefined);
-      const left = (await nfsMounts(a)).filter(([source]) => source.startsWith(`${address}:`));
-      assert.deepEqual(left, []);
-      const [, stage, stageSeconds] = await timed(volume.stage(clients));
-      assert.equal(stage, "UNAVAILABLE");
-      return `${seconds.toFixed(1)} s, the last one ${
-        lastSeconds.toFixed(1)
-      } s; staging again ${stage} after ${stageSeconds.toFixed(1)} s`;
-    }],
+    [
+      "volumes of a dead server are unpublished and unstaged, even a busy one, and the service goes on",
+      async () => {
+        const [, code, seconds] = await timed(volume.detach(clients));
+        assert.equal(code, undefined);
+        const [, last, lastSeconds] = await timed(second.detach(clients));
+        assert.equal(last, undefined);
+        const left = (await nfsMounts(a)).filter(([source]) => source.startsWith(`${address}:`));
+        assert.deepEqual(left, []);
+        const [, stage, stageSeconds] = await timed(volume.stage(clients));
+        assert.equal(stage, "UNAVAILABLE");
+        return `${seconds.toFixed(1)} s, the last one ${
+          lastSeconds.toFixed(1)
+        } s; staging again ${stage} after ${stageSeconds.toFixed(1)} s`;
+      },
+    ],
   ];
 }
 

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import type { Bench } from "../../kit/suite.ts";
-import { onServer, type Scene } from "../directory.ts";
-import { startNode } from "../directory.ts";
-import { DirectoryVolume, nfsMounts, shares } from "./volume.ts";
+import { onServer, type Scene, startNode } from "./scene.ts";
+import { DirectoryVolume, nfsMounts, patiently, shares } from "./volume.ts";
 
 const count = 50;
 
 /** Many volumes on one mount, which leave in another order than they came. */
-export async function manyVolumes(bench: Bench, scene: Scene): Promise<void> {
+export async function manyVolumes(bench: Bench, scene: Scene): Promise<boolean> {
   const { server, a, drivers, address } = scene;
   const names = Array.from({ length: count }, (_, at) => `many-${at}`);
   await server.sh(`cd ${onServer("/pool/volumes")} && mkdir ${names.join(" ")}`);
@@ -15,10 +14,10 @@ export async function manyVolumes(bench: Bench, scene: Scene): Promise<void> {
     new DirectoryVolume(name, { addresses: address, export: "/pool", path: `/pool/volumes/${name}` })
   );
 
-  await bench.story([
+  return await bench.story([
     [`${count} volumes that come at once share one mount`, async () => {
       const began = performance.now();
-      await Promise.all(volumes.map((volume) => volume.attach(drivers.a.clients)));
+      await Promise.all(volumes.map((volume) => patiently(() => volume.attach(drivers.a.clients))));
       const seconds = ((performance.now() - began) / 1000).toFixed(0);
       assert.deepEqual(await shares(a), [`${address}:/pool`]);
       assert.equal((await nfsMounts(a)).length, 2 * count + 1);
@@ -36,12 +35,12 @@ export async function manyVolumes(bench: Bench, scene: Scene): Promise<void> {
         const order = volumes.map((volume, at) => ({ volume, at: (at * 37 + 11) % count }))
           .toSorted((one, other) => one.at - other.at).map(({ volume }) => volume);
         const [early, late] = [order.slice(0, count / 2), order.slice(count / 2)];
-        await Promise.all(early.map((volume) => volume.detach(drivers.a.clients)));
+        await Promise.all(early.map((volume) => patiently(() => volume.detach(drivers.a.clients))));
         assert.equal((await shares(a)).length, 1);
         await drivers.a.kill();
         drivers.a = await startNode(a, "a");
         assert.equal((await shares(a)).length, 1);
-        await Promise.all(late.slice(1).map((volume) => volume.detach(drivers.a.clients)));
+        await Promise.all(late.slice(1).map((volume) => patiently(() => volume.detach(drivers.a.clients))));
         assert.equal((await shares(a)).length, 1, "one volume is left");
         await late[0]!.detach(drivers.a.clients);
         assert.deepEqual(await nfsMounts(a), []);

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { nfsClients, startNfsServer } from "../../kit/nfs_server.ts";
+import { nfsClients, rebootGraceSeconds, startNfsServer } from "../../kit/nfs_server.ts";
 import type { Guest } from "../../kit/guest.ts";
 import type { Bench } from "../../kit/suite.ts";
-import { onServer, type Scene, startNode } from "../directory.ts";
+import { holdLock } from "./locks.ts";
+import { onServer, type Scene, startNode } from "./scene.ts";
 import { DirectoryVolume, nfsMounts } from "./volume.ts";
 
 /** Appends numbers to a file, each synced before it is printed. */
@@ -33,13 +34,13 @@ async function writer(guest: Guest, path: string) {
 }
 
 /** The server reboots and the driver is killed while a pod writes. */
-export async function rebootAndKill(bench: Bench, scene: Scene): Promise<void> {
+export async function rebootAndKill(bench: Bench, scene: Scene): Promise<boolean> {
   const { server, a, b, drivers, address } = scene;
   await server.sh(`mkdir -p ${onServer("/pool/volumes/io")}`);
   const volume = new DirectoryVolume("io", { addresses: address, export: "/pool", path: "/pool/volumes/io" });
-  const log = `${volume.target}/log`;
+  const [log, lock] = [`${volume.target}/log`, `${volume.target}/lock`];
 
-  await bench.story([
+  return await bench.story([
     ["a pod writes on while the driver is killed, gone, and started again", async () => {
       await volume.attach(drivers.a.clients);
       const pod = await writer(a, log);
@@ -57,24 +58,24 @@ export async function rebootAndKill(bench: Bench, scene: Scene): Promise<void> {
       async () => {
         await a.sh(`rm ${log}`);
         const names = await nfsClients(server);
-        const holder = await a.start(`flock -x ${volume.target}/lock sh -c 'read -r _ < /tmp/release'`);
-        await a.sh("rm -f /tmp/release; mkfifo /tmp/release");
         const pod = await writer(a, log);
         await pod.goesOn();
+        const held = await holdLock(a, lock);
+        await volume.attach(drivers.b.clients);
+        await b.sh(`! flock -n -x ${lock} true`);
         await server.cutPower();
         const began = performance.now();
         await server.boot();
-        await startNfsServer(server, server.disk("pool"));
+        await startNfsServer(server, server.disk("pool"), rebootGraceSeconds);
         await pod.goesOn();
         const seconds = ((performance.now() - began) / 1000).toFixed(0);
         await pod.stop();
         const lines = (await server.sh(`cat ${onServer("/pool/volumes/io/log")}`)).split("\n").map(Number);
         assert.deepEqual(lines.slice(0, pod.acknowledged.length), pod.acknowledged);
-        await volume.attach(drivers.b.clients);
-        await b.sh(`! flock -n -x ${volume.target}/lock true`);
-        await a.sh("echo > /tmp/release");
-        await holder.end;
-        await b.until(`flock -n -x ${volume.target}/lock true`, { limitSeconds: 60 });
+        // The server has lost its memory: only the node can have told it of the lock.
+        await b.sh(`! flock -n -x ${lock} true`);
+        await held.release();
+        await b.sh(`flock -n -x ${lock} true`);
         await volume.detach(drivers.b.clients);
         return `${pod.acknowledged.length} synced lines, all there; writes again after ${seconds} s; the lock was kept; ${names.join()}`;
       },

@@ -1,11 +1,28 @@
 import type { NodeRpcs } from "../../../../src/csi/generated/csi.ts";
-import type { CsiClients } from "../../../../src/csi/server/client.ts";
+import { codeOf, type CsiClients } from "../../../../src/csi/server/client.ts";
 import type { Guest } from "../../kit/guest.ts";
 
 /** The driver's folder of shares on a node. */
 export const sharesFolder = "/var/lib/kubelet/plugins/rds-directory.csi.srvlab.io/state/mounts";
 
 const callMs = 100_000;
+
+/** How long a kubelet's call may fail before the test does. */
+const patienceMs = 180_000;
+
+/** Makes a call again and again, as a kubelet does, while a busy machine takes too long for it. */
+export async function patiently(call: () => Promise<void>): Promise<void> {
+  const until = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      const passes = ["ABORTED", "DEADLINE_EXCEEDED", "UNAVAILABLE"].includes(codeOf(error) ?? "");
+      if (!passes || performance.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
 
 /** A shared directory on one node, as a kubelet uses it. */
 export class DirectoryVolume {

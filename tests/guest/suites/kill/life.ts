@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../../../src/volume/errors.ts";
-import { type Boundary, describeBoundary } from "./boundaries.ts";
+import { describeBoundary } from "./boundaries.ts";
+import { type Kill, shape } from "./kills.ts";
 import { callNode, freshNode, type NodeCall } from "./node.ts";
 import type { Step } from "./steps.ts";
 import type { Victims } from "./victims.ts";
@@ -19,21 +20,6 @@ export const operations = [
 ] as const;
 /** One of {@linkcode operations}. */
 export type Operation = typeof operations[number];
-
-/** One kill, and what the orchestrator does about it. */
-export interface Kill {
-  readonly operation: Operation;
-  readonly boundary: Boundary;
-  /** Whether it asks again, or first asks for the opposite: the pod has gone meanwhile. */
-  readonly then: "retry" | "give up";
-  /** What the call does when nobody is killed. */
-  readonly steps: readonly Step[];
-}
-
-/** A kill for people. */
-export function describeKill({ operation, boundary, then, steps }: Kill): string {
-  return `${operation}; killed ${describeBoundary(boundary, steps)}; ${then}`;
-}
 
 /** What a life came to. */
 export interface LifeStory {
@@ -69,7 +55,7 @@ export class Life {
   static async count(
     volume: Volume,
     statePath: string,
-    victims: Victims,
+    victims: Victims<NodeCall>,
   ): Promise<ReadonlyMap<Operation, readonly Step[]>> {
     const steps = new Map<Operation, readonly Step[]>();
     const life = new Life(volume, statePath, async (operation, call) => {
@@ -83,8 +69,8 @@ export class Life {
   static async withKills(
     volume: Volume,
     statePath: string,
-    victims: Victims,
-    kills: readonly Kill[],
+    victims: Victims<NodeCall>,
+    kills: readonly Kill<Operation>[],
   ): Promise<LifeStory> {
     const of = new Map(kills.map((kill) => [kill.operation, kill]));
     const life: Life = new Life(volume, statePath, async (operation, call, giveUp) => {
@@ -136,7 +122,12 @@ export class Life {
     this.#volume.removeStaging();
   }
 
-  async #killed(victims: Victims, kill: Kill, call: NodeCall, giveUp?: NodeCall): Promise<void> {
+  async #killed(
+    victims: Victims<NodeCall>,
+    kill: Kill<Operation>,
+    call: NodeCall,
+    giveUp?: NodeCall,
+  ): Promise<void> {
     const { boundary, steps } = kill;
     const begun = await victims.kill(call, boundary, steps[boundary.step - 1]?.childMs);
     this.story.kills++;
@@ -188,7 +179,7 @@ export class Life {
 }
 
 /** A mkfs that was not begun is made up for; one that ended is not repeated; of one that was killed, either. */
-function assertFormats(formats: number, kill: Kill, begun: readonly string[]): void {
+function assertFormats(formats: number, kill: Kill<Operation>, begun: readonly string[]): void {
   const { moment } = kill.boundary;
   const taken = moment === "before" ? begun.slice(0, -1) : begun;
   const at = taken.findIndex((name) => name.startsWith("mkfs."));
@@ -196,9 +187,4 @@ function assertFormats(formats: number, kill: Kill, begun: readonly string[]): v
   const diedInIt = at === taken.length - 1 && moment === "child dies";
   const allowed = diedInIt ? [0, 1] : [at < 0 ? wanted : 0];
   assert.ok(allowed.includes(formats), `the retry formatted ${formats} times, not ${allowed.join(" or ")}`);
-}
-
-/** A step without what differs between volumes and devices. */
-function shape(name: string): string {
-  return name.replaceAll(/\/[^ ,]*|nqn\.[^ ]*|rds-csi-[^ ]*|RDSCSI-[^ ]*|[0-9]+/g, "…");
 }

@@ -69,12 +69,12 @@ export function callContext(): CallContext {
   return { requestId: "test", signal: AbortSignal.timeout(callMs), deadlineMs: Date.now() + callMs };
 }
 
-/** A call in one line of text; sizes are whole numbers there. */
-export function formatCall(call: NodeCall): string {
+/** A call of any node in one line of text; sizes are whole numbers there. */
+export function formatCall(call: unknown): string {
   return JSON.stringify(call, (_key, value) => typeof value === "bigint" ? { bigint: String(value) } : value);
 }
 
 /** Reads {@linkcode formatCall}'s text. */
-export function parseCall(text: string): NodeCall {
+export function parseCall<Call = NodeCall>(text: string): Call {
   return JSON.parse(text, (_key, value) => typeof value?.bigint === "string" ? BigInt(value.bigint) : value);
 }

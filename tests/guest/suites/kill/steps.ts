@@ -13,6 +13,7 @@ export interface Step {
 const changes: Readonly<Record<string, (args: readonly string[]) => boolean>> = {
   "nvme": always,
   "mount": always,
+  "mount.nfs4": always,
   "umount": always,
   "mkfs.ext4": always,
   "mkfs.xfs": (args) => !args.includes("-V"),
@@ -25,6 +26,7 @@ const changes: Readonly<Record<string, (args: readonly string[]) => boolean>> = 
     !["--version", "luksDump"].includes(args[0] ?? "") && !args.includes("--test-passphrase"),
   "chmod": always,
   "losetup": always,
+  "sync": always,
   "dd": (args) => args.some((word) => word.startsWith("of=")),
   "stat": never,
   "realpath": never,
@@ -53,7 +55,7 @@ export function listenToSteps(listener: StepListener): void {
 /** Those that the node uses; what would change nothing is no step. */
 function fileFunctions(listener: StepListener) {
   const before = (name: string) => listener.before(name);
-  const { mkdir, remove, rename, chmod, open } = Deno;
+  const { mkdir, remove, rename, chmod, chown, utime, open } = Deno;
   return {
     mkdir: (path: string, options?: Deno.MkdirOptions) => {
       if (!exists(path)) before(`mkdir ${path}`);
@@ -70,6 +72,14 @@ function fileFunctions(listener: StepListener) {
     chmod: (path: string, mode: number) => {
       before(`chmod ${path}`);
       return chmod(path, mode);
+    },
+    chown: (path: string, uid: number | null, gid: number | null) => {
+      before(`chown ${path}`);
+      return chown(path, uid, gid);
+    },
+    utime: (path: string, accessed: number | Date, modified: number | Date) => {
+      before(`utime ${path}`);
+      return utime(path, accessed, modified);
     },
     open: (path: string, options?: Deno.OpenOptions) => {
       if (options?.write && !(options.create && exists(path))) before(`create ${path}`);

@@ -3,7 +3,6 @@
 
 import { lines } from "../../../../tools/lines.ts";
 import type { Boundary } from "./boundaries.ts";
-import { callNode, freshNode, parseCall } from "./node.ts";
 import { listenToSteps, type Step } from "./steps.ts";
 
 /** What a victim is told to do. */
@@ -23,16 +22,20 @@ export type VictimWord =
   /** It has made the call, which failed or did not. */
   | { readonly word: "done"; readonly steps: readonly Step[]; readonly failure?: string };
 
-/** Serves as a victim until it is killed or has nothing more to do. */
-export async function serveVictim(statePath: string): Promise<void> {
+/**
+ * Serves as a victim until it is killed or has nothing more to do.
+ *
+ * @param open starts the node, and returns what makes a call that {@linkcode formatCall} has written
+ */
+export async function serveVictim(open: () => (call: string) => Promise<void>): Promise<void> {
   const process = new Victim();
   listenToSteps(process);
-  const node = freshNode(statePath);
+  const make = open();
   say({ word: "ready" });
   for await (const line of lines(Deno.stdin.readable)) {
     const order = JSON.parse(line) as VictimOrder;
     process.obey(order);
-    const failure = await callNode(node, parseCall(order.call)).then(() => undefined, String);
+    const failure = await make(order.call).then(() => undefined, String);
     process.before("the answer");
     say({ word: "done", steps: process.steps.slice(0, -1), ...(failure === undefined ? {} : { failure }) });
   }

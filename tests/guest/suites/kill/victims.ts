@@ -1,12 +1,12 @@
 import { fileURLToPath } from "node:url";
 import { lines } from "../../../../tools/lines.ts";
 import type { Boundary } from "./boundaries.ts";
-import { formatCall, type NodeCall } from "./node.ts";
+import { formatCall } from "./node.ts";
 import type { Step } from "./steps.ts";
 import type { VictimOrder, VictimWord } from "./victim.ts";
 
 /** Victims that are started ahead of time, as starting one takes longest of all. */
-export class Victims {
+export class Victims<Call extends { readonly method: string }> {
   readonly #statePath: string;
   readonly #waiting: Victim[];
 
@@ -16,7 +16,7 @@ export class Victims {
   }
 
   /** What a call does when nobody is killed: its steps. The victim lives on, for further calls. */
-  async count(call: NodeCall): Promise<readonly Step[]> {
+  async count(call: Call): Promise<readonly Step[]> {
     const [victim] = this.#waiting;
     const word = await victim!.obey({ call: formatCall(call) });
     if (word?.word !== "done" || word.failure !== undefined) {
@@ -26,7 +26,7 @@ export class Victims {
   }
 
   /** Lets a call be killed there; answers the steps that it had begun. */
-  async kill(call: NodeCall, boundary: Boundary, childMs = 0): Promise<readonly string[]> {
+  async kill(call: Call, boundary: Boundary, childMs = 0): Promise<readonly string[]> {
     const victim = this.#waiting.shift()!;
     this.#waiting.push(this.#start());
     const order = { call: formatCall(call), boundary, delayMs: boundary.fraction * childMs };
