@@ -122,13 +122,17 @@ export class Cryptsetup implements Encryption {
     cost: KeyCost,
     context: CallContext,
   ): Promise<void> {
-    this.#assertNotRefused(name, current);
+    const both = `${current}\0${next}`;
+    this.#assertNotRefused(name, both);
     if (!await this.#opens(device, next, context)) {
+      // Without its locks cryptsetup repairs no copy of the header, but each write takes the label from a good one. After a
+      // label that was written by half, that is the label before.
+      await this.complete(device, context);
       // Both come from the input, one after the other.
       const bytes = new TextEncoder().encode(current).length;
       const args = ["luksAddKey", "-", ...costWords(cost), fromInput, "--keyfile-size", String(bytes)];
       const added = await this.#derive(device, args, current + next, context);
-      if (added.code === wrongPassphrase) throw this.#refuse(name, current);
+      if (added.code === wrongPassphrase) throw this.#refuse(name, both);
       if (added.code !== 0) throw failed("add the new passphrase", device.path, added);
       if (!await this.#opens(device, next, context)) {
         throw failed("add the new passphrase", device.path, added);
@@ -266,7 +270,7 @@ function costWords({ memoryMiB = 128, timeMs = 2_000 }: KeyCost): readonly strin
 function unauthenticated(name: string): VolumeError {
   return new VolumeError(
     "unauthenticated",
-    `Cannot open the encrypted volume because the passphrase of the secret opens none of its keys: mapping=${name}; ` +
+    `Cannot open the encrypted volume because the passphrase opens none of its keys: mapping=${name}; ` +
       "the same passphrase is not tried again for a while, another one at once",
   );
 }
