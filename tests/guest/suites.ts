@@ -13,6 +13,7 @@ import { suite as directorySanity } from "./suites/directory_sanity.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { encryption } from "./suites/encryption.ts";
+import { encryptionDamage } from "./suites/encryption_damage.ts";
 import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
@@ -49,6 +50,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   kill,
   kill_layer: killLayer,
   encryption,
+  encryption_damage: encryptionDamage,
   kill_encrypted: killEncrypted,
   upgrade,
   upgrade_layer: upgradeLayer,
