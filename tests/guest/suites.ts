@@ -25,7 +25,7 @@ import {
   suite as nodeMachine,
 } from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
-import { suite as sanity } from "./suites/sanity.ts";
+import { encryptedSuite as sanityEncrypted, suite as sanity } from "./suites/sanity.ts";
 import { suite as simulatorPod } from "./suites/simulator_pod.ts";
 import { suite as stageTime } from "./suites/stage_time.ts";
 import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
@@ -39,6 +39,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   rescue,
   simulator_pod: simulatorPod,
   sanity,
+  sanity_encrypted: sanityEncrypted,
   kernel,
   identity,
   directory,
