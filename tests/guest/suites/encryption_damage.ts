@@ -102,14 +102,13 @@ class Damage extends Trial {
   }
 
   async #byHandPlain(): Promise<string> {
-    const volume = await this.create("by-hand-plain", "ext4", sizes.ext4, {});
+    const blank = await this.create("by-hand-blank", "ext4", sizes.ext4, {});
+    const used = await this.create("by-hand-plain", "ext4", sizes.ext4, {});
+    await this.attach(used);
+    await this.write(used);
+    await this.detach(used);
     const said: string[] = [];
-    for (const content of ["nothing", "a file system"]) {
-      if (content === "a file system") {
-        await this.attach(volume);
-        await this.write(volume);
-        await this.detach(volume);
-      }
+    for (const volume of [blank, used]) {
       const before = await this.#digest(volume);
       await untilOk(() => volume.publish(nodeId));
       const { status, stderr } = await this.#attachByHand(volume, passphrase);
@@ -118,10 +117,10 @@ class Damage extends Trial {
       await this.#assertNothingHere();
       assert.equal(await this.#digest(volume), before);
       await untilOk(() => volume.unpublish(nodeId));
-      said.push(`${content}: exit ${status}`);
+      await this.delete(volume);
+      said.push(`exit ${status}`);
     }
-    await this.delete(volume);
-    return said.join(", ");
+    return `blank and used: ${said.join(", ")}`;
   }
 
   /** Writes noise over a part of the image, in bytes. */
