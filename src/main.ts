@@ -74,7 +74,9 @@ function commandIo(): CommandIo {
     },
     rewrite,
     env: readEnvironment,
-    input: async () => await new Response(Deno.stdin.readable).text(),
+    // `text()` would drop a mark of the byte order, which belongs to a passphrase.
+    input: async () =>
+      new TextDecoder("utf-8", { ignoreBOM: true }).decode(await new Response(Deno.stdin.readable).bytes()),
     signal: stop.signal,
   };
 }

@@ -90,12 +90,12 @@ export class Cryptsetup implements Encryption {
       ...costWords(cost),
       fromInput,
     ];
-    const result = await this.#deriveOn(device, args, [], passphrase, context);
+    const result = await this.#derive(device, args, passphrase, context);
     if (result.code !== 0) throw failed("encrypt the device", device.path, result);
   }
 
   async complete(device: ProvenDevice, context: CallContext): Promise<void> {
-    const result = await this.#deriveOn(device, ["config", "--label", headerLabel], [], undefined, context);
+    const result = await this.#derive(device, ["config", "--label", headerLabel], undefined, context);
     if (result.code !== 0) throw failed("label the header", device.path, result);
   }
 
@@ -108,8 +108,8 @@ export class Cryptsetup implements Encryption {
   ): Promise<void> {
     this.#assertNotRefused(name, passphrase);
     const flags = [...readOnly ? ["--readonly"] : [], ...allowDiscards ? ["--allow-discards"] : []];
-    const args = ["open", "--type", "luks2", withoutKeyring, ...flags, fromInput];
-    const result = await this.#deriveOn(device, args, [name], passphrase, context);
+    const args = ["open", name, "--type", "luks2", withoutKeyring, ...flags, fromInput];
+    const result = await this.#derive(device, args, passphrase, context);
     if (result.code === wrongPassphrase) throw this.#refuse(name, passphrase);
     this.#refused.delete(name);
     if (result.code !== 0) throw failed("open the encrypted device", device.path, result);
@@ -122,13 +122,17 @@ export class Cryptsetup implements Encryption {
     cost: KeyCost,
     context: CallContext,
   ): Promise<void> {
-    this.#assertNotRefused(name, current);
+    const both = `${current}\0${next}`;
+    this.#assertNotRefused(name, both);
     if (!await this.#opens(device, next, context)) {
+      // Without its locks cryptsetup repairs no copy of the header, but each write takes the label from a good one. After a
+      // label that was written by half, that is the label before.
+      await this.complete(device, context);
       // Both come from the input, one after the other.
       const bytes = new TextEncoder().encode(current).length;
-      const args = ["luksAddKey", ...costWords(cost), fromInput, "--keyfile-size", String(bytes)];
-      const added = await this.#deriveOn(device, args, ["-"], current + next, context);
-      if (added.code === wrongPassphrase) throw this.#refuse(name, current);
+      const args = ["luksAddKey", "-", ...costWords(cost), fromInput, "--keyfile-size", String(bytes)];
+      const added = await this.#derive(device, args, current + next, context);
+      if (added.code === wrongPassphrase) throw this.#refuse(name, both);
       if (added.code !== 0) throw failed("add the new passphrase", device.path, added);
       if (!await this.#opens(device, next, context)) {
         throw failed("add the new passphrase", device.path, added);
@@ -136,20 +140,20 @@ export class Cryptsetup implements Encryption {
     }
     this.#refused.delete(name);
     if (await this.#keyCount(device, context) === 1) return;
-    const removed = await this.#deriveOn(device, ["luksRemoveKey", fromInput], [], current, context);
+    const removed = await this.#derive(device, ["luksRemoveKey", fromInput], current, context);
     if (removed.code === 0 || removed.code === wrongPassphrase) return;
     throw failed("remove the earlier passphrase", device.path, removed);
   }
 
   async resize(mapping: DeviceMap, context: CallContext): Promise<void> {
-    const result = await this.#run(["resize", withoutKeyring, mapping.name], mapping.name, context);
+    const result = await this.#run(["resize", mapping.name, withoutKeyring], mapping.name, context);
     if (result.code !== 0) throw failed("grow the mapping", mapping.path, result);
   }
 
   async close(mapping: DeviceMap, deferred: boolean, context: CallContext): Promise<void> {
     const { name, uuid } = mapping;
     if ((await this.#maps.find(name))?.uuid !== uuid) return;
-    const args = ["close", ...deferred ? ["--deferred"] : [], name];
+    const args = ["close", name, ...deferred ? ["--deferred"] : []];
     const result = await this.#run(args, name, context);
     if ((await this.#maps.find(name))?.uuid !== uuid) return;
     throw new VolumeError(
@@ -160,7 +164,7 @@ export class Cryptsetup implements Encryption {
 
   async #opens(device: ProvenDevice, passphrase: string, context: CallContext): Promise<boolean> {
     const args = ["open", "--type", "luks2", "--test-passphrase", fromInput];
-    const result = await this.#deriveOn(device, args, [], passphrase, context);
+    const result = await this.#derive(device, args, passphrase, context);
     if (result.code === 0) return true;
     if (result.code === wrongPassphrase) return false;
     throw failed("try the passphrase", device.path, result);
@@ -168,7 +172,7 @@ export class Cryptsetup implements Encryption {
 
   async #keyCount(device: ProvenDevice, context: CallContext): Promise<number> {
     const args = ["luksDump", "--dump-json-metadata"];
-    const result = await this.#deriveOn(device, args, [], undefined, context);
+    const result = await this.#derive(device, args, undefined, context);
     if (result.code !== 0) throw failed("read the header", device.path, result);
     const { keyslots } = JSON.parse(result.stdout) as {
       readonly keyslots: Readonly<Record<string, unknown>>;
@@ -176,41 +180,40 @@ export class Cryptsetup implements Encryption {
     return Object.keys(keyslots).length;
   }
 
-  /**
-   * Runs a command on a device that this process keeps open, and names it by this process's descriptor. cryptsetup opens
-   * a device several times: after this process was killed, its name could be another volume's, the descriptor is gone.
-   */
-  async #deriveOn(
+  /** Runs a command on a device, which becomes its first operand. */
+  async #derive(
     device: ProvenDevice,
-    args: readonly string[],
-    more: readonly string[],
+    [command, ...rest]: readonly string[],
     input: string | undefined,
     context: CallContext,
   ): Promise<ToolResult> {
     await this.#deriving.acquire(context, this.#clock);
-    const derived = this.#runOn(device, args, more, input, context);
+    const derived = this.#holding(device, context, (path) =>
+      this.#processes.run("cryptsetup", {
+        args: [command!, path, ...rest, ...always],
+        signal: context.signal,
+        subject: device.path,
+        mustFinish: true,
+        ...(input === undefined ? {} : { input }),
+      }));
     // One that takes longer derives no key any more: it waits for its device, and must not keep other volumes waiting.
     const over = derived.then(() => {}, () => {});
     void endsWithin(this.#clock, derivingMs, over).then(() => this.#deriving.release());
     return await derived;
   }
 
-  async #runOn(
+  /**
+   * Keeps a device open during its use, and names it by this process's descriptor. cryptsetup opens a device several
+   * times: after this process was killed, its name could be another volume's, the descriptor is gone.
+   */
+  async #holding<T>(
     device: ProvenDevice,
-    args: readonly string[],
-    more: readonly string[],
-    input: string | undefined,
     context: CallContext,
-  ): Promise<ToolResult> {
+    use: (path: string) => Promise<T>,
+  ): Promise<T> {
     const held = await this.#hold(device, context);
     try {
-      return await this.#processes.run("cryptsetup", {
-        args: [...args.slice(0, 1), ...always, ...args.slice(1), held.path, ...more],
-        signal: context.signal,
-        subject: device.path,
-        mustFinish: true,
-        ...(input === undefined ? {} : { input }),
-      });
+      return await use(held.path);
     } finally {
       await endsWithin(this.#clock, closeMs, held.release());
     }
@@ -229,11 +232,10 @@ export class Cryptsetup implements Encryption {
   }
 
   #run(args: readonly string[], name: string, context: CallContext): Promise<ToolResult> {
-    const [command, ...rest] = args;
     return this.#processes.run("cryptsetup", {
-      args: [command!, ...always, ...rest],
+      args: [...args, ...always],
       // A command that hangs on a mapping must not block other commands on it.
-      subject: `${name} to ${command}`,
+      subject: `${name} to ${args[0]}`,
       signal: context.signal,
       timeoutMs: changeMs,
     });
@@ -268,7 +270,7 @@ function costWords({ memoryMiB = 128, timeMs = 2_000 }: KeyCost): readonly strin
 function unauthenticated(name: string): VolumeError {
   return new VolumeError(
     "unauthenticated",
-    `Cannot open the encrypted volume because the passphrase of the secret opens none of its keys: mapping=${name}; ` +
+    `Cannot open the encrypted volume because the passphrase opens none of its keys: mapping=${name}; ` +
       "the same passphrase is not tried again for a while, another one at once",
   );
 }

@@ -64,6 +64,23 @@ Deno.test("a passphrase that was refused is tried again after longer and longer 
   await open();
 });
 
+Deno.test("a change of the passphrase is tried again at once when either passphrase is another one", async () => {
+  const { processes, encryption } = fake();
+  const keys = ["right"];
+  processes.script = ({ options: { args, input } }) => {
+    if (args[0] === "luksAddKey") return keys.some((key) => input!.startsWith(key)) ? 0 : 2;
+    if (args[0] === "luksDump") return { stdout: '{"keyslots":{"0":{}}}' };
+    return args[0] !== "open" || keys.includes(input!) ? 0 : 2;
+  };
+  const replace = (current: string, next: string) =>
+    encryption.replacePassphrase("a", device, { current, next }, {}, call());
+  await rejectsWith(replace("wrong", "new"), "unauthenticated");
+  const runs = processes.runs.length;
+  await rejectsWith(replace("wrong", "new"), "unauthenticated");
+  assert.equal(processes.runs.length, runs);
+  await replace("wrong", "right");
+});
+
 Deno.test("a failure of cryptsetup is unavailable, and shows no passphrase", async () => {
   const { processes, encryption } = fake();
   processes.script = () => ({ code: 1, stderr: "Device is not a valid LUKS device." });

@@ -35,18 +35,17 @@ export class FakeCryptsetup {
   /** Runs one command. */
   run({ options: { args, input = "" } }: RecordedRun): Scripted {
     const [command, ...rest] = args;
-    const at = rest.findIndex((word) => word.startsWith("/"));
-    const name = rest.at(-1)!;
+    const [operand = "", name] = rest;
     switch (command) {
       case "--version":
         return { stdout: "cryptsetup 2.6.1" };
       case "resize":
-        return this.#resize(name);
+        return this.#resize(operand);
       case "close":
-        return this.#close(name, rest.includes("--deferred"));
+        return this.#close(operand, rest.includes("--deferred"));
     }
-    const device = this.#deviceAt(rest[at]!.replace(/^\/proc\/[0-9]+\/fd\//, ""));
-    return this.#onDevice(command!, device, rest, rest[at + 1], input);
+    const device = this.#deviceAt(operand.replace(/^\/proc\/[0-9]+\/fd\//, ""));
+    return this.#onDevice(command!, device, rest, name, input);
   }
 
   #onDevice(

@@ -14,6 +14,7 @@ import { suite as directorySanity } from "./suites/directory_sanity.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { encryption } from "./suites/encryption.ts";
+import { encryptionDamage } from "./suites/encryption_damage.ts";
 import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
@@ -25,7 +26,7 @@ import {
   suite as nodeMachine,
 } from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
-import { suite as sanity } from "./suites/sanity.ts";
+import { encryptedSuite as sanityEncrypted, suite as sanity } from "./suites/sanity.ts";
 import { suite as simulatorPod } from "./suites/simulator_pod.ts";
 import { suite as stageTime } from "./suites/stage_time.ts";
 import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
@@ -39,6 +40,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   rescue,
   simulator_pod: simulatorPod,
   sanity,
+  sanity_encrypted: sanityEncrypted,
   kernel,
   identity,
   directory,
@@ -50,6 +52,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   kill,
   kill_layer: killLayer,
   encryption,
+  encryption_damage: encryptionDamage,
   kill_encrypted: killEncrypted,
   kill_directory: directoryKill,
   upgrade,

@@ -67,11 +67,24 @@ export async function buildSuite(folder: string): Promise<string> {
   return program;
 }
 
+/** What csi-sanity passes on, as paths of YAML files. */
+export interface SuiteFiles {
+  /** Secrets by the call that they are for. */
+  readonly secrets: string;
+  /** Parameters of the StorageClass. */
+  readonly parameters: string;
+}
+
 /** Returns the arguments of csi-sanity; all its files are in `folder`. */
 export function suiteArguments(
-  options: { endpoint: string; folder: string; report: string; access: AccessType },
+  options: { endpoint: string; folder: string; report: string; access: AccessType; files?: SuiteFiles },
 ): string[] {
+  const { files } = options;
+  const given = files === undefined
+    ? []
+    : [`-csi.secrets=${files.secrets}`, `-csi.testvolumeparameters=${files.parameters}`];
   return [
+    ...given,
     `-csi.endpoint=${options.endpoint}`,
     `-csi.mountdir=${join(options.folder, "target")}`,
     `-csi.stagingdir=${join(options.folder, "staging")}`,

@@ -238,6 +238,18 @@ items:
 {{- define "rds-csi.storageClass" }}
 {{- $root := index . 0 }}
 {{- $class := index . 1 }}
+{{- if $class.encryptionSecret }}
+{{- $parameters := default dict $class.parameters }}
+{{- /* Of a key that is there twice the last one counts: an encrypted="false" would quietly make plain volumes. */}}
+{{- range list "encrypted" "csi.storage.k8s.io/node-stage-secret-name" "csi.storage.k8s.io/node-stage-secret-namespace" }}
+{{- if hasKey $parameters . }}
+{{- fail (printf "the StorageClass %s has an encryptionSecret, which sets the parameter %s: leave that out" $class.name .) }}
+{{- end }}
+{{- end }}
+{{- if eq (toString $parameters.deviceLayer) "multipath" }}
+{{- fail (printf "the StorageClass %s has an encryptionSecret: encrypted volumes have no device layer, so leave deviceLayer out" $class.name) }}
+{{- end }}
+{{- end }}
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:

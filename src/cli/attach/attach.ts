@@ -13,6 +13,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { awaitDevice, prove } from "../../node/connections/device.ts";
 import { closeMapping, encryptionFor, proveMapping } from "../../node/encryption/mapping.ts";
 import { mapName } from "../../volume/model/device_layer.ts";
+import { passphraseFault } from "../../volume/model/encryption.ts";
 import { connectedNqns } from "../../node/connections/teardown.ts";
 import { withUndo } from "../../node/stage/undo.ts";
 import type { NodeDeps } from "../../node/deps.ts";
@@ -54,7 +55,7 @@ export async function attachCommand(args: readonly string[], io: CommandIo): Pro
 /** Attaches, prints, and returns the exit code. */
 export async function attach(options: AttachOptions, parts: NodeParts, io: CommandIo): Promise<number> {
   const { config, existing, opens } = options;
-  const passphrase = opens ? await io.input?.() ?? "" : undefined;
+  const passphrase = opens ? await readPassphrase(io) : undefined;
   const deps = openNodeDeps(config, parts);
   const subject = parseSubject(options.subject, config.nqnPrefix);
   try {
@@ -80,6 +81,21 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
     io.err(`rds-csi attach: ${error.message}`);
     return exitCodes.unknown;
   }
+}
+
+/**
+ * Reads the passphrase on the standard input.
+ *
+ * @throws {VolumeError} invalid when what is there can be no passphrase
+ */
+export async function readPassphrase(io: CommandIo): Promise<string> {
+  const text = await io.input?.() ?? "";
+  const fault = passphraseFault(text);
+  if (fault !== undefined) {
+    throw new VolumeError("invalid", `Cannot use the passphrase on the standard input because ${fault}`);
+  }
+  if (text.endsWith("\n")) io.err("attach: the passphrase ends with a line feed, which counts");
+  return text;
 }
 
 /** The volume to attach. */
@@ -124,7 +140,10 @@ export async function attachVolume<T>(
     await deps.devices.setReadOnly(device, true, context);
     assertReadOnly(files, device);
     if (passphrase === undefined) return await use(device);
-    undo.add("close the mapping", (undoing) => closeMapping(deps, { ...subject, nqns: [nqn] }, undoing));
+    undo.add("close the mapping", async (undoing) => {
+      await assertNotStaged(deps, "close", subject.volumeId);
+      await closeMapping(deps, { ...subject, nqns: [nqn] }, undoing);
+    });
     const options = { readOnly: true, allowDiscards: false };
     const encryption = await encryptionFor(deps, "attach", subject.volumeId, context);
     await encryption.open(mapName(subject.volumeId), device, passphrase, options, context);

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { fakeCommandIo } from "../../../tests/fakes/command_io.ts";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { call, epoch, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import { type AttachRequest, attachVolume } from "./attach.ts";
+import { type AttachRequest, attachVolume, readPassphrase } from "./attach.ts";
 import { detachVolume } from "./detach.ts";
 import { parseSubject } from "./subject.ts";
 
@@ -206,4 +207,90 @@ Deno.test("attachVolume() opens an encrypted volume read-only, and detachVolume(
   node.held.clear();
   await detachVolume(node.deps, files, { volumeId, nqn: undefined }, call());
   assert.deepEqual([node.device.connected, node.mapper.maps.size], [false, 0]);
+});
+
+/** An encrypted device that holds that. */
+function encrypted({ node }: ReturnType<typeof machine>, label = "rds-csi"): void {
+  const inner = { ...node.newDevice(), content: "ext4" as const };
+  Object.assign(node.device, { content: "luks", luks: { keys: ["passphrase"], label, inner } });
+}
+
+/** What was run on the device besides what only reads it. */
+function writers({ node }: ReturnType<typeof machine>): readonly string[] {
+  return node.processes.runs.filter(({ tool, options: { args } }) =>
+    tool === "cryptsetup" && !["--version", "open", "close"].includes(args[0]!)
+  ).map(({ line }) => line);
+}
+
+Deno.test("attachVolume() shows an encrypted volume without a passphrase as it is, and opens nothing", async () => {
+  const parts = machine();
+  encrypted(parts);
+  assert.equal(await attach(parts), "/dev/loop3");
+  assert.deepEqual([parts.node.mapper.maps.size, parts.node.device.readOnly], [0, true]);
+  assert.deepEqual(parts.node.formats, []);
+});
+
+Deno.test("attachVolume() with a passphrase refuses a volume without a header, and writes none", async () => {
+  for (const content of ["blank", "garbage", "ext4"] as const) {
+    const parts = machine();
+    parts.node.device.content = content;
+    await assert.rejects(
+      attach(parts, { passphrase: "passphrase" }),
+      fails("unavailable", /not a valid LUKS device/),
+    );
+    const { device, mapper, formats } = parts.node;
+    assert.deepEqual([device.content, device.connected, mapper.maps.size, formats], [content, false, 0, []]);
+    assert.deepEqual(writers(parts), []);
+  }
+});
+
+Deno.test("attachVolume() opens a header of any label for reading only, and never completes or formats it", async () => {
+  for (const label of ["rds-csi-unfinished", "somebody"]) {
+    const parts = machine();
+    encrypted(parts, label);
+    await attach(parts, { passphrase: "passphrase" });
+    assert.ok(parts.node.cryptsetup.flags.get("rds-csi-pvc-1")!.includes("--readonly"));
+    assert.deepEqual([writers(parts), parts.node.device.luks!.label], [[], label]);
+  }
+});
+
+Deno.test("attachVolume() leaves the mapping to a kubelet that staged the volume meanwhile", async () => {
+  const parts = machine();
+  const { node } = parts;
+  encrypted(parts);
+  const { after } = node;
+  node.after = (operation, count) => {
+    after(operation, count);
+    if (operation !== "cryptsetup open") return;
+    node.paths.nodes.set("/state/volumes", { kind: "directory" });
+    node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "half" });
+  };
+  const request = { subject: { volumeId, nqn }, address: "a", port: 1, sizeBytes: 0n, existing: false };
+  await assert.rejects(
+    attachVolume(
+      node.deps,
+      parts.files,
+      { ...request, passphrase: "passphrase" },
+      () => Promise.reject(new VolumeError("cancelled", "stopped")),
+      call(),
+    ),
+    (error) => VolumeError.is(error),
+  );
+  assert.deepEqual([node.mapper.maps.size, node.device.connected], [1, true]);
+});
+
+Deno.test("readPassphrase() takes the standard input byte for byte, and refuses what is none", async () => {
+  const text = "correct horse battery staple";
+  const read = async (input: string) => {
+    const { io, err } = fakeCommandIo();
+    return [await readPassphrase({ ...io, input: () => Promise.resolve(input) }), err.length];
+  };
+  assert.deepEqual(await read(text), [text, 0]);
+  assert.deepEqual(await read(`${text}\n`), [`${text}\n`, 1]);
+  for (const wrong of ["", "short", `${text}\uFFFD`]) {
+    await assert.rejects(read(wrong), (error) => {
+      assert.ok(!String(error).includes(text));
+      return fails("invalid", /the standard input because it/)(error);
+    });
+  }
 });

@@ -63,6 +63,10 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   context.signal.throwIfAborted();
   const done = { ...stagingState, luks: "done" as const };
   if (header === "new") await completeHeader(unlocking, done, device);
+  // A label that was written by half is in one copy of the header only.
+  else if (stagingState.luks === "started" && !opensReadOnly(unlocking, stagingState)) {
+    await deps.encryption!.complete(below, context);
+  }
   await release();
   return { device, stagingState: done };
 }

@@ -100,8 +100,8 @@ Deno.test("the passphrase goes to the standard input of cryptsetup, and nowhere 
   const [format] = node.processes.runs.filter(({ options }) => options.args[0] === "luksFormat");
   assert.equal(
     format!.line,
-    "cryptsetup luksFormat --batch-mode --disable-locks --type luks2 --label rds-csi-unfinished --offset 32768 " +
-      "--pbkdf argon2id --pbkdf-memory 131072 --iter-time 2000 --key-file=- /proc/1/fd//dev/loop3",
+    "cryptsetup luksFormat /proc/1/fd//dev/loop3 --type luks2 --label rds-csi-unfinished --offset 32768 " +
+      "--pbkdf argon2id --pbkdf-memory 131072 --iter-time 2000 --key-file=- --batch-mode --disable-locks",
   );
   const files = [...node.paths.nodes.values()].map(({ text = "" }) => text).join("\n");
   assert.ok(!files.includes(passphrase));

@@ -32,7 +32,7 @@ export interface Passphrases {
 /**
  * Takes the passphrases out of the secrets of a call, byte for byte.
  *
- * @throws {VolumeError} invalid when there is none, or one is too short
+ * @throws {VolumeError} invalid when there is none, or one is too short or no text
  */
 export function parsePassphrases(secrets: Readonly<Record<string, string>>): Passphrases {
   const current = passphrase(secrets, passphraseKey!);
@@ -44,10 +44,18 @@ export function parsePassphrases(secrets: Readonly<Record<string, string>>): Pas
 function passphrase(secrets: Readonly<Record<string, string>>, key: string): string | undefined {
   const value = Object.hasOwn(secrets, key) ? secrets[key]! : "";
   if (value === "") return undefined;
-  const bytes = new TextEncoder().encode(value).length;
-  if (bytes < minPassphraseBytes) throw unusable(key, `it has fewer than ${minPassphraseBytes} bytes`);
-  if (bytes > maxPassphraseBytes) throw unusable(key, "it is too long");
+  const fault = passphraseFault(value);
+  if (fault !== undefined) throw unusable(key, fault);
   return value;
+}
+
+/** Why a text can be no passphrase, for people; undefined when it can. */
+export function passphraseFault(text: string): string | undefined {
+  // Bytes that are no text arrive as replacement characters: many secrets would be the same few guesses.
+  if (text.includes("\uFFFD") || !text.isWellFormed()) return "it is not text in UTF-8";
+  const bytes = new TextEncoder().encode(text).length;
+  if (bytes < minPassphraseBytes) return `it has fewer than ${minPassphraseBytes} bytes`;
+  return bytes > maxPassphraseBytes ? "it is too long" : undefined;
 }
 
 function unusable(key: string, why: string): VolumeError {

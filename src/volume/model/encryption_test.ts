@@ -30,7 +30,9 @@ Deno.test("parsePassphrases() takes them byte for byte, and counts bytes of UTF-
     current: `${long}\n`,
     next: undefined,
   });
-  assert.equal(parsePassphrases({ encryptionPassphrase: "ä".repeat(10) }).current, "ä".repeat(10));
+  for (const text of ["ä".repeat(10), "\0".repeat(20), `\uFEFF${long}`, `\n${long}\r\n`]) {
+    assert.equal(parsePassphrases({ encryptionPassphrase: text }).current, text);
+  }
   const next = `${long}y`;
   assert.equal(parsePassphrases({ encryptionPassphrase: long, encryptionPassphraseNew: next }).next, next);
   assert.equal(
@@ -47,6 +49,9 @@ Deno.test("parsePassphrases() shows no passphrase in its refusals", () => {
     { encryptionPassphrase: "nineteen characters" },
     { encryptionPassphraseNew: long },
     { encryptionPassphrase: long, encryptionPassphraseNew: "short one" },
+    // What a server makes of bytes that are no UTF-8, and what an encoder would replace.
+    { encryptionPassphrase: `${long}\uFFFD` },
+    { encryptionPassphrase: `${long}\uD800` },
     JSON.parse(`{"__proto__": {"encryptionPassphrase": "${long}"}}`),
   ];
   for (const secrets of wrong) {

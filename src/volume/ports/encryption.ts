@@ -49,8 +49,8 @@ export interface Encryption {
     context: CallContext,
   ): Promise<void>;
   /**
-   * Makes the next passphrase the only one besides those that neither opens. Repeated after any interruption, it comes to
-   * the same. One of the two opens the device at any time.
+   * Makes the next passphrase the only one besides those that neither opens, of a header that is complete. Repeated after
+   * any interruption, it comes to the same. One of the two opens the device at any time.
    *
    * @param name of the mapping that is to be made; for the memory of refused passphrases
    *

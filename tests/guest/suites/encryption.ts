@@ -1,30 +1,21 @@
 import assert from "node:assert/strict";
 import { codeOf } from "../../../src/csi/server/client.ts";
-import { formatProfile } from "../../../src/router_profile/profile.ts";
-import { getProfile } from "../../../src/simulator/profile.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import { isLong } from "../../support/long.ts";
-import { type Driver, driverPorts, type Router, startDriver, startRouter } from "../kit/driver.ts";
-import type { Guest } from "../kit/guest.ts";
-import type { Bench, Suite } from "../kit/suite.ts";
-import { GuestVolume, untilOk, type VolumeUse } from "../kit/volume.ts";
+import type { Suite } from "../kit/suite.ts";
+import { untilOk } from "../kit/volume.ts";
+import {
+  cheap,
+  headerBytes,
+  nodeId,
+  other,
+  passphrase,
+  sizes,
+  start,
+  startAll,
+  Trial,
+} from "./encryption/trial.ts";
 
-const nodeId = "node-1";
-const profilePath = "/etc/rds-csi/profile.json";
-const mib = 2 ** 20;
-const headerBytes = 16 * mib;
-const passphrase = "correct horse battery staple";
-const other = "another passphrase, as long as it";
-/** What a pod writes, and what nobody may find on the router. */
-const marker = "the-plain-text-of-a-pod";
-/** A guess of the passphrase costs little, because emulation makes it slow. */
-const cheap = { encrypted: "true", pbkdfMemory: "32", pbkdfTime: "100" };
-/** As small as each goes. */
-const sizes: Readonly<Record<"ext4" | "xfs" | "block", number>> = {
-  ext4: 48 * mib,
-  xfs: 320 * mib,
-  block: 16 * mib,
-};
 const killedStages = isLong ? 30 : 4;
 
 /** What a volume of a class with `encrypted: "true"` is, over real NVMe/TCP and on a real dm-crypt. */
@@ -32,53 +23,15 @@ export const encryption: Suite = {
   what: "encrypted volumes: no plain text on the router, and a life like any other volume's",
   limitMinutes: isLong ? 60 : 30,
   needsBinary: true,
-  run: async (bench) => {
-    const guest = await bench.guest({
-      memoryMiB: 1536,
-      ports: driverPorts,
-      disks: [{ name: "pool", sizeBytes: 4 * 2 ** 30 }],
-    });
-    const flags = ["--behaviour", "grow=live"];
-    const router = await startRouter(guest, { disk: guest.disk("pool"), filesystem: "btrfs", flags });
-    const profile = { ...getProfile("ros-7.24"), answers: { grow: "live" } } as const;
-    await guest.sh("mkdir -p /etc/rds-csi");
-    await guest.write(profilePath, formatProfile(profile), 0o644);
-    const trial = new Trial(bench, guest, router, await start(guest));
-    await trial.run();
-  },
+  run: async (bench) => await new Life(await startAll(bench)).run(),
 };
 
-async function start(guest: Guest): Promise<Driver> {
-  const flags = [
-    "--router-profile",
-    profilePath,
-    "--known-node",
-    "node-2",
-    "--fence-interval",
-    "1s",
-    "--fence-settle-time",
-    "5s",
-  ];
-  return await startDriver(guest, { nodeId, flags });
-}
-
-class Trial {
-  readonly #bench: Bench;
-  readonly #guest: Guest;
-  readonly #router: Router;
-  #driver: Driver;
+class Life extends Trial {
   /** What earlier processes of the driver have printed. */
   readonly #log: string[] = [];
 
-  constructor(bench: Bench, guest: Guest, router: Router, driver: Driver) {
-    this.#bench = bench;
-    this.#guest = guest;
-    this.#router = router;
-    this.#driver = driver;
-  }
-
   async run(): Promise<void> {
-    const test = (name: string, body: () => Promise<string>) => this.#bench.test(name, body);
+    const test = (name: string, body: () => Promise<string>) => this.bench.test(name, body);
     await test("what a pod writes to a plain volume is on the router in plain text, so that it can be found", () =>
       this.#plain());
     for (const use of ["ext4", "xfs", "block"] as const) {
@@ -101,89 +54,31 @@ class Trial {
     await test("no passphrase is in a log, a state file, a command line or an environment", () =>
       this.#secrets());
     await test("nothing is left: no mapping, no connection, and no rule of the router's was broken", () =>
-      this.#end());
-  }
-
-  #create(
-    name: string,
-    use: VolumeUse,
-    sizeBytes: number,
-    parameters: Readonly<Record<string, string>> = cheap,
-    snapshotId?: string,
-  ): Promise<GuestVolume> {
-    return GuestVolume.create(this.#driver.clients.controller, name, use, sizeBytes, parameters, snapshotId)
-      .then((volume) => {
-        volume.secrets = { encryptionPassphrase: passphrase };
-        return volume;
-      });
-  }
-
-  async #attach(volume: GuestVolume): Promise<void> {
-    await untilOk(() => volume.publish(nodeId));
-    await this.#guest.sh(`mkdir -p ${volume.target.replace(/[^/]*$/, "")}`);
-    await volume.attach(this.#driver.clients.node, nodeId);
-  }
-
-  async #detach(volume: GuestVolume): Promise<void> {
-    await volume.detach(this.#driver.clients.node);
-    await untilOk(() => volume.unpublish(nodeId));
-  }
-
-  async #delete(volume: GuestVolume): Promise<void> {
-    await untilOk(() => this.#driver.clients.controller.call("DeleteVolume", { volumeId: volume.id }));
-  }
-
-  #write(volume: GuestVolume): Promise<string> {
-    const lines = `seq -f '${marker} %05g' 1 32768`; // 240 blocks of 4096 bytes
-    return this.#guest.sh(
-      volume.use === "block"
-        ? `${lines} | dd of=${volume.target} bs=4k seek=256 oflag=direct iflag=fullblock status=none`
-        : `${lines} > ${volume.target}/file && sync -f ${volume.target}`,
-    );
-  }
-
-  async #read(volume: GuestVolume): Promise<void> {
-    const text = await this.#guest.sh(
-      volume.use === "block"
-        ? `dd if=${volume.target} bs=4k skip=256 count=1 iflag=direct status=none | head -c ${marker.length}`
-        : `head -c ${marker.length} ${volume.target}/file`,
-    );
-    assert.equal(text, marker);
-  }
-
-  async #image(volume: GuestVolume): Promise<string> {
-    return await this.#guest.sh(`find ${this.#router.backing} -path '*/${volume.id}.*' -name '*.img'`);
-  }
-
-  /** How many lines of the image hold what the pod has written. */
-  async #found(volume: GuestVolume): Promise<number> {
-    const image = await this.#image(volume);
-    const script = `sync; LC_ALL=C grep -F -a -c ${marker} "$image" || :`;
-    return Number(await this.#guest.sh(script, { env: { image }, limitSeconds: 600 }));
+      this.end());
   }
 
   async #plain(): Promise<string> {
-    const volume = await this.#create("plain", "ext4", sizes.ext4, {});
-    await this.#attach(volume);
-    await this.#write(volume);
-    const found = await this.#found(volume);
+    const volume = await this.create("plain", "ext4", sizes.ext4, {});
+    await this.attach(volume);
+    await this.write(volume);
+    const found = await this.found(volume);
     assert.ok(found > 1000, `found ${found} times`);
-    await this.#detach(volume);
-    await this.#delete(volume);
+    await this.detach(volume);
+    await this.delete(volume);
     return `found ${found} times`;
   }
 
   async #life(use: "ext4" | "xfs" | "block"): Promise<string> {
-    const { controller, node } = this.#driver.clients;
-    const volume = await this.#create(`life-${use}`, use, sizes[use]);
-    const image = await this.#image(volume);
-    assert.equal(Number(await this.#guest.sh(`stat -c %s ${image}`)), sizes[use] + headerBytes);
+    const { controller, node } = this.driver.clients;
+    const volume = await this.create(`life-${use}`, use, sizes[use]);
+    const image = await this.image(volume);
+    assert.equal(Number(await this.guest.sh(`stat -c %s ${image}`)), sizes[use] + headerBytes);
     const listed = await controller.call("ControllerGetVolume", { volumeId: volume.id });
     assert.equal(listed.volume!.capacityBytes, String(sizes[use]));
-    await this.#attach(volume);
-    const table = await this.#guest.sh(`dmsetup table rds-csi-${volume.id}`);
+    await this.attach(volume);
+    const table = await this.guest.sh(`dmsetup table rds-csi-${volume.id}`);
     assert.match(table, /^0 [0-9]+ crypt aes-xts-plain64 0+ 0 259:[0-9]+ 32768(?: 1 sector_size:4096)?$/);
-    await this.#write(volume);
+    await this.write(volume);
     const { usage } = await node.call("NodeGetVolumeStats", {
       volumeId: volume.id,
       volumePath: volume.target,
@@ -193,45 +88,45 @@ class Trial {
     else assert.ok(total > sizes[use] / 2 && total <= sizes[use], `${total}`);
     const { volumeHealth } = await node.call("NodeGetVolumeHealth", { volumeId: volume.id });
     assert.deepEqual(volumeHealth!.healthStatuses, []);
-    await this.#detach(volume);
-    assert.equal(await this.#found(volume), 0);
+    await this.detach(volume);
+    assert.equal(await this.found(volume), 0);
     assert.equal(
-      await this.#guest.sh(`blkid -p -o value -s TYPE ${image}; blkid -p -o value -s LABEL ${image}`),
+      await this.guest.sh(`blkid -p -o value -s TYPE ${image}; blkid -p -o value -s LABEL ${image}`),
       "crypto_LUKS\nrds-csi",
     );
-    await this.#attach(volume);
-    await this.#read(volume);
-    await this.#detach(volume);
-    await this.#delete(volume);
+    await this.attach(volume);
+    await this.read(volume);
+    await this.detach(volume);
+    await this.delete(volume);
     return `${table.replace(/ 0{8,} /, " KEY ")}; ${total} bytes for the pod`;
   }
 
   async #defaultCost(): Promise<string> {
-    const volume = await this.#create("default-cost", "block", sizes.block, { encrypted: "true" });
+    const volume = await this.create("default-cost", "block", sizes.block, { encrypted: "true" });
     await untilOk(() => volume.publish(nodeId));
     const beganMs = performance.now();
-    await untilOk(() => volume.stage(this.#driver.clients.node, nodeId));
+    await untilOk(() => volume.stage(this.driver.clients.node, nodeId));
     const seconds = ((performance.now() - beganMs) / 1000).toFixed(1);
-    const image = await this.#image(volume);
-    const keyslot = await this.#guest.sh(
+    const image = await this.image(volume);
+    const keyslot = await this.guest.sh(
       `cryptsetup luksDump --dump-json-metadata ${image} | jq -r '.keyslots[].kdf | "\\(.type) \\(.memory)"'`,
     );
     assert.match(keyslot, /^argon2id [0-9]+$/);
     assert.ok(Number(keyslot.split(" ")[1]) <= 131_072, keyslot);
-    await untilOk(() => volume.unstage(this.#driver.clients.node));
+    await untilOk(() => volume.unstage(this.driver.clients.node));
     await untilOk(() => volume.unpublish(nodeId));
-    await this.#delete(volume);
+    await this.delete(volume);
     return `${keyslot} KiB; the first stage took ${seconds} s`;
   }
 
   async #wrongPassphrase(): Promise<string> {
-    const { node } = this.#driver.clients;
-    const volume = await this.#create("wrong", "ext4", sizes.ext4);
-    await this.#attach(volume);
-    await this.#write(volume);
-    await this.#detach(volume);
-    const image = await this.#image(volume);
-    const digest = () => this.#guest.sh(`sync; sha256sum < ${image}`);
+    const { node } = this.driver.clients;
+    const volume = await this.create("wrong", "ext4", sizes.ext4);
+    await this.attach(volume);
+    await this.write(volume);
+    await this.detach(volume);
+    const image = await this.image(volume);
+    const digest = () => this.guest.sh(`sync; sha256sum < ${image}`);
     const before = await digest();
     await untilOk(() => volume.publish(nodeId));
     const refusals = [
@@ -250,20 +145,20 @@ class Trial {
       tookMs.push(performance.now() - beganMs);
     }
     assert.equal(await digest(), before);
-    assert.equal(await this.#guest.sh("dmsetup ls"), "No devices found");
+    assert.equal(await this.guest.sh("dmsetup ls"), "No devices found");
     volume.secrets = { encryptionPassphrase: passphrase };
-    await this.#attach(volume);
-    await this.#read(volume);
-    await this.#detach(volume);
-    await this.#delete(volume);
+    await this.attach(volume);
+    await this.read(volume);
+    await this.detach(volume);
+    await this.delete(volume);
     return `refused in ${tookMs.map((ms) => `${Math.round(ms)} ms`).join(", ")}; the image is as it was`;
   }
 
   async #mixed(): Promise<string> {
-    const { controller, node } = this.#driver.clients;
+    const { controller, node } = this.driver.clients;
     const codes: string[] = [];
     for (const parameters of [cheap, {}]) {
-      const volume = await this.#create(`mixed-${"encrypted" in parameters}`, "ext4", sizes.ext4, parameters);
+      const volume = await this.create(`mixed-${"encrypted" in parameters}`, "ext4", sizes.ext4, parameters);
       const wrong = "encrypted" in parameters ? {} : cheap;
       const publish = {
         volumeId: volume.id,
@@ -284,16 +179,16 @@ class Trial {
         },
       );
       await untilOk(() => volume.unpublish(nodeId));
-      await this.#delete(volume);
+      await this.delete(volume);
     }
     return codes.join(", ");
   }
 
   async #grow(use: "ext4" | "block"): Promise<string> {
-    const { controller, node } = this.#driver.clients;
-    const volume = await this.#create(`grow-${use}`, use, sizes[use]);
-    await this.#attach(volume);
-    await this.#write(volume);
+    const { controller, node } = this.driver.clients;
+    const volume = await this.create(`grow-${use}`, use, sizes[use]);
+    await this.attach(volume);
+    await this.write(volume);
     const wanted = 2 * sizes[use];
     const capacityRange = { requiredBytes: String(wanted) };
     const grown = await untilOk(() =>
@@ -305,62 +200,62 @@ class Trial {
     );
     assert.equal(onNode.capacityBytes, String(wanted));
     const bytes = Number(
-      await this.#guest.sh(
+      await this.guest.sh(
         use === "block"
           ? `blockdev --getsize64 ${volume.target}`
           : `echo $(($(stat -f -c '%b*%S' ${volume.target})))`,
       ),
     );
     assert.ok(bytes > 1.5 * sizes[use] && bytes <= wanted, `${bytes}`);
-    await this.#read(volume);
-    await this.#detach(volume);
-    await this.#delete(volume);
+    await this.read(volume);
+    await this.detach(volume);
+    await this.delete(volume);
     return `${sizes[use]} -> ${bytes} bytes for the pod`;
   }
 
   async #restore(): Promise<string> {
-    const { controller } = this.#driver.clients;
-    const source = await this.#create("source", "ext4", sizes.ext4);
-    await this.#attach(source);
-    await this.#write(source);
+    const { controller } = this.driver.clients;
+    const source = await this.create("source", "ext4", sizes.ext4);
+    await this.attach(source);
+    await this.write(source);
     const { snapshot } = await untilOk(() =>
       controller.call("CreateSnapshot", { sourceVolumeId: source.id, name: "snapshot-1" })
     );
     assert.equal(snapshot!.sizeBytes, String(sizes.ext4));
     const { snapshotId } = snapshot!;
     await assert.rejects(
-      this.#create("restored-plain", "ext4", sizes.ext4, {}, snapshotId),
+      this.create("restored-plain", "ext4", sizes.ext4, {}, snapshotId),
       (error) => codeOf(error) === "INVALID_ARGUMENT" && /source is encrypted/.test(String(error)),
     );
-    const restored = await untilOk(() => this.#create("restored", "ext4", sizes.ext4, cheap, snapshotId));
-    await this.#attach(restored);
-    await this.#read(restored);
+    const restored = await untilOk(() => this.create("restored", "ext4", sizes.ext4, cheap, snapshotId));
+    await this.attach(restored);
+    await this.read(restored);
     const uuids = await Promise.all(
       [source, restored].map(async (volume) =>
-        await this.#guest.sh(`blkid -p -o value -s UUID ${await this.#image(volume)}`)
+        await this.guest.sh(`blkid -p -o value -s UUID ${await this.image(volume)}`)
       ),
     );
     assert.equal(uuids[0], uuids[1]);
-    for (const volume of [restored, source]) await this.#detach(volume);
+    for (const volume of [restored, source]) await this.detach(volume);
     await untilOk(() => controller.call("DeleteSnapshot", { snapshotId }));
-    for (const volume of [restored, source]) await this.#delete(volume);
+    for (const volume of [restored, source]) await this.delete(volume);
     return "both are open at once, with one UUID";
   }
 
   async #rotate(): Promise<string> {
-    const { node } = this.#driver.clients;
-    const volume = await this.#create("rotated", "ext4", sizes.ext4);
-    await this.#attach(volume);
-    await this.#write(volume);
-    await this.#detach(volume);
-    const image = await this.#image(volume);
+    const { node } = this.driver.clients;
+    const volume = await this.create("rotated", "ext4", sizes.ext4);
+    await this.attach(volume);
+    await this.write(volume);
+    await this.detach(volume);
+    const image = await this.image(volume);
     const keys = () =>
-      this.#guest.sh(`cryptsetup luksDump --dump-json-metadata ${image} | jq '.keyslots | length'`);
+      this.guest.sh(`cryptsetup luksDump --dump-json-metadata ${image} | jq '.keyslots | length'`);
     volume.secrets = { encryptionPassphrase: passphrase, encryptionPassphraseNew: other };
     for (let at = 0; at < 2; at++) {
-      await this.#attach(volume);
-      await this.#read(volume);
-      await this.#detach(volume);
+      await this.attach(volume);
+      await this.read(volume);
+      await this.detach(volume);
       assert.equal(await keys(), "1");
     }
     await untilOk(() => volume.publish(nodeId));
@@ -370,96 +265,88 @@ class Trial {
       (error) => codeOf(error) === "UNAUTHENTICATED",
     );
     volume.secrets = { encryptionPassphrase: other };
-    await this.#attach(volume);
-    await this.#read(volume);
-    await this.#detach(volume);
-    await this.#delete(volume);
+    await this.attach(volume);
+    await this.read(volume);
+    await this.detach(volume);
+    await this.delete(volume);
     return "twice with both, then with the new one alone";
   }
 
   /** The router gives the volume to another node while this one still has it mounted. */
   async #fence(): Promise<string> {
-    const { node } = this.#driver.clients;
-    const volume = await this.#create("fenced", "ext4", sizes.ext4);
-    await this.#attach(volume);
-    await this.#write(volume);
+    const { node } = this.driver.clients;
+    const volume = await this.create("fenced", "ext4", sizes.ext4);
+    await this.attach(volume);
+    await this.write(volume);
     await untilOk(() => volume.unpublish(nodeId));
     await untilOk(() => volume.publish("node-2"));
     const beganMs = performance.now();
     await untilOk(() => volume.detach(node));
     const seconds = ((performance.now() - beganMs) / 1000).toFixed(1);
-    assert.equal(await this.#guest.sh("dmsetup ls"), "No devices found");
+    assert.equal(await this.guest.sh("dmsetup ls"), "No devices found");
     assert.equal(
-      await this.#guest.sh(`cat /sys/class/nvme/*/subsysnqn 2>/dev/null | grep ${volume.id} || :`),
+      await this.guest.sh(`cat /sys/class/nvme/*/subsysnqn 2>/dev/null | grep ${volume.id} || :`),
       "",
     );
     await untilOk(() => volume.unpublish("node-2"));
-    await this.#attach(volume);
-    await this.#read(volume);
-    await this.#detach(volume);
-    await this.#delete(volume);
+    await this.attach(volume);
+    await this.read(volume);
+    await this.detach(volume);
+    await this.delete(volume);
     return `gone after ${seconds} s`;
   }
 
   async #kills(): Promise<string> {
-    const random = new SeededRandom(this.#bench.seed());
+    const random = new SeededRandom(this.bench.seed());
     const delays: number[] = [];
     for (let at = 0; at < killedStages; at++) {
-      const volume = await this.#create(`killed-${at}`, at % 2 === 0 ? "ext4" : "block", sizes.ext4);
+      const volume = await this.create(`killed-${at}`, at % 2 === 0 ? "ext4" : "block", sizes.ext4);
       await untilOk(() => volume.publish(nodeId));
-      const staging = volume.stage(this.#driver.clients.node, nodeId).then(() => {}, () => {});
+      const staging = volume.stage(this.driver.clients.node, nodeId).then(() => {}, () => {});
       const delayMs = Math.round(random.fraction() * 6000);
       delays.push(delayMs);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
-      this.#log.push(...this.#driver.service.lines);
-      await this.#driver.kill();
+      this.#log.push(...this.driver.service.lines);
+      await this.driver.kill();
       await staging;
-      this.#driver = await start(this.#guest);
-      volume.goOnWith(this.#driver.clients.controller);
-      await this.#attach(volume);
-      await this.#write(volume);
-      await this.#detach(volume);
-      await this.#attach(volume);
-      await this.#read(volume);
-      await this.#detach(volume);
-      assert.equal(await this.#found(volume), 0);
-      await this.#delete(volume);
+      this.driver = await start(this.guest);
+      volume.goOnWith(this.driver.clients.controller);
+      await this.attach(volume);
+      await this.write(volume);
+      await this.detach(volume);
+      await this.attach(volume);
+      await this.read(volume);
+      await this.detach(volume);
+      assert.equal(await this.found(volume), 0);
+      await this.delete(volume);
     }
     return `killed after ${delays.join(", ")} ms`;
   }
 
   async #secrets(): Promise<string> {
-    const log = [...this.#log, ...this.#driver.service.lines].join("\n");
+    const log = [...this.#log, ...this.driver.service.lines].join("\n");
     assert.ok(log.includes("NodeStageVolume"), "the log shows no stage");
     const isShown = (text: string) => text.includes(passphrase) || text.includes(other);
     assert.equal(isShown(log), false);
     await this.#watchedStage();
-    const commands = Number(await this.#guest.sh("grep -a -o 'cryptsetup luksFormat' /tmp/commands | wc -l"));
+    const commands = Number(await this.guest.sh("grep -a -o 'cryptsetup luksFormat' /tmp/commands | wc -l"));
     assert.ok(commands > 0, "no cryptsetup was seen");
     const state = "/var/lib/kubelet /run/rds-csi /tmp/commands";
-    const shown = await this.#guest.sh(`grep -r -a -l -e '${passphrase}' -e '${other}' ${state} || :`);
+    const shown = await this.guest.sh(`grep -r -a -l -e '${passphrase}' -e '${other}' ${state} || :`);
     assert.equal(shown, "");
     return `${commands} looks at a running luksFormat, ${log.length} characters of log`;
   }
 
   /** Stages a new volume while the command lines and environments of all processes are written to a file. */
   async #watchedStage(): Promise<void> {
-    const volume = await this.#create("watched", "ext4", sizes.ext4, { encrypted: "true" });
-    const watcher = await this.#guest.start(
+    const volume = await this.create("watched", "ext4", sizes.ext4, { encrypted: "true" });
+    const watcher = await this.guest.start(
       "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' '; sleep 0.5; done > /tmp/commands",
     );
-    await this.#attach(volume);
-    await this.#guest.sh(`kill -KILL -${await watcher.pid}`);
+    await this.attach(volume);
+    await this.guest.sh(`kill -KILL -${await watcher.pid}`);
     await watcher.end;
-    await this.#detach(volume);
-    await this.#delete(volume);
-  }
-
-  async #end(): Promise<string> {
-    assert.equal(await this.#guest.sh("dmsetup ls"), "No devices found");
-    assert.equal(await this.#guest.sh("cat /sys/class/nvme/*/subsysnqn 2>/dev/null || :"), "");
-    assert.deepEqual(await this.#router.violations(), []);
-    await this.#driver.stop();
-    return "no violation";
+    await this.detach(volume);
+    await this.delete(volume);
   }
 }

@@ -4,6 +4,8 @@ import { isLong } from "../../support/long.ts";
 /** Longest that everything takes, in minutes. */
 const wholeMinutes = 180;
 const drawnMinutes = 15;
+/** Deriving a key takes seconds in emulation. */
+const drawnEncryptedMinutes = 40;
 
 /** kill -9 of the node between any two of its steps; with GUEST_ONLY, a regular expression, some kills of all. */
 export const suite = killSuite(
@@ -23,14 +25,19 @@ export const layerSuite = killSuite(
 export const encryptedSuite = killSuite(
   "kill -9 of the node at boundaries between its steps, on encrypted volumes",
   { encrypted: "true", pbkdfMemory: "32", pbkdfTime: "100" },
+  drawnEncryptedMinutes,
 );
 
-function killSuite(what: string, parameters: Readonly<Record<string, string>> = {}): Suite {
+function killSuite(
+  what: string,
+  parameters: Readonly<Record<string, string>> = {},
+  drawn = drawnMinutes,
+): Suite {
+  const minutes = isLong ? wholeMinutes : drawn;
   return {
     what,
-    limitMinutes: isLong ? wholeMinutes : drawnMinutes,
+    limitMinutes: minutes,
     run: async (bench) => {
-      const minutes = isLong ? wholeMinutes : drawnMinutes;
       const guest = await bench.guest({
         memoryMiB: 2048,
         disks: [{ name: "pool", sizeBytes: 8 * 2 ** 30 }],

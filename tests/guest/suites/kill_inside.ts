@@ -17,8 +17,11 @@ import { insideTest } from "../kit/inside.ts";
 const kinds: readonly Kind[] = ["ext4", "xfs", "block"];
 /** Lives of each kind in the drawn part. */
 const drawnLives = 2;
-/** Longest life, in seconds: a minute or two are usual. One that takes longer has met something that hangs. */
-const lifeSeconds = 300;
+/**
+ * Longest life, in seconds: one of an encrypted volume takes two to four minutes, and more where other guests run. One
+ * that takes longer has met something that hangs.
+ */
+const lifeSeconds = 900;
 /** Lives at a time: they wait for the kernel now and then. */
 const parallel = 2;
 

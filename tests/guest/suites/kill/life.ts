@@ -30,7 +30,7 @@ export interface LifeStory {
 }
 
 /** Longest until a call goes through that is made again and again, in milliseconds. */
-const convergenceMs = 90_000;
+const convergenceMs = 240_000;
 const pauseMs = 200;
 /** What an orchestrator comes back from by itself; anything else is for people. */
 const passing: readonly VolumeErrorKind[] = ["busy", "unavailable", "in-use", "deadline"];
