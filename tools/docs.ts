@@ -19,7 +19,7 @@ import { metricTables } from "./metric_tables.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { routes } from "../src/simulator/control/server.ts";
 import { faultKinds } from "../src/simulator/faults.ts";
-import { directoryParameterHelp } from "../src/volume/model/directory_parameters.ts";
+import { directoryParameterHelp } from "../src/volume/model/directory/parameters.ts";
 import { parameterHelp } from "../src/volume/model/parameters.ts";
 import { commandsPage } from "./docs_commands.ts";
 import { complain, print } from "./print.ts";
@@ -203,7 +203,7 @@ function parametersPage(): string {
   return `# StorageClass parameters
 
 Written by \`make docs\` from \`src/volume/model/parameters.ts\` and
-\`src/volume/model/directory_parameters.ts\`. An unknown key is refused; keys that begin with
+\`src/volume/model/directory/parameters.ts\`. An unknown key is refused; keys that begin with
 \`csi.storage.k8s.io/\` are the sidecars'. The file system is \`csi.storage.k8s.io/fstype\`.
 
 ${parameterRows(parameterHelp)}

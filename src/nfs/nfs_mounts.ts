@@ -4,7 +4,7 @@ import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolResult } from "../host/spawn.ts";
 import type { TimedFiles } from "../host/timed_files.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { type NfsAddress } from "../volume/model/directory_handle.ts";
+import { type NfsAddress } from "../volume/model/directory/handle.ts";
 import type {
   FlushOutcome,
   FolderState,

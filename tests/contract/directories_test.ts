@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { directoryControllerCapabilities } from "../../src/csi/services/directory_controller.ts";
-import { parseDirectoryHandle } from "../../src/volume/model/directory_handle.ts";
+import { parseDirectoryHandle } from "../../src/volume/model/directory/handle.ts";
 import { createRequest, gibibyte, rejectsWith } from "../support/controller_calls.ts";
 import {
   createDirectory,

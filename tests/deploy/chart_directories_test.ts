@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseDirectoryParameters } from "../../src/volume/model/directory_parameters.ts";
+import { parseDirectoryParameters } from "../../src/volume/model/directory/parameters.ts";
 import { chartTest, render, rendered, textOf } from "./chart.ts";
 import { assertSound, configOf } from "./judge.ts";
 import {

@@ -3,7 +3,7 @@ import type { DirectoryNodeDeps } from "../../src/node/directory/deps.ts";
 import type { PublishDirectoryRequest } from "../../src/node/directory/publish.ts";
 import type { StageDirectoryRequest } from "../../src/node/directory/stage.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { formatNfsAddresses } from "../../src/volume/model/directory_handle.ts";
+import { formatNfsAddresses } from "../../src/volume/model/directory/handle.ts";
 import type { NfsMounts, UnmountOutcome } from "../../src/volume/ports/nfs_ports.ts";
 import type { FilesystemStats, MountEntry } from "../../src/volume/ports/node_ports.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";

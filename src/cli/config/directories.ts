@@ -3,8 +3,8 @@ import {
   maxDirectoryPathBytes,
   type NfsAddress,
   parseNfsAddresses,
-} from "../../volume/model/directory_handle.ts";
-import { assertUnmarked, directoryMark, markedName } from "../../volume/model/directory_names.ts";
+} from "../../volume/model/directory/handle.ts";
+import { assertUnmarked, directoryMark, markedName } from "../../volume/model/directory/names.ts";
 import { clusterHash, poolOf } from "../../volume/model/ids.ts";
 import type { DirectorySettings } from "../../controller/directories/deps.ts";
 import type { FlagValues } from "../flags.ts";

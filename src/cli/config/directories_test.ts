@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FlagError } from "../flags.ts";
-import { directoryMark } from "../../volume/model/directory_names.ts";
+import { directoryMark } from "../../volume/model/directory/names.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
 import { readServeConfig } from "./config.ts";
 import { maxDirectoryFolderBytes } from "./directories.ts";

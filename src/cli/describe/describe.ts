@@ -3,7 +3,7 @@ import type { FlagTable } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { parseDirectoryHandle } from "../../volume/model/directory_handle.ts";
+import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {

@@ -2,7 +2,7 @@ import type { Network } from "../../host/network.ts";
 import { RouterClient } from "../../doctor/router/check.ts";
 import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
 import { judgeNfsPort } from "../../doctor/router/shares.ts";
-import { defaultNfsPort } from "../../volume/model/directory_handle.ts";
+import { defaultNfsPort } from "../../volume/model/directory/handle.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
 import { type Finding, type FindingListener, warning } from "../../volume/model/finding.ts";
 import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";

@@ -10,7 +10,7 @@ import type { ShareView } from "../../volume/ports/directory_store.ts";
 import type { DirectoryEvent, DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { directoryMark } from "../../volume/model/directory_names.ts";
+import { directoryMark } from "../../volume/model/directory/names.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
 import { shareProblem } from "../../volume/rules/directory_share.ts";
 import type { Logger } from "../../telemetry/log.ts";

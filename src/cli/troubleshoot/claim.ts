@@ -6,7 +6,7 @@ import {
   type RawCsiNode,
   volumesPath,
 } from "../../kubernetes/objects.ts";
-import { parseDirectoryHandle } from "../../volume/model/directory_handle.ts";
+import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import { advice, type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 
 /** A claim to follow. */

@@ -1,6 +1,6 @@
-import { formatDirectoryHandle } from "../../volume/model/directory_handle.ts";
-import { directoryNameFor, markedName } from "../../volume/model/directory_names.ts";
-import type { DirectoryParameters } from "../../volume/model/directory_parameters.ts";
+import { formatDirectoryHandle } from "../../volume/model/directory/handle.ts";
+import { directoryNameFor, markedName } from "../../volume/model/directory/names.ts";
+import type { DirectoryParameters } from "../../volume/model/directory/parameters.ts";
 import { assertSizeRange, formatBytes, type SizeRange } from "../../volume/model/sizes.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { StoredFile } from "../../volume/model/inventory.ts";

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { DirectoryHandle } from "../../volume/model/directory_handle.ts";
-import { isInside } from "../../volume/model/directory_handle.ts";
-import { deletedPath, isMarked, markedName } from "../../volume/model/directory_names.ts";
+import type { DirectoryHandle } from "../../volume/model/directory/handle.ts";
+import { isInside } from "../../volume/model/directory/handle.ts";
+import { deletedPath, isMarked, markedName } from "../../volume/model/directory/names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertNothingElseIn, getShareDisk } from "../../volume/rules/directory_share.ts";
 import { type DirectoryDeps, type DirectorySettings, shareOf } from "./deps.ts";

@@ -1,4 +1,4 @@
-import type { DirectoryDefaults } from "../../volume/model/directory_parameters.ts";
+import type { DirectoryDefaults } from "../../volume/model/directory/parameters.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { DirectoryStore } from "../../volume/ports/directory_store.ts";

@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { DirectoryHandle } from "../../volume/model/directory_handle.ts";
-import { markedDirectories, type MarkedDirectory } from "../../volume/model/directory_names.ts";
+import type { DirectoryHandle } from "../../volume/model/directory/handle.ts";
+import { markedDirectories, type MarkedDirectory } from "../../volume/model/directory/names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertShareUsable, getShareDisk } from "../../volume/rules/directory_share.ts";
 import { type RemovalDeps, shareOf } from "./deps.ts";

@@ -1,5 +1,5 @@
 import type { DirectoryNode } from "../../node/directory/directory_node.ts";
-import { parseDirectoryCapability } from "../../volume/model/directory_capabilities.ts";
+import { parseDirectoryCapability } from "../../volume/model/directory/capabilities.ts";
 import type { AccessMode } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HandlerOf, MethodsOf } from "../server/call.ts";

@@ -12,7 +12,7 @@ import {
   isVolumeId,
   type VolumeIdPrefix,
 } from "../../volume/model/ids.ts";
-import { maxDirectoryHandleBytes } from "../../volume/model/directory_handle.ts";
+import { maxDirectoryHandleBytes } from "../../volume/model/directory/handle.ts";
 import type { SizeRange } from "../../volume/model/sizes.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import type { CapacityRange, VolumeCapability, VolumeContentSource } from "../generated/csi.ts";

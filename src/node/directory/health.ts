@@ -1,7 +1,7 @@
 import { withDeadline } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem, VolumeHealth } from "../../volume/model/health.ts";
-import { parseDirectoryHandle } from "../../volume/model/directory_handle.ts";
+import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { mountsAt } from "../../volume/rules/mounts_at.ts";
 import type { StorageProblem } from "../../volume/rules/storage_health.ts";

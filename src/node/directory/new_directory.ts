@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { DirectoryOwner } from "../../volume/model/directory_context.ts";
+import type { DirectoryOwner } from "../../volume/model/directory/context.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 

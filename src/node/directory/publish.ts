@@ -1,6 +1,6 @@
 import { withDeadline } from "../../async/deadline.ts";
 import { type AccessMode, isReadOnlyMode } from "../../volume/model/capabilities.ts";
-import { parseDirectoryContext } from "../../volume/model/directory_context.ts";
+import { parseDirectoryContext } from "../../volume/model/directory/context.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

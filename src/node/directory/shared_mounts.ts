@@ -2,7 +2,7 @@ import { Semaphore } from "../../async/semaphore.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { digest } from "../../volume/model/digest.ts";
-import { formatNfsAddresses } from "../../volume/model/directory_handle.ts";
+import { formatNfsAddresses } from "../../volume/model/directory/handle.ts";
 import type { NfsShare } from "../../volume/ports/nfs_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isNfs, serverPath, usersOf } from "../../volume/rules/nfs_mounts.ts";

@@ -3,7 +3,7 @@ import {
   type DirectoryContext,
   parseDirectoryContext,
   pathInExport,
-} from "../../volume/model/directory_context.ts";
+} from "../../volume/model/directory/context.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isNfs, serverPath, usersOf } from "../../volume/rules/nfs_mounts.ts";

@@ -1,6 +1,6 @@
 import { withDeadline } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { parseDirectoryHandle } from "../../volume/model/directory_handle.ts";
+import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import type { FilesystemStats, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isNfs, serverPath } from "../../volume/rules/nfs_mounts.ts";

@@ -8,7 +8,7 @@ import type {
 } from "../../volume/ports/directory_store.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isInside } from "../../volume/model/directory_handle.ts";
+import { isInside } from "../../volume/model/directory/handle.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { Fragment } from "../console/command.ts";
 import { type Answer, Exchange, type ExchangeOptions } from "../console/exchange.ts";

@@ -1,4 +1,4 @@
-import type { NfsAddress } from "../model/directory_handle.ts";
+import type { NfsAddress } from "../model/directory/handle.ts";
 import type { MountEntry } from "./node_ports.ts";
 import type { CallContext } from "./system.ts";
 

@@ -1,5 +1,5 @@
 import { VolumeError } from "../errors.ts";
-import { isInside } from "../model/directory_handle.ts";
+import { isInside } from "../model/directory/handle.ts";
 import type { ShareDisk, ShareView } from "../ports/directory_store.ts";
 
 /**

@@ -8,11 +8,11 @@ export const sharesFolder = "/var/lib/kubelet/plugins/rds-directory.csi.srvlab.i
 const callMs = 100_000;
 
 /** How long a kubelet's call may fail before the test does. */
-const patienceMs = 180_000;
+const retryMs = 180_000;
 
 /** Makes a call again and again, as a kubelet does, while a busy machine takes too long for it. */
 export async function patiently(call: () => Promise<void>): Promise<void> {
-  const until = performance.now() + patienceMs;
+  const until = performance.now() + retryMs;
   for (;;) {
     try {
       return await call();

@@ -1,12 +1,6 @@
 import assert from "node:assert/strict";
-import { refusal } from "../../../tests/fakes/refusal.ts";
-import {
-  deletedPath,
-  directoryMark,
-  directoryNameFor,
-  markedDirectories,
-  markedName,
-} from "./directory_names.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
+import { deletedPath, directoryMark, directoryNameFor, markedDirectories, markedName } from "./names.ts";
 
 const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 

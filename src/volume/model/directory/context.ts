@@ -4,8 +4,8 @@ import {
   isInside,
   type NfsAddress,
   parseNfsAddresses,
-} from "./directory_handle.ts";
-import { VolumeError } from "../errors.ts";
+} from "./handle.ts";
+import { VolumeError } from "../../errors.ts";
 
 /** Owner and permissions that a new directory gets. */
 export interface DirectoryOwner {

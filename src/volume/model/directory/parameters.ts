@@ -3,11 +3,11 @@ import {
   type DirectoryContext,
   type DirectoryOwner,
   parseDirectoryOwner,
-} from "./directory_context.ts";
-import { isInside, type NfsAddress, parseNfsAddresses } from "./directory_handle.ts";
-import { assertUnmarked } from "./directory_names.ts";
-import { poolOf } from "./ids.ts";
-import { VolumeError } from "../errors.ts";
+} from "./context.ts";
+import { isInside, type NfsAddress, parseNfsAddresses } from "./handle.ts";
+import { assertUnmarked } from "./names.ts";
+import { poolOf } from "../ids.ts";
+import { VolumeError } from "../../errors.ts";
 
 /** The controller's settings that fill in missing parameters of a StorageClass for directories. */
 export interface DirectoryDefaults {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
 import {
   type DirectoryContext,
   formatDirectoryContext,
   parseDirectoryContext,
   parseDirectoryOwner,
   pathInExport,
-} from "./directory_context.ts";
+} from "./context.ts";
 
 const full: DirectoryContext = {
   addresses: [{ host: "10.0.0.1", port: 2049 }, { host: "nas", port: 2050 }],

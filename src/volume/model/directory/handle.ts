@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
-import { digest } from "./digest.ts";
-import { VolumeError } from "../errors.ts";
+import { digest } from "../digest.ts";
+import { VolumeError } from "../../errors.ts";
 
 /** The port of an NFS server whose address names none. */
 export const defaultNfsPort = 2049;

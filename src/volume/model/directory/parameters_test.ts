@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { refusal } from "../../../tests/fakes/refusal.ts";
-import { contextOf, directoryParameterHelp, parseDirectoryParameters } from "./directory_parameters.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
+import { contextOf, directoryParameterHelp, parseDirectoryParameters } from "./parameters.ts";
 
 const defaults = {
   basePaths: ["/share/k8s", "/share/media"],

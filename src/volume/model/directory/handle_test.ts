@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
 import {
   addressesHash,
   formatDirectoryHandle,
@@ -11,7 +11,7 @@ import {
   maxDirectoryPathBytes,
   parseDirectoryHandle,
   parseNfsAddresses,
-} from "./directory_handle.ts";
+} from "./handle.ts";
 
 const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const path = `/share/k8s/${name}.0123abcd`;
