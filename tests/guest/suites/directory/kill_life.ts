@@ -95,7 +95,9 @@ export class DirectoryLife {
     const { kubelet, state, served } = this.#location;
     assert.equal(await sh(`ls '${kubelet}/pods' '${state}/mounts'`), `${kubelet}/pods:\n\n${state}/mounts:`);
     assert.equal(await sh(`cat '${served}/${first}/file'`), "written");
-    await sh(`rm -r '${served}/${first}' '${served}/${second}' '${kubelet}/staging/'*`);
+    await sh(
+      `rmdir '${atFirst.staging}' '${atSecond.staging}'; rm -r '${served}/${first}' '${served}/${second}'`,
+    );
   }
 
   async #killed(
