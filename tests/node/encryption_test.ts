@@ -125,11 +125,12 @@ nodeTest(
             ["crypto_LUKS", "rds-csi"],
             `${length} bytes at ${copy}`,
           );
-          const [from, to] = passphrases;
-          const change = { current: from!, next: to! };
-          await encryption.replacePassphrase("rds-csi-pvc-1", device, change, cost, call());
-          passphrases.reverse();
         }
+        // What writes the header repairs its other copy.
+        const [from, to] = passphrases;
+        const change = { current: from!, next: to! };
+        await encryption.replacePassphrase("rds-csi-pvc-1", device, change, cost, call());
+        passphrases.reverse();
       }
       for (const copy of copies) await overwrite(device.path, copy, noise(16_384));
       assert.deepEqual(await probe(), { signature: { state: "none" }, blank: false });
@@ -169,7 +170,7 @@ nodeTest(
   async (node) => {
     await withDevice(new TestVolume(node, "pvc-1", sizeBytes), async (device) => {
       const encryption = cryptsetup(node);
-      for (const delayMs of [0, 10, 20, 40, 80, 160]) {
+      for (const delayMs of [0, 20, 80, 160]) {
         const impatient = new Cryptsetup(
           { run: (_tool, { args, input }) => killedAfter(delayMs, args, input!) },
           node.libc,
@@ -202,18 +203,16 @@ nodeTest(
   async (node) => {
     const encryption = cryptsetup(node);
     await withDevice(new TestVolume(node, "pvc-1", sizeBytes), async (device) => {
-      const exact = ["\0".repeat(20), `${current}\n`, `\uFEFF${current}\r\n\0`, "\u{10FFFF}".repeat(5)];
+      const exact = ["\0".repeat(20), `${current}\n`, `\uFEFF${current}\r\n\0`];
       let known = current;
       await encryption.format(device, known, cost, call());
       for (const passphrase of exact) {
         const change = { current: known, next: passphrase };
         await encryption.replacePassphrase("rds-csi-pvc-1", device, change, cost, call());
-        for (const near of [passphrase.slice(0, -1), `${passphrase}\n`, passphrase.trimEnd()]) {
-          if (near === passphrase) continue;
-          const wrong = { current: near, next: `${near}?` };
-          const replacing = encryption.replacePassphrase("rds-csi-pvc-2", device, wrong, cost, call());
-          await rejectsWith(replacing, "unauthenticated");
-        }
+        const near = passphrase.slice(0, -1);
+        const wrong = { current: near, next: `${near}?` };
+        const replacing = encryption.replacePassphrase("rds-csi-pvc-2", device, wrong, cost, call());
+        await rejectsWith(replacing, "unauthenticated");
         known = passphrase;
       }
       assert.equal(await keys(device.path), 1);
