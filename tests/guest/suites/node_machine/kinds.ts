@@ -38,6 +38,7 @@ const sharedClaim = `shared-${pod}`;
 const otherTargets = { [sharedClaim]: `/${sharedClaim}/other-counter` };
 /** What a pod writes, and what nobody may find on the router. */
 const marker = "the-plain-text-of-a-pod";
+const lines = 32_768;
 
 /** What the chart gets for these kinds. */
 export const kindsValues = {
@@ -96,19 +97,21 @@ export class MachineKinds {
     await this.#work.create(paths.statefulSets, statefulSetOf(set, 1, writingTo(targets), claims));
     await this.#runs();
     const seconds = secondsSince(started);
+    const text = `yes ${marker} | head -n ${lines}`;
     await this.#writer.exec(`
-      seq -f '${marker} %09g' 1 32768 >/ext4/text
-      seq -f '${marker} %09g' 1 32768 | dd of=/dev/raw bs=1M seek=16 conv=notrunc,fsync
-      seq -f '${marker} %09g' 1 32768 >/shared/text
+      ${text} >/ext4/text
+      ${text} | dd of=/dev/raw bs=1M seek=16 conv=notrunc,fsync
+      ${text} >/shared/text
       sync`);
+    const mounts = await this.#writer.exec("grep -E ' /(ext4|shared) ' /proc/mounts | cut -d' ' -f2,3");
+    assert.equal(mounts, "/ext4 ext4\n/shared nfs4");
     for (const kind of ["ext4", "raw"] as const) {
       const file = await fileOnRouter(this.#cluster, await this.#work.bound(`${kind}-${pod}`));
-      // A hole is one long line, for which grep has no memory.
-      const script = `head -c 4 "$1"; tr -d '\\000' <"$1" | LC_ALL=C grep -F -a -c ${marker} || :`;
-      const found = await this.#cluster.router.sh(script, file);
-      assert.equal(found.trim(), "LUKS0", kind);
+      assert.equal(await this.#cluster.router.sh('head -c 4 "$1"', file), "LUKS", kind);
+      assert.equal(await this.#inPlainText(file), 0, kind);
     }
-    assert.equal(await this.#cluster.router.sh(`grep -rl ${marker} "$1" | wc -l`, this.#share), "1");
+    const path = await this.#cluster.router.sh('ls "$1"/k8s/*/text', this.#share);
+    assert.equal(await this.#inPlainText(path.trim()), lines, "where it is, it is found");
     assert.equal((await this.#onNode("dmsetup ls --target crypt")).split("\n").length, 2);
     return `it runs after ${seconds} s; ${progressText(await this.#writer.progress())}`;
   }
@@ -222,6 +225,12 @@ export class MachineKinds {
   /** The router's folder that is shared. */
   get #share(): string {
     return join(this.#cluster.router.backing, "files", sharedPool);
+  }
+
+  /** How many lines of the pod a file of the router has. A hole would be one long line, for which grep has no memory. */
+  async #inPlainText(file: string): Promise<number> {
+    const script = `tr -d '\\000' <"$1" | LC_ALL=C grep -F -a -c ${marker} || :`;
+    return Number(await this.#cluster.router.sh(script, file));
   }
 
   async #onNode(script: string): Promise<string> {
