@@ -52,6 +52,8 @@ export interface GuestOptions {
 
 /** How long a guest may take until it serves commands, in seconds: 6 on an idle machine. */
 const bootSeconds = 120;
+/** How long it may say nothing until its emulator is started once more, in seconds. */
+const silentSeconds = 60;
 /** Default time limit of a command, in seconds. */
 const commandSeconds = 120;
 const agentPort = 1000;
@@ -131,10 +133,18 @@ export class Guest {
     const before = (await this.console()).length;
     this.#boots++;
     this.#emulator = await Emulator.start(this.#machine, this.folder);
-    while (!/^guest: ready/m.test((await this.console()).slice(before))) {
+    let isFirst = true;
+    for (let said = ""; !/^guest: ready/m.test(said); said = (await this.console()).slice(before)) {
       await this.#assertRunning("boots");
-      if (performance.now() - started > bootSeconds * 1000) {
+      const seconds = (performance.now() - started) / 1000;
+      if (seconds > bootSeconds) {
         throw new Error(`The guest ${this.name} does not boot:\n${await this.consoleTail()}`);
+      }
+      // An emulator was seen that never got to the kernel.
+      if (isFirst && said === "" && seconds > silentSeconds) {
+        isFirst = false;
+        await this.#emulator.kill();
+        this.#emulator = await Emulator.start(this.#machine, this.folder);
       }
       await sleep(50);
     }
