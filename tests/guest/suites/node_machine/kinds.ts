@@ -29,7 +29,7 @@ const [set, pod, otherPod] = ["app", "app-0", "other"];
 const passphraseName = "volume-passphrase";
 const encryptedClass = "rds-encrypted";
 const claims: Readonly<Record<"ext4" | "raw" | "shared", Wish>> = {
-  ext4: { mode: "Filesystem", mebibytes: 64, storageClass: encryptedClass },
+  ext4: { mode: "Filesystem", mebibytes: 1024, storageClass: encryptedClass },
   raw: { mode: "Block", mebibytes: 64, storageClass: encryptedClass },
   shared: { mode: "Filesystem", mebibytes: 64, storageClass: "rds-directory", shared: true },
 };
