@@ -125,6 +125,8 @@ export class Cryptsetup implements Encryption {
     const both = `${current}\0${next}`;
     this.#assertNotRefused(name, both);
     if (!await this.#opens(device, next, context)) {
+      // Before anything is written: a wrong passphrase changes nothing.
+      if (!await this.#opens(device, current, context)) throw this.#refuse(name, both);
       // Without its locks cryptsetup repairs no copy of the header, but each write takes the label from a good one. After a
       // label that was written by half, that is the label before.
       await this.complete(device, context);
@@ -132,7 +134,6 @@ export class Cryptsetup implements Encryption {
       const bytes = new TextEncoder().encode(current).length;
       const args = ["luksAddKey", "-", ...costWords(cost), fromInput, "--keyfile-size", String(bytes)];
       const added = await this.#derive(device, args, current + next, context);
-      if (added.code === wrongPassphrase) throw this.#refuse(name, both);
       if (added.code !== 0) throw failed("add the new passphrase", device.path, added);
       if (!await this.#opens(device, next, context)) {
         throw failed("add the new passphrase", device.path, added);

@@ -75,6 +75,8 @@ Deno.test("a change of the passphrase is tried again at once when either passphr
   const replace = (current: string, next: string) =>
     encryption.replacePassphrase("a", device, { current, next }, {}, call());
   await rejectsWith(replace("wrong", "new"), "unauthenticated");
+  // Nothing that writes.
+  assert.deepEqual(processes.runs.map(({ options: { args } }) => args[0]), ["open", "open"]);
   const runs = processes.runs.length;
   await rejectsWith(replace("wrong", "new"), "unauthenticated");
   assert.equal(processes.runs.length, runs);

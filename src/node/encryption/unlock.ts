@@ -37,7 +37,7 @@ interface Unlocked {
  * then on the returned mapping is the volume's device.
  *
  * A new header is on record as begun, and says so itself, until the ends of the mapping are zero: noise there would count
- * as data. Only then may anyone use it. So a header that says that it is complete is never written again.
+ * as data. Only then may anyone use it. So a device whose header says that it is complete is never formatted again.
  *
  * @throws {VolumeError} precondition when the device is neither blank nor holds a header of this driver; unauthenticated
  *   when the passphrase does not open it; in-use while an earlier mapping of it, or the device itself, is in use
