@@ -1,6 +1,6 @@
 // Connects and mounts a volume by hand, like an administrator: the driver's work on a node is compared with it.
 import { mkfsExt4Arguments } from "../../../src/filesystem/mkfs_command.ts";
-import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../../src/volume/model/host/identity.ts";
 import { quote } from "./agent.ts";
 import type { Guest } from "./guest.ts";
 import type { GuestVolume } from "./volume.ts";

@@ -4,7 +4,7 @@ import { nodeFlags } from "../../../src/cli/config/flag_tables.ts";
 import { readNodeFlags } from "../../../src/cli/node_flags.ts";
 import { type NodeParts, openNodeDeps } from "../../../src/cli/serve/node.ts";
 import { DeviceMapper } from "../../../src/device_mapper/device_mapper.ts";
-import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../../src/volume/model/host/identity.ts";
 import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
 import type { CallContext } from "../../../src/volume/ports/system.ts";
 import type { Connector } from "../../../src/volume/ports/node_ports.ts";

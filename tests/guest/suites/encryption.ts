@@ -311,13 +311,7 @@ class Life extends Trial {
       await staging;
       this.driver = await start(this.guest);
       volume.goOnWith(this.driver.clients.controller);
-      await this.attach(volume);
-      await this.write(volume);
-      await this.detach(volume);
-      await this.attach(volume);
-      await this.read(volume);
-      await this.detach(volume);
-      assert.equal(await this.found(volume), 0);
+      await this.useTwice(volume);
       await this.delete(volume);
     }
     return `killed after ${delays.join(", ")} ms`;

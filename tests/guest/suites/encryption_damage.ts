@@ -186,13 +186,7 @@ class Damage extends Trial {
       });
       await killer.end;
       await this.#assertNothingHere();
-      await this.attach(volume);
-      await this.write(volume);
-      await this.detach(volume);
-      await this.attach(volume);
-      await this.read(volume);
-      await this.detach(volume);
-      assert.equal(await this.found(volume), 0);
+      await this.useTwice(volume);
       await this.delete(volume);
     }
     return said.join(", ");

@@ -27,12 +27,8 @@ const parallel = 2;
 
 type Counted = ReadonlyMap<Operation, readonly Step[]>;
 
-async function main(
-  whole: boolean,
-  seed: number,
-  only: RegExp,
-  parameters: Place["parameters"],
-): Promise<void> {
+async function main([size, seed, pattern = "", parameters = "{}"]: readonly string[]): Promise<void> {
+  const only = new RegExp(pattern);
   const folder = "/srv/kill";
   for (const name of ["images", "state", "state/volumes", "kubelet/staging", "kubelet/pods"]) {
     Deno.mkdirSync(`${folder}/${name}`, { recursive: true });
@@ -42,10 +38,10 @@ async function main(
     state: `${folder}/state`,
     kubelet: `${folder}/kubelet`,
     exporter: new NvmetExporter({ folder: "/sys/kernel/config/nvmet", address: "127.0.0.1" }),
-    parameters,
+    parameters: JSON.parse(parameters),
   };
   const victims = new Victims<NodeCall>(location.state, parallel + 1);
-  const random = new SeededRandom(seed);
+  const random = new SeededRandom(Number(seed));
   for (const kind of kinds) {
     const wanted = (kill: Kill<Operation>) => only.test(`${kind}: ${describeKill(kill)}`);
     let counted: Counted | undefined;
@@ -57,7 +53,7 @@ async function main(
       },
     );
     if (counted === undefined) continue;
-    const lives = planKills(counted, random, wanted, whole ? Infinity : drawnLives);
+    const lives = planKills(counted, random, wanted, size === "whole" ? Infinity : drawnLives);
     if (lives.length === 0) continue;
     await insideTest(
       `${kind}: killed at boundaries between its steps, a fresh node gets there, and data is as it was written`,
@@ -157,9 +153,4 @@ if (Deno.args[0] === "victim") {
     const node = freshNode(Deno.args[1]!);
     return (text) => callNode(node, parseCall(text));
   });
-} else {await main(
-    Deno.args[0] === "whole",
-    Number(Deno.args[1]),
-    new RegExp(Deno.args[2] ?? ""),
-    JSON.parse(Deno.args[3] ?? "{}"),
-  );}
+} else await main(Deno.args);

@@ -92,6 +92,17 @@ export class Trial {
     assert.equal(text, marker);
   }
 
+  /** Writes to a volume that no node has, reads it again after another stage, and finds no plain text on the router. */
+  async useTwice(volume: GuestVolume): Promise<void> {
+    await this.attach(volume);
+    await this.write(volume);
+    await this.detach(volume);
+    await this.attach(volume);
+    await this.read(volume);
+    await this.detach(volume);
+    assert.equal(await this.found(volume), 0);
+  }
+
   async image(volume: GuestVolume): Promise<string> {
     return await this.guest.sh(`find ${this.router.backing} -path '*/${volume.id}.*' -name '*.img'`);
   }

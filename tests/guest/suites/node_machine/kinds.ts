@@ -4,7 +4,6 @@ import {
   claimOf,
   idle,
   paths,
-  type Pod,
   podOf,
   snapshotOf,
   statefulSetOf,
@@ -17,15 +16,15 @@ import type { MachineCluster } from "../../machine/cluster.ts";
 import { driverOf, namespace } from "../../machine/release.ts";
 import { sharedPool } from "../../machine/router.ts";
 import { assertNothingLeft } from "./nothing_left.ts";
+import { OnePodSet, startSeconds } from "./one_pod_set.ts";
 import type { Steps } from "./on_machines.ts";
 import { fileOnRouter } from "./router_files.ts";
 import { type Progress, progressText, WritingPod, writingTo } from "./writing.ts";
 
-/** Longest until a pod runs, in seconds. */
-const startSeconds = 600;
-
-/** The StatefulSet that writes, its only pod, and the pod that has the directory too. */
-const [set, pod, otherPod] = ["app", "app-0", "other"];
+/** The pod that has the directory too. */
+const otherPod = "other";
+/** Longest until a node has closed what no pod has any more, in seconds. */
+const closedSeconds = 180;
 const passphraseName = "volume-passphrase";
 const encryptedClass = "rds-encrypted";
 const claims: Readonly<Record<"ext4" | "raw" | "shared", Wish>> = {
@@ -34,7 +33,7 @@ const claims: Readonly<Record<"ext4" | "raw" | "shared", Wish>> = {
   shared: { mode: "Filesystem", mebibytes: 64, storageClass: "rds-directory", shared: true },
 };
 const targets = { ext4: "/ext4/counter", raw: "/dev/raw", shared: "/shared/counter" };
-const sharedClaim = `shared-${pod}`;
+const sharedClaim = "shared-app-0";
 const otherTargets = { [sharedClaim]: `/${sharedClaim}/other-counter` };
 /** What a pod writes, and what nobody may find on the router. */
 const marker = "the-plain-text-of-a-pod";
@@ -58,6 +57,7 @@ export class MachineKinds {
   readonly #cluster: MachineCluster;
   readonly #name: string;
   readonly #work: Workload;
+  readonly #set: OnePodSet;
   readonly #writer: WritingPod;
   readonly #other: WritingPod;
 
@@ -66,7 +66,8 @@ export class MachineKinds {
     this.#cluster = cluster;
     this.#name = node;
     this.#work = new Workload(cluster, bench.signal);
-    this.#writer = new WritingPod(pod, targets, this.#work, bench.signal);
+    this.#set = new OnePodSet("app", cluster, this.#work, bench.signal);
+    this.#writer = new WritingPod(this.#set.pod, targets, this.#work, bench.signal);
     this.#other = new WritingPod(otherPod, otherTargets, this.#work, bench.signal);
   }
 
@@ -94,8 +95,8 @@ export class MachineKinds {
       stringData: secret,
     });
     const started = performance.now();
-    await this.#work.create(paths.statefulSets, statefulSetOf(set, 1, writingTo(targets), claims));
-    await this.#runs();
+    await this.#work.create(paths.statefulSets, statefulSetOf(this.#set.name, 1, writingTo(targets), claims));
+    await this.#set.runs();
     const seconds = secondsSince(started);
     const text = `yes ${marker} | head -n ${lines}`;
     await this.#writer.exec(`
@@ -106,7 +107,7 @@ export class MachineKinds {
     const mounts = await this.#writer.exec("grep -E ' /(ext4|shared) ' /proc/mounts | cut -d' ' -f2,3");
     assert.equal(mounts, "/ext4 ext4\n/shared nfs4");
     for (const kind of ["ext4", "raw"] as const) {
-      const file = await fileOnRouter(this.#cluster, await this.#work.bound(`${kind}-${pod}`));
+      const file = await fileOnRouter(this.#cluster, await this.#work.bound(this.#set.claim(kind)));
       assert.equal(await this.#cluster.router.sh('head -c 4 "$1"', file), "LUKS", kind);
       assert.equal(await this.#inPlainText(file), 0, kind);
     }
@@ -140,7 +141,7 @@ export class MachineKinds {
     const size = () => this.#writer.exec("df -k /ext4 | tail -n 1 | tr -s ' ' | cut -d' ' -f2").then(Number);
     const before = await size();
     const started = performance.now();
-    await this.#work.expand(`ext4-${pod}`, 2 * claims.ext4.mebibytes);
+    await this.#work.expand(this.#set.claim("ext4"), 2 * claims.ext4.mebibytes);
     const [seconds, after] = [secondsSince(started), await size()];
     assert(after > before * 1.8, `${before} KiB have become ${after}`);
     return `from ${before} to ${after} KiB after ${seconds} s; ${await this.#writeOn()}`;
@@ -148,7 +149,7 @@ export class MachineKinds {
 
   async restore(): Promise<string> {
     const started = performance.now();
-    await this.#work.create(paths.snapshots, snapshotOf("then", `ext4-${pod}`));
+    await this.#work.create(paths.snapshots, snapshotOf("then", this.#set.claim("ext4")));
     await this.#work.snapshotReady("then");
     const wish = { ...claims.ext4, mebibytes: 2 * claims.ext4.mebibytes };
     await this.#work.create(
@@ -164,7 +165,7 @@ export class MachineKinds {
     ]);
     assert.equal(copy, original);
     await this.#work.remove(paths.pods, "restored");
-    await this.#attached(2);
+    await this.#set.attached(2);
     await this.#work.remove(paths.claims, "restored");
     await this.#work.remove(paths.snapshots, "then");
     return `a pod has the copy after ${seconds} s; ${await this.#writeOn()}`;
@@ -190,10 +191,10 @@ export class MachineKinds {
     const digests = "cat /ext4/text /shared/text | sha256sum";
     const sum = await this.#writer.exec(digests);
     await this.#work.remove(paths.pods, otherPod);
-    await this.#scale(0);
+    await this.#set.scale(0);
     await this.#closed();
     const started = performance.now();
-    await this.#scale(1);
+    await this.#set.scale(1);
     const seconds = secondsSince(started);
     const after = await this.#writer.progress();
     for (const [index, { volume, writes }] of before.entries()) {
@@ -207,10 +208,10 @@ export class MachineKinds {
   }
 
   async end(): Promise<string> {
-    await this.#work.remove(paths.statefulSets, set);
+    await this.#work.remove(paths.statefulSets, this.#set.name);
     await this.#work.gone(paths.pods);
     await this.#closed();
-    await this.#work.remove(paths.claims, ...Object.keys(claims).map((kind) => `${kind}-${pod}`));
+    await this.#work.remove(paths.claims, ...Object.keys(claims).map((kind) => this.#set.claim(kind)));
     await this.#work.gone(paths.volumes);
     const left = () => this.#cluster.router.sh('find "$1" -mindepth 2', this.#share);
     await until("the directory to be removed", async () => await left() === "", {
@@ -244,38 +245,14 @@ export class MachineKinds {
 
   /** Waits until nothing of the volumes is open on the node. */
   async #closed(): Promise<void> {
-    await this.#attached(0);
+    await this.#set.attached(0);
     const open =
       "ls /sys/class/nvme; dmsetup ls --target crypt | grep -v '^No devices'; grep ' nfs4 ' /proc/mounts; :";
     await until("the node to have closed everything", async () => await this.#onNode(open) === "", {
-      limitSeconds: startSeconds,
+      limitSeconds: closedSeconds,
       everyMs: 1000,
       signal: this.#bench.signal,
       state: () => this.#onNode(open),
     });
-  }
-
-  async #scale(replicas: 0 | 1): Promise<void> {
-    await this.#cluster.api.patch(`${paths.statefulSets}/${set}`, { spec: { replicas } });
-    if (replicas === 1) return await this.#runs();
-    await this.#work.gone(paths.pods);
-  }
-
-  async #attached(count: number): Promise<void> {
-    const attachments = () => this.#work.attachments();
-    await until(`${count} volumes to be attached`, async () => (await attachments()).length === count, {
-      limitSeconds: startSeconds,
-      everyMs: 500,
-      signal: this.#bench.signal,
-      state: async () => JSON.stringify((await attachments()).map(({ spec }) => spec)),
-    });
-  }
-
-  async #runs(): Promise<void> {
-    await until(`the pod ${pod}`, () => this.#cluster.api.find<Pod>(`${paths.pods}/${pod}`), {
-      limitSeconds: startSeconds,
-      signal: this.#bench.signal,
-    });
-    await this.#work.running(pod, startSeconds);
   }
 }

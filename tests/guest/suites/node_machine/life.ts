@@ -17,22 +17,15 @@ import type { MachineCluster } from "../../machine/cluster.ts";
 import type { MachineNode } from "../../machine/node.ts";
 import { driverOf, releaseReady, upgradeChart } from "../../machine/release.ts";
 import { assertNothingLeft } from "./nothing_left.ts";
+import { OnePodSet, startSeconds } from "./one_pod_set.ts";
 import type { Steps } from "./on_machines.ts";
 import { assertWholeXfs, digestInExt4, digestOf, fileOnRouter } from "./router_files.ts";
 import { type Progress, progressText, slowestMs, WritingPod, writingTo } from "./writing.ts";
 
-/**
- * Longest until a pod runs, in seconds: in emulation each program of the kubelet and of the driver starts slowly, and the
- * kubelet waits for up to two minutes before it tries again.
- */
-const startSeconds = 600;
 /** How long the router is away when it reboots, in seconds. */
 const downSeconds = 15;
 
-/** The StatefulSet that writes, and its only pod. */
-const set = "app";
-const pod = "app-0";
-/** Its volumes, what is written to them all the time, and where known data lies on them. */
+/** Volumes, what is written to them all the time, and where known data lies on them. */
 const kinds = ["ext4", "xfs", "raw"] as const;
 const claims: Readonly<Record<typeof kinds[number], Wish>> = {
   ext4: { mode: "Filesystem", mebibytes: 1024, storageClass: "rds-ext4" },
@@ -60,6 +53,7 @@ export class MachineLife {
   readonly #cluster: MachineCluster;
   readonly #name: string;
   readonly #work: Workload;
+  readonly #set: OnePodSet;
   readonly #writer: WritingPod;
   /** Digests of the known data, in the order of the kinds. */
   #sums: readonly string[] = [];
@@ -69,7 +63,8 @@ export class MachineLife {
     this.#cluster = cluster;
     this.#name = node;
     this.#work = new Workload(cluster, bench.signal);
-    this.#writer = new WritingPod(pod, targets, this.#work, bench.signal);
+    this.#set = new OnePodSet("app", cluster, this.#work, bench.signal);
+    this.#writer = new WritingPod(this.#set.pod, targets, this.#work, bench.signal);
   }
 
   /** The steps, in their order. */
@@ -114,14 +109,14 @@ export class MachineLife {
 
   async begin(): Promise<string> {
     const started = performance.now();
-    await this.#work.create(paths.statefulSets, statefulSetOf(set, 1, writingTo(targets), claims));
-    await this.#runs();
+    await this.#work.create(paths.statefulSets, statefulSetOf(this.#set.name, 1, writingTo(targets), claims));
+    await this.#set.runs();
     const seconds = secondsSince(started);
     const [ext4, xfs, raw] = dataPaths;
     await this.#writer.exec(
       `${noise(`${ext4}`)}; ${noise(`${xfs}`)}; ${noise(`${raw}`, rawOffsetMebibytes)}`,
     );
-    this.#sums = await this.#sumsIn(pod, dataPaths);
+    this.#sums = await this.#sumsIn(this.#set.pod, dataPaths);
     const mounts = await this.#writer.exec("grep -E ' /(ext4|xfs) ' /proc/mounts | cut -d' ' -f2,3");
     assert.equal(mounts, "/ext4 ext4\n/xfs xfs");
     const connections = await this.#onNode("cat /sys/class/nvme/nvme*/transport /sys/class/nvme/nvme*/state");
@@ -134,22 +129,22 @@ export class MachineLife {
     const size = () => this.#writer.exec("df -k /ext4 | tail -n 1 | tr -s ' ' | cut -d' ' -f2").then(Number);
     const before = await size();
     const started = performance.now();
-    await this.#work.expand(claimOfPod("ext4"), 2048);
+    await this.#work.expand(this.#set.claim("ext4"), 2048);
     const seconds = secondsSince(started);
     const after = await size();
     assert(after > before * 1.8, `${before} KiB have become ${after}`);
-    assert.deepEqual(await this.#sumsIn(pod, dataPaths), this.#sums);
+    assert.deepEqual(await this.#sumsIn(this.#set.pod, dataPaths), this.#sums);
     return `from ${before} to ${after} KiB after ${seconds} s; ${await this.#writesOn()}`;
   }
 
   async copy(): Promise<string> {
     const started = performance.now();
-    await this.#work.create(paths.snapshots, snapshotOf("then", claimOfPod("ext4")));
+    await this.#work.create(paths.snapshots, snapshotOf("then", this.#set.claim("ext4")));
     await this.#work.snapshotReady("then");
     await this.#writer.exec("mv /ext4/data /ext4/moved && sync");
     const cloneOf = (kind: typeof kinds[number]): Wish => ({
       ...claims[kind],
-      source: { kind: "PersistentVolumeClaim", name: claimOfPod(kind) },
+      source: { kind: "PersistentVolumeClaim", name: this.#set.claim(kind) },
     });
     const restored = { ...claims.ext4, mebibytes: 2048 };
     const copies: Readonly<Record<string, Wish>> = {
@@ -168,7 +163,7 @@ export class MachineLife {
     assert.deepEqual(copied, this.#sums);
     await this.#work.remove(paths.pods, "copies");
     // A kubelet that is killed before it has unstaged them forgets them: docs/explanation/fencing.md.
-    await this.#attached(kinds.length);
+    await this.#set.attached(kinds.length);
     await this.#work.remove(paths.claims, ...Object.keys(copies));
     await this.#work.remove(paths.snapshots, "then");
     await this.#writer.exec("mv /ext4/moved /ext4/data && sync");
@@ -204,14 +199,14 @@ export class MachineLife {
 
   async leaveAndReturn(): Promise<string> {
     const before = await this.#writer.progress();
-    await this.#scale(0);
+    await this.#set.scale(0);
     assert.equal(await this.#onNode("ls /sys/class/nvme"), "");
     const [ext4, xfs] = [await this.#onRouter("ext4"), await this.#onRouter("xfs")];
     await assertWholeXfs(this.#cluster.router, xfs);
     assert.equal(await digestInExt4(this.#cluster.router, ext4, "/data"), this.#sums[0]);
     assert.equal(await this.#rawOnRouter(), this.#sums[2]);
     const started = performance.now();
-    await this.#scale(1);
+    await this.#set.scale(1);
     const seconds = secondsSince(started);
     const after = await this.#hasAll(before);
     return `whole file systems on the router, a next pod after ${seconds} s; ${progressText(after)}`;
@@ -221,7 +216,7 @@ export class MachineLife {
     await this.#writer.forget();
     await this.#reboot("kept");
     const said = await this.#waited(this.#writer);
-    assert.deepEqual(await this.#sumsIn(pod, dataPaths), this.#sums);
+    assert.deepEqual(await this.#sumsIn(this.#set.pod, dataPaths), this.#sums);
     return said;
   }
 
@@ -247,7 +242,7 @@ export class MachineLife {
   }
 
   async rebootBelowLayer(): Promise<string> {
-    await this.#scale(0);
+    await this.#set.scale(0);
     await this.#work.create(paths.classes, layeredClass);
     const wish = { ...claims.ext4, storageClass: layeredClass.metadata.name };
     await this.#work.create(paths.claims, claimOf(layered, wish));
@@ -263,15 +258,15 @@ export class MachineLife {
     const said = await this.#waited(writer);
     assert.equal(await writer.exec(`sha256sum </${layered}/data`), sum);
     await this.#work.remove(paths.pods, layered);
-    await this.#attached(0);
+    await this.#set.attached(0);
     return said;
   }
 
   async end(): Promise<string> {
-    await this.#work.remove(paths.statefulSets, set);
+    await this.#work.remove(paths.statefulSets, this.#set.name);
     await this.#work.gone(paths.pods);
-    await this.#attached(0);
-    await this.#work.remove(paths.claims, ...kinds.map(claimOfPod), layered);
+    await this.#set.attached(0);
+    await this.#work.remove(paths.claims, ...kinds.map((kind) => this.#set.claim(kind)), layered);
     await this.#work.gone(paths.volumes);
     return await assertNothingLeft(this.#cluster, this.#bench.signal);
   }
@@ -285,7 +280,7 @@ export class MachineLife {
   }
 
   async #onRouter(kind: typeof kinds[number]): Promise<string> {
-    return await fileOnRouter(this.#cluster, await this.#work.bound(claimOfPod(kind)));
+    return await fileOnRouter(this.#cluster, await this.#work.bound(this.#set.claim(kind)));
   }
 
   /** The digest of the raw block volume's known data as the router has it. */
@@ -311,7 +306,7 @@ export class MachineLife {
       const { found } = after[index]!;
       assert(found >= writes, `${volume}: after ${writes} writes ${found} were found`);
     }
-    assert.deepEqual(await this.#sumsIn(pod, dataPaths), this.#sums);
+    assert.deepEqual(await this.#sumsIn(this.#set.pod, dataPaths), this.#sums);
     return after;
   }
 
@@ -322,36 +317,8 @@ export class MachineLife {
     return progressText(progress);
   }
 
-  /** Takes the pod away, with all its volumes, or brings it back. */
-  async #scale(replicas: 0 | 1): Promise<void> {
-    await this.#cluster.api.patch(`${paths.statefulSets}/${set}`, { spec: { replicas } });
-    if (replicas === 1) return await this.#runs();
-    await this.#work.gone(paths.pods);
-    await this.#attached(0);
-  }
-
-  /** Waits until only so many volumes are attached: the kubelet has unstaged all others. */
-  async #attached(count: number): Promise<void> {
-    const attachments = () => this.#work.attachments();
-    await until(`${count} volumes to be attached`, async () => (await attachments()).length === count, {
-      limitSeconds: startSeconds,
-      everyMs: 500,
-      signal: this.#bench.signal,
-      state: async () => JSON.stringify((await attachments()).map(({ spec }) => spec)),
-    });
-  }
-
-  /** Waits until the pod runs, which the API does not have at once. */
-  async #runs(): Promise<void> {
-    await until(`the pod ${pod}`, () => this.#cluster.api.find<Pod>(`${paths.pods}/${pod}`), {
-      limitSeconds: startSeconds,
-      signal: this.#bench.signal,
-    });
-    await this.#work.running(pod, startSeconds);
-  }
-
   async #container(): Promise<{ containerId: string | undefined; isReady: boolean }> {
-    const { status } = await this.#cluster.api.get<Pod>(`${paths.pods}/${pod}`);
+    const { status } = await this.#cluster.api.get<Pod>(`${paths.pods}/${this.#set.pod}`);
     const [container] = status.containerStatuses ?? [];
     return { containerId: container?.containerID, isReady: container?.ready === true };
   }
@@ -369,11 +336,6 @@ export class MachineLife {
     assert(slowestMs(progress) > downSeconds * 500, `no write waited: ${progressText(progress)}`);
     return `it was away for ${downSeconds} s; ${progressText(progress)}`;
   }
-}
-
-/** The claim of the StatefulSet's pod for a volume. */
-function claimOfPod(kind: string): string {
-  return `${kind}-${pod}`;
 }
 
 /** A command that writes known data to a file or device. */
