@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
-import { hostIdentityOf } from "../../src/volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../src/volume/model/host/identity.ts";
 import { status } from "@grpc/grpc-js";
 import {
   changesNothing,

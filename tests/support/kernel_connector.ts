@@ -1,7 +1,7 @@
 import { FakeClock } from "../fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
 import { type FakeController, FakeNvmeKernel } from "../fakes/nvme_kernel.ts";
-import { hostIdentityOf } from "../../src/volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../src/volume/model/host/identity.ts";
 import type { Target } from "../../src/volume/ports/node_ports.ts";
 import { KernelConnector } from "../../src/nvme/kernel/kernel_connector.ts";
 

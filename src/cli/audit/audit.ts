@@ -5,7 +5,7 @@ import type { ControllerConfig } from "../config/config.ts";
 import { systemFiles } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
 import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";
-import { type AuditFinding, isDue } from "../../volume/rules/audit_finding.ts";
+import { type AuditFinding, isDue } from "../../volume/rules/audit/finding.ts";
 import { describeUnsoundPool } from "../../volume/rules/array_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

@@ -25,7 +25,7 @@ import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
 import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import type { BlockDevices, Connector, Mounts, Paths } from "../../volume/ports/node_ports.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { unheard } from "../../volume/ports/event_listener.ts";

@@ -8,7 +8,7 @@ import {
 } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { publishVolume } from "./publish.ts";
 import { maxCommentBytes, nodeDigest } from "../../volume/model/record.ts";

@@ -1,6 +1,6 @@
 import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isExportedTo, isNarrowed, widenedList } from "../../volume/model/host_list.ts";
+import { isExportedTo, isNarrowed, widenedList } from "../../volume/model/host/list.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";

@@ -15,7 +15,7 @@ import { loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
 import { withdrawExport, withdrawKnown } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
-import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
+import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host/list.ts";
 
 /**
  * Takes a volume from a node, without needing that node. When no holder is left, the export is off and read back as off

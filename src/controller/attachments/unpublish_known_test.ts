@@ -10,7 +10,7 @@ import {
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostsOf } from "../../volume/model/host_list.ts";
+import { hostsOf } from "../../volume/model/host/list.ts";
 import { nodeIdsOf, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { KnownVolumes } from "../known_volumes.ts";
 import { deleteVolume } from "../volumes/delete.ts";

@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
-import { hasOwnList, sameHosts } from "../../volume/model/host_list.ts";
+import { hasOwnList, sameHosts } from "../../volume/model/host/list.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";

@@ -1,7 +1,7 @@
 import { isSnapshotId } from "../../volume/model/ids.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
-import { judgeAudit } from "../../volume/rules/audit.ts";
-import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit_finding.ts";
+import { judgeAudit } from "../../volume/rules/audit/audit.ts";
+import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit/finding.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { locationOf } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

@@ -1,6 +1,6 @@
 import { messageOf } from "../../volume/errors.ts";
 import type { AuditKind } from "../../volume/model/audit_kinds.ts";
-import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit_finding.ts";
+import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit/finding.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
 import { runLimited } from "../../async/deadline.ts";

@@ -18,7 +18,7 @@ import {
   testCluster,
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { AuditFinding } from "../../volume/rules/audit_finding.ts";
+import type { AuditFinding } from "../../volume/rules/audit/finding.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import { formatComment, newComment } from "../../volume/model/record.ts";

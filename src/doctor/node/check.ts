@@ -3,7 +3,7 @@ import type { Network } from "../../host/network.ts";
 import type { Processes } from "../../host/processes.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import type { DeviceLayer } from "../../volume/model/device_layer.ts";
-import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import type { HostIdentity } from "../../volume/model/host/identity.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Paths, TargetAddress } from "../../volume/ports/node_ports.ts";
 

@@ -6,7 +6,7 @@ import { checkDiscards } from "./discards.ts";
 import type { ModuleFiles } from "./modules.ts";
 import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf } from "./nvme.ts";
 import { type Finding, type FindingListener, problem, skipped } from "../../volume/model/finding.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { judgeConnections, judgeIdentity, judgeVolumes, type NodeVolume, volumesOfNode } from "./volumes.ts";
 import { messageOf } from "../../volume/errors.ts";
 import type { NodeReading } from "./check.ts";

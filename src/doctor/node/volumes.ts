@@ -7,7 +7,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
-import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import type { HostIdentity } from "../../volume/model/host/identity.ts";
 
 /** This node's record of a volume, and its connections. */
 export interface NodeVolume {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import type { Reach } from "../../host/network.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { judgeConnections, judgeIdentity, judgeVolumes, volumesOfNode } from "./volumes.ts";
 import { checkTargets, targetsOf } from "./nvme.ts";
 const statePath = `/state/volumes/${volumeId}.json`;

@@ -1,7 +1,7 @@
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
-import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import type { HostIdentity } from "../../volume/model/host/identity.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { BlockDevices, FoundDevice, Mounts, Target } from "../../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";

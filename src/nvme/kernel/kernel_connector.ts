@@ -4,7 +4,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { complaint, type Processes } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import type { HostIdentity } from "../../volume/model/host/identity.ts";
 import type {
   BlockDevices,
   Connection,

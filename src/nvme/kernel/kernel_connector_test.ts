@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type FakeController } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type FakeController } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { Deps, host, prefix } from "../../../tests/support/kernel_connector.ts";
 
 const nqn = `${prefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;

@@ -4,7 +4,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import type { Processes, RunOptions } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { ToolName } from "../../host/tools.ts";
-import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import type { HostIdentity } from "../../volume/model/host/identity.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import { readControllers } from "./sysfs.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { NvmeTool } from "./nvme_tool.ts";
 
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";

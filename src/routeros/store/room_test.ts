@@ -1,7 +1,7 @@
 // Every command with the longest values that there can be goes into one exec, and the usual ones with what is read back.
 import assert from "node:assert/strict";
 import { type AccessMode, formatCapabilities, modeLetters } from "../../volume/model/capabilities.ts";
-import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { plainLocation, subvolumeLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import { maxBasePathBytes } from "../../volume/model/parameters.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";

@@ -5,7 +5,7 @@
  */
 import type { FilesystemType } from "../model/capabilities.ts";
 import type { Digest } from "../model/staging_state.ts";
-import type { HostIdentity } from "../model/host_identity.ts";
+import type { HostIdentity } from "../model/host/identity.ts";
 import type { CallContext } from "./system.ts";
 
 /** A subsystem to connect, from the publish context of ControllerPublishVolume. */

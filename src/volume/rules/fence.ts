@@ -1,7 +1,7 @@
 import type { FenceMemory } from "../model/staging_state.ts";
 import { type Epoch, parseEpoch } from "../model/epoch.ts";
 import { encodeHandle } from "../model/ids.ts";
-import type { HostIdentity } from "../model/host_identity.ts";
+import type { HostIdentity } from "../model/host/identity.ts";
 import type { Connection, TargetAddress } from "../ports/node_ports.ts";
 
 /** One attempt to read what a target offers. */

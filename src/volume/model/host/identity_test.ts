@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostIdentityOf } from "./host_identity.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
+import { hostIdentityOf } from "./identity.ts";
 
 /** These values never change: a node whose identity changed would not recognise its own connections. */
 const known: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
-import { formatEpoch } from "./epoch.ts";
-import { hostIdentityOf } from "./host_identity.ts";
-import type { StoredVolume } from "./inventory.ts";
-import type { Holder, OwnedVolume } from "./record.ts";
+import { formatEpoch } from "../epoch.ts";
+import { hostIdentityOf } from "./identity.ts";
+import type { StoredVolume } from "../inventory.ts";
+import type { Holder, OwnedVolume } from "../record.ts";
 
 /** The hosts that the router admits while only these nodes hold a volume. */
 export function hostsOf(holders: readonly Pick<Holder, "nodeId">[]): readonly string[] {

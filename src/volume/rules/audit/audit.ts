@@ -1,4 +1,4 @@
-import { type AuditKind, auditKinds } from "../model/audit_kinds.ts";
+import { type AuditKind, auditKinds } from "../../model/audit_kinds.ts";
 import {
   type AuditFinding,
   type AuditScope,
@@ -6,22 +6,22 @@ import {
   auditView,
   keptForAge,
   orphanGraceMs,
-} from "./audit_finding.ts";
-import { orphanFiles } from "./audit_files.ts";
-import type { NodeAttachment, UnknownVolumeAttachment } from "../ports/cluster_view.ts";
+} from "./finding.ts";
+import { orphanFiles } from "./files.ts";
+import type { NodeAttachment, UnknownVolumeAttachment } from "../../ports/cluster_view.ts";
 import {
   describeLegacySnapshot,
   isLegacySnapshot,
   legacySnapshotTime,
   whyLegacySnapshotKept,
-} from "../model/legacy_snapshots.ts";
-import { isVolumeId, poolOf } from "../model/ids.ts";
-import { isImported } from "../model/sources.ts";
-import { filePrefixOf, isImageOf } from "../model/layout.ts";
-import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
-import { judgeOwnership } from "./ownership.ts";
-import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
-import { isExportedAsRecorded } from "./publish.ts";
+} from "../../model/legacy_snapshots.ts";
+import { isVolumeId, poolOf } from "../../model/ids.ts";
+import { isImported } from "../../model/sources.ts";
+import { filePrefixOf, isImageOf } from "../../model/layout.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../model/record.ts";
+import { judgeOwnership } from "../ownership.ts";
+import type { FileView, Inventory, StoredVolume } from "../../model/inventory.ts";
+import { isExportedAsRecorded } from "../publish.ts";
 
 /**
  * Everything on the router that lacks its owner, ordered by kind and id. Healthy objects are left out.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { aClusterVolume, anAttachment } from "../../../tests/fakes/cluster_view.ts";
-import { LookCounter } from "../../../tests/fakes/look_counter.ts";
+import { aClusterVolume, anAttachment } from "../../../../tests/fakes/cluster_view.ts";
+import { LookCounter } from "../../../../tests/fakes/look_counter.ts";
 import {
   aDisk,
   aHolder,
@@ -10,10 +10,10 @@ import {
   testBase,
   testCluster,
   testPrefix,
-} from "../../../tests/fakes/records.ts";
+} from "../../../../tests/fakes/records.ts";
 import { judgeAudit } from "./audit.ts";
-import { type AuditFinding, type AuditScope, isDue, orphanGraceMs } from "./audit_finding.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
+import { type AuditFinding, type AuditScope, isDue, orphanGraceMs } from "./finding.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../../model/inventory.ts";
 
 const nowMs = 1_800_000_000_000;
 const nowSeconds = nowMs / 1000;

@@ -1,15 +1,9 @@
-import type { AuditKind } from "../model/audit_kinds.ts";
-import {
-  type AuditFinding,
-  type AuditScope,
-  type AuditView,
-  keptForAge,
-  orphanGraceMs,
-} from "./audit_finding.ts";
-import { isLegacyId, isVolumeId } from "../model/ids.ts";
-import type { StoredFile } from "../model/inventory.ts";
-import { formatBytes } from "../model/sizes.ts";
-import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
+import type { AuditKind } from "../../model/audit_kinds.ts";
+import { type AuditFinding, type AuditScope, type AuditView, keptForAge, orphanGraceMs } from "./finding.ts";
+import { isLegacyId, isVolumeId } from "../../model/ids.ts";
+import type { StoredFile } from "../../model/inventory.ts";
+import { formatBytes } from "../../model/sizes.ts";
+import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../../model/snapshots.ts";
 
 /** How long a copy may take, in milliseconds. A younger copy may belong to another process that is still making it. */
 const longestCopyMs = 25 * 3_600_000;

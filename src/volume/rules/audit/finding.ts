@@ -1,9 +1,9 @@
-import { formatSource } from "../model/sources.ts";
-import type { AuditKind } from "../model/audit_kinds.ts";
-import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../ports/cluster_view.ts";
-import { judgeOwnership } from "./ownership.ts";
-import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
-import { contentLetterForm } from "../model/snapshots.ts";
+import { formatSource } from "../../model/sources.ts";
+import type { AuditKind } from "../../model/audit_kinds.ts";
+import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../../ports/cluster_view.ts";
+import { judgeOwnership } from "../ownership.ts";
+import type { FileView, Inventory, StoredVolume } from "../../model/inventory.ts";
+import { contentLetterForm } from "../../model/snapshots.ts";
 
 /** One object that lacks its owner on the router, or its counterpart there. */
 export interface AuditFinding {
