@@ -252,7 +252,7 @@ export class MachineKinds {
       limitSeconds: closedSeconds,
       everyMs: 1000,
       signal: this.#bench.signal,
-      state: () => this.#onNode(open),
+      state: () => this.#onNode(`${open}\ngrep UnmountDevice /var/log/kubelet.log | tail -n 2`),
     });
   }
 }
