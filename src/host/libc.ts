@@ -57,9 +57,22 @@ const ENOENT = 2;
 const ESRCH = 3;
 const ENODEV = 19;
 const ENOTDIR = 20;
+const EINVAL = 22;
 
 /** ENODEV: the attribute's device disappeared during the read; ESRCH: the process did. */
 const goneErrors: ReadonlySet<number> = new Set([ENOENT, ESRCH, ENODEV, ENOTDIR]);
+
+/**
+ * Whether a failed read says that nothing is there.
+ *
+ * Device mapper answers EINVAL for the attributes of a map that it is deleting, which nobody has open then (Linux,
+ * `dm_get_from_kobject`): else one volume that closes would make the calls of others fail.
+ *
+ * @param errno the error's number
+ */
+export function isGone(path: string, errno: number): boolean {
+  return goneErrors.has(errno) || errno === EINVAL && /^\/sys\/block\/dm-[0-9]+\/dm\//.test(path);
+}
 
 const chunkBytes = 64 * 1024;
 /** An attribute of /sys is shorter than this; it is read at once or not at all (Linux, filesystems/sysfs.rst). */
@@ -326,7 +339,7 @@ export class Libc implements KernelFiles {
   /** Undefined when the last call failed because nothing is there. */
   #absent(path: string): undefined {
     const errno = this.#errno();
-    if (goneErrors.has(errno)) return undefined;
+    if (isGone(path, errno)) return undefined;
     throw this.#failure(path, errno);
   }
 

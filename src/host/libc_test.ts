@@ -1,7 +1,7 @@
 import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { VolumeError } from "../volume/errors.ts";
-import { Libc } from "./libc.ts";
+import { isGone, Libc } from "./libc.ts";
 
 async function withLibc(use: (libc: Libc) => unknown): Promise<void> {
   const libc = new Libc();
@@ -40,6 +40,15 @@ Deno.test("readText(), readLink(), list() and info() return undefined when nothi
     assert.equal(libc.list("/proc/nothing"), undefined);
     assert.equal(libc.info("/proc/nothing/at/all"), undefined);
   }));
+
+Deno.test("isGone() takes EINVAL for a map that is being deleted, and for nothing else", () => {
+  assert.equal(isGone("/sys/block/dm-0/dm/name", 22), true);
+  assert.equal(isGone("/sys/block/dm-0/dm/uuid", 5), false);
+  for (const path of ["/sys/block/dm-0/size", "/sys/class/nvme/nvme0/state", "/proc/self/mountinfo"]) {
+    assert.equal(isGone(path, 22), false, path);
+    assert.equal(isGone(path, 2), true, path);
+  }
+});
 
 Deno.test("readLink() throws unavailable for anything but a link", () =>
   withLibc((libc) => {
