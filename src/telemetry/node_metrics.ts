@@ -103,7 +103,11 @@ export const nodeMetrics = {
     help: "Volumes with a device layer whose writes wait for their device.",
     labels: [],
   },
-  rds_csi_staged_volumes: { type: "gauge", help: "Volumes staged on this node.", labels: [] },
+  rds_csi_staged_volumes: {
+    type: "gauge",
+    help: "Volumes staged on this node, or shared directories published on it.",
+    labels: [],
+  },
 } as const satisfies MetricTable;
 
 /** Counts the events of a node. */

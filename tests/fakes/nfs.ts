@@ -1,7 +1,6 @@
 import { DirectoryNode } from "../../src/node/directory/directory_node.ts";
 import type { DirectoryNodeDeps } from "../../src/node/directory/deps.ts";
 import type { PublishDirectoryRequest } from "../../src/node/directory/publish.ts";
-import type { StageDirectoryRequest } from "../../src/node/directory/stage.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { formatNfsAddresses } from "../../src/volume/model/directory/handle.ts";
 import type { NfsMounts, UnmountOutcome } from "../../src/volume/ports/nfs_ports.ts";
@@ -52,7 +51,7 @@ export class FakeNfsNode {
   #device = 40;
 
   constructor() {
-    for (const path of ["/state", "/kubelet", "/kubelet/staging", "/kubelet/pods"]) {
+    for (const path of ["/state", "/kubelet", "/kubelet/pods"]) {
       this.paths.nodes.set(path, { kind: "directory" });
     }
     this.paths.before = (operation, path) => {
@@ -73,30 +72,13 @@ export class FakeNfsNode {
     return made;
   }
 
-  stageRequest(name: string, change: Partial<StageDirectoryRequest> = {}): StageDirectoryRequest {
-    return {
-      volumeId: name,
-      stagingPath: stagingOf(name),
-      mode: "multi-node-multi-writer",
-      mountFlags: [],
-      volumeContext: contextOf(name),
-      ...change,
-    };
-  }
-
-  async stage(name: string, change: Partial<StageDirectoryRequest> = {}): Promise<void> {
-    await this.service.stage(this.stageRequest(name, change), this.call());
-  }
-
   async publish(
     name: string,
-    targetPath = targetOf(name),
     change: Partial<PublishDirectoryRequest> = {},
   ): Promise<void> {
     await this.service.publish({
       volumeId: name,
-      stagingPath: stagingOf(name),
-      targetPath,
+      targetPath: targetOf(name),
       mode: "multi-node-multi-writer",
       mountFlags: [],
       readOnly: false,
@@ -107,10 +89,6 @@ export class FakeNfsNode {
 
   async unpublish(name: string, path = targetOf(name)): Promise<void> {
     await this.service.unpublish({ volumeId: name, path }, this.call());
-  }
-
-  async unstage(name: string): Promise<void> {
-    await this.service.unstage({ volumeId: name, path: stagingOf(name) }, this.call());
   }
 
   call(): CallContext {
@@ -293,10 +271,6 @@ export class FakeNfsNode {
 /** The volume context of a directory below /pool/volumes. */
 export function contextOf(name: string, change: Record<string, string> = {}): Record<string, string> {
   return { addresses: "10.0.0.1", export: "/pool", path: `/pool/volumes/${name}`, ...change };
-}
-
-export function stagingOf(name: string): string {
-  return `/kubelet/staging/${name}`;
 }
 
 export function targetOf(name: string): string {

@@ -28,7 +28,7 @@ export async function openDirectoryNode(
   const release = await haveState(config.stateDirectory, parts);
   const service = new DirectoryNode(directoryNodeDeps(config, parts, log));
   await service.removeHelpers();
-  await service.countStaged();
+  await service.countPublished();
   const stop = new AbortController();
   let releasing: Promise<void> = Promise.resolve();
   return {

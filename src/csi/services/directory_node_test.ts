@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { contextOf, FakeNfsNode, stagingOf, targetOf } from "../../../tests/fakes/nfs.ts";
+import { contextOf, FakeNfsNode, targetOf } from "../../../tests/fakes/nfs.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeCapability } from "../generated/csi.ts";
 import { lockKeys } from "../server/call.ts";
@@ -15,16 +15,14 @@ function capability(mode: string, access: "mount" | "block" = "mount", fsType = 
 
 const complete: Record<string, unknown> = {
   volumeId: "a",
-  stagingTargetPath: stagingOf("a"),
   targetPath: targetOf("a"),
-  volumePath: stagingOf("a"),
-  volumePublishPath: "",
+  volumePath: targetOf("a"),
+  volumePublishPath: targetOf("a"),
   volumeCapability: capability("MULTI_NODE_MULTI_WRITER"),
   publishContext: {},
   volumeContext: contextOf("a"),
   readonly: false,
   secrets: {},
-  capacityRange: { requiredBytes: "5", limitBytes: "0" },
 };
 
 type MethodName = keyof ReturnType<typeof directoryNodeMethods>;
@@ -42,7 +40,6 @@ function scene() {
 
 Deno.test("the Node service takes a directory through its whole life", async () => {
   const { node, invoke } = scene();
-  await invoke("NodeStageVolume");
   await invoke("NodePublishVolume");
   assert.deepEqual(await invoke("NodeGetVolumeStats"), {
     usage: [
@@ -50,12 +47,10 @@ Deno.test("the Node service takes a directory through its whole life", async () 
       { unit: "INODES", total: "10", used: "4", available: "6" },
     ],
   });
-  assert.deepEqual(await invoke("NodeExpandVolume"), { capacityBytes: "5" });
   assert.deepEqual(await invoke("NodeGetVolumeHealth"), {
     volumeHealth: { volumeId: "a", healthStatuses: [] },
   });
   await invoke("NodeUnpublishVolume");
-  await invoke("NodeUnstageVolume");
   assert.deepEqual(node.table, []);
   assert.deepEqual(await invoke("NodeGetStorageHealth"), { backendHealth: [] });
 });
@@ -69,27 +64,24 @@ for (
   ]
 ) {
   const isKnown = mode !== "MULTI_NODE_SINGLE_WRITER";
-  Deno.test(`NodeStageVolume ${isKnown ? "takes" : "refuses"} the access mode ${mode}`, async () => {
-    const staging = scene().invoke("NodeStageVolume", { volumeCapability: capability(mode) });
-    if (isKnown) await staging;
-    else await assert.rejects(staging, refusal("invalid", /access mode/));
+  Deno.test(`NodePublishVolume ${isKnown ? "takes" : "refuses"} the access mode ${mode}`, async () => {
+    const publishing = scene().invoke("NodePublishVolume", { volumeCapability: capability(mode) });
+    if (isKnown) await publishing;
+    else await assert.rejects(publishing, refusal("invalid", /access mode/));
   });
 }
 
 for (
   const [name, change] of [
-    ["NodeStageVolume", { volumeId: "" }],
-    ["NodeStageVolume", { volumeId: "a\nb" }],
-    ["NodeStageVolume", { volumeId: "x".repeat(129) }],
-    ["NodeStageVolume", { stagingTargetPath: "" }],
-    ["NodeStageVolume", { stagingTargetPath: "/kubelet/../etc" }],
-    ["NodeStageVolume", { volumeCapability: null }],
-    ["NodeStageVolume", { volumeCapability: capability("MULTI_NODE_MULTI_WRITER", "block") }],
-    ["NodeStageVolume", { volumeCapability: capability("MULTI_NODE_MULTI_WRITER", "mount", "ext4") }],
+    ["NodePublishVolume", { volumeId: "" }],
+    ["NodePublishVolume", { volumeId: "a\nb" }],
+    ["NodePublishVolume", { volumeId: "x".repeat(129) }],
+    ["NodePublishVolume", { targetPath: "/kubelet/../etc" }],
+    ["NodePublishVolume", { volumeCapability: null }],
+    ["NodePublishVolume", { volumeCapability: capability("MULTI_NODE_MULTI_WRITER", "block") }],
+    ["NodePublishVolume", { volumeCapability: capability("MULTI_NODE_MULTI_WRITER", "mount", "ext4") }],
     ["NodePublishVolume", { targetPath: "" }],
     ["NodeUnpublishVolume", { targetPath: "relative" }],
-    ["NodeUnstageVolume", { stagingTargetPath: "" }],
-    ["NodeExpandVolume", { volumePath: "" }],
     ["NodeGetVolumeStats", { volumePath: "" }],
     ["NodeGetVolumeHealth", { volumePublishPath: "relative" }],
   ] as const
@@ -99,11 +91,21 @@ for (
   });
 }
 
-Deno.test("NodePublishVolume without a staging path is a failed precondition", async () => {
-  await assert.rejects(
-    scene().invoke("NodePublishVolume", { stagingTargetPath: "" }),
-    refusal("precondition"),
-  );
+Deno.test("a kubelet is told to publish without a stage, and stages nothing", async () => {
+  const { methods, invoke } = scene();
+  const { capabilities } = await invoke("NodeGetCapabilities") as {
+    capabilities: { rpc: { type: string } }[];
+  };
+  const types = capabilities.map(({ rpc }) => rpc.type);
+  assert.deepEqual(types, [
+    "GET_VOLUME_STATS",
+    "SINGLE_NODE_MULTI_WRITER",
+    "GET_VOLUME_HEALTH",
+    "GET_STORAGE_HEALTH",
+  ]);
+  for (const name of ["NodeStageVolume", "NodeUnstageVolume", "NodeExpandVolume"] as const) {
+    assert.equal(methods[name], undefined);
+  }
 });
 
 Deno.test("NodeGetInfo refuses to register a node that can mount nothing", async () => {
@@ -119,8 +121,6 @@ Deno.test("changing calls lock the volume and the path, so that a second one is 
     const one = methods[name]!;
     return one.changing ? lockKeys(one.lockKey(complete as never)) : [];
   };
-  assert.deepEqual(keys("NodeStageVolume"), ["a", stagingOf("a")]);
-  assert.deepEqual(keys("NodeUnstageVolume"), ["a", stagingOf("a")]);
   assert.deepEqual(keys("NodePublishVolume"), ["a", targetOf("a")]);
   assert.deepEqual(keys("NodeUnpublishVolume"), ["a", targetOf("a")]);
   assert.deepEqual(keys("NodeGetVolumeStats"), []);

@@ -14,20 +14,22 @@ type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, NodeServic
 export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
   return nodeMethodsOf({
     NodeGetInfo: () => info(service),
-    NodeStageVolume: (request, context) => handleStage(service, request, context),
-    NodeUnstageVolume: (request, context) => handleUnstage(service, request, context),
     NodePublishVolume: (request, context) => handlePublish(service, request, context),
     NodeUnpublishVolume: (request, context) => handleUnpublish(service, request, context),
-    NodeExpandVolume: (request, context) => handleExpand(service, request, context),
     NodeGetVolumeStats: (request, context) => handleStats(service, request, context),
     NodeGetVolumeHealth: (request, context) => handleVolumeHealth(service, request, context),
     NodeGetStorageHealth: async (_request, context) => ({
       backendHealth: [...await service.storageHealth(context)],
     }),
   }, {
-    unstage: (request, context) => service.releaseWhileBusy(requiredHandle(request.volumeId), context),
-    unpublish: (request, context) =>
-      service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
+    NodeStageVolume: (request, context) => handleStage(service, request, context),
+    NodeUnstageVolume: (request, context) => handleUnstage(service, request, context),
+    NodeExpandVolume: (request, context) => handleExpand(service, request, context),
+    whenBusy: {
+      unstage: (request, context) => service.releaseWhileBusy(requiredHandle(request.volumeId), context),
+      unpublish: (request, context) =>
+        service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
+    },
   });
 }
 
@@ -92,7 +94,7 @@ function fsTypeOf(
 }
 
 /** The one required field whose absence has its own code (CSI specification, "NodePublishVolume Errors"). */
-export function stagingPathOf(request: Request<"NodePublishVolume">): string {
+function stagingPathOf(request: Request<"NodePublishVolume">): string {
   if (request.stagingTargetPath !== "") return requiredPath("staging_target_path", request.stagingTargetPath);
   throw new VolumeError("precondition", "Cannot publish the volume because no staging_target_path is given");
 }

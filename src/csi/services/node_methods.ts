@@ -4,50 +4,47 @@ import type { NodeRpcs } from "../generated/csi.ts";
 
 type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
 
-/** The capabilities of NodeGetCapabilities: exactly the implemented ones. */
+/** The capabilities of NodeGetCapabilities that volumes of every kind have: exactly the implemented ones. */
 export const nodeCapabilities = [
-  "STAGE_UNSTAGE_VOLUME",
   "GET_VOLUME_STATS",
-  "EXPAND_VOLUME",
   "SINGLE_NODE_MULTI_WRITER",
   "GET_VOLUME_HEALTH",
   "GET_STORAGE_HEALTH",
 ] as const;
 
-/** What serves the calls of the Node service, whatever its volumes are. */
-export type NodeCalls = {
-  readonly [Name in Exclude<keyof NodeRpcs, "NodeGetCapabilities">]: (
-    request: Request<Name>,
-    context: CallContext,
-  ) => Promise<ResponseOf<NodeRpcs, Name>>;
+/** Those that only volumes with a device of their own have. */
+export const deviceCapabilities = ["STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME"] as const;
+
+type Calls<Name extends keyof NodeRpcs> = {
+  readonly [One in Name]: (request: Request<One>, context: CallContext) => Promise<ResponseOf<NodeRpcs, One>>;
 };
 
-/** Called for a call that is refused because another one holds its volume. */
-export interface WhenBusy {
-  readonly unstage?: (request: Request<"NodeUnstageVolume">, context: CallContext) => Promise<void>;
-  readonly unpublish?: (request: Request<"NodeUnpublishVolume">, context: CallContext) => Promise<void>;
+type DeviceRpcs = "NodeStageVolume" | "NodeUnstageVolume" | "NodeExpandVolume";
+
+/** What serves the calls of the Node service for volumes of every kind. */
+export type NodeCalls = Calls<Exclude<keyof NodeRpcs, "NodeGetCapabilities" | DeviceRpcs>>;
+
+/** What serves the calls for volumes that have a device of their own. */
+export interface DeviceCalls extends Calls<DeviceRpcs> {
+  /** Called for a call that is refused because another one holds its volume. */
+  readonly whenBusy: {
+    readonly unstage: (request: Request<"NodeUnstageVolume">, context: CallContext) => Promise<void>;
+    readonly unpublish: (request: Request<"NodeUnpublishVolume">, context: CallContext) => Promise<void>;
+  };
 }
 
 /**
  * The Node service (CSI specification, "Node Service RPC"). A path is locked beside the volume: two volumes must not be
  * put at one path at once.
+ *
+ * @param device what serves volumes with a device of their own, where there are any
  */
-export function nodeMethodsOf(calls: NodeCalls, whenBusy: WhenBusy = {}): MethodsOf<NodeRpcs> {
-  const { unstage, unpublish } = whenBusy;
+export function nodeMethodsOf(calls: NodeCalls, device?: DeviceCalls): MethodsOf<NodeRpcs> {
+  const types = [...nodeCapabilities, ...device === undefined ? [] : deviceCapabilities];
+  const capabilities = types.map((type) => ({ rpc: { type } }));
   return {
-    NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
+    NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve({ capabilities }) }),
     NodeGetInfo: method({ changing: false, handler: calls.NodeGetInfo }),
-    NodeStageVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeStageVolume">) => [request.volumeId, request.stagingTargetPath],
-      handler: calls.NodeStageVolume,
-    }),
-    NodeUnstageVolume: method({
-      changing: true,
-      lockKey: (request: Request<"NodeUnstageVolume">) => [request.volumeId, request.stagingTargetPath],
-      handler: calls.NodeUnstageVolume,
-      ...unstage && { whenBusy: unstage },
-    }),
     NodePublishVolume: method({
       changing: true,
       lockKey: (request: Request<"NodePublishVolume">) => [request.volumeId, request.targetPath],
@@ -57,19 +54,32 @@ export function nodeMethodsOf(calls: NodeCalls, whenBusy: WhenBusy = {}): Method
       changing: true,
       lockKey: (request: Request<"NodeUnpublishVolume">) => [request.volumeId, request.targetPath],
       handler: calls.NodeUnpublishVolume,
-      ...unpublish && { whenBusy: unpublish },
+      ...device && { whenBusy: device.whenBusy.unpublish },
+    }),
+    NodeGetVolumeStats: method({ changing: false, handler: calls.NodeGetVolumeStats }),
+    NodeGetVolumeHealth: method({ changing: false, handler: calls.NodeGetVolumeHealth }),
+    NodeGetStorageHealth: method({ changing: false, handler: calls.NodeGetStorageHealth }),
+    ...device && deviceMethods(device),
+  };
+}
+
+function deviceMethods(calls: DeviceCalls): MethodsOf<NodeRpcs> {
+  return {
+    NodeStageVolume: method({
+      changing: true,
+      lockKey: (request: Request<"NodeStageVolume">) => [request.volumeId, request.stagingTargetPath],
+      handler: calls.NodeStageVolume,
+    }),
+    NodeUnstageVolume: method({
+      changing: true,
+      lockKey: (request: Request<"NodeUnstageVolume">) => [request.volumeId, request.stagingTargetPath],
+      handler: calls.NodeUnstageVolume,
+      whenBusy: calls.whenBusy.unstage,
     }),
     NodeExpandVolume: method({
       changing: true,
       lockKey: (request: Request<"NodeExpandVolume">) => request.volumeId,
       handler: calls.NodeExpandVolume,
     }),
-    NodeGetVolumeStats: method({ changing: false, handler: calls.NodeGetVolumeStats }),
-    NodeGetVolumeHealth: method({ changing: false, handler: calls.NodeGetVolumeHealth }),
-    NodeGetStorageHealth: method({ changing: false, handler: calls.NodeGetStorageHealth }),
   };
-}
-
-function capabilities(): ResponseOf<NodeRpcs, "NodeGetCapabilities"> {
-  return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
 }

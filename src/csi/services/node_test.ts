@@ -98,12 +98,12 @@ Deno.test("NodeGetCapabilities advertises the implemented capabilities", async (
     capabilities: { rpc: { type: string } }[];
   };
   assert.deepEqual(answer.capabilities.map((each) => each.rpc.type), [
-    "STAGE_UNSTAGE_VOLUME",
     "GET_VOLUME_STATS",
-    "EXPAND_VOLUME",
     "SINGLE_NODE_MULTI_WRITER",
     "GET_VOLUME_HEALTH",
     "GET_STORAGE_HEALTH",
+    "STAGE_UNSTAGE_VOLUME",
+    "EXPAND_VOLUME",
   ]);
 });
 

@@ -9,11 +9,10 @@ import type { NodeInfo } from "../node_service.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import { directoryHealth, type HealthRequest, shareProblems } from "./health.ts";
 import { publishDirectory, type PublishDirectoryRequest } from "./publish.ts";
+import { PublishedDirectories } from "./published.ts";
 import { SharedMounts } from "./shared_mounts.ts";
-import { stageDirectory, type StageDirectoryRequest } from "./stage.ts";
-import { StagedDirectories } from "./staged.ts";
-import { directoryStats, getPlaced } from "./stats.ts";
-import { unpublishDirectory, unstageDirectory, type VolumePath } from "./unstage.ts";
+import { directoryStats } from "./stats.ts";
+import { unpublishDirectory, type VolumePath } from "./unpublish.ts";
 
 /** How long the kernel may take to load a module, in milliseconds. */
 const obstacleMs = 10_000;
@@ -29,14 +28,14 @@ const healthMs = 15_000;
 export class DirectoryNode {
   readonly #deps: DirectoryNodeDeps;
   readonly #shares: SharedMounts;
-  readonly #staged: StagedDirectories;
+  readonly #published: PublishedDirectories;
 
   /** @throws {VolumeError} invalid when the node id has another form */
   constructor(deps: DirectoryNodeDeps) {
     assertNodeId(deps.settings.nodeId);
     this.#deps = deps;
     this.#shares = new SharedMounts(deps);
-    this.#staged = new StagedDirectories(deps, this.#shares);
+    this.#published = new PublishedDirectories(deps, this.#shares);
   }
 
   /** Removes what a killed process has left half made. No call may be running. */
@@ -44,9 +43,9 @@ export class DirectoryNode {
     await this.#shares.removeHelpers();
   }
 
-  /** Reports the directories that are staged already, so that a restart does not look like an empty node. */
-  async countStaged(): Promise<void> {
-    await this.#staged.report();
+  /** Reports the directories that are published already, so that a restart does not look like an empty node. */
+  async countPublished(): Promise<void> {
+    await this.#published.report();
   }
 
   /** Unmounts the shares that a crash has left without a volume. */
@@ -62,40 +61,21 @@ export class DirectoryNode {
       .catch(messageOf);
   }
 
-  /** See {@linkcode stageDirectory}. */
-  async stage(request: StageDirectoryRequest, context: CallContext): Promise<void> {
-    await stageDirectory(this.#deps, this.#shares, request, context);
-    await this.#staged.report();
-  }
-
-  /** See {@linkcode unstageDirectory}. */
-  async unstage(volume: VolumePath, context: CallContext): Promise<void> {
-    await unstageDirectory(this.#deps, this.#shares, volume, context);
-    await this.#staged.report();
-  }
-
   /** See {@linkcode publishDirectory}. */
   async publish(request: PublishDirectoryRequest, context: CallContext): Promise<void> {
     await publishDirectory(this.#deps, this.#shares, request, context);
+    await this.#published.report();
   }
 
   /** See {@linkcode unpublishDirectory}. */
   async unpublish(volume: VolumePath, context: CallContext): Promise<void> {
     await unpublishDirectory(this.#deps, this.#shares, volume, context);
+    await this.#published.report();
   }
 
   /** See {@linkcode directoryStats}. */
   async stats(volume: VolumePath, context: CallContext): Promise<FilesystemStats> {
     return await directoryStats(this.#deps, volume, context);
-  }
-
-  /**
-   * A directory grows by itself, so that there is nothing to do for one that is there.
-   *
-   * @throws {VolumeError} not-found when it is not at the path
-   */
-  async expand(volume: VolumePath): Promise<void> {
-    await getPlaced(this.#deps, volume);
   }
 
   /** See {@linkcode directoryHealth}. */

@@ -14,34 +14,34 @@ const silenceMs = 5_000;
 /** How many shares are asked at once. */
 const maxAsked = 8;
 
-/** The volume whose health is asked for, with the paths that the caller knows of. */
+/** The volume whose health is asked for, with the target that the caller knows of. */
 export interface HealthRequest {
   readonly volumeId: string;
-  readonly paths: readonly string[];
+  readonly path: string | undefined;
 }
 
 /**
- * The problems of a directory at the paths where it should be; without a path, wherever this node has mounted it.
+ * The problems of a directory where it should be published; without a path, where this node has published it.
  *
  * @throws {VolumeError} not-found when no path is given and the directory is mounted nowhere
  */
 export async function directoryHealth(
   deps: DirectoryNodeDeps,
-  { volumeId, paths }: HealthRequest,
+  { volumeId, path }: HealthRequest,
   context: CallContext,
 ): Promise<VolumeHealth> {
-  const table = await deps.nfs.table();
-  const known = parseDirectoryHandle(volumeId) === undefined
-    ? undefined
-    : table.find((entry) => isOfVolume(entry, volumeId))?.mountPoint;
-  const asked = paths.length > 0 ? paths : known === undefined ? [] : [known];
-  if (asked.length === 0) {
+  const asked = path ?? await publishedAt(deps, volumeId);
+  if (asked === undefined) {
     throw new VolumeError("not-found", `Cannot find the volume on this node: volume=${volumeId}`);
   }
-  const problems = await Promise.all(asked.map((path) => problemAt(deps, volumeId, path, context)));
-  // Two problems of a volume may not have the same reason (CSI specification, VolumeHealthEntry).
-  const byReason = new Map(problems.flatMap((one) => one === undefined ? [] : [[one.reason, one]]));
-  return { id: volumeId, problems: [...byReason.values()] };
+  const found = await problemAt(deps, volumeId, asked, context);
+  return { id: volumeId, problems: found === undefined ? [] : [found] };
+}
+
+/** A path where the directory is mounted. The handle of a static volume says nothing of its directory. */
+async function publishedAt({ nfs }: DirectoryNodeDeps, volumeId: string): Promise<string | undefined> {
+  if (parseDirectoryHandle(volumeId) === undefined) return undefined;
+  return (await nfs.table()).find((entry) => isOfVolume(entry, volumeId))?.mountPoint;
 }
 
 async function problemAt(

@@ -1,20 +1,20 @@
-import { withDeadline } from "../../async/deadline.ts";
 import { type AccessMode, isReadOnlyMode } from "../../volume/model/capabilities.ts";
-import { parseDirectoryContext } from "../../volume/model/directory/context.ts";
+import { type DirectoryContext, parseDirectoryContext } from "../../volume/model/directory/context.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isNfs, isSameFolder, serverPath } from "../../volume/rules/nfs_mounts.ts";
+import { isNfs, serverPath, usersOf } from "../../volume/rules/nfs_mounts.ts";
 import { mountsAt } from "../../volume/rules/mounts_at.ts";
 import { withUndo } from "../stage/undo.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
+import { directoryInShare } from "./in_share.ts";
+import { giveOwner } from "./new_directory.ts";
 import { parseNfsOptions } from "./nfs_options.ts";
 import type { SharedMounts } from "./shared_mounts.ts";
 
 /** The fields of NodePublishVolume. */
 export interface PublishDirectoryRequest {
   readonly volumeId: string;
-  readonly stagingPath: string;
   readonly targetPath: string;
   readonly mode: AccessMode;
   readonly mountFlags: readonly string[];
@@ -22,14 +22,26 @@ export interface PublishDirectoryRequest {
   readonly volumeContext: Readonly<Record<string, string>>;
 }
 
-/** How long a server may take to answer before a publish fails. */
-const answerMs = 10_000;
+/** What is to be at the target in the end. */
+interface Wanted {
+  readonly request: PublishDirectoryRequest;
+  readonly directory: DirectoryContext;
+  readonly readOnly: boolean;
+  readonly target: string;
+  /** The mount point of the share, and the folder of all shares. */
+  readonly share: string;
+  readonly folder: string;
+}
 
 /**
- * Binds a staged directory to a target, read-only where that is asked for.
+ * Publishes a directory: mounts its share unless it is mounted, and binds the directory from there to the target. There
+ * is no stage, because a kubelet never unstages an NFS mount: the share, of the same device and root, looks to it like
+ * another user of the staging path. A link in the share that leads elsewhere is refused before anything is at the
+ * target.
  *
- * @throws {VolumeError} precondition when the directory is not staged, or its access mode allows one target only;
- *   exists-incompatible when the target is in use in another way; unavailable when the server does not answer
+ * @throws {VolumeError} not-found when there is no such directory; unavailable when no server answers; precondition
+ *   when the path leads over a link or to no directory, or the access mode allows one target only; exists-incompatible
+ *   when the target is in use in another way
  */
 export async function publishDirectory(
   deps: DirectoryNodeDeps,
@@ -37,38 +49,40 @@ export async function publishDirectory(
   request: PublishDirectoryRequest,
   context: CallContext,
 ): Promise<void> {
-  const readOnly = isReadOnlyPublish(request);
+  const directory = parseDirectoryContext(request.volumeContext);
+  const { options, readOnly: isReadOnlyFlag } = parseNfsOptions(request.mountFlags);
+  const readOnly = request.readOnly || isReadOnlyMode(request.mode) || isReadOnlyFlag;
+  const folder = await shares.folder();
   const target = await deps.paths.mountPoint(request.targetPath);
-  const staging = await deps.paths.mountPoint(request.stagingPath);
-  assertApart(request, target, staging, await shares.folder());
-  const table = await deps.nfs.table();
-  const staged = getStaged(table, staging, request);
-  await assertAnswers(deps, staging, request, context);
-  assertMayPublish(table, staged, { target, staging, folder: await shares.folder() }, request);
-  await withUndo(deps.clock, context, async (undo) => {
-    if (mountsAt(table, target).length === 0) {
+  assertApart(request, target, folder);
+  const nfsShare = { addresses: directory.addresses, export: directory.export, options };
+  await shares.using(nfsShare, context, async (share) => {
+    const wanted = { request, directory, readOnly, target, share, folder };
+    const source = await directoryInShare(deps, directory, share, context);
+    const table = await deps.nfs.table();
+    if (isPublished(table, wanted)) return;
+    assertMayPublish(table, wanted);
+    await withUndo(deps.clock, context, async (undo) => {
       await makeTarget(deps, request, context);
       undo.add("remove the target", () => deps.paths.removeEmptyFolder(request.targetPath));
       undo.add("unmount", (undoing) => deps.nfs.unmount(target, undoing));
-      if (readOnly) await shares.bindReadOnly(staging, target, context);
-      else await deps.nfs.bind(staging, target, context);
-    }
-    await assertPublished(deps, target, staged, { ...request, readOnly });
+      await shares.bindPrepared(source, target, context, async (bind) => {
+        assertIsDirectory(await deps.nfs.table(), bind, wanted);
+        await giveOwner(deps, bind, directory, context);
+        if (readOnly) await deps.nfs.makeReadOnly(bind, context);
+      });
+      if (!isPublished(await deps.nfs.table(), wanted)) throw lost(request);
+    });
   });
-}
-
-function isReadOnlyPublish({ readOnly, mode, mountFlags }: PublishDirectoryRequest): boolean {
-  return readOnly || isReadOnlyMode(mode) || parseNfsOptions(mountFlags).readOnly;
 }
 
 function assertApart(
   { volumeId, targetPath }: PublishDirectoryRequest,
   target: string,
-  staging: string,
   folder: string,
 ): void {
   const isOver = (one: string, other: string) => one === other || one.startsWith(`${other}/`);
-  if (![staging, folder].some((path) => isOver(target, path) || isOver(path, target))) return;
+  if (!isOver(target, folder) && !isOver(folder, target)) return;
   throw new VolumeError(
     "invalid",
     `Cannot publish the volume because its target overlaps another path of the driver: volume=${volumeId} ` +
@@ -76,59 +90,40 @@ function assertApart(
   );
 }
 
-function getStaged(
-  table: readonly MountEntry[],
-  staging: string,
-  { volumeId, stagingPath, volumeContext }: PublishDirectoryRequest,
-): MountEntry {
-  const { path } = parseDirectoryContext(volumeContext);
-  const staged = mountsAt(table, staging).at(-1);
-  if (staged !== undefined && isNfs(staged) && serverPath(staged) === path) return staged;
-  const state = staged === undefined
-    ? "it is not staged"
-    : `another thing is staged: source=${staged.source}`;
-  throw new VolumeError(
-    "precondition",
-    `Cannot publish the volume because at its staging path ${state}: volume=${volumeId} path=${stagingPath}`,
-  );
-}
-
-/** A pod must not start on a share that does not answer, or whose directory was deleted. */
-async function assertAnswers(
-  deps: DirectoryNodeDeps,
-  staging: string,
-  { volumeId }: PublishDirectoryRequest,
-  context: CallContext,
-): Promise<void> {
-  const late = new VolumeError(
-    "unavailable",
-    `Cannot publish the volume because its server does not answer: volume=${volumeId}`,
-  );
-  await withDeadline(deps.clock, context, answerMs, late, (on) => deps.paths.info(staging, on));
-}
-
-/**
- * Throws when the target has something else, or the access mode allows no further one (CSI specification,
- * "NodePublishVolume", second table).
- */
-function assertMayPublish(
-  table: readonly MountEntry[],
-  staged: MountEntry,
-  at: { readonly target: string; readonly staging: string; readonly folder: string },
-  { volumeId, targetPath, mode }: PublishDirectoryRequest,
-): void {
-  const there = mountsAt(table, at.target).at(-1);
-  if (there !== undefined && !isSameFolder(there, staged)) {
+/** Whether the directory is at the target as it is asked for; throws when something else is, or it in another way. */
+function isPublished(table: readonly MountEntry[], wanted: Wanted): boolean {
+  const { request: { volumeId, targetPath }, target, readOnly } = wanted;
+  const top = mountsAt(table, target).at(-1);
+  if (top === undefined) return false;
+  if (!targetsOf(table, wanted).includes(top)) {
     throw new VolumeError(
       "exists-incompatible",
       `Cannot publish the volume because something else is mounted at the target: volume=${volumeId} ` +
-        `path=${targetPath} type=${there.filesystem} source=${there.source}`,
+        `path=${targetPath} type=${top.filesystem} source=${top.source}`,
     );
   }
+  const isReadOnly = top.mountOptions.includes("ro");
+  if (isReadOnly === readOnly) return true;
+  throw new VolumeError(
+    "exists-incompatible",
+    `Cannot publish the volume because it is published there in another way: volume=${volumeId} path=${targetPath} ` +
+      `readonly=${isReadOnly} asked=${readOnly}`,
+  );
+}
+
+/** The binds of the directory from its share, wherever pods have them. */
+function targetsOf(
+  table: readonly MountEntry[],
+  { directory, share, folder }: Wanted,
+): readonly MountEntry[] {
+  return usersOf(table, share, folder).filter((entry) => serverPath(entry) === directory.path);
+}
+
+/** Throws when the access mode allows no further target (CSI specification, "NodePublishVolume", second table). */
+function assertMayPublish(table: readonly MountEntry[], wanted: Wanted): void {
+  const { volumeId, mode } = wanted.request;
   if (mode !== "single-node-single-writer") return;
-  const isOther = ({ mountPoint }: MountEntry) =>
-    mountPoint !== at.target && mountPoint !== at.staging && !mountPoint.startsWith(`${at.folder}/`);
-  const other = table.find((entry) => isSameFolder(entry, staged) && isOther(entry));
+  const other = targetsOf(table, wanted).find(({ mountPoint }) => mountPoint !== wanted.target);
   if (other === undefined) return;
   throw new VolumeError(
     "precondition",
@@ -151,25 +146,24 @@ async function makeTarget(
   );
 }
 
-async function assertPublished(
-  deps: DirectoryNodeDeps,
-  target: string,
-  staged: MountEntry,
-  { volumeId, targetPath, readOnly }: PublishDirectoryRequest,
-): Promise<void> {
-  const top = mountsAt(await deps.nfs.table(), target).at(-1);
-  if (top === undefined || !isSameFolder(top, staged)) {
-    throw new VolumeError(
-      "identity-mismatch",
-      `Cannot use the mount because it differs from the request: volume=${volumeId} path=${targetPath} ` +
-        `source=${top?.source} wanted=${staged.source}`,
-    );
-  }
-  const isReadOnly = top.mountOptions.includes("ro");
-  if (isReadOnly === readOnly) return;
+/** Throws when the kernel shows another folder than was asked for: a link was planted since the path was resolved. */
+function assertIsDirectory(
+  table: readonly MountEntry[],
+  bind: string,
+  { request: { volumeId }, directory }: Wanted,
+): void {
+  const top = mountsAt(table, bind).at(-1);
+  if (top !== undefined && isNfs(top) && serverPath(top) === directory.path) return;
   throw new VolumeError(
-    "exists-incompatible",
-    `Cannot publish the volume because it is published there in another way: volume=${volumeId} path=${targetPath} ` +
-      `readonly=${isReadOnly} asked=${readOnly}`,
+    "identity-mismatch",
+    `Cannot publish the volume because its path leads elsewhere now: volume=${volumeId} source=${top?.source} ` +
+      `wanted=${directory.path}`,
+  );
+}
+
+function lost({ volumeId, targetPath }: PublishDirectoryRequest): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot find the mount that was just made: volume=${volumeId} path=${targetPath}`,
   );
 }

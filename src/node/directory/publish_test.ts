@@ -1,26 +1,25 @@
 import assert from "node:assert/strict";
-import { contextOf, FakeNfsNode, sharesPath, stagingOf, targetOf } from "../../../tests/fakes/nfs.ts";
+import { contextOf, FakeNfsNode, sharesPath, targetOf } from "../../../tests/fakes/nfs.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { publishDirectory } from "./publish.ts";
 import { SharedMounts } from "./shared_mounts.ts";
 
-async function staged(name = "a"): Promise<FakeNfsNode> {
+function scene(name = "a"): FakeNfsNode {
   const node = new FakeNfsNode();
   node.addDirectory(`/pool/volumes/${name}`);
-  await node.stage(name);
   return node;
 }
 
-/** Binds that are only needed on the way to a read-only one. */
+/** Binds that are only needed on the way to another. */
 function helpersOf(node: FakeNfsNode): readonly string[] {
   const names = [...node.paths.nodes.keys(), ...node.table.map(({ mountPoint }) => mountPoint)];
-  return names.filter((path) => path.startsWith(`${sharesPath}/ro-`));
+  return names.filter((path) => path.startsWith(`${sharesPath}/bind-`));
 }
 
 const other = "/kubelet/pods/other/mount";
 
 Deno.test("publish() binds the directory to the target, twice as well as once", async () => {
-  const node = await staged();
+  const node = scene();
   await node.publish("a");
   await node.publish("a");
   const { source, mountOptions } = node.at(targetOf("a"))!;
@@ -37,22 +36,20 @@ for (
   })
 ) {
   Deno.test(`publish() makes the bind read-only for ${what}, and only that bind`, async () => {
-    const node = await staged();
-    await node.publish("a", other);
-    await node.publish("a", targetOf("a"), change);
+    const node = scene();
+    await node.publish("a", { targetPath: other });
+    await node.publish("a", change);
     assert.ok(node.at(targetOf("a"))!.mountOptions.includes("ro"));
     assert.ok(node.at(other)!.mountOptions.includes("rw"));
-    assert.ok(node.at(stagingOf("a"))!.mountOptions.includes("rw"));
   });
 }
 
 Deno.test("publish() throws when the kernel shows a writable bind although it took the command", async () => {
-  const node = await staged();
+  const node = scene();
   const deps = node.deps();
   const lazy = { ...deps, nfs: { ...deps.nfs, makeReadOnly: () => Promise.resolve() } };
   const request = {
     volumeId: "a",
-    stagingPath: stagingOf("a"),
     targetPath: targetOf("a"),
     mode: "multi-node-multi-writer" as const,
     mountFlags: [],
@@ -65,26 +62,26 @@ Deno.test("publish() throws when the kernel shows a writable bind although it to
 });
 
 Deno.test("publish() makes no target read-only afterwards: pods would see it writable", async () => {
-  const node = await staged();
-  await node.publish("a", targetOf("a"), { readOnly: true });
-  const order = node.operations.filter((each) => /^(?:bind|make read-only)/.test(each)).slice(1);
+  const node = scene();
+  await node.publish("a", { readOnly: true });
+  const order = node.operations.filter((each) => /^(?:bind|make read-only)/.test(each));
   assert.deepEqual(order, ["bind", "make read-only", "bind"]);
   assert.deepEqual(helpersOf(node), []);
 });
 
 Deno.test("publish() killed before any step converges to a read-only bind", async () => {
-  const whole = await staged();
+  const whole = scene();
   const begin = whole.operations.length;
-  await whole.publish("a", targetOf("a"), { readOnly: true });
+  await whole.publish("a", { readOnly: true });
   for (let at = begin + 1; at <= whole.operations.length; at++) {
-    const node = await staged();
+    const node = scene();
     node.before = (_, count) => {
       if (count >= at) throw new Error("killed");
     };
-    await node.publish("a", targetOf("a"), { readOnly: true }).catch(() => {});
+    await node.publish("a", { readOnly: true }).catch(() => {});
     node.before = () => {};
     node.restart();
-    await node.publish("a", targetOf("a"), { readOnly: true });
+    await node.publish("a", { readOnly: true });
     assert.ok(node.at(targetOf("a"))!.mountOptions.includes("ro"));
     await node.service.removeHelpers();
     assert.deepEqual(helpersOf(node), []);
@@ -92,50 +89,41 @@ Deno.test("publish() killed before any step converges to a read-only bind", asyn
 });
 
 Deno.test("publish() refuses to make a read-only target writable", async () => {
-  const node = await staged();
-  await node.publish("a", targetOf("a"), { readOnly: true });
+  const node = scene();
+  await node.publish("a", { readOnly: true });
   await assert.rejects(node.publish("a"), refusal("exists-incompatible", /published there in another way/));
   assert.ok(node.at(targetOf("a"))!.mountOptions.includes("ro"));
 });
 
-Deno.test("publish() refuses a volume that is not staged, or where another directory is", async () => {
-  const node = await staged();
-  await assert.rejects(node.publish("b"), refusal("precondition", /not staged/));
-  const elsewhere = { stagingPath: stagingOf("a") };
-  await assert.rejects(
-    node.publish("b", targetOf("b"), elsewhere),
-    refusal("precondition", /another thing is staged/),
-  );
-});
-
 Deno.test("publish() refuses a target where something else is, and leaves it", async () => {
-  const node = await staged();
+  const node = scene();
   node.addMount(targetOf("a"), { filesystem: "ext4", deviceNumber: "8:1" });
   await assert.rejects(node.publish("a"), refusal("exists-incompatible"));
   assert.equal(node.at(targetOf("a"))?.filesystem, "ext4");
 });
 
-Deno.test("publish() refuses a target in the driver's folder or over the staging path", async () => {
-  const node = await staged();
-  for (
-    const target of [sharesPath, `${sharesPath}/x`, stagingOf("a"), `${stagingOf("a")}/x`, "/kubelet/staging"]
-  ) {
-    await assert.rejects(node.publish("a", target), refusal("invalid", /overlaps/));
+Deno.test("publish() refuses a target in the driver's folder or over it", async () => {
+  const node = scene();
+  for (const targetPath of [sharesPath, `${sharesPath}/x`, "/state"]) {
+    await assert.rejects(node.publish("a", { targetPath }), refusal("invalid", /overlaps/));
   }
 });
 
 Deno.test("publish() lets SINGLE_NODE_SINGLE_WRITER have one target, also after a restart", async () => {
-  const node = await staged();
+  const node = scene();
   const mode = "single-node-single-writer";
-  await node.publish("a", targetOf("a"), { mode });
+  await node.publish("a", { mode });
   node.restart();
-  await node.publish("a", targetOf("a"), { mode });
-  await assert.rejects(node.publish("a", other, { mode }), refusal("precondition", /allows one target/));
-  await node.publish("a", other);
+  await node.publish("a", { mode });
+  await assert.rejects(
+    node.publish("a", { targetPath: other, mode }),
+    refusal("precondition", /allows one target/),
+  );
+  await node.publish("a", { targetPath: other });
 });
 
 Deno.test("publish() does not start a pod on a server that does not answer", async () => {
-  const node = await staged();
+  const node = scene();
   node.paths.info = () => new Promise(() => {});
   const publishing = node.publish("a");
   publishing.catch(() => {});

@@ -3,10 +3,11 @@ import type { DirectoryNodeDeps } from "./deps.ts";
 import type { SharedMounts } from "./shared_mounts.ts";
 
 /**
- * Reports the directories that are staged, for the metrics. They stand in the mount table, without the ids of their
- * volumes: so a directory is counted by its source, and once if two static volumes name it.
+ * Reports the directories that are published, for the metrics, which count them with the staged volumes. They stand in
+ * the mount table, without the ids of their volumes: so a directory is counted by its source, and once if two static
+ * volumes name it.
  */
-export class StagedDirectories {
+export class PublishedDirectories {
   readonly #deps: Pick<DirectoryNodeDeps, "events" | "notes">;
   readonly #shares: Pick<SharedMounts, "sources">;
   #reported: ReadonlySet<string> = new Set();
@@ -25,7 +26,7 @@ export class StagedDirectories {
       for (const volumeId of sources.difference(before)) this.#occurred(volumeId, true);
       for (const volumeId of before.difference(sources)) this.#occurred(volumeId, false);
     } catch (error) {
-      this.#deps.notes.warn("cannot count the staged directories", { reason: messageOf(error) });
+      this.#deps.notes.warn("cannot count the published directories", { reason: messageOf(error) });
     }
   }
 

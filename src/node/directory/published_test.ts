@@ -7,44 +7,43 @@ function nodeWith(...names: string[]): FakeNfsNode {
   return node;
 }
 
-function assertStaged(node: FakeNfsNode, ...names: string[]): void {
+function assertPublished(node: FakeNfsNode, ...names: string[]): void {
   assert.deepEqual([...node.events.staged], names.map((name) => `10.0.0.1:/pool/volumes/${name}`));
 }
 
-Deno.test("a directory counts from its stage to its unstage, whoever publishes it meanwhile", async () => {
+Deno.test("a directory counts from its first target to its last", async () => {
   const node = nodeWith("a", "b");
-  await node.stage("a");
-  await node.stage("a");
-  await node.stage("b");
   await node.publish("a");
+  await node.publish("a", { targetPath: "/kubelet/pods/other/mount" });
+  await node.publish("b");
   await node.unpublish("a");
-  assertStaged(node, "a", "b");
-  await node.unstage("a");
-  assertStaged(node, "b");
+  assertPublished(node, "a", "b");
+  await node.unpublish("a", "/kubelet/pods/other/mount");
+  assertPublished(node, "b");
 });
 
-Deno.test("countStaged() finds in the mount table what an earlier process has staged", async () => {
+Deno.test("countPublished() finds in the mount table what an earlier process has published", async () => {
   const node = nodeWith("a", "b");
-  await node.stage("a");
-  await node.stage("b");
+  await node.publish("a");
+  await node.publish("b");
   node.events.staged.clear();
   node.restart();
-  await node.service.countStaged();
-  assertStaged(node, "a", "b");
+  await node.service.countPublished();
+  assertPublished(node, "a", "b");
 });
 
 Deno.test("a directory that two volumes name counts until the second one has left", async () => {
   const node = nodeWith("a");
-  await node.stage("a");
-  await node.stage("other", { volumeContext: contextOf("a") });
-  await node.unstage("a");
-  assertStaged(node, "a");
-  await node.unstage("other");
-  assertStaged(node);
+  await node.publish("a");
+  await node.publish("other", { volumeContext: contextOf("a") });
+  await node.unpublish("a");
+  assertPublished(node, "a");
+  await node.unpublish("other");
+  assertPublished(node);
 });
 
-Deno.test("a stage that fails counts nothing", async () => {
+Deno.test("a publish that fails counts nothing", async () => {
   const node = nodeWith();
-  await assert.rejects(node.stage("missing"));
-  assertStaged(node);
+  await assert.rejects(node.publish("missing"));
+  assertPublished(node);
 });

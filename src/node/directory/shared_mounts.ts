@@ -9,10 +9,10 @@ import { isNfs, serverPath, usersOf } from "../../volume/rules/nfs_mounts.ts";
 import { mountsAt } from "../../volume/rules/mounts_at.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 
-/** How long an unstage waits for another call on the same share, which then unmounts it instead. */
+/** How long an unpublish waits for another call on the same share, which then unmounts it instead. */
 const turnMs = 5_000;
 const keyForm = /^[0-9a-f]{16}$/;
-const helperForm = /^ro-[0-9a-f]{16}$/;
+const helperForm = /^bind-[0-9a-f]{16}$/;
 
 /**
  * The name of a share's mount: 16 hex digits. Two volumes share a mount only if the server's addresses (in any order),
@@ -81,17 +81,23 @@ export class SharedMounts {
   }
 
   /**
-   * Binds a folder read-only. A mount that becomes read-only does so in its own mount namespace only, and pods would see
-   * a writable one. So another bind, in the driver's folder, becomes read-only first, and the target is a bind of that.
+   * Binds a folder to a target by way of another bind in the driver's folder, a helper, which `prepare` proves and
+   * changes first. So nothing unproven is ever at the target. It also makes a target read-only for everybody: a mount
+   * that becomes read-only does so in its own mount namespace only, while a bind of a read-only one is so in all.
    */
-  async bindReadOnly(source: string, target: string, context: CallContext): Promise<void> {
+  async bindPrepared(
+    source: string,
+    target: string,
+    context: CallContext,
+    prepare: (bind: string) => Promise<void>,
+  ): Promise<void> {
     const { nfs, paths } = this.#deps;
-    const helper = `${await this.folder()}/ro-${digest(target, 16)}`;
+    const helper = `${await this.folder()}/bind-${digest(target, 16)}`;
     await paths.makeFolder(helper, 0o700);
     try {
       await nfs.unmount(helper, context);
       await nfs.bind(source, helper, context);
-      await nfs.makeReadOnly(helper, context);
+      await prepare(helper);
       await nfs.bind(helper, target, context);
     } finally {
       await this.#removeQuietly(helper);

@@ -6,7 +6,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { isNfs, serverPath } from "../../volume/rules/nfs_mounts.ts";
 import { mountsAt } from "../../volume/rules/mounts_at.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
-import type { VolumePath } from "./unstage.ts";
+import type { VolumePath } from "./unpublish.ts";
 
 /** How long all reads together may take. */
 const limitMs = 15_000;

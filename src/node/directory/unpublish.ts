@@ -12,27 +12,12 @@ export interface VolumePath {
 }
 
 /**
- * Unstages a directory: writes what the kernel still holds, unmounts, and unmounts the share if no other volume uses
- * it. A server that does not answer holds nothing up: the mounts are detached.
+ * Removes a directory from a workload: writes what the kernel still holds, unmounts, and removes the target if it is an
+ * empty folder; it never removes anything else. The share is unmounted if no other target uses it. A server that does
+ * not answer holds nothing up: the mounts are detached.
  *
- * @throws {VolumeError} in-use when the staging path is busy; unavailable when writing takes long and the server
- *   answers; precondition when something else is mounted there
- */
-export async function unstageDirectory(
-  deps: DirectoryNodeDeps,
-  shares: SharedMounts,
-  volume: VolumePath,
-  context: CallContext,
-): Promise<void> {
-  await unmountDirectory(deps, shares, volume, "unstage", context);
-  await shares.releaseUnused(context);
-}
-
-/**
- * Removes a directory from a workload: unmounts, verifies, and removes the target if it is an empty folder; it never
- * removes anything else.
- *
- * @throws {VolumeError} in-use when the target is busy; precondition when something else is mounted at it or in it
+ * @throws {VolumeError} in-use when the target is busy; unavailable when writing takes long and the server answers;
+ *   precondition when something else is mounted at it, or it is no folder
  */
 export async function unpublishDirectory(
   deps: DirectoryNodeDeps,
@@ -40,7 +25,7 @@ export async function unpublishDirectory(
   volume: VolumePath,
   context: CallContext,
 ): Promise<void> {
-  await unmountDirectory(deps, shares, volume, "unpublish", context);
+  await unmountDirectory(deps, shares, volume, context);
   const info = await deps.paths.info(volume.path, context);
   if (info?.kind === "directory") await deps.paths.removeEmptyFolder(volume.path);
   else if (info !== undefined) {
@@ -49,7 +34,6 @@ export async function unpublishDirectory(
       `Cannot remove the target because it is no folder: volume=${volume.volumeId} path=${volume.path}`,
     );
   }
-  // The staging path may have been unmounted before, by hand.
   await shares.releaseUnused(context);
 }
 
@@ -57,7 +41,6 @@ async function unmountDirectory(
   { nfs, paths, notes }: DirectoryNodeDeps,
   shares: SharedMounts,
   { volumeId, path }: VolumePath,
-  verb: "unstage" | "unpublish",
   context: CallContext,
 ): Promise<void> {
   const mountPoint = await paths.mountPoint(path);
@@ -67,12 +50,12 @@ async function unmountDirectory(
   if (foreign !== undefined || mountPoint === folder || mountPoint.startsWith(`${folder}/`)) {
     throw new VolumeError(
       "precondition",
-      `Cannot ${verb} the volume because something else is mounted there: volume=${volumeId} path=${path} ` +
+      `Cannot unpublish the volume because something else is mounted there: volume=${volumeId} path=${path} ` +
         `type=${foreign?.filesystem ?? "a share of this driver"}`,
     );
   }
   if (mounted.length === 0) return;
-  const written = verb === "unstage" ? await nfs.flush(mountPoint, context) : "written";
+  const written = await nfs.flush(mountPoint, context);
   const outcome = await nfs.unmount(mountPoint, context);
   if (written === "written" && outcome === "unmounted") return;
   notes.warn("a directory was unmounted, and its server may not have all that was written", {

@@ -71,7 +71,7 @@ export type NodeEvent =
   | { readonly kind: "trimmed"; readonly outcome: TrimOutcome; readonly bytes: bigint; readonly atMs: number }
   /** A volume that another node holds now was taken off this node. */
   | { readonly kind: "fenced-torn-down" }
-  /** Whether that volume is staged here, according to the node's state file. */
+  /** Whether that volume is staged here, according to the node's state file; of a directory, whether it is published. */
   | { readonly kind: "staged"; readonly volumeId: string; readonly staged: boolean }
   /** That device (`major:minor`) is the volume's right now. */
   | { readonly kind: "device"; readonly volumeId: string; readonly deviceNumber: string }

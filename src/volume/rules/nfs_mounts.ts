@@ -14,11 +14,6 @@ export function serverPath({ source }: MountEntry): string {
   return source.slice(source.indexOf(":/") + 1);
 }
 
-/** Whether both mounts show one folder of one mounted share. */
-export function isSameFolder(one: MountEntry, other: MountEntry): boolean {
-  return isNfs(one) && isNfs(other) && one.deviceNumber === other.deviceNumber && one.source === other.source;
-}
-
 /**
  * The mounts that use a share: binds of folders in it, outside the driver's own folder.
  *

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { MountEntry } from "../ports/node_ports.ts";
-import { isSameFolder, serverPath, usersOf } from "./nfs_mounts.ts";
+import { serverPath, usersOf } from "./nfs_mounts.ts";
 
 let lastId = 0;
 
@@ -25,42 +25,34 @@ Deno.test("serverPath() reads the folder's path from the source, also of an IPv6
   assert.equal(serverPath(entry("/m", "server:/")), "/");
 });
 
-Deno.test("isSameFolder() compares share and folder, and never takes another file system for one", () => {
-  const one = entry("/a", "s:/pool/a");
-  assert.equal(isSameFolder(one, entry("/b", "s:/pool/a")), true);
-  assert.equal(isSameFolder(one, entry("/b", "s:/pool/b")), false);
-  assert.equal(isSameFolder(one, entry("/b", "s:/pool/a", { deviceNumber: "0:41" })), false);
-  assert.equal(isSameFolder(one, entry("/b", "s:/pool/a", { filesystem: "ext4" })), false);
-});
-
 Deno.test("usersOf() counts binds of the share, and not the share, its submounts or other file systems", () => {
   const table = [
     entry("/state/mounts/k", "s:/"),
     entry("/state/mounts/k/pool", "s:/pool", { deviceNumber: "0:41" }),
     entry("/state/mounts/other", "s:/"),
-    entry("/staging/a", "s:/x"),
-    entry("/staging/b", "s:/pool/b", { deviceNumber: "0:41" }),
-    entry("/staging/c", "s:/pool/c", { deviceNumber: "0:41", filesystem: "ext4" }),
-    entry("/staging/d", "t:/pool/d", { deviceNumber: "0:50" }),
+    entry("/pods/a", "s:/x"),
+    entry("/pods/b", "s:/pool/b", { deviceNumber: "0:41" }),
+    entry("/pods/c", "s:/pool/c", { deviceNumber: "0:41", filesystem: "ext4" }),
+    entry("/pods/d", "t:/pool/d", { deviceNumber: "0:50" }),
   ];
   const users = usersOf(table, "/state/mounts/k", "/state/mounts").map(({ mountPoint }) => mountPoint);
-  assert.deepEqual(users, ["/staging/a", "/staging/b"]);
+  assert.deepEqual(users, ["/pods/a", "/pods/b"]);
 });
 
 Deno.test("usersOf() counts a folder on a file system that the kernel has unmounted below the share again", () => {
   const table = [
     entry("/state/mounts/k", "s:/"),
-    entry("/staging/b", "s:/pool/b", { deviceNumber: "0:41" }),
-    entry("/staging/c", "s:/pool/c", { deviceNumber: "0:42", superOptions: ["rw", "vers=4.1", "hard"] }),
+    entry("/pods/b", "s:/pool/b", { deviceNumber: "0:41" }),
+    entry("/pods/c", "s:/pool/c", { deviceNumber: "0:42", superOptions: ["rw", "vers=4.1", "hard"] }),
   ];
   const users = usersOf(table, "/state/mounts/k", "/state/mounts").map(({ mountPoint }) => mountPoint);
-  assert.deepEqual(users, ["/staging/b"], "the one with other options belongs to another mount");
+  assert.deepEqual(users, ["/pods/b"], "the one with other options belongs to another mount");
 });
 
 Deno.test("usersOf() does not count a neighbour of the export whose name begins alike", () => {
   const table = [
     entry("/state/mounts/k", "s:/pool"),
-    entry("/staging/b", "s:/pool2/b", { deviceNumber: "0:41" }),
+    entry("/pods/b", "s:/pool2/b", { deviceNumber: "0:41" }),
   ];
   assert.deepEqual(usersOf(table, "/state/mounts/k", "/state/mounts"), []);
 });

@@ -15,7 +15,7 @@ export const suite: Suite = {
     const limitSeconds = limitMinutes * 60;
     const guest = await bench.guest({
       memoryMiB: 2048,
-      // With the client's module, which else the first stage would load.
+      // With the client's module, which else the first publish would load.
       modules: ["nfsd", "nfsv4"],
       disks: [{ name: "pool", sizeBytes: 1 << 30 }],
       limitSeconds,

@@ -50,8 +50,8 @@ function whileDead(
   const clients = drivers.a.clients;
   return [
     ["statistics and health of a dead server's volume end in time and say so", async () => {
-      await volume.attach(clients);
-      await second.attach(clients);
+      await volume.publish(clients);
+      await second.publish(clients);
       await a.sh(`echo written > ${volume.target}/file`);
       assert.deepEqual(await volume.problems(clients), []);
       const { usage } = await volume.stats(clients);
@@ -68,27 +68,27 @@ function whileDead(
       assert.deepEqual(backendHealth.map(({ reason }) => reason), ["ServerSilent"]);
       return `statistics ${code} after ${seconds.toFixed(1)} s, health after ${healthSeconds.toFixed(1)} s`;
     }],
-    ["a volume of another server is staged meanwhile, from its second address", async () => {
-      const [, code, seconds] = await timed(alive.attach(clients));
+    ["a volume of another server is published meanwhile, from its second address", async () => {
+      const [, code, seconds] = await timed(alive.publish(clients));
       assert.equal(code, undefined, drivers.a.service.tail(20));
       await a.sh(`echo alive > ${alive.target}/file`);
       assert.equal(await b.sh(`cat ${onServer("/pool/volumes/alive/file")}`), "alive");
       return `the dead first address cost ${seconds.toFixed(1)} s`;
     }],
     [
-      "volumes of a dead server are unpublished and unstaged, even a busy one, and the service goes on",
+      "volumes of a dead server are unpublished, even a busy one, and the service goes on",
       async () => {
-        const [, code, seconds] = await timed(volume.detach(clients));
+        const [, code, seconds] = await timed(volume.unpublish(clients));
         assert.equal(code, undefined);
-        const [, last, lastSeconds] = await timed(second.detach(clients));
+        const [, last, lastSeconds] = await timed(second.unpublish(clients));
         assert.equal(last, undefined);
         const left = (await nfsMounts(a)).filter(([source]) => source.startsWith(`${address}:`));
         assert.deepEqual(left, []);
-        const [, stage, stageSeconds] = await timed(volume.stage(clients));
-        assert.equal(stage, "UNAVAILABLE");
+        const [, again, againSeconds] = await timed(volume.publish(clients));
+        assert.equal(again, "UNAVAILABLE");
         return `${seconds.toFixed(1)} s, the last one ${
           lastSeconds.toFixed(1)
-        } s; staging again ${stage} after ${stageSeconds.toFixed(1)} s`;
+        } s; publishing again ${again} after ${againSeconds.toFixed(1)} s`;
       },
     ],
   ];
@@ -100,10 +100,10 @@ function comingBack({ server, a, drivers }: Scene, { volume, alive }: Volumes): 
     ["once the server answers again its volumes are back with their data", async () => {
       await server.thaw();
       await a.until("! grep -q dead /proc/self/mountinfo");
-      await volume.attach(clients);
+      await volume.publish(clients);
       assert.equal(await a.sh(`cat ${volume.target}/file`), "written");
-      await volume.detach(clients);
-      await alive.detach(clients);
+      await volume.unpublish(clients);
+      await alive.unpublish(clients);
       assert.deepEqual(await nfsMounts(a), []);
       return "the file is there, no mount is left";
     }],

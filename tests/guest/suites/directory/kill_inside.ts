@@ -23,7 +23,7 @@ async function main(args: readonly string[]): Promise<void> {
     state: `${folder}/state`,
     kubelet: `${folder}/kubelet`,
   };
-  await sh(`mkdir -p ${location.state}/mounts ${location.kubelet}/staging ${location.kubelet}/pods`);
+  await sh(`mkdir -p ${location.state}/mounts ${location.kubelet}/pods`);
   const victims = new Victims<DirectoryCall>(location.state, 2);
   let lives: readonly (readonly Kill<Operation>[])[] = [];
   await insideTest(
@@ -64,7 +64,7 @@ async function clear({ state, kubelet }: Place): Promise<void> {
   await sh(
     `sed -n 's/^[^ ]* [^ ]* [^ ]* [^ ]* \\([^ ]*\\) .* - nfs4 .*/\\1/p' /proc/self/mountinfo | tac |
        while read -r path; do umount -n -c -i --lazy "$path"; done
-     rmdir ${state}/mounts/* ${kubelet}/staging/* ${kubelet}/pods/* 2> /dev/null; :`,
+     rmdir ${state}/mounts/* ${kubelet}/pods/* 2> /dev/null; :`,
   );
 }
 

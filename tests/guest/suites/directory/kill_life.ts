@@ -6,16 +6,14 @@ import type { Victims } from "../kill/victims.ts";
 import { sh } from "../kill/volume.ts";
 import { type DirectoryCall, restartAndCall } from "./kill_node.ts";
 
-/** Calls in which the node may be killed, in their order: two volumes come to one share and leave it. */
+/** Calls in which the node may be killed, in their order: two directories of one share come to targets and leave them. */
 export const operations = [
-  "stage, the first of a share",
-  "stage, another one",
-  "publish",
-  "publish, read-only",
-  "unpublish",
+  "publish, the first of a share",
+  "publish, another one, read-only",
+  "publish, another target",
+  "unpublish, others are left",
   "unpublish, read-only",
-  "unstage, another one is left",
-  "unstage, the last of a share",
+  "unpublish, the last of a share",
 ] as const;
 /** One of {@linkcode operations}. */
 export type Operation = typeof operations[number];
@@ -78,26 +76,32 @@ export class DirectoryLife {
 
   async #live(make: Maker): Promise<void> {
     const { first, second } = this.#names;
-    const [atFirst, atSecond] = [this.#paths(first), this.#paths(second)];
+    const [atFirst, atSecond, again] = [
+      this.#target(first),
+      this.#target(second),
+      this.#target(`${first}-again`),
+    ];
     await sh(`cd '${this.#location.served}' && mkdir '${first}' '${second}'`);
-    await make("stage, the first of a share", this.#stage(first), this.#unstage(first));
+    await make(
+      "publish, the first of a share",
+      this.#publish(first, atFirst),
+      this.#unpublish(first, atFirst),
+    );
     await this.#assertOwner(first);
-    await make("stage, another one", this.#stage(second), this.#unstage(second));
+    await sh(`echo written > '${atFirst}/file'`);
+    const readOnly = this.#publish(second, atSecond, true);
+    await make("publish, another one, read-only", readOnly, this.#unpublish(second, atSecond));
     await this.#assertOwner(second);
-    await make("publish", this.#publish(first, false), this.#unpublish(first));
-    await sh(`echo written > '${atFirst.target}/file'`);
-    await make("publish, read-only", this.#publish(second, true), this.#unpublish(second));
-    await sh(`! touch '${atSecond.target}/file' 2> /dev/null && touch '${atSecond.staging}/file'`);
-    await make("unpublish", this.#unpublish(first));
-    await make("unpublish, read-only", this.#unpublish(second));
-    await make("unstage, another one is left", this.#unstage(first));
-    await make("unstage, the last of a share", this.#unstage(second));
+    await sh(`! touch '${atSecond}/file' 2> /dev/null`);
+    await make("publish, another target", this.#publish(first, again), this.#unpublish(first, again));
+    await make("unpublish, others are left", this.#unpublish(first, atFirst));
+    await sh(`grep -q written '${again}/file'`);
+    await make("unpublish, read-only", this.#unpublish(second, atSecond));
+    await make("unpublish, the last of a share", this.#unpublish(first, again));
     const { kubelet, state, served } = this.#location;
     assert.equal(await sh(`ls '${kubelet}/pods' '${state}/mounts'`), `${kubelet}/pods:\n\n${state}/mounts:`);
     assert.equal(await sh(`cat '${served}/${first}/file'`), "written");
-    await sh(
-      `rmdir '${atFirst.staging}' '${atSecond.staging}'; rm -r '${served}/${first}' '${served}/${second}'`,
-    );
+    await sh(`rm -r '${served}/${first}' '${served}/${second}'`);
   }
 
   async #killed(
@@ -138,15 +142,8 @@ export class DirectoryLife {
   }
 
   #expect({ method, request }: DirectoryCall): void {
-    switch (method) {
-      case "stage":
-        return void this.#wanted.set(request.stagingPath, request.volumeContext["path"]!);
-      case "publish":
-        return void this.#wanted.set(request.targetPath, request.volumeContext["path"]!);
-      case "unstage":
-      case "unpublish":
-        return void this.#wanted.delete(request.path);
-    }
+    if (method === "publish") this.#wanted.set(request.targetPath, request.volumeContext["path"]!);
+    else this.#wanted.delete(request.path);
   }
 
   /** Throws unless the binds are mounted that there are to be, and the share if there is one, and nothing else. */
@@ -169,38 +166,22 @@ export class DirectoryLife {
     assert.equal(await sh(`stat -c '%a %u %g' '${this.#location.served}/${name}'`), "2770 1001 1002");
   }
 
-  #paths(name: string): { readonly staging: string; readonly target: string } {
-    const { kubelet } = this.#location;
-    return { staging: `${kubelet}/staging/${name}`, target: `${kubelet}/pods/${name}` };
+  #target(name: string): string {
+    return `${this.#location.kubelet}/pods/${name}`;
   }
 
-  #request(name: string) {
+  #publish(name: string, targetPath: string, readOnly = false): DirectoryCall {
     const { address, exported } = this.#location;
     const owner = { directoryMode: "2770", uid: "1001", gid: "1002" };
-    const volumeContext = {
-      addresses: address,
-      export: exported,
-      path: `${exported}/${name}`,
-      ...owner,
-    };
+    const volumeContext = { addresses: address, export: exported, path: `${exported}/${name}`, ...owner };
     const mode = "multi-node-multi-writer" as const;
-    return { volumeId: name, stagingPath: this.#paths(name).staging, mode, mountFlags: [], volumeContext };
+    return {
+      method: "publish",
+      request: { volumeId: name, targetPath, mode, mountFlags: [], readOnly, volumeContext },
+    };
   }
 
-  #stage(name: string): DirectoryCall {
-    return { method: "stage", request: this.#request(name) };
-  }
-
-  #publish(name: string, readOnly: boolean): DirectoryCall {
-    const { target: targetPath } = this.#paths(name);
-    return { method: "publish", request: { ...this.#request(name), targetPath, readOnly } };
-  }
-
-  #unpublish(name: string): DirectoryCall {
-    return { method: "unpublish", request: { volumeId: name, path: this.#paths(name).target } };
-  }
-
-  #unstage(name: string): DirectoryCall {
-    return { method: "unstage", request: { volumeId: name, path: this.#paths(name).staging } };
+  #unpublish(name: string, path: string): DirectoryCall {
+    return { method: "unpublish", request: { volumeId: name, path } };
   }
 }

@@ -3,16 +3,13 @@ import { systemNodeParts } from "../../../../src/cli/serve/node.ts";
 import { systemClock } from "../../../../src/host/clock.ts";
 import { DirectoryNode } from "../../../../src/node/directory/directory_node.ts";
 import type { PublishDirectoryRequest } from "../../../../src/node/directory/publish.ts";
-import type { StageDirectoryRequest } from "../../../../src/node/directory/stage.ts";
-import type { VolumePath } from "../../../../src/node/directory/unstage.ts";
+import type { VolumePath } from "../../../../src/node/directory/unpublish.ts";
 import { callContext } from "../kill/node.ts";
 
 /** A call of the node of directories, with all that it takes. */
 export type DirectoryCall =
-  | { readonly method: "stage"; readonly request: StageDirectoryRequest }
   | { readonly method: "publish"; readonly request: PublishDirectoryRequest }
-  | { readonly method: "unpublish"; readonly request: VolumePath }
-  | { readonly method: "unstage"; readonly request: VolumePath };
+  | { readonly method: "unpublish"; readonly request: VolumePath };
 
 /** A node as a process that has just started has it, on this machine's kernel and tools. */
 export function freshDirectoryNode(stateDirectory: string): DirectoryNode {
@@ -39,16 +36,8 @@ export async function callDirectoryNode(
   { method, request }: DirectoryCall,
 ): Promise<void> {
   const context = callContext();
-  switch (method) {
-    case "stage":
-      return await service.stage(request, context);
-    case "publish":
-      return await service.publish(request, context);
-    case "unpublish":
-      return await service.unpublish(request, context);
-    case "unstage":
-      return await service.unstage(request, context);
-  }
+  if (method === "publish") return await service.publish(request, context);
+  await service.unpublish(request, context);
 }
 
 /** Starts a node as its service does after a kill, and makes a call while the rest of the start goes on. */

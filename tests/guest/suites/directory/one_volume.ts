@@ -34,14 +34,14 @@ function exportsAndLinks({ server, a, drivers, address }: Scene): readonly Test[
           path: "/pool/volumes/deep",
           ...exported === undefined ? {} : { export: exported },
         });
-        await volume.attach(drivers.a.clients);
+        await volume.publish(drivers.a.clients);
         assert.equal(await a.sh(`cat ${volume.target}/file`), "here");
         const sources = (await nfsMounts(a)).filter(([, path]) => path === volume.target).map(([source]) =>
           source
         );
         assert.deepEqual(sources, [`${address}:/pool/volumes/deep`]);
         assert.deepEqual(await shares(a).then((all) => all[0]), `${address}:${exported ?? "/"}`);
-        await volume.detach(drivers.a.clients);
+        await volume.unpublish(drivers.a.clients);
         assert.deepEqual(await nfsMounts(a), [], `export=${exported}`);
       }
       return `exports: ${exports.map((one) => one ?? "none given").join(", ")}`;
@@ -57,7 +57,7 @@ function exportsAndLinks({ server, a, drivers, address }: Scene): readonly Test[
           export: "/pool",
           path: `/pool/volumes/${name}`,
         });
-        const error = await volume.stage(drivers.a.clients).then(() => undefined, (error) => error);
+        const error = await volume.publish(drivers.a.clients).then(() => undefined, (error) => error);
         codes.push(`${name} ${codeOf(error)}`);
         assert.ok(codeOf(error) === (name === "missing" ? "NOT_FOUND" : "FAILED_PRECONDITION"), codes.join());
         assert.deepEqual(await nfsMounts(a), []);
@@ -80,13 +80,13 @@ function ownersAndTargets({ server, a, drivers, address }: Scene): readonly Test
         gid: "1002",
       });
       const owner = () => server.sh(`stat -c '%a %u %g' ${onServer("/pool/volumes/owned")}`);
-      await volume.attach(drivers.a.clients);
+      await volume.publish(drivers.a.clients);
       assert.equal(await owner(), "2770 1001 1002");
       await a.sh(`chmod 700 ${volume.target}`);
-      await volume.detach(drivers.a.clients);
-      await volume.attach(drivers.a.clients);
+      await volume.unpublish(drivers.a.clients);
+      await volume.publish(drivers.a.clients);
       assert.equal(await owner(), "700 1001 1002");
-      await volume.detach(drivers.a.clients);
+      await volume.unpublish(drivers.a.clients);
       return "2770 1001:1002, then 700";
     }],
 
@@ -97,7 +97,7 @@ function ownersAndTargets({ server, a, drivers, address }: Scene): readonly Test
         export: "/pool",
         path: "/pool/volumes/ro",
       });
-      await volume.attach(drivers.a.clients);
+      await volume.publish(drivers.a.clients);
       const reader = "/var/lib/kubelet/pods/reader/mount";
       await volume.publish(drivers.a.clients, true, reader);
       const { status, stderr } = await a.run(`touch ${reader}/file`);
@@ -105,7 +105,7 @@ function ownersAndTargets({ server, a, drivers, address }: Scene): readonly Test
       assert.match(stderr, /Read-only/);
       await a.sh(`touch ${volume.target}/file && test -e ${reader}/file`);
       await volume.unpublish(drivers.a.clients, reader);
-      await volume.detach(drivers.a.clients);
+      await volume.unpublish(drivers.a.clients);
       assert.deepEqual(await nfsMounts(a), []);
       return stderr.trim();
     }],
@@ -118,8 +118,8 @@ function ownersAndTargets({ server, a, drivers, address }: Scene): readonly Test
           export: "/pool",
           path: "/pool/volumes/ro",
         });
-        await volume.attach(drivers.a.clients);
-        await volume.detach(drivers.a.clients);
+        await volume.publish(drivers.a.clients);
+        await volume.unpublish(drivers.a.clients);
         return "mounted, and unmounted";
       } finally {
         await server.sh(`sed -i 's/no_root_squash/insecure,no_root_squash/' /etc/exports && exportfs -ra`);

@@ -42,7 +42,7 @@ export async function rebootAndKill(bench: Bench, scene: Scene): Promise<boolean
 
   return await bench.story([
     ["a pod writes on while the driver is killed, gone, and started again", async () => {
-      await volume.attach(drivers.a.clients);
+      await volume.publish(drivers.a.clients);
       const pod = await writer(a, log);
       await pod.goesOn();
       await drivers.a.kill();
@@ -61,7 +61,7 @@ export async function rebootAndKill(bench: Bench, scene: Scene): Promise<boolean
         const pod = await writer(a, log);
         await pod.goesOn();
         const held = await holdLock(a, lock);
-        await volume.attach(drivers.b.clients);
+        await volume.publish(drivers.b.clients);
         await b.sh(`! flock -n -x ${lock} true`);
         await server.cutPower();
         const began = performance.now();
@@ -76,12 +76,12 @@ export async function rebootAndKill(bench: Bench, scene: Scene): Promise<boolean
         await b.sh(`! flock -n -x ${lock} true`);
         await held.release();
         await b.sh(`flock -n -x ${lock} true`);
-        await volume.detach(drivers.b.clients);
+        await volume.unpublish(drivers.b.clients);
         return `${pod.acknowledged.length} synced lines, all there; writes again after ${seconds} s; the lock was kept; ${names.join()}`;
       },
     ],
     ["the volume leaves, and nothing is mounted", async () => {
-      await volume.detach(drivers.a.clients);
+      await volume.unpublish(drivers.a.clients);
       assert.deepEqual(await nfsMounts(a), []);
       return "no mount";
     }],

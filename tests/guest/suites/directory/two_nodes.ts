@@ -23,7 +23,7 @@ export async function twoNodes(bench: Bench, scene: Scene): Promise<boolean> {
 
   return await bench.story([
     ["two nodes of one host name are two clients to the server", async () => {
-      await Promise.all([volume.attach(drivers.a.clients), volume.attach(drivers.b.clients)]);
+      await Promise.all([volume.publish(drivers.a.clients), volume.publish(drivers.b.clients)]);
       const names = await nfsClients(server);
       assert.equal(new Set(names).size, 2, names.join());
       for (const name of names) assert.match(name, /rds-csi-[0-9a-f]{32}\/node/);
@@ -33,7 +33,7 @@ export async function twoNodes(bench: Bench, scene: Scene): Promise<boolean> {
     ...locking(scene, at),
     renaming(scene, at),
     ["both nodes leave, and nothing is mounted", async () => {
-      await Promise.all([volume.detach(drivers.a.clients), volume.detach(drivers.b.clients)]);
+      await Promise.all([volume.unpublish(drivers.a.clients), volume.unpublish(drivers.b.clients)]);
       for (const guest of [a, b]) await guest.sh("! grep -q ' nfs4 ' /proc/self/mountinfo");
       return "no mount on either node";
     }],

@@ -27,7 +27,6 @@ export async function patiently(call: () => Promise<void>): Promise<void> {
 /** A shared directory on one node, as a kubelet uses it. */
 export class DirectoryVolume {
   readonly id: string;
-  readonly staging: string;
   readonly target: string;
   readonly #context: Readonly<Record<string, string>>;
   readonly #mountFlags: readonly string[];
@@ -35,14 +34,9 @@ export class DirectoryVolume {
   /** @param context the volume context without the address */
   constructor(id: string, context: Readonly<Record<string, string>>, mountFlags: readonly string[] = []) {
     this.id = id;
-    this.staging = `/var/lib/kubelet/plugins/kubernetes.io/csi/${id}/globalmount`;
     this.target = `/var/lib/kubelet/pods/${id}/mount`;
     this.#context = context;
     this.#mountFlags = mountFlags;
-  }
-
-  async stage({ node }: CsiClients): Promise<void> {
-    await node.call("NodeStageVolume", { ...this.#request(), publishContext: {} }, callMs);
   }
 
   async publish({ node }: CsiClients, readonly = false, targetPath = this.target): Promise<void> {
@@ -53,27 +47,13 @@ export class DirectoryVolume {
     await node.call("NodeUnpublishVolume", { volumeId: this.id, targetPath }, callMs);
   }
 
-  async unstage({ node }: CsiClients): Promise<void> {
-    await node.call("NodeUnstageVolume", { volumeId: this.id, stagingTargetPath: this.staging }, callMs);
-  }
-
-  async attach(clients: CsiClients): Promise<void> {
-    await this.stage(clients);
-    await this.publish(clients);
-  }
-
-  async detach(clients: CsiClients): Promise<void> {
-    await this.unpublish(clients);
-    await this.unstage(clients);
-  }
-
   async stats({ node }: CsiClients): Promise<NodeRpcs["NodeGetVolumeStats"]["response"]> {
     return await node.call("NodeGetVolumeStats", { volumeId: this.id, volumePath: this.target }, callMs);
   }
 
   /** The reasons of its problems. */
   async problems({ node }: CsiClients): Promise<readonly string[]> {
-    const request = { volumeId: this.id, stagingTargetPath: this.staging };
+    const request = { volumeId: this.id, volumePublishPath: this.target };
     const { volumeHealth } = await node.call("NodeGetVolumeHealth", request, callMs);
     return volumeHealth!.healthStatuses.map(({ reason }) => reason);
   }
@@ -81,7 +61,6 @@ export class DirectoryVolume {
   #request() {
     return {
       volumeId: this.id,
-      stagingTargetPath: this.staging,
       volumeContext: this.#context,
       volumeCapability: {
         mount: { fsType: "", mountFlags: [...this.#mountFlags] },
