@@ -26,6 +26,8 @@ const otherPod = "other";
 /** Longest until a node has closed what no pod has any more, in seconds. */
 const closedSeconds = 180;
 const passphraseName = "volume-passphrase";
+/** Where the directories lie on the router. */
+const sharedFolder = `${sharedPool}/k8s`;
 const encryptedClass = "rds-encrypted";
 const claims: Readonly<Record<"ext4" | "raw" | "shared", Wish>> = {
   ext4: { mode: "Filesystem", mebibytes: 1024, storageClass: encryptedClass },
@@ -41,7 +43,7 @@ const lines = 32_768;
 
 /** What the chart gets for these kinds. */
 export const kindsValues = {
-  directory: { enabled: true, basePaths: [`/${sharedPool}/k8s`] },
+  directory: { enabled: true, basePaths: [`/${sharedFolder}`] },
   storageClasses: [{
     name: encryptedClass,
     allowVolumeExpansion: true,
@@ -93,6 +95,11 @@ export class MachineKinds {
       kind: "Secret",
       metadata: { name: passphraseName },
       stringData: secret,
+    });
+    // An administrator makes it, so that the router can tell what is not the driver's.
+    await this.#cluster.router.control("/files", {
+      method: "POST",
+      body: JSON.stringify({ name: sharedFolder, type: "directory" }),
     });
     const started = performance.now();
     await this.#work.create(paths.statefulSets, statefulSetOf(this.#set.name, 1, writingTo(targets), claims));
