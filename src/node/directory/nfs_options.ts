@@ -57,7 +57,8 @@ export function parseNfsOptions(mountFlags: readonly string[]): NfsOptions {
 }
 
 function canonical(flag: string): string {
-  const option = flag.replace(/^nfsvers=/, "vers=");
+  // Also `v3` alone: mount.nfs4 takes it for a version.
+  const option = flag.replace(/^(?:nfsvers=|v(?=[0-9]))/, "vers=");
   const [name = "", value = ""] = option.split("=", 2);
   const form = Object.hasOwn(allowed, name) ? allowed[name] : undefined;
   const why = Object.hasOwn(refused, name)

@@ -23,6 +23,12 @@ Deno.test("parseNfsOptions() lets a flag replace a default or an earlier flag, i
   assert.deepEqual(other.options, options);
 });
 
+Deno.test("parseNfsOptions() takes every form of a version for the same option", () => {
+  const forms = ["vers=4.1", "nfsvers=4.1", "v4.1"].map((flag) => parseNfsOptions([flag]).options);
+  assert.ok(forms[0]!.includes("vers=4.1"));
+  for (const options of forms) assert.deepEqual(options, forms[0]);
+});
+
 Deno.test("parseNfsOptions() leaves ro and rw to the binds", () => {
   assert.deepEqual(parseNfsOptions(["ro"]), { readOnly: true, options: parseNfsOptions([]).options });
 });
@@ -34,6 +40,8 @@ for (
       "vers=3",
       "nfsvers=3",
       "vers=2",
+      "v3",
+      "v2",
       "udp",
       "proto=udp",
       "port=2049",
