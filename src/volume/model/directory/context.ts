@@ -16,8 +16,8 @@ export interface DirectoryOwner {
 }
 
 /**
- * Where a directory is, as the volume context says. The node applies the owner when it stages a directory that is still
- * empty, because the router cannot set one.
+ * Where a directory is, as the volume context says. The node applies the owner when it publishes a directory that is
+ * still empty, because the router cannot set one.
  */
 export interface DirectoryContext extends DirectoryOwner {
   readonly addresses: readonly NfsAddress[];
