@@ -4,6 +4,10 @@ import { VolumeError } from "../volume/errors.ts";
 
 /** Whether nothing is in a folder. Opening it makes the client ask the server for its attributes, too. */
 export async function isEmptyFolder(path: string): Promise<boolean> {
+  return await refusable("read the content", path, isEmpty(path));
+}
+
+async function isEmpty(path: string): Promise<boolean> {
   for await (const _ of Deno.readDir(path)) return false;
   return true;
 }
@@ -11,7 +15,7 @@ export async function isEmptyFolder(path: string): Promise<boolean> {
 /** Sets the time of a folder's last change, in milliseconds since the Unix epoch. */
 export async function setModified(path: string, modifiedMs: number): Promise<void> {
   const at = new Date(modifiedMs);
-  await refusable("time", path, Deno.utime(path, at, at));
+  await refusable("set the time", path, Deno.utime(path, at, at));
 }
 
 /** Changes the owner and the group, as far as they are given. */
@@ -20,22 +24,37 @@ export async function setOwner(
   uid: number | undefined,
   gid: number | undefined,
 ): Promise<void> {
-  await refusable("owner", path, Deno.chown(path, uid ?? null, gid ?? null));
+  await refusable("set the owner", path, Deno.chown(path, uid ?? null, gid ?? null));
 }
 
 /** Changes the permissions. */
 export async function setMode(path: string, mode: number): Promise<void> {
-  await refusable("permissions", path, Deno.chmod(path, mode));
+  await refusable("set the permissions", path, Deno.chmod(path, mode));
 }
 
-async function refusable(what: string, path: string, attempt: Promise<void>): Promise<void> {
+/** A server that does not know an owner answers EINVAL; one that shares a folder only for reading, EROFS. */
+const refusals: ReadonlySet<unknown> = new Set([
+  "EPERM",
+  "EACCES",
+  "EROFS",
+  "EINVAL",
+  "EOPNOTSUPP",
+  "ENOTSUP",
+]);
+
+/**
+ * Waits for a change or a read of a folder.
+ *
+ * @throws {VolumeError} precondition when the server refuses it for good
+ */
+export async function refusable<T>(what: string, path: string, attempt: Promise<T>): Promise<T> {
   try {
-    await attempt;
+    return await attempt;
   } catch (error) {
-    if (!(error instanceof Deno.errors.PermissionDenied)) throw error;
+    if (!(error instanceof Error && "code" in error && refusals.has(error.code))) throw error;
     throw new VolumeError(
       "precondition",
-      `Cannot set the ${what} of ${path} because the server refuses: ${error.message}`,
+      `Cannot ${what} of ${path} because the server refuses: ${error.message}`,
       { cause: error },
     );
   }

@@ -5,6 +5,8 @@ import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { systemClock } from "../host/clock.ts";
 import { SystemProcesses } from "../host/processes.ts";
 import { TimedFiles } from "../host/timed_files.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import { refusable } from "./folders.ts";
 import { SystemNfsMounts } from "./nfs_mounts.ts";
 
 /** On a real folder with real tools; what only NFS can show is tried in guests. */
@@ -57,4 +59,18 @@ Deno.test("setModified() and setMode() set what they are given", async () => {
     await nfs.setMode(path, 0o3711);
     assert.equal((await Deno.stat(path)).mode! & 0o7777, 0o3711);
   });
+});
+
+Deno.test("refusable() tells what a server refuses for good from what may pass", async () => {
+  const failing = (code: string) => Promise.reject(Object.assign(new Error(`os error ${code}`), { code }));
+  for (const code of ["EPERM", "EACCES", "EROFS", "EINVAL", "EOPNOTSUPP"]) {
+    const changing = refusable("set the owner", "/a", failing(code));
+    await assert.rejects(
+      changing,
+      refusal("precondition", /Cannot set the owner of \/a because the server refuses/),
+    );
+  }
+  for (const code of ["ESTALE", "EIO"]) {
+    await assert.rejects(refusable("set the owner", "/a", failing(code)), { code });
+  }
 });

@@ -24,10 +24,10 @@ export async function giveOwner(
   context: CallContext,
 ): Promise<void> {
   if (mode === undefined && uid === undefined && gid === undefined) return;
-  const { isEmpty, isUntouched, modifiedMs } = await nfs.readFolder(path, context);
-  // A crash half way leaves the mark.
-  if (!isEmpty || !(isUntouched || modifiedMs === inProgressMs)) return;
   try {
+    const { isEmpty, isUntouched, modifiedMs } = await nfs.readFolder(path, context);
+    // A crash half way leaves the mark.
+    if (!isEmpty || !(isUntouched || modifiedMs === inProgressMs)) return;
     await nfs.setModified(path, inProgressMs);
     if (uid !== undefined || gid !== undefined) await nfs.setOwner(path, { uid, gid });
     // Last, because changing the owner clears the bits setuid and setgid.
@@ -35,7 +35,7 @@ export async function giveOwner(
     await nfs.setModified(path, clock.now() - apartMs);
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
-    notes.warn("a new directory keeps the owner and permissions that the server gave it", {
+    notes.warn("a directory keeps the owner and permissions that the server gave it", {
       path,
       reason: error.message,
     });

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { contextOf, FakeNfsNode } from "../../../tests/fakes/nfs.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { giveOwner } from "./new_directory.ts";
 
 const path = "/pool/volumes/a";
 const owner = { directoryMode: "0770", uid: "5", gid: "6" };
@@ -59,5 +61,14 @@ Deno.test("publish() goes on where the server lets nobody change the owner, and 
   node.addDirectory(path);
   node.squashes = true;
   await publish(node);
+  assert.ok(node.notes.some((note) => /keeps the owner and permissions/.test(note)));
+});
+
+Deno.test("giveOwner() goes on where the server does not even let it look", async () => {
+  const node = new FakeNfsNode();
+  const deps = node.deps();
+  const readFolder = () => Promise.reject(new VolumeError("precondition", "the server refuses"));
+  const owned = { mode: 0o770, uid: undefined, gid: undefined };
+  await giveOwner({ ...deps, nfs: { ...deps.nfs, readFolder } }, path, owned, node.call());
   assert.ok(node.notes.some((note) => /keeps the owner and permissions/.test(note)));
 });

@@ -64,7 +64,7 @@ export interface NfsMounts {
   unmount(target: string, context: CallContext): Promise<UnmountOutcome>;
   /** The path with all links followed; undefined when nothing is there. Throws `unavailable` or `deadline`. */
   realPath(path: string, context: CallContext): Promise<string | undefined>;
-  /** Reads a folder of a share whose server has just answered. */
+  /** Reads a folder of a share whose server has just answered. Throws `precondition` when the server refuses. */
   readFolder(path: string, context: CallContext): Promise<FolderState>;
   /** Sets the time of a folder's last change of content, in milliseconds since the Unix epoch. */
   setModified(path: string, modifiedMs: number): Promise<void>;
