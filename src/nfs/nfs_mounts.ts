@@ -51,6 +51,8 @@ export interface NfsMountsOptions {
  */
 export class SystemNfsMounts implements NfsMounts {
   readonly #options: NfsMountsOptions;
+  /** Flushes that have not ended, by path. */
+  readonly #flushes = new Map<string, Promise<ToolResult>>();
 
   constructor(options: NfsMountsOptions) {
     this.#options = options;
@@ -101,10 +103,9 @@ export class SystemNfsMounts implements NfsMounts {
 
   async flush(path: string, context: CallContext): Promise<FlushOutcome> {
     if (!await this.#answers(path, context)) return "silent";
-    const args = ["--file-system", "--", path];
+    const { clock } = this.#options;
     try {
-      const run = { args, signal: context.signal, subject: path, timeoutMs: flushMs };
-      const { code } = await this.#options.processes.run("sync", run);
+      const { code } = await withDeadline(clock, context, flushMs, "flush", () => this.#sync(path));
       return code === 0 ? "written" : "failed";
     } catch (error) {
       context.signal.throwIfAborted();
@@ -217,6 +218,22 @@ export class SystemNfsMounts implements NfsMounts {
       if (!VolumeError.is(error, "deadline") && !VolumeError.is(error, "unavailable")) throw error;
       return error.message;
     }
+  }
+
+  /**
+   * One that takes long goes on, and the next call waits for the same one. It writes what there was at its beginning; a
+   * new one would have to write what other pods have written to the share meanwhile, and might never end in time.
+   */
+  #sync(path: string): Promise<ToolResult> {
+    const earlier = this.#flushes.get(path);
+    if (earlier !== undefined) return earlier;
+    const args = ["--file-system", "--", path];
+    const { signal } = new AbortController();
+    const run = this.#options.processes.run("sync", { args, signal, subject: path, mustFinish: true })
+      .finally(() => this.#flushes.delete(path));
+    run.catch(() => {}); // Its caller may have gone.
+    this.#flushes.set(path, run);
+    return run;
   }
 
   async #unmountOne(target: string, left: number, context: CallContext): Promise<UnmountOutcome> {

@@ -177,13 +177,31 @@ Deno.test("flush() says what came of it", async () => {
   assert.deepEqual(silent.processes.lines, [], "a sync would only hang");
 });
 
-Deno.test("flush() is no success while a server that answers still takes data", async () => {
-  const scene = new Scene({
+Deno.test("flush() is no success while a server that answers still takes data, and goes on with the next call", async () => {
+  const syncing = Promise.withResolvers<number>();
+  const scene = new Scene({ "sync": () => syncing.promise });
+  for (const _ of ["first", "second"]) {
+    const flushing = scene.nfs.flush(target, scene.call());
+    await assert.rejects(scene.settled(flushing), refusal("unavailable", /still writes/));
+  }
+  const flushing = scene.nfs.flush(target, scene.call());
+  await scene.clock.advance(0);
+  syncing.resolve(0);
+  assert.equal(await flushing, "written");
+  assert.equal(scene.processes.runs.length, 1);
+  assert.equal(scene.processes.runs[0]!.options.mustFinish, true, "a killed one would have to begin anew");
+  await scene.nfs.flush(target, scene.call());
+  assert.equal(scene.processes.runs.length, 2, "what is written later needs another one");
+});
+
+Deno.test("flush() tells a server that went silent from one that takes long", async () => {
+  const scene: Scene = new Scene({
     "sync": () => {
-      throw new VolumeError("deadline", "Cannot wait");
+      scene.answers = false;
+      return new Promise(() => {});
     },
   });
-  await assert.rejects(scene.nfs.flush(target, scene.call()), refusal("unavailable", /still writes/));
+  assert.equal(await scene.settled(scene.nfs.flush(target, scene.call())), "silent");
 });
 
 Deno.test("makeReadOnly() repeats the flags that the mount has", async () => {
