@@ -19,6 +19,7 @@ import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import {
+  e2eSuite,
   failoverSuite,
   immutableSuite,
   kernelTargetSuite,
@@ -68,4 +69,5 @@ export const suites: Readonly<Record<string, Suite>> = {
   node_machine_immutable: immutableSuite,
   node_machine_kernel_target: kernelTargetSuite,
   node_machine_kinds: kindsSuite,
+  node_machine_e2e: e2eSuite,
 };

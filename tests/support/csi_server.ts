@@ -14,6 +14,7 @@ import {
   type ServerOptions,
   startServer,
 } from "../../src/csi/server/server.ts";
+import { carryBothWays, close, isClosed } from "./carry.ts";
 
 /**
  * Registers a test with a server in it. Timers and other resources are not checked for leaks: grpc-js and node:http2
@@ -118,11 +119,7 @@ export class TestBench implements AsyncDisposable {
     try {
       server = await connect(address);
       this.#connections.add(server);
-      const directions = [copy(client, server), copy(server, client)];
-      await Promise.race(directions).finally(() => {
-        for (const connection of [client, server!]) close(connection);
-      });
-      await Promise.allSettled(directions);
+      await carryBothWays(client, server);
     } catch (error) {
       if (!isClosed(error)) throw error;
     } finally {
@@ -230,33 +227,4 @@ export function connect(address: string): Promise<Deno.Conn> {
   }
   const { hostname, port } = new URL(address.replace("tcp:", "http:"));
   return Deno.connect({ hostname, port: Number(port) });
-}
-
-async function copy(from: Deno.Conn, to: Deno.Conn): Promise<void> {
-  const buffer = new Uint8Array(64 * 1024);
-  for (;;) {
-    const count = await from.read(buffer);
-    if (count === null) return;
-    for (let written = 0; written < count;) written += await to.write(buffer.subarray(written, count));
-  }
-}
-
-function isClosed(error: unknown): boolean {
-  const kinds = [
-    Deno.errors.BadResource,
-    Deno.errors.Interrupted,
-    Deno.errors.BrokenPipe,
-    Deno.errors.ConnectionReset,
-    Deno.errors.ConnectionRefused,
-    Deno.errors.NotFound,
-  ];
-  return kinds.some((kind) => error instanceof kind);
-}
-
-function close(resource: { close(): void }): void {
-  try {
-    resource.close();
-  } catch (error) {
-    if (!isClosed(error)) throw error;
-  }
 }

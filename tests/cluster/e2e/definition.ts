@@ -1,11 +1,15 @@
 import { driverName } from "../kit/driver.ts";
 
+/** How long upstream's tests wait, by its names for what they wait for, such as `{ PodStart: "10m" }`. */
+export type Timeouts = Readonly<Record<string, string>>;
+
 /**
  * The driver as upstream's external tests are told of it: what it can do, no more and no less.
  *
  * @param storageClass the class whose copies the tests take
+ * @param timeouts that are not upstream's own
  */
-export function driverDefinition(storageClass: string): object {
+export function driverDefinition(storageClass: string, timeouts: Timeouts = {}): object {
   return {
     DriverInfo: {
       Name: driverName,
@@ -17,6 +21,7 @@ export function driverDefinition(storageClass: string): object {
     },
     StorageClass: { FromExistingClassName: storageClass },
     SnapshotClass: { FromExistingClassName: "rds" },
+    Timeouts: timeouts,
   };
 }
 

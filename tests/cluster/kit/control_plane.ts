@@ -26,6 +26,7 @@ export class ControlPlane {
   readonly certificates: Certificates;
   readonly #tools: Tools;
   readonly #users: readonly User[];
+  readonly #kubeletFlags: readonly string[];
   readonly #apiPort: number;
   readonly #etcdPort: number;
   #daemons: Daemon[] = [];
@@ -34,17 +35,33 @@ export class ControlPlane {
   /** When the API server began to serve, each time, and when it ended, in milliseconds. */
   readonly #served: { fromMs: number; toMs: number }[] = [];
 
-  private constructor(folder: string, tools: Tools, certificates: Certificates, users: readonly User[]) {
+  private constructor(
+    folder: string,
+    tools: Tools,
+    certificates: Certificates,
+    users: readonly User[],
+    kubeletFlags: readonly string[],
+  ) {
     this.folder = folder;
     this.certificates = certificates;
     this.#tools = tools;
     this.#users = users;
+    this.#kubeletFlags = kubeletFlags;
     this.#apiPort = freePort();
     this.#etcdPort = freePort();
   }
 
-  /** Prepares one for nodes of these names; `start` starts it. */
-  static async prepare(folder: string, tools: Tools, nodes: readonly string[]): Promise<ControlPlane> {
+  /**
+   * Prepares one for nodes of these names; `start` starts it.
+   *
+   * @param kubeletFlags of the API server: how it reaches kubelets
+   */
+  static async prepare(
+    folder: string,
+    tools: Tools,
+    nodes: readonly string[],
+    kubeletFlags: readonly string[] = ["--kubelet-preferred-address-types=InternalIP"],
+  ): Promise<ControlPlane> {
     await Deno.mkdir(join(folder, "log"), { recursive: true });
     const users = [
       ["admin", "system:masters"],
@@ -55,7 +72,7 @@ export class ControlPlane {
     const certificates = await makeCertificates(join(folder, "keys"));
     const lines = users.map(({ name, groups, token }) => `${token},${name},${name},"${groups}"\n`);
     await Deno.writeTextFile(join(certificates.folder, "tokens.csv"), lines.join(""), { mode: 0o600 });
-    return new ControlPlane(folder, tools, certificates, users);
+    return new ControlPlane(folder, tools, certificates, users, kubeletFlags);
   }
 
   /** Starts everything, and waits until it serves. */
@@ -102,7 +119,7 @@ export class ControlPlane {
       `--service-account-key-file=${keys.serviceAccountKey}`,
       `--service-account-signing-key-file=${keys.serviceAccountKey}`,
       ...["--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none"],
-      "--kubelet-preferred-address-types=InternalIP",
+      ...this.#kubeletFlags,
       `--kubelet-client-certificate=${keys.kubeletClientCertificate}`,
       ...[`--kubelet-client-key=${keys.kubeletClientKey}`, ...audit],
     ], { folder: join(this.folder, "log") });

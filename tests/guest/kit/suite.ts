@@ -23,8 +23,8 @@ export interface Suite extends AnySuite<Bench> {
 
 /** The project's proto file, which is put beside a bundle. */
 const protoPath = fileURLToPath(new URL("../../../proto/csi.proto", import.meta.url));
-/** Where the consoles of guests with a failed test are stored. */
-const keptFolder = fileURLToPath(new URL("../../../dist/guest", import.meta.url));
+/** Where the consoles of guests with a failed test are stored, and other logs. */
+export const keptFolder = fileURLToPath(new URL("../../../dist/guest", import.meta.url));
 
 /** Default time limit of all tests of one file in a guest, in seconds. */
 const insideSeconds = 600;

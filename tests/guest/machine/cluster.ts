@@ -9,6 +9,8 @@ import { archivePath } from "../../image/release_files.ts";
 import type { Guest } from "../kit/guest.ts";
 import { hostOutput } from "../kit/host_command.ts";
 import type { Bench } from "../kit/suite.ts";
+import { kubeletPort } from "./kubelet.ts";
+import { KubeletTunnel } from "./kubelet_tunnel.ts";
 import { type MachineKind, MachineNode } from "./node.ts";
 import { ensureRootDisk } from "./root_disk.ts";
 import { type MachineRouter, type MakeRouter, routerOnHost } from "./router.ts";
@@ -19,14 +21,22 @@ export class MachineCluster {
   readonly tools: Tools;
   readonly plane: ControlPlane;
   readonly router: MachineRouter;
+  readonly #tunnel: KubeletTunnel;
   readonly #nodes = new Map<string, MachineNode>();
   #snapshots: Supervised | undefined;
 
-  private constructor(folder: string, tools: Tools, plane: ControlPlane, router: MachineRouter) {
+  private constructor(
+    folder: string,
+    tools: Tools,
+    plane: ControlPlane,
+    router: MachineRouter,
+    tunnel: KubeletTunnel,
+  ) {
     this.folder = folder;
     this.tools = tools;
     this.plane = plane;
     this.router = router;
+    this.#tunnel = tunnel;
   }
 
   /**
@@ -42,10 +52,12 @@ export class MachineCluster {
   ): Promise<MachineCluster> {
     const tools = await toolsFor(bench);
     const folder = join(bench.folder, "cluster");
-    const plane = await ControlPlane.prepare(folder, tools, nodes);
+    await Deno.mkdir(folder);
+    const tunnel = await KubeletTunnel.serve(folder);
+    const plane = await ControlPlane.prepare(folder, tools, nodes, tunnel.apiServerFlags);
     await hostOutput("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", keyIn(folder)]);
     const router = await makeRouter(bench, folder, `${keyIn(folder)}.pub`);
-    const cluster = new MachineCluster(folder, tools, plane, router);
+    const cluster = new MachineCluster(folder, tools, plane, router, tunnel);
     try {
       await plane.start(bench.signal);
       await installSnapshots(plane, tools);
@@ -61,6 +73,7 @@ export class MachineCluster {
   async join(bench: Bench, guest: Guest, kind: MachineKind): Promise<void> {
     const node = new MachineNode(guest, this.plane, kind);
     this.#nodes.set(guest.name, node);
+    this.#tunnel.lead(guest.name, guest.forwarded(kubeletPort));
     await node.start(bench.signal);
   }
 
@@ -95,6 +108,7 @@ export class MachineCluster {
   async stop(): Promise<readonly string[]> {
     await this.#snapshots?.stop();
     await this.plane.stop();
+    await this.#tunnel.close();
     return await this.router.stop();
   }
 }

@@ -1,13 +1,17 @@
+import { basename, join } from "node:path";
 import type { ControlPlane } from "../../cluster/kit/control_plane.ts";
 import type { Guest, GuestOptions } from "../kit/guest.ts";
 import { makeImmutable, preloaded } from "./immutable.ts";
-import { MachineKubelet } from "./kubelet.ts";
+import { kubeletPort, MachineKubelet } from "./kubelet.ts";
 import { openNetwork } from "./network.ts";
 import { rootBytes, rootName } from "./root_disk.ts";
 import { MachineRuntime } from "./runtime.ts";
 
 /** What a machine is: `immutable` is one whose root is read-only and lacks tools. */
 export type MachineKind = "default" | "immutable";
+
+/** How long a guest with a part in a cluster may live, in seconds: longer than any suite, which ends it. */
+export const machineSeconds = 6 * 60 * 60;
 
 /** How a guest is started that becomes a node. @param disk of {@linkcode ensureRootDisk} */
 export function machineOptions(disk: string, kind: MachineKind = "default"): GuestOptions {
@@ -17,8 +21,10 @@ export function machineOptions(disk: string, kind: MachineKind = "default"): Gue
     disks: [{ name: rootName, sizeBytes: rootBytes, copyOf: disk }],
     root: rootName,
     reachesHost: true,
+    ports: [kubeletPort],
     // The kubelet has a raw block volume through a loop device; systemd would load that when it is asked for.
     modules: ["nvme-tcp", "loop", ...kind === "immutable" ? preloaded : []],
+    limitSeconds: machineSeconds,
   };
 }
 
@@ -45,5 +51,13 @@ export class MachineNode {
     await this.runtime.start();
     await this.kubelet.configure();
     await this.kubelet.start(signal);
+  }
+
+  /** Gives it an image out of an archive of the host. */
+  async importImage(archive: string): Promise<void> {
+    const shared = join(this.guest.folder, "host", basename(archive));
+    await Deno.copyFile(archive, shared);
+    await this.runtime.importImage(`/host/${basename(archive)}`);
+    await Deno.remove(shared);
   }
 }

@@ -7,6 +7,7 @@ import { hostOutput, isFile } from "../kit/host_command.ts";
 import { serveNfs } from "../kit/nfs_server.ts";
 import type { Bench } from "../kit/suite.ts";
 import { hostAddress } from "./network.ts";
+import { machineSeconds } from "./node.ts";
 
 /** The user that the chart's values name by default. */
 const user = "rds-csi";
@@ -81,6 +82,7 @@ export const routerGuestOptions = {
   cpus: 1,
   ports: [controlPort, sshPort],
   disks: [{ name: poolName, sizeBytes: 8 * 2 ** 30 }],
+  limitSeconds: machineSeconds,
 } as const;
 
 /** The pool of a router in a guest that is shared over NFS. */

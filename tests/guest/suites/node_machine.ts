@@ -1,10 +1,12 @@
+import { ensureE2eTools } from "../../cluster/e2e/tools.ts";
 import type { Suite } from "../kit/suite.ts";
 import { MachineFailover } from "./node_machine/failover.ts";
 import { MachineHandover } from "./node_machine/handover.ts";
 import { MachineLife } from "./node_machine/life.ts";
 import { kindsValues, MachineKinds } from "./node_machine/kinds.ts";
 import { assertNothingLeft } from "./node_machine/nothing_left.ts";
-import { onMachines } from "./node_machine/on_machines.ts";
+import { onMachines, withMachines } from "./node_machine/on_machines.ts";
+import { blockSubject, testUpstream } from "./node_machine/upstream.ts";
 
 const needs = { needsGo: true, needsImage: true } as const;
 
@@ -69,4 +71,19 @@ export const kindsSuite: Suite = {
       { nodes: ["n1"], routerInGuest: true, values: kindsValues },
       (cluster) => new MachineKinds(bench, cluster, "n1").steps(),
     ),
+};
+
+/** Kubernetes' own tests of storage against a node with the driver's image. */
+export const e2eSuite: Suite = {
+  ...needs,
+  what: "upstream's end-to-end tests of storage, against a node as a user's machine is",
+  limitMinutes: 240,
+  run: async (bench) => {
+    const tools = await ensureE2eTools((line) => bench.report.say(line), bench.signal);
+    await withMachines(
+      bench,
+      { nodes: ["n1"] },
+      (cluster) => testUpstream(bench, cluster, tools, blockSubject),
+    );
+  },
 };

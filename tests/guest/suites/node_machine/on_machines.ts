@@ -28,6 +28,17 @@ export async function onMachines(
   machines: Machines,
   steps: (cluster: MachineCluster) => Steps,
 ): Promise<void> {
+  await withMachines(bench, machines, async (cluster) => {
+    await bench.story(steps(cluster));
+  });
+}
+
+/** The same with tests that do not build on each other; they are not begun unless the driver is there. */
+export async function withMachines(
+  bench: Bench,
+  machines: Machines,
+  body: (cluster: MachineCluster) => Promise<void>,
+): Promise<void> {
   const { nodes, kind = "default" } = machines;
   const options = machineOptions(await machineDisk(bench), kind);
   const guests = machines.routerInGuest === true
@@ -39,14 +50,14 @@ export async function onMachines(
     const boot = async (name: string) => {
       await cluster.join(bench, guests?.[name] ?? await bench.guest({ ...options, name }), kind);
     };
-    await bench.story([
+    const isInstalled = await bench.story([
       ["the kubelet of each guest registers a node, which is ready", () => begin(cluster, nodes, boot)],
       [
         "Helm installs the chart, and all its pods become ready",
         () => install(bench, cluster, machines.values),
       ],
-      ...steps(cluster),
     ]);
+    if (isInstalled) await body(cluster);
   } finally {
     const problems = await cluster.stop();
     await bench.test("the router ends well", () => {
