@@ -12,7 +12,7 @@ import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
 import { Bench, type Suite } from "./kit/suite.ts";
 import { makeToolsDisk } from "./kit/tools_disk.ts";
-import { suites } from "./suites.ts";
+import { defaultSuites, suites } from "./suites.ts";
 
 /** What the guests run; what is not here is left out, and then the suites that need it are skipped. */
 async function tools(folder: string): Promise<string> {
@@ -38,6 +38,7 @@ if (import.meta.main) {
   await main({
     kind: "guest",
     all: suites,
+    byDefault: defaultSuites,
     whySkipped,
     async prepare() {
       await guestImage("stable", print);

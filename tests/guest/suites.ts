@@ -1,3 +1,4 @@
+import { isLong } from "../support/long.ts";
 import type { Suite } from "./kit/suite.ts";
 import { suite as dataPath } from "./suites/data_path.ts";
 import { suite as dataPathLayer } from "./suites/data_path_layer.ts";
@@ -19,6 +20,7 @@ import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import {
+  e2eDirectorySuite,
   e2eSuite,
   failoverSuite,
   immutableSuite,
@@ -70,4 +72,10 @@ export const suites: Readonly<Record<string, Suite>> = {
   node_machine_kernel_target: kernelTargetSuite,
   node_machine_kinds: kindsSuite,
   node_machine_e2e: e2eSuite,
+  node_machine_e2e_directory: e2eDirectorySuite,
 };
+
+/** Those that run where nobody names any: upstream's tests take too long for every change. */
+export const defaultSuites: readonly string[] = Object.keys(suites).filter((name) =>
+  !name.startsWith("node_machine_e2e") || isLong
+);

@@ -62,3 +62,17 @@ export const outOfScope: readonly Scope[] = [
     why: "written for either persistent or ephemeral volumes, by themselves skipped for the others",
   },
 ];
+
+/** The same for the driver of shared directories. */
+export const directoryScopes: readonly Scope[] = [
+  {
+    message: /doesn't support Block -- skipping$|does not provide raw block - skipping$/,
+    why: "about raw block volumes, of which a directory is none",
+  },
+  { message: /doesn't support (ext4|xfs) -- skipping$/, why: "about a file system of the volume's own" },
+  {
+    message:
+      /does not support (populating data from snapshot|volume snapshots|snapshots|cloning|volume clone)/,
+    why: "about snapshots and clones, which directories do not have",
+  },
+];

@@ -1,4 +1,4 @@
-import { type Exclusion, outOfScope } from "./exclusions.ts";
+import { type Exclusion, outOfScope, type Scope } from "./exclusions.ts";
 
 /** One specification as Ginkgo's report in JSON has it; of all that it says, what is looked at here. */
 export interface SpecReport {
@@ -40,11 +40,13 @@ const shownCharacters = 600;
  *
  * @param text the report, as JSON
  * @param isMeant whether a specification, by its full name, belongs to the suite
+ * @param scopes for what reasons specifications may skip themselves
  */
 export function readReport(
   text: string,
   isMeant: (name: string) => boolean,
   exclusions: readonly Exclusion[],
+  scopes: readonly Scope[] = outOfScope,
 ): Outcome {
   const reports = JSON.parse(text) as readonly SuiteReport[];
   const specs = reports.flatMap(({ SpecReports }) => SpecReports ?? []);
@@ -55,7 +57,7 @@ export function readReport(
     if (report.LeafNodeType !== "It") {
       if (report.State !== "passed" && report.State !== "skipped") failed.push(`${name}: ${why(report)}`);
     } else if (isMeant(name)) {
-      const result = judge(report, name, exclusions);
+      const result = judge(report, name, exclusions, scopes);
       if (result.kind === "passed") passed.push(name);
       else if (result.kind === "failed") failed.push(`${shortName(name)}: ${result.why}`);
       else count(result.kind === "excluded" ? excluded : inapplicable, result.why);
@@ -71,7 +73,12 @@ type Result =
   | { readonly kind: "passed" }
   | { readonly kind: "failed" | "excluded" | "inapplicable"; readonly why: string };
 
-function judge(report: SpecReport, name: string, exclusions: readonly Exclusion[]): Result {
+function judge(
+  report: SpecReport,
+  name: string,
+  exclusions: readonly Exclusion[],
+  scopes: readonly Scope[],
+): Result {
   if (report.State === "passed") return { kind: "passed" };
   if (report.State !== "skipped") return { kind: "failed", why: why(report) };
   const message = report.Failure?.Message ?? "";
@@ -80,7 +87,7 @@ function judge(report: SpecReport, name: string, exclusions: readonly Exclusion[
     if (exclusion !== undefined) return { kind: "excluded", why: exclusion.why };
     return { kind: "failed", why: "was not run, for no reason that is known here" };
   }
-  const scope = outOfScope.find(({ message: known, specs }) =>
+  const scope = scopes.find(({ message: known, specs }) =>
     known.test(message) && (specs?.test(name) ?? true)
   );
   if (scope !== undefined) return { kind: "inapplicable", why: scope.why };

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Exclusion } from "./exclusions.ts";
+import { directoryScopes, type Exclusion } from "./exclusions.ts";
 import { describeOutcome, type Outcome, readReport, type SpecReport } from "./report.ts";
 
 const exclusions: readonly Exclusion[] = [{ specs: /by SSH/, why: "want SSH" }];
@@ -60,6 +60,22 @@ Deno.test("readReport() takes a specification that skips itself for a failure, u
   assert.deepEqual([...inapplicable.values()], [1, 1]);
   assert.equal(failed.length, 1);
   assert.match(failed[0] ?? "", /reason that is not known here: Number of available nodes/);
+});
+
+Deno.test("readReport() takes for inapplicable to directories what they do not have, and for volumes not", () => {
+  const messages = [
+    "Driver x doesn't support Block -- skipping",
+    'Driver "x" does not provide raw block - skipping',
+    "Driver x doesn't support xfs -- skipping",
+    'Driver "x" does not support cloning - skipping',
+    'Driver "x" does not support volume snapshots - skipping',
+    'Driver "x" does not support populating data from snapshot - skipping',
+  ];
+  const text = JSON.stringify([{ SpecReports: messages.map((message) => spec("is", "skipped", message)) }]);
+  const isMeant = () => true;
+  assert.equal(readReport(text, isMeant, exclusions).failed.length, messages.length);
+  const { failed, inapplicable } = readReport(text, isMeant, exclusions, directoryScopes);
+  assert.deepEqual([failed, [...inapplicable.values()]], [[], [2, 1, 3]]);
 });
 
 Deno.test("readReport() leaves other suites alone, but for what belongs to all", () => {

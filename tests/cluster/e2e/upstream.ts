@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Report } from "../../support/suite_report.ts";
 import { Daemon } from "../kit/daemon.ts";
 import { secondsSince } from "../kit/waiting.ts";
-import type { Exclusion } from "./exclusions.ts";
+import type { Exclusion, Scope } from "./exclusions.ts";
 import { describeOutcome, readReport, shortName } from "./report.ts";
 import { suitePattern, titleOf, uncovered, type UpstreamSuite } from "./suites_wanted.ts";
 
@@ -31,16 +31,26 @@ export interface UpstreamOptions {
   /** All suites that there are for the driver. */
   readonly suites: readonly UpstreamSuite[];
   readonly exclusions: readonly Exclusion[];
+  /** For what reasons specifications may skip themselves. @default {outOfScope} */
+  readonly scopes?: readonly Scope[];
   /** What upstream is told of the driver. */
   readonly definition: (suite: UpstreamSuite) => object;
-  /** Precedes the names of its logs, which are kept in one folder. @default {"e2e"} */
-  readonly name?: string;
 }
 
-/** Whether `E2E="volumes subPath"` names a suite; it names all when it is empty. */
-export function isWanted(suite: UpstreamSuite): boolean {
-  const wanted = (Deno.env.get("E2E") ?? "").split(" ").filter((word) => word !== "");
-  return wanted.length === 0 || wanted.includes(titleOf(suite));
+/** Those of the suites that `E2E="volumes subPath"` names; all when it is empty. @throws {Error} when one is not there */
+export function wantedOf(
+  suites: readonly UpstreamSuite[],
+  named = Deno.env.get("E2E") ?? "",
+): UpstreamSuite[] {
+  const titles = named.split(" ").filter((word) => word !== "");
+  const known = suites.map(titleOf);
+  const unknown = titles.filter((title) => !known.includes(title));
+  if (unknown.length > 0) {
+    throw new Error(
+      `E2E names no suite of upstream's here: ${unknown.join(" ")}; there are ${known.join(" ")}`,
+    );
+  }
+  return suites.filter((suite) => titles.length === 0 || titles.includes(titleOf(suite)));
 }
 
 /** `e2e.test` against one cluster. */
@@ -66,7 +76,8 @@ export class Upstream {
     await this.#bench.test(`upstream's suite ${titleOf(suite)}`, async () => {
       const pattern = suitePattern(suite);
       const report = await this.#run(suite, pattern, more);
-      const outcome = readReport(report, (name) => pattern.test(name), this.#options.exclusions);
+      const { exclusions, scopes } = this.#options;
+      const outcome = readReport(report, (name) => pattern.test(name), exclusions, scopes);
       assert.deepEqual(
         uncovered(this.#options.suites, outcome.all),
         [],
@@ -84,8 +95,8 @@ export class Upstream {
 
   /** Answers Ginkgo's report, whether specifications have failed or not. */
   async #run(suite: UpstreamSuite, pattern: RegExp, more: readonly string[]): Promise<string> {
-    const { program, kubectl, kubeconfig, logFolder, exclusions, definition, name = "e2e" } = this.#options;
-    const title = `${name}-${titleOf(suite)}`;
+    const { program, kubectl, kubeconfig, logFolder, exclusions, definition } = this.#options;
+    const title = `e2e-${titleOf(suite)}`;
     const folder = join(this.#bench.folder, title);
     await Deno.mkdir(folder);
     const definitionFile = join(folder, "driver.json");

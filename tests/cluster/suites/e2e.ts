@@ -4,7 +4,7 @@ import { driverDefinition } from "../e2e/definition.ts";
 import { exclusions } from "../e2e/exclusions.ts";
 import { type UpstreamSuite, upstreamSuites } from "../e2e/suites_wanted.ts";
 import { ensureE2eTools, packE2eImages } from "../e2e/tools.ts";
-import { isWanted, Upstream } from "../e2e/upstream.ts";
+import { Upstream, wantedOf } from "../e2e/upstream.ts";
 import type { Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
@@ -21,6 +21,7 @@ export const suite: Suite = {
   what: "upstream's end-to-end tests of storage, as far as they run on this rig",
   limitMinutes: 150,
   run: async (bench) => {
+    const wanted = wantedOf(upstreamSuites);
     const tools = await ensureE2eTools((line) => bench.report.say(line), bench.signal);
     const cluster = await bench.cluster({ nodes: { n1: "kubelet", n2: "kubelet" } });
     for (const image of await packE2eImages(tools, bench.folder)) {
@@ -36,7 +37,6 @@ export const suite: Suite = {
       exclusions,
       definition: ({ grows }) => driverDefinition(grows && !canGrowExt4Online() ? "rds-xfs" : "rds-ext4"),
     });
-    const wanted = upstreamSuites.filter(isWanted);
     for (const one of wanted.filter(isAlone)) await testAlone(upstream, cluster, one);
     await upstream.testAll(wanted.filter((one) => !isAlone(one)), workers);
     await bench.test("with upstream's namespaces all volumes go, and leave nothing", async () => {

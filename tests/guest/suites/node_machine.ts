@@ -1,12 +1,13 @@
-import { ensureE2eTools } from "../../cluster/e2e/tools.ts";
 import type { Suite } from "../kit/suite.ts";
 import { MachineFailover } from "./node_machine/failover.ts";
 import { MachineHandover } from "./node_machine/handover.ts";
 import { MachineLife } from "./node_machine/life.ts";
 import { kindsValues, MachineKinds } from "./node_machine/kinds.ts";
 import { assertNothingLeft } from "./node_machine/nothing_left.ts";
-import { onMachines, withMachines } from "./node_machine/on_machines.ts";
-import { blockSubject, testUpstream } from "./node_machine/upstream.ts";
+import { onMachines } from "./node_machine/on_machines.ts";
+import { directoryValues } from "./node_machine/shared_folder.ts";
+import { testUpstream } from "./node_machine/upstream.ts";
+import { blockSubject, directorySubject } from "./node_machine/upstream_subjects.ts";
 
 const needs = { needsGo: true, needsImage: true } as const;
 
@@ -78,12 +79,15 @@ export const e2eSuite: Suite = {
   ...needs,
   what: "upstream's end-to-end tests of storage, against a node as a user's machine is",
   limitMinutes: 240,
-  run: async (bench) => {
-    const tools = await ensureE2eTools((line) => bench.report.say(line), bench.signal);
-    await withMachines(
-      bench,
-      { nodes: ["n1"] },
-      (cluster) => testUpstream(bench, cluster, tools, blockSubject),
-    );
-  },
+  run: (bench) => testUpstream(bench, { nodes: ["n1"] }, blockSubject),
+};
+
+/** The same for the driver of shared directories, with an NFS server in another guest. */
+export const e2eDirectorySuite: Suite = {
+  ...needs,
+  needsBinary: true,
+  what: "upstream's end-to-end tests of storage, of shared directories on such a node",
+  limitMinutes: 150,
+  run: (bench) =>
+    testUpstream(bench, { nodes: ["n1"], routerInGuest: true, values: directoryValues }, directorySubject),
 };

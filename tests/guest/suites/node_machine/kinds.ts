@@ -15,10 +15,11 @@ import type { Bench } from "../../kit/suite.ts";
 import type { MachineCluster } from "../../machine/cluster.ts";
 import { driverOf, namespace } from "../../machine/release.ts";
 import { sharedPool } from "../../machine/router.ts";
-import { assertNothingLeft } from "./nothing_left.ts";
+import { assertNoDirectoryLeft, assertNothingLeft } from "./nothing_left.ts";
 import { OnePodSet, startSeconds } from "./one_pod_set.ts";
 import type { Steps } from "./on_machines.ts";
 import { fileOnRouter } from "./router_files.ts";
+import { directoryValues, makeSharedFolder } from "./shared_folder.ts";
 import { type Progress, progressText, WritingPod, writingTo } from "./writing.ts";
 
 /** The pod that has the directory too. */
@@ -26,8 +27,6 @@ const otherPod = "other";
 /** Longest until a node has closed what no pod has any more, in seconds. */
 const closedSeconds = 180;
 const passphraseName = "volume-passphrase";
-/** Where the directories lie on the router. */
-const sharedFolder = `${sharedPool}/k8s`;
 const encryptedClass = "rds-encrypted";
 const claims: Readonly<Record<"ext4" | "raw" | "shared", Wish>> = {
   ext4: { mode: "Filesystem", mebibytes: 1024, storageClass: encryptedClass },
@@ -43,7 +42,7 @@ const lines = 32_768;
 
 /** What the chart gets for these kinds. */
 export const kindsValues = {
-  directory: { enabled: true, basePaths: [`/${sharedFolder}`] },
+  ...directoryValues,
   storageClasses: [{
     name: encryptedClass,
     allowVolumeExpansion: true,
@@ -96,11 +95,7 @@ export class MachineKinds {
       metadata: { name: passphraseName },
       stringData: secret,
     });
-    // An administrator makes it, so that the router can tell what is not the driver's.
-    await this.#cluster.router.control("/files", {
-      method: "POST",
-      body: JSON.stringify({ name: sharedFolder, type: "directory" }),
-    });
+    await makeSharedFolder(this.#cluster.router);
     const started = performance.now();
     await this.#work.create(paths.statefulSets, statefulSetOf(this.#set.name, 1, writingTo(targets), claims));
     await this.#set.runs();
@@ -220,14 +215,10 @@ export class MachineKinds {
     await this.#closed();
     await this.#work.remove(paths.claims, ...Object.keys(claims).map((kind) => this.#set.claim(kind)));
     await this.#work.gone(paths.volumes);
-    const left = () => this.#cluster.router.sh('find "$1" -mindepth 2', this.#share);
-    await until("the directory to be removed", async () => await left() === "", {
-      limitSeconds: startSeconds,
-      everyMs: 1000,
-      signal: this.#bench.signal,
-      state: left,
-    });
-    return `${await assertNothingLeft(this.#cluster, this.#bench.signal)}; no directory`;
+    const left = [assertNoDirectoryLeft, assertNothingLeft].map((one) =>
+      one(this.#cluster, this.#bench.signal)
+    );
+    return (await Promise.all(left)).join("; ");
   }
 
   /** The router's folder that is shared. */

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { driverName } from "../../../cluster/kit/driver.ts";
 import { leftOnRouter } from "../../../cluster/kit/nothing_left.ts";
 import { paths } from "../../../cluster/kit/objects.ts";
 import { until } from "../../../cluster/kit/waiting.ts";
 import type { MachineCluster } from "../../machine/cluster.ts";
+import { sharedPool } from "../../machine/router.ts";
 
 /** Longest until the kubelet has cleaned up behind pods, in seconds. */
 const cleanSeconds = 180;
@@ -48,4 +50,26 @@ export async function assertNothingLeft(cluster: MachineCluster, signal: AbortSi
   assert.deepEqual(await router.violations(), [], "the driver broke a rule of the router's");
   assert.deepEqual(await cluster.fallen(), []);
   return "no attachment, mount, connection, map, state; no export, disk, file, subvolume";
+}
+
+/** Asserts that no node has a directory mounted, and that the router's share is empty. */
+export async function assertNoDirectoryLeft(cluster: MachineCluster, signal: AbortSignal): Promise<string> {
+  for (const { guest } of cluster.nodes) {
+    const mounts = () => guest.sh("grep ' nfs4 ' /proc/mounts || :");
+    await until(`${guest.name} to have no directory mounted`, async () => await mounts() === "", {
+      limitSeconds: cleanSeconds,
+      everyMs: 1000,
+      signal,
+      state: mounts,
+    });
+  }
+  const share = join(cluster.router.backing, "files", sharedPool);
+  const left = () => cluster.router.sh('find "$1" -mindepth 2', share);
+  await until("the router to have removed all directories", async () => await left() === "", {
+    limitSeconds: cleanSeconds,
+    everyMs: 1000,
+    signal,
+    state: left,
+  });
+  return "no directory";
 }
