@@ -25,7 +25,7 @@ export const suite: Suite = {
       0 < creating && creating < installing && installing < removing,
       "it installs, and takes away again",
     );
-    const person = await PagePerson.make(bench, address, rigValues);
+    await using person = await PagePerson.make(bench, address, rigValues);
     // The router is there before the cluster, with the keys that the page makes.
     await type(bench, person, blocks.slice(0, creating));
     const keys = await person.workingFolder();

@@ -9,6 +9,7 @@ import { Chart, type ChartOptions } from "../../kit/chart.ts";
 import type { Cluster, Installed, Uninstalled } from "../../kit/cluster.ts";
 import { untilGranted } from "../../kit/deployment.ts";
 import { packImage, peoplesImage } from "../../kit/image.ts";
+import type { Router } from "../../kit/router.ts";
 
 /** What the rig gives by values, as to every suite: nothing looks for the images, and nobody waits for loop devices. */
 export const rigValues = {
@@ -21,13 +22,21 @@ export const rigValues = {
   sidecars: { logLevel: 3 },
 };
 
-/** A test for each block; the first that fails ends the suite. */
-export async function type(bench: Bench, person: PagePerson, blocks: readonly Block[]): Promise<void> {
-  for (const block of blocks) {
+/** Tests that type one block each. */
+export function pageSteps(person: PagePerson, blocks: readonly Block[]): PageSteps {
+  return blocks.map((block) => {
     const [first = ""] = block.text.split("\n");
     const name = `${block.heading}, line ${block.line}: ${first.slice(0, 60)}`;
-    const ok = await bench.test(name, () => person.type(block));
-    if (!ok) throw new Error(`The page ends at line ${block.line}`);
+    return [name, () => person.type(block)];
+  });
+}
+
+type PageSteps = readonly (readonly [name: string, body: () => Promise<string>])[];
+
+/** A test for each block; the first that fails ends the suite. */
+export async function type(bench: Bench, person: PagePerson, blocks: readonly Block[]): Promise<void> {
+  for (const [name, body] of pageSteps(person, blocks)) {
+    if (!await bench.test(name, body)) throw new Error(`The page ends at ${name}`);
   }
 }
 
@@ -68,35 +77,52 @@ export async function importImage(cluster: Cluster, bench: Bench): Promise<void>
 const blockMs = 7 * 60_000;
 
 /** What stands on the page for what only its reader knows, and what the rig has there. */
-const placeholders = (address: string): readonly (readonly [string, string])[] => [
+const placeholders = (address: string, network: string): readonly (readonly [string, string])[] => [
   ["10.0.0.1", address],
-  ["10.0.0.0/16", "127.0.0.0/8"],
+  ["10.0.0.0/16", network],
+  ["registry.example.net/rds-csi", "rds-csi"],
 ];
+
+/** The cluster and the router to which someone's programs go. */
+export type PersonsCluster = Pick<Uninstalled, "plane" | "tools"> & {
+  readonly router: Pick<Router, "control" | "violations">;
+};
 
 /** Someone who types a page's blocks as they stand there: into a shell, and into the terminal of the router. */
 export class PagePerson {
   /** Everything of theirs: their programs, and what is remembered from one block to the next. */
   readonly folder: string;
   readonly #address: string;
-  #location: Uninstalled | undefined;
+  readonly #network: string;
+  #location: PersonsCluster | undefined;
 
-  private constructor(folder: string, address: string) {
+  private constructor(folder: string, address: string, network: string) {
     this.folder = folder;
     this.#address = address;
+    this.#network = network;
   }
 
-  /** @param values what the rig gives to `helm install` beside the page's own values */
-  static async make(bench: Bench, address: string, values: object): Promise<PagePerson> {
+  /**
+   * @param address the router's
+   * @param values what the rig gives to `helm install` beside the page's own values
+   * @param network from which they and the nodes come to the router
+   */
+  static async make(
+    bench: Pick<Bench, "folder">,
+    address: string,
+    values: object,
+    network = "127.0.0.0/8",
+  ): Promise<PagePerson> {
     const folder = join(bench.folder, "person");
     await Deno.mkdir(join(folder, "bin"), { recursive: true });
     await Deno.writeTextFile(join(folder, "rig-values.json"), JSON.stringify(values));
     await Deno.writeTextFile(join(folder, "cwd"), projectRoot);
     await Deno.writeTextFile(join(folder, "exports"), "");
-    return new PagePerson(folder, address);
+    return new PagePerson(folder, address, network);
   }
 
   /** Gives them the programs that people have, and a cluster to which these go. */
-  async begin(location: Uninstalled): Promise<void> {
+  async begin(location: PersonsCluster): Promise<void> {
     this.#location = location;
     const helm = `[ "$1" = install ] && set -- "$@" --values "${join(this.folder, "rig-values.json")}"\n` +
       `exec "${location.tools.helm}" "$@"`;
@@ -121,13 +147,20 @@ export class PagePerson {
     return (await Deno.readTextFile(join(this.folder, "cwd"))).trim();
   }
 
+  /** Removes the folder that a page has made for them in /tmp. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const folder = await this.workingFolder();
+    if (folder.startsWith("/tmp/tmp.")) await Deno.remove(folder, { recursive: true });
+  }
+
   /**
    * Types one block, and answers what came of it. Before there is a cluster, only a shell takes any.
    *
    * @throws {Error} for a block of a language that nobody can run, and when the router or the shell complains
    */
   async type({ language, text }: Block): Promise<string> {
-    const typed = placeholders(this.#address).reduce((all, [from, to]) => all.replaceAll(from, to), text);
+    const typed = placeholders(this.#address, this.#network)
+      .reduce((all, [from, to]) => all.replaceAll(from, to), text);
     if (this.#location === undefined) return await this.#typeToShell(typed, language);
     const { router } = this.#location;
     assert.deepEqual(await router.violations(), [], "the driver broke a rule of the router's");
@@ -143,7 +176,7 @@ export class PagePerson {
     return reported;
   }
 
-  get #here(): Uninstalled {
+  get #here(): PersonsCluster {
     if (this.#location === undefined) throw new Error("There is no cluster yet");
     return this.#location;
   }
