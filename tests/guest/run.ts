@@ -29,6 +29,7 @@ function whySkipped(suite: Suite): string | undefined {
   if (suite.needsGo && !goIsHere()) return "Go, which builds csi-sanity, is not here";
   if (suite.needsFio && !fioIsHere()) return "fio is not here; make test/packages";
   if (suite.needsImage && !isFile(archivePath("amd64"))) return "the image is not made; make image";
+  if (suite.needsRoot && Deno.uid() !== 0) return "only root gives this machine an address";
   return suite.needsBinary && !isFile(binary) ? "dist/rds-csi is not built; make build" : undefined;
 }
 

@@ -26,6 +26,7 @@ import {
   immutableSuite,
   kernelTargetSuite,
   kindsSuite,
+  quickStartSuite,
   suite as nodeMachine,
 } from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
@@ -67,6 +68,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   data_path: dataPath,
   data_path_layer: dataPathLayer,
   node_machine: nodeMachine,
+  node_machine_quick_start: quickStartSuite,
   node_machine_failover: failoverSuite,
   node_machine_immutable: immutableSuite,
   node_machine_kernel_target: kernelTargetSuite,

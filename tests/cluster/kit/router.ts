@@ -17,7 +17,7 @@ export interface RouterDoor {
   readonly pool: string;
   /** Flags of `rds-csi simulator` for the user. */
   readonly user: readonly string[];
-  /** Port of 127.0.0.1 on which it serves NVMe/TCP itself; by default loop devices are used. */
+  /** Port of its address on which it serves NVMe/TCP itself; by default loop devices are used. */
   readonly nvmePort?: number;
   /** More flags of `rds-csi simulator`. */
   readonly flags?: readonly string[];
@@ -49,7 +49,7 @@ export class Router {
     const pool = await makePool(folder, nvmePort === undefined);
     const exporter = nvmePort === undefined
       ? ["--exporter", "loop"]
-      : ["--exporter", "tcp", "--nvme-port", `${nvmePort}`];
+      : ["--exporter", "tcp", "--nvme-listen", address, "--nvme-port", `${nvmePort}`];
     const controlPort = freePort();
     const part = startPart(subject, "simulator", logs, [
       ...[

@@ -1,4 +1,5 @@
 import type { Guest } from "../kit/guest.ts";
+import { hostOutput } from "../kit/host_command.ts";
 import { podNetwork } from "./runtime.ts";
 
 /** The guest's address in its emulator's network, and the host's there. */
@@ -34,4 +35,19 @@ function rules(apiServerPort: number): string {
   }
 }
 `;
+}
+
+/**
+ * Gives this machine another address while `body` runs. Guests reach it there as they would any machine beyond their own
+ * network, at any port; so does the machine itself. Takes root.
+ */
+export async function withAddress<T>(address: string, body: () => Promise<T>): Promise<T> {
+  const change = (verb: string) => hostOutput("ip", ["address", verb, `${address}/32`, "dev", "lo"]);
+  // A run that was killed has left it.
+  await change("replace");
+  try {
+    return await body();
+  } finally {
+    await change("delete");
+  }
 }

@@ -107,7 +107,7 @@ export async function leadingNode(cluster: MachineCluster): Promise<string> {
 }
 
 /**
- * The driver's container on a node: its id, its image, how often it was started again.
+ * The driver's container on a node: its pod, its id, its image, how often it was started again.
  *
  * @param daemonSet whose pod it is in
  */
@@ -115,9 +115,13 @@ export async function driverOf(
   cluster: MachineCluster,
   node: string,
   daemonSet = "rds-csi-node",
-): Promise<
-  { readonly id: string; readonly image: string; readonly restarts: number; readonly ready: boolean }
-> {
+): Promise<{
+  readonly pod: string;
+  readonly id: string;
+  readonly image: string;
+  readonly restarts: number;
+  readonly ready: boolean;
+}> {
   const pods = await cluster.api.list<ReleasePod>(podsPath);
   const found = pods.find(({ metadata, spec }) =>
     metadata.name.startsWith(`${daemonSet}-`) && spec.nodeName === node
@@ -126,6 +130,7 @@ export async function driverOf(
   if (found === undefined || container === undefined) throw new Error(`There is no ${daemonSet} at ${node}`);
   const { containerID = "", restartCount: restarts, ready } = container;
   return {
+    pod: found.metadata.name,
     id: containerID.replace("containerd://", ""),
     image: driverIn(found)?.image ?? "",
     restarts,
@@ -155,7 +160,8 @@ export interface ReleasePod extends KubeObject {
   };
 }
 
-interface NodeDrivers {
+/** A CSINode. */
+export interface NodeDrivers {
   readonly spec: { readonly drivers?: readonly { readonly name: string }[] };
 }
 

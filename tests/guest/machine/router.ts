@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Router as HostRouter } from "../../cluster/kit/router.ts";
+import { Router as HostRouter, type RouterDoor } from "../../cluster/kit/router.ts";
 import { binary, freePort } from "../../support/parts.ts";
 import { controlPort, type Router as GuestRouter, sshPort, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
@@ -10,10 +10,10 @@ import { hostAddress } from "./network.ts";
 import { machineSeconds } from "./node.ts";
 
 /** The user that the chart's values name by default. */
-const user = "rds-csi";
+const userName = "rds-csi";
 
 /** The port of NVMe/TCP, unless the router is on the host, where it may be taken. */
-const defaultNvmePort = 4420;
+export const defaultNvmePort = 4420;
 
 /** How the router differs from what a driver assumes without a probe; the chart gets it as the router's profile. */
 export const answers = { grow: "live", allowHost: "list", identity: "kept" } as const;
@@ -43,27 +43,27 @@ export interface MachineRouter {
 /** Makes the router of a cluster. @param key path of the public key with which its user may log in */
 export type MakeRouter = (bench: Bench, folder: string, key: string) => Promise<MachineRouter>;
 
-/** A router on the host, which serves NVMe/TCP itself. */
-export const routerOnHost: MakeRouter = async (bench, folder, key) => {
-  const nvmePort = freePort();
-  const router = await HostRouter.start(
-    isFile(binary) ? "binary" : "sources",
-    folder,
-    join(folder, "log"),
-    bench.signal,
-    {
-      address: "127.0.0.1",
-      sshPort: freePort(),
-      pool: "storage-pool:4T:btrfs",
-      user: ["--user", user, "--authorized-key", key],
-      nvmePort,
-      flags: behaviours,
-    },
-  );
+/** A router on the host, which serves NVMe/TCP itself, at ports that are free. */
+export const routerOnHost: MakeRouter = (bench, folder, key) => {
+  const user = ["--user", userName, "--authorized-key", key];
+  const pool = "storage-pool:4T:btrfs";
+  const door = { address: "127.0.0.1", sshPort: freePort(), nvmePort: freePort(), pool, user };
+  return routerAtDoor(bench, folder, { ...door, flags: behaviours }, hostAddress);
+};
+
+/** A router on the host behind a door. @param address where machines reach it */
+export async function routerAtDoor(
+  bench: Bench,
+  folder: string,
+  door: RouterDoor & { readonly nvmePort: number },
+  address = door.address,
+): Promise<MachineRouter> {
+  const subject = isFile(binary) ? "binary" : "sources";
+  const router = await HostRouter.start(subject, folder, join(folder, "log"), bench.signal, door);
   return {
-    address: hostAddress,
+    address,
     sshPort: router.sshPort,
-    nvmePort,
+    nvmePort: door.nvmePort,
     sshPortOfHost: router.sshPort,
     backing: router.backing,
     control: (path, init) => router.control(path, init),
@@ -71,7 +71,7 @@ export const routerOnHost: MakeRouter = async (bench, folder, key) => {
     sh: (script, ...args) => hostOutput("sh", ["-ec", script, "sh", ...args]),
     stop: () => router.stop(),
   };
-};
+}
 
 /** The name of the disk with the volumes' files, of a guest that becomes a router. */
 const poolName = "pool";
@@ -99,7 +99,7 @@ export function routerInGuest(guest: Guest): MakeRouter {
       // The last user of several counts.
       flags: [
         "--user",
-        user,
+        userName,
         "--authorized-key",
         keyInGuest,
         "--pool",

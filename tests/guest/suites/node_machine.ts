@@ -5,6 +5,7 @@ import { MachineLife } from "./node_machine/life.ts";
 import { kindsValues, MachineKinds } from "./node_machine/kinds.ts";
 import { assertNothingLeft } from "./node_machine/nothing_left.ts";
 import { onMachines } from "./node_machine/on_machines.ts";
+import { typeQuickStart } from "./node_machine/quick_start.ts";
 import { directoryValues } from "./node_machine/shared_folder.ts";
 import { testUpstream } from "./node_machine/upstream.ts";
 import { blockSubject, directorySubject } from "./node_machine/upstream_subjects.ts";
@@ -18,6 +19,15 @@ export const suite: Suite = {
   limitMinutes: 45,
   run: (bench) =>
     onMachines(bench, { nodes: ["n1"] }, (cluster) => new MachineLife(bench, cluster, "n1").steps()),
+};
+
+/** Such a guest, before there is a driver. */
+export const quickStartSuite: Suite = {
+  ...needs,
+  needsRoot: true,
+  what: "every command of docs/quick-start.md, typed as it stands there, with the real image",
+  limitMinutes: 40,
+  run: typeQuickStart,
 };
 
 /** Two such guests. */

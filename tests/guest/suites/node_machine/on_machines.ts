@@ -5,7 +5,7 @@ import type { Bench } from "../../kit/suite.ts";
 import { MachineCluster, machineDisk } from "../../machine/cluster.ts";
 import { type MachineKind, machineOptions } from "../../machine/node.ts";
 import { installChart, releaseReady } from "../../machine/release.ts";
-import { routerGuestOptions, routerInGuest, routerOnHost } from "../../machine/router.ts";
+import { type MakeRouter, routerGuestOptions, routerInGuest, routerOnHost } from "../../machine/router.ts";
 
 /** Tests that each continue where the one before has ended. */
 export type Steps = readonly (readonly [name: string, body: () => Promise<string>])[];
@@ -16,8 +16,10 @@ export interface Machines {
   readonly nodes: readonly string[];
   /** @default {"default"} */
   readonly kind?: MachineKind;
-  /** Whether the router is in a guest, whose kernel serves NVMe/TCP; else it is on the host and serves it itself. */
+  /** Whether the router is in a guest, whose kernel serves NVMe/TCP. */
   readonly routerInGuest?: boolean;
+  /** Makes a router that is in no guest. @default {routerOnHost} */
+  readonly makeRouter?: MakeRouter;
   /** Values of the chart beside those that say which router there is. */
   readonly values?: object;
 }
@@ -28,8 +30,8 @@ export async function onMachines(
   machines: Machines,
   steps: (cluster: MachineCluster) => Steps,
 ): Promise<void> {
-  await withMachines(bench, machines, async (cluster) => {
-    await bench.story(steps(cluster));
+  await withBareMachines(bench, machines, async (cluster) => {
+    await bench.story([installation(bench, cluster, machines), ...steps(cluster)]);
   });
 }
 
@@ -39,25 +41,34 @@ export async function withMachines(
   machines: Machines,
   body: (cluster: MachineCluster) => Promise<void>,
 ): Promise<void> {
+  await withBareMachines(bench, machines, async (cluster) => {
+    if (await bench.story([installation(bench, cluster, machines)])) await body(cluster);
+  });
+}
+
+/** Boots machines without the driver, lets `body` go on, and ends all. */
+export async function withBareMachines(
+  bench: Bench,
+  machines: Machines,
+  body: (cluster: MachineCluster) => Promise<void>,
+): Promise<void> {
   const { nodes, kind = "default" } = machines;
   const options = machineOptions(await machineDisk(bench), kind);
   const guests = machines.routerInGuest === true
     ? await bench.guests(["router", ...nodes], (name) => name === "router" ? routerGuestOptions : options)
     : undefined;
-  const makeRouter = guests === undefined ? routerOnHost : routerInGuest(guests["router"]!);
+  const makeRouter = guests === undefined
+    ? machines.makeRouter ?? routerOnHost
+    : routerInGuest(guests["router"]!);
   const cluster = await MachineCluster.start(bench, nodes, makeRouter);
   try {
     const boot = async (name: string) => {
       await cluster.join(bench, guests?.[name] ?? await bench.guest({ ...options, name }), kind);
     };
-    const isInstalled = await bench.story([
+    const isReady = await bench.story([
       ["the kubelet of each guest registers a node, which is ready", () => begin(cluster, nodes, boot)],
-      [
-        "Helm installs the chart, and all its pods become ready",
-        () => install(bench, cluster, machines.values),
-      ],
     ]);
-    if (isInstalled) await body(cluster);
+    if (isReady) await body(cluster);
   } finally {
     const problems = await cluster.stop();
     await bench.test("the router ends well", () => {
@@ -65,6 +76,10 @@ export async function withMachines(
       return Promise.resolve("nothing to complain of");
     });
   }
+}
+
+function installation(bench: Bench, cluster: MachineCluster, { values }: Machines): Steps[number] {
+  return ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster, values)];
 }
 
 async function begin(
