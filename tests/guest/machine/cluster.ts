@@ -4,7 +4,7 @@ import { ControlPlane } from "../../cluster/kit/control_plane.ts";
 import type { Supervised } from "../../cluster/kit/daemon.ts";
 import { installSnapshots } from "../../cluster/kit/deployment.ts";
 import { startSnapshotController } from "../../cluster/kit/sidecars.ts";
-import { ensureTools, type Tools } from "../../cluster/kit/tools.ts";
+import { ensureTools, oldestTools, type Tools } from "../../cluster/kit/tools.ts";
 import { archivePath } from "../../image/release_files.ts";
 import type { Guest } from "../kit/guest.ts";
 import { hostOutput } from "../kit/host_command.ts";
@@ -14,6 +14,9 @@ import { KubeletTunnel } from "./kubelet_tunnel.ts";
 import { type MachineKind, MachineNode } from "./node.ts";
 import { ensureRootDisk } from "./root_disk.ts";
 import { type MachineRouter, type MakeRouter, routerOnHost } from "./router.ts";
+
+/** Which Kubernetes a cluster has: the newest, or the oldest with which the driver runs as installed by default. */
+export type KubernetesAge = "newest" | "oldest";
 
 /** A cluster with its control plane on the host, its nodes in guests, and a simulated router. */
 export class MachineCluster {
@@ -44,13 +47,18 @@ export class MachineCluster {
    *
    * @param nodes their names
    * @param makeRouter by default it is on the host
+   * @param kubernetes which one control plane and nodes have
    */
   static async start(
     bench: Bench,
     nodes: readonly string[],
     makeRouter: MakeRouter = routerOnHost,
+    kubernetes: KubernetesAge = "newest",
   ): Promise<MachineCluster> {
-    const tools = await toolsFor(bench);
+    const newest = await toolsFor(bench);
+    const tools = kubernetes === "newest"
+      ? newest
+      : await oldestTools(newest, (line) => bench.report.say(line), bench.signal);
     const folder = join(bench.folder, "cluster");
     await Deno.mkdir(folder);
     const tunnel = await KubeletTunnel.serve(folder);
@@ -71,7 +79,7 @@ export class MachineCluster {
 
   /** Makes a node of a guest that was booted for it; the node is ready when this ends. */
   async join(bench: Bench, guest: Guest, kind: MachineKind): Promise<void> {
-    const node = new MachineNode(guest, this.plane, kind);
+    const node = new MachineNode(guest, this.plane, kind, this.tools.program("kubelet"));
     this.#nodes.set(guest.name, node);
     this.#tunnel.lead(guest.name, guest.forwarded(kubeletPort));
     await node.start(bench.signal);

@@ -1,3 +1,4 @@
+import { dirname, join } from "node:path";
 import type { ControlPlane } from "../../cluster/kit/control_plane.ts";
 import { type Node, paths } from "../../cluster/kit/objects.ts";
 import { until } from "../../cluster/kit/waiting.ts";
@@ -13,19 +14,26 @@ const readySeconds = 300;
 export const kubeletPort = 10250;
 
 const folder = "/etc/kubernetes";
+const installed = "/opt/bin/kubelet";
 
 /** The kubelet of a guest, whose node is called as the guest is. */
 export class MachineKubelet {
   readonly #guest: Guest;
   readonly #plane: ControlPlane;
+  readonly #program: string;
 
-  constructor(guest: Guest, plane: ControlPlane) {
+  /** @param program of the host */
+  constructor(guest: Guest, plane: ControlPlane, program: string) {
     this.#guest = guest;
     this.#plane = plane;
+    this.#program = program;
   }
 
-  /** Writes what it is started with. */
+  /** Installs it, and writes what it is started with. */
   async configure(): Promise<void> {
+    await Deno.copyFile(this.#program, join(this.#guest.folder, "host", "kubelet"));
+    // There an immutable host has its own programs, too.
+    await this.#guest.sh(`mkdir -p ${dirname(installed)} && mv /host/kubelet ${installed}`);
     const { api, certificates } = this.#plane;
     const file = await this.#plane.kubeconfig(`system:node:${this.#guest.name}`);
     const kubeconfig = (await Deno.readTextFile(file)).replace(api.access.url, `https://${apiServerAddress}`);
@@ -45,7 +53,7 @@ export class MachineKubelet {
       ...[`--hostname-override=${name}`, `--node-ip=${guestAddress}`, "-v=2"],
     ];
     await this.#guest.sh(
-      `setsid kubelet ${args.map(quote).join(" ")} >>/var/log/kubelet.log 2>&1 </dev/null &`,
+      `setsid ${installed} ${args.map(quote).join(" ")} >>/var/log/kubelet.log 2>&1 </dev/null &`,
     );
     // The API may have the node for ready since before.
     await this.#guest.until(`ss -Hltn sport = :${kubeletPort} | grep -q .`, { limitSeconds: readySeconds });

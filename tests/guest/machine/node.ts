@@ -36,10 +36,11 @@ export class MachineNode {
   readonly #plane: ControlPlane;
   readonly #kind: MachineKind;
 
-  constructor(guest: Guest, plane: ControlPlane, kind: MachineKind) {
+  /** @param kubelet the program, on the host */
+  constructor(guest: Guest, plane: ControlPlane, kind: MachineKind, kubelet: string) {
     this.guest = guest;
     this.runtime = new MachineRuntime(guest);
-    this.kubelet = new MachineKubelet(guest, plane);
+    this.kubelet = new MachineKubelet(guest, plane, kubelet);
     this.#plane = plane;
     this.#kind = kind;
   }

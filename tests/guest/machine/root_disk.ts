@@ -86,11 +86,11 @@ async function removeUnused(): Promise<void> {
   }
 }
 
-/** A root with a guest's own files, Debian's packages, the kubelet, and all images but the driver's. */
+/** A root with a guest's own files, Debian's packages, and all images but the driver's. */
 async function makeBase(tools: Tools, work: string): Promise<string> {
   const folder = join(work, "blank");
   await Deno.mkdir(folder);
-  const files = { "packages.tar": await packPackages(work), kubelet: tools.program("kubelet") };
+  const files = { "packages.tar": await packPackages(work) };
   const guest = await Guest.start(folder, {
     disks: [{ name: rootName, sizeBytes: rootBytes }],
     toolsPath: await makeToolsDisk(work, files),
@@ -104,7 +104,6 @@ async function makeBase(tools: Tools, work: string): Promise<string> {
        for name in dev proc sys run tmp mnt opt; do mkdir /mnt/$name; done
        cp -a /init /usr /etc /var /root /bin /sbin /lib /lib64 /mnt
        tar -x -C /mnt -f /opt/tools/packages.tar
-       cp /opt/tools/kubelet /mnt/usr/bin/
        mkdir -p /mnt/etc/containerd /mnt/etc/cni/net.d /mnt/etc/kubernetes /mnt/var/log /mnt/var/lib/kubelet
        umount /mnt`,
       { limitSeconds: 300 },

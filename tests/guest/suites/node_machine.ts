@@ -56,16 +56,17 @@ export const immutableSuite: Suite = {
     ),
 };
 
-/** A node whose volumes are at another guest's kernel. */
+/** A node of the oldest Kubernetes, whose volumes are at another guest's kernel. */
 export const kernelTargetSuite: Suite = {
   ...needs,
   needsBinary: true,
-  what: "volumes of a node at a router in another guest, whose kernel serves NVMe/TCP",
+  what:
+    "volumes of a node of the oldest Kubernetes at a router in another guest, whose kernel serves NVMe/TCP",
   limitMinutes: 30,
   run: (bench) =>
     onMachines(
       bench,
-      { nodes: ["n1"], routerInGuest: true },
+      { nodes: ["n1"], routerInGuest: true, kubernetes: "oldest" },
       (cluster) => new MachineLife(bench, cluster, "n1").shortSteps(),
     ),
 };

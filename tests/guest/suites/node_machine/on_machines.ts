@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Node, paths } from "../../../cluster/kit/objects.ts";
 import { secondsSince } from "../../../cluster/kit/waiting.ts";
 import type { Bench } from "../../kit/suite.ts";
-import { MachineCluster, machineDisk } from "../../machine/cluster.ts";
+import { type KubernetesAge, MachineCluster, machineDisk } from "../../machine/cluster.ts";
 import { type MachineKind, machineOptions } from "../../machine/node.ts";
 import { installChart, releaseReady } from "../../machine/release.ts";
 import { type MakeRouter, routerGuestOptions, routerInGuest, routerOnHost } from "../../machine/router.ts";
@@ -16,6 +16,8 @@ export interface Machines {
   readonly nodes: readonly string[];
   /** @default {"default"} */
   readonly kind?: MachineKind;
+  /** @default {"newest"} */
+  readonly kubernetes?: KubernetesAge;
   /** Whether the router is in a guest, whose kernel serves NVMe/TCP. */
   readonly routerInGuest?: boolean;
   /** Makes a router that is in no guest. @default {routerOnHost} */
@@ -60,7 +62,7 @@ export async function withBareMachines(
   const makeRouter = guests === undefined
     ? machines.makeRouter ?? routerOnHost
     : routerInGuest(guests["router"]!);
-  const cluster = await MachineCluster.start(bench, nodes, makeRouter);
+  const cluster = await MachineCluster.start(bench, nodes, makeRouter, machines.kubernetes);
   try {
     const boot = async (name: string) => {
       await cluster.join(bench, guests?.[name] ?? await bench.guest({ ...options, name }), kind);
