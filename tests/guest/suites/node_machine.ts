@@ -1,6 +1,7 @@
 import type { Suite } from "../kit/suite.ts";
 import { MachineFailover } from "./node_machine/failover.ts";
 import { MachineHandover } from "./node_machine/handover.ts";
+import { MachineKills } from "./node_machine/kills.ts";
 import { MachineLife } from "./node_machine/life.ts";
 import { kindsValues, MachineKinds } from "./node_machine/kinds.ts";
 import { assertNothingLeft } from "./node_machine/nothing_left.ts";
@@ -19,6 +20,19 @@ export const suite: Suite = {
   limitMinutes: 45,
   run: (bench) =>
     onMachines(bench, { nodes: ["n1"] }, (cluster) => new MachineLife(bench, cluster, "n1").steps()),
+};
+
+/** Such a guest, whose driver dies while it stages. */
+export const killsSuite: Suite = {
+  ...needs,
+  what: "kill -9 of the driver's container at ten points of staging and publishing, under a real kubelet",
+  limitMinutes: 45,
+  run: (bench) =>
+    onMachines(
+      bench,
+      { nodes: ["n1"] },
+      (cluster) => new MachineKills(bench, cluster, "n1").steps(),
+    ),
 };
 
 /** Such a guest, before there is a driver. */

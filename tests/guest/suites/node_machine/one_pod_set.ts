@@ -1,6 +1,6 @@
 import { paths, type Pod } from "../../../cluster/kit/objects.ts";
 import { until } from "../../../cluster/kit/waiting.ts";
-import { Workload } from "../../../cluster/kit/workload.ts";
+import type { Workload } from "../../../cluster/kit/workload.ts";
 import type { MachineCluster } from "../../machine/cluster.ts";
 
 /**
@@ -49,12 +49,16 @@ export class OnePodSet {
 
   /** Waits until only so many volumes are attached: the kubelet has unstaged all others. */
   async attached(count: number): Promise<void> {
-    const attachments = () => this.#work.attachments();
-    await until(`${count} volumes to be attached`, async () => (await attachments()).length === count, {
-      limitSeconds: startSeconds,
-      everyMs: 500,
-      signal: this.#signal,
-      state: async () => JSON.stringify((await attachments()).map(({ spec }) => spec)),
-    });
+    await attached(this.#work, count, this.#signal);
   }
+}
+
+/** Waits until only so many volumes are attached: the kubelets have unstaged all others. */
+export async function attached(work: Workload, count: number, signal: AbortSignal): Promise<void> {
+  await until(`${count} volumes to be attached`, async () => (await work.attachments()).length === count, {
+    limitSeconds: startSeconds,
+    everyMs: 500,
+    signal,
+    state: async () => JSON.stringify((await work.attachments()).map(({ spec }) => spec)),
+  });
 }
