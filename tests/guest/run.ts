@@ -11,6 +11,7 @@ import { goIsHere, isFile } from "./kit/host_command.ts";
 import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
 import { Bench, type Suite } from "./kit/suite.ts";
+import { registrarProgram, registrarVariable } from "./machine/registrar.ts";
 import { makeToolsDisk } from "./kit/tools_disk.ts";
 import { defaultSuites, suites } from "./suites.ts";
 
@@ -29,6 +30,9 @@ function whySkipped(suite: Suite): string | undefined {
   if (suite.needsGo && !goIsHere()) return "Go, which builds csi-sanity, is not here";
   if (suite.needsFio && !fioIsHere()) return "fio is not here; make test/packages";
   if (suite.needsImage && !isFile(archivePath("amd64"))) return "the image is not made; make image";
+  if (suite.needsRegistrar && registrarProgram() === undefined) {
+    return `${registrarVariable} names no program`;
+  }
   if (suite.needsRoot && Deno.uid() !== 0) return "only root gives this machine an address";
   return suite.needsBinary && !isFile(binary) ? "dist/rds-csi is not built; make build" : undefined;
 }

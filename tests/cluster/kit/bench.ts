@@ -6,8 +6,9 @@ import type { AnySuite } from "../../support/suites.ts";
 import type { Subject } from "../../support/parts.ts";
 import { assertNothingRefused } from "./audit_log.ts";
 import { Cluster, type ClusterOptions } from "./cluster.ts";
+import type { OlderKubernetes } from "./go_build.ts";
 import { secondsSince } from "./waiting.ts";
-import { oldestTools, type Tools } from "./tools.ts";
+import { olderTools, type Tools } from "./tools.ts";
 import { findTraces } from "./traces.ts";
 
 /** The exports of a file of suites/. */
@@ -50,7 +51,7 @@ export class Bench {
     const undo = (what: () => Promise<readonly string[] | void>) => this.#undo.unshift(what);
     const cluster = this.#cluster = await Cluster.start(
       this.folder,
-      options.kubernetes === "oldest" ? await this.#oldMeans() : this.#means,
+      options.kubernetes === undefined ? this.#means : await this.#olderMeans(options.kubernetes),
       options,
       undo,
       this.signal,
@@ -59,8 +60,8 @@ export class Bench {
     return cluster;
   }
 
-  async #oldMeans() {
-    const tools = await oldestTools(this.#means.tools, (line) => this.report.say(line), this.signal);
+  async #olderMeans(release: OlderKubernetes) {
+    const tools = await olderTools(this.#means.tools, release, (line) => this.report.say(line), this.signal);
     return { ...this.#means, tools };
   }
 

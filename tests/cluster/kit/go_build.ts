@@ -38,22 +38,28 @@ export async function goBuild(module: string, args: readonly string[], signal?: 
 export async function linkerFlags(module: string): Promise<string> {
   const release = await goOutput(module, ["list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"]);
   const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(release) ?? [];
-  const stamp = "k8s.io/component-base/version";
-  const values = { "main.version": "test", [`${stamp}.gitVersion`]: release };
-  const numbers = { [`${stamp}.gitMajor`]: major, [`${stamp}.gitMinor`]: minor };
-  return [
-    "-s",
-    "-w",
-    ...Object.entries({ ...values, ...numbers }).map(([key, value]) => `-X ${key}=${value}`),
-  ]
-    .join(" ");
+  // An API server of Kubernetes 1.26 answers the second one.
+  const stamps = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((stamp) => [
+    `${stamp}.gitVersion=${release}`,
+    `${stamp}.gitMajor=${major}`,
+    `${stamp}.gitMinor=${minor}`,
+  ]);
+  return ["-s", "-w", ...["main.version=test", ...stamps].map((value) => `-X ${value}`)].join(" ");
 }
 
 /** The module with the versions to build. */
 export const buildFolder = fileURLToPath(new URL("../build", import.meta.url));
 
-/** The module of the oldest Kubernetes with which the driver runs as the chart installs it by default. */
-export const oldestBuildFolder = fileURLToPath(new URL("../build_oldest", import.meta.url));
+/**
+ * Releases of Kubernetes before the newest: the oldest with which the driver runs as the chart installs it by default, and
+ * the oldest with which it runs beside node-driver-registrar.
+ */
+export type OlderKubernetes = "1.29" | "1.26";
+
+/** The module of an older Kubernetes. */
+export function olderBuildFolder(release: OlderKubernetes): string {
+  return fileURLToPath(new URL(`../build_${release}`, import.meta.url));
+}
 
 /** The module of programs that are built only for the upstream tests. */
 export const e2eBuildFolder = fileURLToPath(new URL("../build_e2e", import.meta.url));

@@ -3,7 +3,7 @@ import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
 import { findHelm } from "../../../tools/deploy/helm.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
 import { projectRoot } from "../../support/parts.ts";
-import { buildFolder, oldestBuildFolder, toolsFolder } from "./go_build.ts";
+import { buildFolder, olderBuildFolder, type OlderKubernetes, toolsFolder } from "./go_build.ts";
 import { goBuild, goOutput, linkerFlags } from "./go_build.ts";
 import { packImage, plainImage } from "./image.ts";
 
@@ -54,14 +54,16 @@ export async function ensureTools(say: (line: string) => void, signal?: AbortSig
   };
 }
 
-/** The same tools with the oldest Kubernetes in the place of the newest; missing programs are built first. */
-export async function oldestTools(
+/** The same tools with another Kubernetes in the place of the newest; missing programs are built first. */
+export async function olderTools(
   tools: Tools,
+  release: OlderKubernetes,
   say: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<Tools> {
-  const folder = await toolsFolder(oldestBuildFolder);
-  await buildPrograms(oldestBuildFolder, folder, kubernetesPrograms, say, signal);
+  const module = olderBuildFolder(release);
+  const folder = await toolsFolder(module);
+  await buildPrograms(module, folder, kubernetesPrograms, say, signal);
   return {
     ...tools,
     program: (name) => name in kubernetesPrograms ? join(folder, "bin", name) : tools.program(name),

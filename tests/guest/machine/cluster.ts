@@ -2,9 +2,10 @@ import { join } from "node:path";
 import type { Api } from "../../cluster/kit/api.ts";
 import { ControlPlane } from "../../cluster/kit/control_plane.ts";
 import type { Supervised } from "../../cluster/kit/daemon.ts";
+import type { OlderKubernetes } from "../../cluster/kit/go_build.ts";
 import { installSnapshots } from "../../cluster/kit/deployment.ts";
 import { startSnapshotController } from "../../cluster/kit/sidecars.ts";
-import { ensureTools, oldestTools, type Tools } from "../../cluster/kit/tools.ts";
+import { ensureTools, olderTools, type Tools } from "../../cluster/kit/tools.ts";
 import { archivePath } from "../../image/release_files.ts";
 import type { Guest } from "../kit/guest.ts";
 import { hostOutput } from "../kit/host_command.ts";
@@ -14,9 +15,6 @@ import { KubeletTunnel } from "./kubelet_tunnel.ts";
 import { type MachineKind, MachineNode } from "./node.ts";
 import { ensureRootDisk } from "./root_disk.ts";
 import { type MachineRouter, type MakeRouter, routerOnHost } from "./router.ts";
-
-/** Which Kubernetes a cluster has: the newest, or the oldest with which the driver runs as installed by default. */
-export type KubernetesAge = "newest" | "oldest";
 
 /** A cluster with its control plane on the host, its nodes in guests, and a simulated router. */
 export class MachineCluster {
@@ -47,18 +45,18 @@ export class MachineCluster {
    *
    * @param nodes their names
    * @param makeRouter by default it is on the host
-   * @param kubernetes which one control plane and nodes have
+   * @param kubernetes which one control plane and nodes have, if not the newest
    */
   static async start(
     bench: Bench,
     nodes: readonly string[],
     makeRouter: MakeRouter = routerOnHost,
-    kubernetes: KubernetesAge = "newest",
+    kubernetes?: OlderKubernetes,
   ): Promise<MachineCluster> {
     const newest = await toolsFor(bench);
-    const tools = kubernetes === "newest"
+    const tools = kubernetes === undefined
       ? newest
-      : await oldestTools(newest, (line) => bench.report.say(line), bench.signal);
+      : await olderTools(newest, kubernetes, (line) => bench.report.say(line), bench.signal);
     const folder = join(bench.folder, "cluster");
     await Deno.mkdir(folder);
     const tunnel = await KubeletTunnel.serve(folder);

@@ -50,6 +50,8 @@ export class MachineKubelet {
     const { name } = this.#guest;
     const args = [
       ...[`--config=${folder}/kubelet.json`, `--kubeconfig=${folder}/kubelet.kubeconfig`],
+      // Before Kubernetes 1.27 its configuration has no field for that.
+      `--container-runtime-endpoint=${MachineRuntime.endpoint}`,
       ...[`--hostname-override=${name}`, `--node-ip=${guestAddress}`, "-v=2"],
     ];
     await this.#guest.sh(
@@ -83,7 +85,6 @@ export class MachineKubelet {
 const configuration = {
   apiVersion: "kubelet.config.k8s.io/v1beta1",
   kind: "KubeletConfiguration",
-  containerRuntimeEndpoint: MachineRuntime.endpoint,
   port: kubeletPort,
   authentication: { x509: { clientCAFile: `${folder}/kubelet-clients.crt` } },
   cgroupDriver: "cgroupfs",

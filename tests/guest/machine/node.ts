@@ -13,11 +13,17 @@ export type MachineKind = "default" | "immutable";
 /** How long a guest with a part in a cluster may live, in seconds: longer than any suite, which ends it. */
 export const machineSeconds = 6 * 60 * 60;
 
-/** How a guest is started that becomes a node. @param disk of {@linkcode ensureRootDisk} */
-export function machineOptions(disk: string, kind: MachineKind = "default"): GuestOptions {
+/**
+ * How a guest is started that becomes a node.
+ *
+ * @param disk of {@linkcode ensureRootDisk}
+ * @param cpus one for each of several nodes: processors of one guest that the host cannot run at the same time wait for
+ *   each other until the kernel reports a lockup
+ */
+export function machineOptions(disk: string, cpus: 1 | 2, kind: MachineKind = "default"): GuestOptions {
   return {
     memoryMiB: 4096,
-    cpus: 2,
+    cpus,
     disks: [{ name: rootName, sizeBytes: rootBytes, copyOf: disk }],
     root: rootName,
     reachesHost: true,

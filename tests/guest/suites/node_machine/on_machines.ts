@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import type { OlderKubernetes } from "../../../cluster/kit/go_build.ts";
 import { type Node, paths } from "../../../cluster/kit/objects.ts";
 import { secondsSince } from "../../../cluster/kit/waiting.ts";
 import type { Bench } from "../../kit/suite.ts";
-import { type KubernetesAge, MachineCluster, machineDisk } from "../../machine/cluster.ts";
+import { MachineCluster, machineDisk } from "../../machine/cluster.ts";
 import { type MachineKind, machineOptions } from "../../machine/node.ts";
 import { installChart, releaseReady } from "../../machine/release.ts";
 import { type MakeRouter, routerGuestOptions, routerInGuest, routerOnHost } from "../../machine/router.ts";
@@ -16,14 +17,16 @@ export interface Machines {
   readonly nodes: readonly string[];
   /** @default {"default"} */
   readonly kind?: MachineKind;
-  /** @default {"newest"} */
-  readonly kubernetes?: KubernetesAge;
+  /** Which Kubernetes it is, if not the newest. */
+  readonly kubernetes?: OlderKubernetes;
   /** Whether the router is in a guest, whose kernel serves NVMe/TCP. */
   readonly routerInGuest?: boolean;
   /** Makes a router that is in no guest. @default {routerOnHost} */
   readonly makeRouter?: MakeRouter;
   /** Values of the chart beside those that say which router there is. */
   readonly values?: object;
+  /** What is done before the chart is installed. */
+  prepare?(cluster: MachineCluster): Promise<void>;
 }
 
 /** Boots machines, installs the driver on them as the quick start says, goes on with a suite's own steps, and ends all. */
@@ -55,7 +58,7 @@ export async function withBareMachines(
   body: (cluster: MachineCluster) => Promise<void>,
 ): Promise<void> {
   const { nodes, kind = "default" } = machines;
-  const options = machineOptions(await machineDisk(bench), kind);
+  const options = machineOptions(await machineDisk(bench), nodes.length === 1 ? 2 : 1, kind);
   const guests = machines.routerInGuest === true
     ? await bench.guests(["router", ...nodes], (name) => name === "router" ? routerGuestOptions : options)
     : undefined;
@@ -80,8 +83,8 @@ export async function withBareMachines(
   }
 }
 
-function installation(bench: Bench, cluster: MachineCluster, { values }: Machines): Steps[number] {
-  return ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster, values)];
+function installation(bench: Bench, cluster: MachineCluster, machines: Machines): Steps[number] {
+  return ["Helm installs the chart, and all its pods become ready", () => install(bench, cluster, machines)];
 }
 
 async function begin(
@@ -112,9 +115,10 @@ type NodeStatus = Node & {
   };
 };
 
-async function install(bench: Bench, cluster: MachineCluster, values: object | undefined): Promise<string> {
+async function install(bench: Bench, cluster: MachineCluster, machines: Machines): Promise<string> {
+  await machines.prepare?.(cluster);
   const started = performance.now();
-  await installChart(cluster, values);
+  await installChart(cluster, machines.values);
   const pods = await releaseReady(cluster, bench.signal);
   return `${pods.join(", ")} after ${secondsSince(started)} s`;
 }

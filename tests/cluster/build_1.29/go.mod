@@ -1,5 +1,5 @@
 // The oldest release of Kubernetes with which the driver runs as the chart installs it by default.
-module rds-csi/tests/cluster/build_oldest
+module rds-csi/tests/cluster/build_1.29
 
 go 1.26.0
 
