@@ -8,9 +8,11 @@ const limitSeconds = 300;
 export const points = {
   "before it connects": "$mkfs && ! $nvme",
   "when it has connected": "$nvme == live && $mkfs == none && ! $mounted && $tools != *mkfs*",
+  "while blkid looks": "$tools == *blkid* && $mkfs == none",
   "while mkfs writes": "$tools == *mkfs.* && $written -gt 0",
   "between mkfs and mount": "$mkfs == done && ! $mounted",
   "while e2fsck runs": "$tools == *e2fsck*",
+  "while mount runs": '" $tools " == *" mount "* && ! $target',
   "when it has mounted": "$mounted && $staged == false",
   "before it binds": "$target && ! $bound",
   "when it has bound": "$bound",
@@ -46,10 +48,13 @@ export async function stopAt(
   const command = `exec bash -c ${quote(script(points[point]))} bash ${quote(container)} ${
     quote(stateFolder)
   }`;
-  const [{ status, stdout, stderr }] = await Promise.all([
-    guest.run(command, { limitSeconds, onLine }),
-    watched.promise.then(meanwhile),
-  ]);
+  const watching = guest.run(command, { limitSeconds, onLine });
+  // A script that ends before it watches would be waited for all the same.
+  void watching.then(
+    ({ stderr }) => watched.reject(new Error(`it was not watched: ${stderr}`)),
+    watched.reject,
+  );
+  const [{ status, stdout, stderr }] = await Promise.all([watching, watched.promise.then(meanwhile)]);
   const text = stdout.split("\n").at(-1) ?? "";
   if (status !== 0) throw new Error(`it was not seen ${point}: ${text}\n${stderr}`);
   return { mkfs: /mkfs=(\w*)/.exec(text)?.[1] ?? "", text };

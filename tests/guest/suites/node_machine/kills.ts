@@ -31,10 +31,10 @@ interface Round {
 }
 
 const rounds: readonly Round[] = [
-  { kind: "ext4", first: "when it has connected", second: "before it connects" },
+  { kind: "ext4", first: "while blkid looks", second: "before it connects" },
   { kind: "ext4", first: "while mkfs writes", second: "while e2fsck runs" },
   { kind: "ext4", first: "between mkfs and mount", second: "when it has mounted", givesUp: true },
-  { kind: "xfs", first: "while mkfs writes", second: "before it binds" },
+  { kind: "xfs", first: "while mount runs", second: "before it binds" },
   { kind: "raw", first: "when it has connected", second: "when it has bound", givesUp: true },
 ];
 
