@@ -75,6 +75,9 @@ export class MachineLife {
       ["the driver's image is upgraded, and the pod writes on", () => this.upgrade()],
       this.#interruption(),
       ["the router reboots and keeps identities: writes wait, none fails", () => this.rebootRouter()],
+      ["the router reboots with new identities, and the next pod finds everything", () => {
+        return this.loseIdentities();
+      }],
       ["the node loses power, and its pod finds everything when it is back", () => this.rebootNode()],
       ["below a device layer writes also wait for new identities, none fails", () => this.rebootBelowLayer()],
       this.#ending(),
@@ -218,6 +221,18 @@ export class MachineLife {
     const said = await this.#waited(this.#writer);
     assert.deepEqual(await this.#sumsIn(this.#set.pod, dataPaths), this.#sums);
     return said;
+  }
+
+  /** As a person does it whose pods have lost their volumes: docs/guides/disaster.md. */
+  async loseIdentities(): Promise<string> {
+    const before = await this.#writer.progress();
+    await this.#reboot("new");
+    await this.#writer.failed();
+    const started = performance.now();
+    await this.#set.restart();
+    const seconds = secondsSince(started);
+    const after = await this.#hasAll(before);
+    return `its writes failed; the next pod runs after ${seconds} s; ${progressText(after)}`;
   }
 
   async rebootNode(): Promise<string> {

@@ -3,7 +3,7 @@ import { until } from "../../../cluster/kit/waiting.ts";
 import type { Workload } from "../../../cluster/kit/workload.ts";
 
 /** What a pod writes to, by the names of its volumes: files of file systems, and devices. */
-export type Targets = Readonly<Record<string, string>>;
+type Targets = Readonly<Record<string, string>>;
 
 /** How far a pod has come with one of its volumes. */
 export interface Progress {
@@ -123,6 +123,18 @@ export class WritingPod {
       everyMs: 500,
       signal: this.#signal,
       state: async () => progressText((await this.#read()).progress),
+    });
+  }
+
+  /** Waits until a write to each volume has failed. */
+  async failed(): Promise<void> {
+    await until(`each write of ${this.name} to fail`, async () => {
+      return (await this.#read()).failures.length === Object.keys(this.#targets).length;
+    }, {
+      limitSeconds: progressSeconds,
+      everyMs: 500,
+      signal: this.#signal,
+      state: async () => JSON.stringify(await this.#read()),
     });
   }
 
