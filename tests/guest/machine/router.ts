@@ -32,6 +32,8 @@ export interface MachineRouter {
   readonly backing: string;
   /** Asks its control port, as `/state`. */
   control<T>(path: string, init?: RequestInit): Promise<T>;
+  /** What its kernel serves over NVMe/TCP, a line each; "" where the simulator itself serves. */
+  servedByKernel(): Promise<string>;
   /** Its client's violations. */
   violations(): Promise<readonly unknown[]>;
   /** Runs a shell script where its volumes' files are, with arguments, and answers what it printed. */
@@ -67,6 +69,7 @@ export async function routerAtDoor(
     sshPortOfHost: router.sshPort,
     backing: router.backing,
     control: (path, init) => router.control(path, init),
+    servedByKernel: () => Promise.resolve(""),
     violations: () => router.violations(),
     sh: (script, ...args) => hostOutput("sh", ["-ec", script, "sh", ...args]),
     stop: () => router.stop(),
@@ -118,6 +121,7 @@ export function routerInGuest(guest: Guest): MakeRouter {
       sshPortOfHost: guest.forwarded(sshPort),
       backing: router.backing,
       control: async <T>(path: string, init?: RequestInit) => await router.control(path, init) as T,
+      servedByKernel: () => guest.sh("ls /sys/kernel/config/nvmet/subsystems"),
       violations: () => router.violations(),
       sh: (script, ...args) => {
         const words = args.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");

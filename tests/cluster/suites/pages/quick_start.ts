@@ -59,7 +59,12 @@ export async function assertGone(
 ): Promise<string> {
   const work = new Workload(cluster, AbortSignal.timeout(60_000));
   await work.gone("/api/v1/namespaces", ({ metadata }) => metadata.name === "rds-csi");
-  assert.deepEqual(await cluster.api.list(paths.classes), []);
+  for (const path of [paths.classes, paths.drivers]) assert.deepEqual(await cluster.api.list(path), [], path);
+  for (const kind of ["clusterroles", "clusterrolebindings"]) {
+    const found = await cluster.api.list(`/apis/rbac.authorization.k8s.io/v1/${kind}`);
+    const names = found.map(({ metadata }) => metadata.name).filter((name) => name.startsWith("rds-csi"));
+    assert.deepEqual(names, [], kind);
+  }
   const { files } = await cluster.router.control<{ files: { name: string }[] }>("/state");
   assert.deepEqual(files.map(({ name }) => name).filter((name) => /csi/.test(name)), []);
   const users = await cluster.router.control<{ output: string }>("/console", {
@@ -67,5 +72,5 @@ export async function assertGone(
     body: JSON.stringify({ command: ":put [/user/print as-value]" }),
   });
   assert.doesNotMatch(users.output, /rds-csi/);
-  return "no namespace, class, file or user";
+  return "no namespace, class, driver, role, file or user";
 }

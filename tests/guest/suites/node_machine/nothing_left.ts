@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { driverName } from "../../../cluster/kit/driver.ts";
 import { leftOnRouter } from "../../../cluster/kit/nothing_left.ts";
 import { paths } from "../../../cluster/kit/objects.ts";
 import { until } from "../../../cluster/kit/waiting.ts";
@@ -12,14 +11,14 @@ const cleanSeconds = 180;
 
 const kubeletFolder = "/var/lib/kubelet/plugins";
 
-/** What of volumes is on a node, a line each: mounts, connections, maps, loop devices, state of driver and kubelet. */
+/** What of volumes is on a node, a line each: mounts, connections, maps, loop devices, state of drivers and kubelet. */
 const listing = `
 grep -E 'kubernetes.io~csi|kubernetes.io/csi|pvc-' /proc/self/mountinfo
 ls /sys/class/nvme
 losetup --list --noheadings
 dmsetup ls | grep -v '^No devices found$'
-find ${kubeletFolder}/${driverName}/state -type f ! -name lock
-find ${kubeletFolder}/kubernetes.io/csi -mindepth 2 ! -type d
+find ${kubeletFolder}/*/state -type f ! -name lock
+find ${kubeletFolder}/kubernetes.io/csi -mindepth 2 '(' ! -type d -o -name globalmount ')'
 :`;
 
 interface RouterState {
@@ -47,6 +46,7 @@ export async function assertNothingLeft(cluster: MachineCluster, signal: AbortSi
   // The folder for volumes is one itself, and stays.
   const inside = subvolumes.map(({ fullname }) => fullname).filter((name) => name !== "metal-csi");
   assert.deepEqual({ exports, inside, partial }, { exports: [], inside: [], partial: [] });
+  assert.equal(await router.servedByKernel(), "");
   assert.deepEqual(await router.violations(), [], "the driver broke a rule of the router's");
   assert.deepEqual(await cluster.fallen(), []);
   return "no attachment, mount, connection, map, state; no export, disk, file, subvolume";

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { driverName } from "../../../cluster/kit/driver.ts";
 import { paths } from "../../../cluster/kit/objects.ts";
 import { until } from "../../../cluster/kit/waiting.ts";
 import { PagePerson, pageSteps } from "../../../cluster/suites/pages/person.ts";
@@ -45,7 +46,7 @@ export async function typeQuickStart(bench: Bench): Promise<void> {
   });
 }
 
-/** Asserts that the kubelet has no driver any more; answers what is left of it on the node. */
+/** Asserts that the kubelet has no driver any more, and that nothing but a lock is left of it on the node. */
 async function assertForgotten({ api, nodes }: MachineCluster, signal: AbortSignal): Promise<string> {
   const [{ guest }] = nodes as [MachineNode];
   const drivers = async () =>
@@ -58,5 +59,6 @@ async function assertForgotten({ api, nodes }: MachineCluster, signal: AbortSign
   });
   assert.equal(await guest.sh("ls /var/lib/kubelet/plugins_registry"), "");
   const left = await guest.sh("cd /var/lib/kubelet/plugins && find . ! -type d");
-  return `in the kubelet's folder is ${left.replaceAll("\n", ", ") || "nothing"}`;
+  assert.equal(left, `./${driverName}/state/lock`);
+  return `in the kubelet's folder is ${left}`;
 }
