@@ -5,7 +5,7 @@ import type { NodeRpcs } from "../generated/csi.ts";
 type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
 
 /** The capabilities of NodeGetCapabilities that volumes of every kind have: exactly the implemented ones. */
-export const nodeCapabilities = [
+const nodeCapabilities = [
   "GET_VOLUME_STATS",
   "SINGLE_NODE_MULTI_WRITER",
   "GET_VOLUME_HEALTH",
@@ -13,7 +13,7 @@ export const nodeCapabilities = [
 ] as const;
 
 /** Those that only volumes with a device of their own have. */
-export const deviceCapabilities = ["STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME"] as const;
+const deviceCapabilities = ["STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME"] as const;
 
 type Calls<Name extends keyof NodeRpcs> = {
   readonly [One in Name]: (request: Request<One>, context: CallContext) => Promise<ResponseOf<NodeRpcs, One>>;

@@ -52,19 +52,22 @@ export class KubeletTunnel {
 
   async #carry(client: Deno.Conn): Promise<void> {
     this.#connections.add(client);
+    let kubelet: Deno.Conn | undefined;
     try {
       const port = this.#ports.get(await requestedNode(client));
       if (port === undefined) return await answer(client, "404 Not Found");
-      const kubelet = await Deno.connect({ hostname: "127.0.0.1", port });
+      kubelet = await Deno.connect({ hostname: "127.0.0.1", port });
       this.#connections.add(kubelet);
       await answer(client, "200 OK");
       await carryBothWays(client, kubelet);
-      this.#connections.delete(kubelet);
     } catch (error) {
       if (!isClosed(error)) throw error;
     } finally {
-      close(client);
-      this.#connections.delete(client);
+      for (const connection of [client, kubelet]) {
+        if (connection === undefined) continue;
+        close(connection);
+        this.#connections.delete(connection);
+      }
     }
   }
 }

@@ -143,7 +143,7 @@ function driverIn({ spec }: ReleasePod): { readonly image: string } | undefined 
 }
 
 /** A pod with the conditions and containers that tell how it is. */
-export interface ReleasePod extends KubeObject {
+interface ReleasePod extends KubeObject {
   readonly spec: {
     readonly nodeName?: string;
     readonly containers: readonly { readonly name: string; readonly image: string }[];

@@ -24,11 +24,13 @@ const packages = [
   ...["libedit2", "libbsd0", "libmd0", "libtinfo6"],
 ];
 
-const machineFolder = fileURLToPath(new URL(".", import.meta.url));
 const cacheFolder = fileURLToPath(new URL("../../../.tools/machine", import.meta.url));
 
-/** The parts of the kit that make a disk, whose change makes another one. */
-const recipe = ["images.ts", "root_disk.ts", "runtime.ts"];
+/** The files that say what is in a disk, whose change makes another one. */
+const recipe = [
+  ...["images.ts", "root_disk.ts", "runtime.ts", "../../cluster/kit/image.ts"],
+  "../../../deploy/chart/values.yaml",
+].map((path) => new URL(path, import.meta.url));
 
 /** How long a disk that nothing has asked for is kept, in milliseconds: each takes 2 GB. */
 const keptMs = 24 * 60 * 60_000;
@@ -46,7 +48,7 @@ export async function ensureRootDisk(
 ): Promise<string> {
   const hash = createHash("sha256").update(basename(dirname((await guestImage("stable")).vmlinuxPath)));
   hash.update(await toolsFolder()).update(packages.join());
-  for (const name of recipe) hash.update(await Deno.readFile(join(machineFolder, name)));
+  for (const file of recipe) hash.update(await Deno.readFile(file));
   const base = await ensureDisk("base", hash.digest("hex"), say, (work) => makeBase(tools, work));
   const [digest = ""] = (await hostOutput("sha256sum", [archive])).split(" ");
   const key = createHash("sha256").update(basename(base)).update(digest).digest("hex");

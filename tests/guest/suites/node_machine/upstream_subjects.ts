@@ -36,6 +36,8 @@ const multiVolumeByFilesystem: Exclusion = {
 
 /** The longest first. Why others are not among them is in tests/guest/README.md. */
 const blockSuites: readonly UpstreamSuite[] = [
+  { name: "subPath", mustPass: /should support existing directory$/ },
+  { name: "provisioning", mustPass: /should provision storage with pvc data source$/ },
   { name: "volume-expand", mustPass: /should resize volume when PVC is edited while pod is using it/ },
   { name: "fsgroupchangepolicy", mustPass: /\(Always\).* new pod fsgroup applied to volume contents$/ },
   { name: "multiVolume", part: "filesystem volmode|ext4|xfs|ntfs", mustPass: onTheSameNode() },
