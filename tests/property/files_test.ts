@@ -49,18 +49,22 @@ const routers = `routers:
     keyFile: /etc/rds-csi/key
 `;
 
+/** Reads a state as a restarted node does. */
+function readState(text: string): unknown {
+  try {
+    return parseStagingState(text, "pvc-1", "/state/pvc-1.json");
+  } catch (error) {
+    assert.ok(VolumeError.is(error, "precondition"), String(error));
+    return undefined;
+  }
+}
+
 /** Each file, with a reader that returns its content or its problem; any other error is thrown. */
 const files: Readonly<Record<string, { readonly text: string; readonly read: (text: string) => unknown }>> = {
-  "a volume's state": {
-    text: formatStagingState(staged),
-    read: (text) => {
-      try {
-        return parseStagingState(text, "pvc-1", "/state/pvc-1.json");
-      } catch (error) {
-        assert.ok(VolumeError.is(error, "precondition"), String(error));
-        return undefined;
-      }
-    },
+  "a volume's state": { text: formatStagingState(staged), read: readState },
+  "an encrypted volume's state": {
+    text: formatStagingState({ ...staged, luks: "started" }),
+    read: readState,
   },
   "a router's profile": {
     text: formatProfile({ ...getProfile("ros-7.24"), answers: { grow: "live" } }),
@@ -110,7 +114,7 @@ for (const [name, { text, read }] of Object.entries(files)) {
 }
 
 Deno.test("a volume's state that is cut is never read", () => {
-  const { text } = files["a volume's state"]!;
+  const { text } = files["an encrypted volume's state"]!;
   const whole = text.trimEnd().length;
   for (let at = 0; at < whole; at++) {
     assert.throws(
