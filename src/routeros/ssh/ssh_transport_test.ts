@@ -155,6 +155,17 @@ const answers: readonly (readonly [string, Behaviour, Partial<ExecEnd>])[] = [
     },
     { state: "torn", output: "half" },
   ],
+  [
+    "gives bytes that are no UTF-8 as U+FFFD, also where the output ends within a character",
+    {
+      answer: (_text, channel) => {
+        channel.write(Buffer.of(0x61, 0xff, 0xfe, 0xc3, 0x22, 0xc3));
+        channel.exit(0);
+        channel.end();
+      },
+    },
+    { state: "ended", output: 'a\ufffd\ufffd\ufffd"\ufffd', exitStatus: 0, errors: "" },
+  ],
   ["gives a refused channel as not run", { refuse: true }, { state: "not-run" }],
 ];
 
@@ -181,6 +192,24 @@ serverTest("runs commands side by side, and transfers megabytes", {
   } finally {
     connection.close();
   }
+});
+
+serverTest("gives an answer above 64 MiB as torn, and keeps no more of it", {
+  answer: (_text, channel) => {
+    const mebibyte = Buffer.alloc(1 << 20, "x");
+    let written = 0;
+    // The library calls back when the client has taken what was written.
+    const write = () => {
+      if (!channel.writable) return;
+      if (written++ < 70) return void channel.write(mebibyte, write);
+      channel.exit(0);
+      channel.end();
+    };
+    write();
+  },
+}, async (server) => {
+  const end = await run(server);
+  assert.ok(end.state === "torn" && end.output.length <= 64 << 20, end.state);
 });
 
 serverTest("logs in with a key", {
