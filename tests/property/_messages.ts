@@ -41,8 +41,17 @@ const wholes = fc.oneof(
   fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String),
 );
 
-/** Returns the request of every method of a service, by its name. @param known texts that name existing objects */
-export function requestsOf(service: string, known: readonly string[]): Map<string, fc.Arbitrary<object>> {
+/**
+ * Returns the request of every method of a service, by its name.
+ *
+ * @param known texts that name existing objects
+ * @param valid complete requests of some methods: as many requests are nearly one of these as are random
+ */
+export function requestsOf(
+  service: string,
+  known: readonly string[],
+  valid: Readonly<Record<string, readonly object[]>> = {},
+): Map<string, fc.Arbitrary<object>> {
   addCommonProtos();
   const root = loadProtosWithOptionsSync(defaultProtoPath(), LOADER_OPTIONS);
   const string = fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...known) }, {
@@ -50,11 +59,31 @@ export function requestsOf(service: string, known: readonly string[]): Map<strin
     arbitrary: text,
   });
   return new Map(
-    root.lookupService(service).methodsArray.map((method) => [
-      method.name,
-      messages(root.lookupType(`csi.v1.${method.requestType}`), string, 0),
-    ]),
+    root.lookupService(service).methodsArray.map(({ name, requestType }) => {
+      const request = messages(root.lookupType(`csi.v1.${requestType}`), string, 0);
+      const close = (valid[name] ?? []).map((one) => nearly(one, request));
+      return [name, close.length === 0 ? request : fc.oneof(request, fc.oneof(...close))];
+    }),
   );
+}
+
+/** A valid request in which up to two fields are random; of a message or a map, perhaps only a part. */
+function nearly(valid: object, request: fc.Arbitrary<object>): fc.Arbitrary<object> {
+  const picks = fc.array(fc.tuple(fc.nat(), fc.boolean()), { maxLength: 2 });
+  return fc.tuple(request, picks).map(([other, picked]) => {
+    const fields: Record<string, unknown> = { ...valid };
+    const random = Object.entries(other);
+    for (const [at, isPart] of random.length === 0 ? [] : picked) {
+      const [name, value] = random[at % random.length]!;
+      const own = fields[name];
+      fields[name] = isPart && isFields(own) && isFields(value) ? { ...own, ...value } : value;
+    }
+    return fields;
+  });
+}
+
+function isFields(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
 function messages(type: Message, string: fc.Arbitrary<string>, depth: number): fc.Arbitrary<object> {

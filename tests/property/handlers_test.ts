@@ -1,79 +1,55 @@
 // The handlers of all services, without a socket: each answers every possible request, or refuses it for a reason of
-// its own.
+// its own, and changes nothing that the request gives it no leave to.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { controllerMethods } from "../../src/csi/services/controller.ts";
-import { nodeMethods } from "../../src/csi/services/node.ts";
-import { Routers } from "../../src/csi/services/routers/routers.ts";
-import type { ServiceMethods } from "../../src/csi/server/call.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
-import { createVolume } from "../../src/controller/volumes/create.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { VolumeIdPrefix } from "../../src/volume/model/ids.ts";
-import { aCreate, inTime, testContext, testController } from "../fakes/controller_deps.ts";
-import type { FakeClock } from "../fakes/clock.ts";
-import { FakeNode, publishContext, stagingPath, targetPath, volumeId } from "../fakes/node_deps.ts";
+import { inTime, testContext } from "../fakes/controller_deps.ts";
 import { isLong } from "../support/long.ts";
 import { requestsOf } from "./_messages.ts";
+import { type Served, services } from "./_services.ts";
 
-/** Requests for each of the 26 handlers: 100,000 in all in the long run. */
-const runs = isLong ? 3_850 : 60;
+/** Requests for each of the 44 handlers: 100,000 in all in the long run. */
+const runs = isLong ? 2_275 : 60;
 
-/** One service, with texts that name its objects. */
-interface Served {
-  readonly methods: ServiceMethods;
-  readonly clock: FakeClock;
-  readonly known: readonly string[];
-  /** Returns events that must never have happened. */
-  readonly violations: () => readonly string[];
+for (const [name, [proto, start]] of Object.entries(services)) {
+  Deno.test(`no request makes a handler fail with an unexpected error, or change more: ${name}`, async () => {
+    const served = await start();
+    const received = receiverOf(proto);
+    const before = served.changes();
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const numRuns = runs * Object.keys(served.methods).length;
+    for (const [method, message] of fc.sample(callsOf(proto, served), { numRuns, seed })) {
+      const request = received(method, message);
+      const misplaced = served.watch(request);
+      const handled = served.methods[method]!.handler(request, testContext());
+      const error = await inTime(served.clock, handled).catch((error) => error);
+      const isProper = !(error instanceof Error) || VolumeError.is(error) && error.kind !== "internal";
+      const shown = `seed ${seed}: ${method}(${JSON.stringify(request)})`;
+      assert.ok(isProper, `${shown}: ${error instanceof Error ? error.stack : ""}`);
+      assert.deepEqual(misplaced(), [], shown);
+    }
+    assert.ok(
+      Object.keys(served.valid).length === 0 || served.changes() > before,
+      "it never changed anything",
+    );
+  });
 }
 
-const services: Readonly<Record<"Controller" | "Node", () => Promise<Served>>> = {
-  Controller: async () => {
-    const { deps, store, clock } = testController();
-    const { stored } = await createVolume(deps, aCreate("a"), testContext());
-    const router = { name: "default", ids: VolumeIdPrefix.none, isDefault: true, deps, topology: {} };
-    return {
-      methods: controllerMethods(new Routers([router])) as ServiceMethods,
-      clock,
-      known: [stored.id, "a", "n1", "ext4", "SINGLE_NODE_WRITER"],
-      violations: () => store.violations,
-    };
-  },
-  Node: () => {
-    const node = new FakeNode();
-    return Promise.resolve({
-      methods: nodeMethods(node.service) as ServiceMethods,
-      clock: node.clock,
-      known: [volumeId, stagingPath, targetPath, "ext4", ...Object.entries(publishContext()).flat()],
-      violations: () => [],
-    });
-  },
-};
+/** Calls of all methods in any order. */
+function callsOf(proto: string, { methods, known, valid }: Served) {
+  const requests = [...requestsOf(`csi.v1.${proto}`, known, valid)].filter(([name]) => name in methods);
+  return fc.oneof(...requests.map(([name, request]) => request.map((message) => [name, message] as const)));
+}
 
-for (const [service, start] of Object.entries(services)) {
-  Deno.test(`no request makes a handler fail with an unexpected error: ${service}`, async (test) => {
-    const served = await start();
-    const definitions: Readonly<Record<string, unknown>> = loadCsi()[service as "Node"].service;
-    for (const [name, request] of requestsOf(`csi.v1.${service}`, served.known)) {
-      const method = served.methods[name];
-      if (method === undefined) continue;
-      await test.step(name, async () => {
-        const { requestSerialize, requestDeserialize } = definitions[name] as {
-          requestSerialize(message: object): Uint8Array;
-          requestDeserialize(bytes: Uint8Array): never;
-        };
-        const seed = Math.floor(Math.random() * 2 ** 31);
-        for (const message of fc.sample(request, { numRuns: runs, seed })) {
-          const received = requestDeserialize(requestSerialize(message));
-          const error = await inTime(served.clock, method.handler(received, testContext())).catch((error) =>
-            error
-          );
-          const isProper = !(error instanceof Error) || VolumeError.is(error) && error.kind !== "internal";
-          assert.ok(isProper, `seed ${seed}: ${error instanceof Error ? error.stack : ""}`);
-        }
-      });
-    }
-    assert.deepEqual(served.violations(), []);
-  });
+/** Returns a message as a server receives it. */
+function receiverOf(proto: string): (method: string, message: object) => never {
+  const definitions: Readonly<Record<string, unknown>> = loadCsi()[proto as "Node"].service;
+  return (method, message) => {
+    const { requestSerialize, requestDeserialize } = definitions[method] as {
+      requestSerialize(message: object): Uint8Array;
+      requestDeserialize(bytes: Uint8Array): never;
+    };
+    return requestDeserialize(requestSerialize(message));
+  };
 }
