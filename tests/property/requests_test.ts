@@ -1,14 +1,18 @@
 // Requests that no client should send: each gets a valid CSI code in time, and changes only its own objects.
 import assert from "node:assert/strict";
-import { Buffer } from "node:buffer";
-import { Client, credentials, status } from "@grpc/grpc-js";
+import type { Buffer } from "node:buffer";
+import { Client, credentials } from "@grpc/grpc-js";
 import fc from "fast-check";
-import { codeOf } from "../../src/csi/server/client.ts";
+import { codeOf, type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
 import { isLong } from "../support/long.ts";
 import { create } from "../support/controller_calls.ts";
+import { probeOnly, TestBench } from "../support/csi_server.ts";
 import { startStack } from "../support/stack.ts";
+import { answerTo, damaged } from "./_damage.ts";
 import { requestsOf } from "./_messages.ts";
+import { startNode } from "./_services.ts";
 
 /** How many requests each method gets over the socket. */
 const runs = isLong ? 1_000 : 30;
@@ -25,22 +29,59 @@ const codes = [
   "ABORTED",
   "UNIMPLEMENTED",
   "UNAVAILABLE",
+  "UNAUTHENTICATED",
 ];
 
-for (const service of ["Controller", "Identity"] as const) {
+/** A driver that serves over a socket, with the requests of one of its services. */
+interface Subject {
+  /** Where it serves, such as `127.0.0.1:1234`. */
+  readonly address: string;
+  readonly clients: CsiClients;
+  readonly requests: ReadonlyMap<string, fc.Arbitrary<object>>;
+}
+
+/** Starts the driver of each service; everything ends with `parts`. */
+const subjects: Readonly<
+  Record<"Controller" | "Identity" | "Node", (parts: AsyncDisposableStack) => Promise<Subject>>
+> = {
+  Controller: (parts) => startController("Controller", parts),
+  Identity: (parts) => startController("Identity", parts),
+  Node: async (parts) => {
+    const { methods, clock, known, valid } = await startNode();
+    const bench = parts.use(await TestBench.make());
+    const services = { node: methods, ...probeOnly() };
+    const server = await bench.start({ endpoint: "tcp://127.0.0.1:0", services });
+    // What the node waits for in the time of its own clock is there at once.
+    const timer = setInterval(() => void clock.advance(1_000), 1);
+    parts.defer(() => clearInterval(timer));
+    const clients = dial(loadCsi(), server.address, systemClock);
+    parts.defer(() => clients.close());
+    const requests = requestsOf("csi.v1.Node", known, valid);
+    return { address: server.address.replace(/^tcp:\/\//, ""), clients, requests };
+  },
+};
+
+async function startController(
+  service: "Controller" | "Identity",
+  parts: AsyncDisposableStack,
+): Promise<Subject> {
+  const stack = parts.use(await startStack());
+  const own = await create(stack, "pvc-own");
+  const requests = requestsOf(`csi.v1.${service}`, [own, "pvc-own", "node-1", "ext4", "default"]);
+  return { address: stack.driver.address.replace(/^tcp:\/\//, ""), clients: stack.clients, requests };
+}
+
+for (const service of ["Controller", "Identity", "Node"] as const) {
   Deno.test(`a request of random fields gets a proper answer: ${service}`, async (test) => {
-    await using stack = await startStack();
-    const own = await create(stack, "pvc-own");
-    const requests = requestsOf(`csi.v1.${service}`, [own, "pvc-own", "node-1", "ext4", "default"]);
-    const { controller, identity } = stack.clients;
-    const send = service === "Controller"
-      ? (name: string, message: object) => controller.call(name as "CreateVolume", message, answerMs)
-      : (name: string, message: object) => identity.call(name as "Probe", message, answerMs);
+    await using parts = new AsyncDisposableStack();
+    const { clients, requests } = await subjects[service](parts);
+    const client = clients[service.toLowerCase() as "controller"];
     for (const [name, request] of requests) {
       await test.step(name, async () => {
         const seed = Math.floor(Math.random() * 2 ** 31);
         for (const message of fc.sample(request, { numRuns: runs, seed })) {
-          const code = await send(name, message).then(() => "OK", (error) => codeOf(error) ?? String(error));
+          const answer = client.call(name as "CreateVolume", message, answerMs);
+          const code = await answer.then(() => "OK", (error) => codeOf(error) ?? String(error));
           const shown = JSON.stringify(
             message,
             (_, value) => typeof value === "bigint" ? String(value) : value,
@@ -49,53 +90,30 @@ for (const service of ["Controller", "Identity"] as const) {
         }
       });
     }
-    const { ready } = await stack.clients.identity.call("Probe", {});
+    const { ready } = await clients.identity.call("Probe", {});
     assert.ok(ready?.value, "it still serves");
   });
 }
 
-Deno.test("a request whose bytes are damaged gets a proper answer", async (test) => {
-  await using stack = await startStack();
-  const own = await create(stack, "pvc-own");
-  const client = new Client(stack.driver.address.replace(/^tcp:\/\//, ""), credentials.createInsecure());
-  try {
-    const methods = loadCsi().Controller.service;
-    for (const [name, request] of requestsOf("csi.v1.Controller", [own, "node-1"])) {
+for (const service of ["Controller", "Node"] as const) {
+  Deno.test(`a request whose bytes are damaged gets a proper answer: ${service}`, async (test) => {
+    await using parts = new AsyncDisposableStack();
+    const { address, requests } = await subjects[service](parts);
+    const client = new Client(address, credentials.createInsecure());
+    parts.defer(() => client.close());
+    const methods = loadCsi()[service].service;
+    for (const [name, request] of requests) {
       await test.step(name, async () => {
         const { path, requestSerialize } = methods[name as keyof typeof methods];
-        const whole = request.map((message) => requestSerialize(message as never));
+        const whole = request.map((message) => (requestSerialize as (message: object) => Buffer)(message));
         const seed = Math.floor(Math.random() * 2 ** 31);
         for (
           const [bytes, at, by] of fc.sample(fc.tuple(whole, fc.nat(), fc.nat(255)), { numRuns: runs, seed })
         ) {
-          const code = await answerTo(client, path, damaged(bytes, at, by));
+          const code = await answerTo(client, path, damaged(bytes, at, by), answerMs);
           assert.ok(code === "OK" || codes.includes(code), `${code} for ${name}, seed ${seed}`);
         }
       });
     }
-  } finally {
-    client.close();
-  }
-});
-
-/** Cuts, lengthens or changes a message at one byte. */
-function damaged(bytes: Buffer, at: number, by: number): Buffer {
-  if (bytes.length === 0) return Buffer.from([by]);
-  const index = at % bytes.length;
-  if (by % 3 === 0) return bytes.subarray(0, index);
-  const changed = Buffer.from([by]);
-  return Buffer.concat([bytes.subarray(0, index), changed, bytes.subarray(by % 3 === 1 ? index : index + 1)]);
-}
-
-function answerTo(client: Client, path: string, message: Buffer): Promise<string> {
-  const asIs = (bytes: Buffer) => bytes;
-  return new Promise((resolve) => {
-    const deadline = Date.now() + answerMs;
-    client.makeUnaryRequest(path, asIs, asIs, message, { deadline }, (error) => {
-      // Every gRPC server answers an undecodable request with this code.
-      const isUndecodable = error?.code === status.INTERNAL &&
-        /^Error deserializing request/.test(error.details);
-      resolve(error === null ? "OK" : isUndecodable ? "INVALID_ARGUMENT" : status[error.code]);
-    });
   });
 }
