@@ -1,0 +1,116 @@
+// Hostile clients for long: the driver, a process of its own, keeps neither their memory nor their sockets.
+import assert from "node:assert/strict";
+import type { Buffer } from "node:buffer";
+import { Client, credentials } from "@grpc/grpc-js";
+import fc from "fast-check";
+import { loadCsi } from "../../src/csi/server/proto.ts";
+import { judgeSeries } from "../bench/growth.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { isLong } from "../support/long.ts";
+import { type Part, startPart } from "../support/parts.ts";
+import { reach, routerPassword, startRouter } from "../support/stack.ts";
+import { answerTo, damaged, nonsense, send } from "./_damage.ts";
+import { requestsOf } from "./_messages.ts";
+
+/** How often the process is measured, and how many rounds before that fill its caches and compile its code. */
+const rounds = isLong ? 60 : 15;
+const warmUpRounds = 10;
+/** Connections and calls of a round, and how many of them go on at the same time. */
+const connections = 120;
+const calls = 240;
+const parallel = 12;
+/** How long a call may take, in milliseconds. */
+const answerMs = 20_000;
+
+/**
+ * How much memory may grow between the first third and the last, in MB. Until 45,000 calls the heap finds its size: it
+ * rises by some 25 MB in all, and then stays there. The thirds are 1,200 connections and 2,400 calls apart, in the long
+ * run 4,800 and 9,600: what an HTTP/2 session takes, some 30 KB, exceeds the limit if a connection leaves it behind.
+ */
+const growthMegabytes = isLong ? 25 : 12;
+/** How many more files may be open: the SSH session is closed while idle, and a log or a file may be open for a moment. */
+const moreFiles = 4;
+
+Deno.test("memory and open sockets do not grow, however many clients send damaged data", async () => {
+  await using parts = new AsyncDisposableStack();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  parts.defer(() => Deno.remove(folder, { recursive: true }));
+  const driver = await startDriver(folder, parts);
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const megabytes: number[] = [];
+  const files: number[] = [];
+  for (let round = 0; round < warmUpRounds + rounds; round++) {
+    await attack(`${folder}/csi.sock`, seed + round);
+    if (round < warmUpRounds) continue;
+    megabytes.push(await driver.residentBytes() / 1e6);
+    files.push(await settledFiles(driver));
+  }
+  for (
+    const { flat, text } of [
+      judgeSeries({ of: "resident memory, MB", values: megabytes, more: growthMegabytes }),
+      judgeSeries({ of: "open files and sockets", values: files, more: moreFiles }),
+    ]
+  ) assert.ok(flat, `seed ${seed}: ${text}`);
+});
+
+/** Starts a controller as a process, on a simulated router in this one. */
+async function startDriver(folder: string, parts: AsyncDisposableStack): Promise<Part> {
+  const router = await startRouter();
+  parts.defer(() => router.close());
+  const socket = `${folder}/csi.sock`;
+  await Deno.writeTextFile(`${folder}/password`, `${routerPassword}\n`, { mode: 0o600 });
+  const flags = ["--endpoint", `unix://${socket}`, "--log-level", "error"];
+  const driver = startPart("sources", "serve", folder, [...reach(router, `${folder}/password`), ...flags]);
+  parts.defer(async () => assert.deepEqual(await driver.stop(), []));
+  await driver.ready(() => Deno.lstat(socket).then(() => true, () => false));
+  return driver;
+}
+
+/** One round: connections that send nonsense, every second one cut at once, and a client that sends damaged messages. */
+async function attack(socket: string, seed: number): Promise<void> {
+  const random = new SeededRandom(seed);
+  await inParallel(connections, async (number) => {
+    using connection = await Deno.connect({ transport: "unix", path: socket });
+    if (number % 2 === 0) await send(connection, nonsense(random), 0);
+    else await connection.write(nonsense(random)).catch(() => "the driver was quicker");
+  });
+  const client = new Client(`unix:${socket}`, credentials.createInsecure());
+  try {
+    const messages = fc.sample(messagesOf(), { numRuns: calls, seed });
+    await inParallel(calls, async (number) => void await answerTo(client, ...messages[number]!, answerMs));
+  } finally {
+    client.close();
+  }
+}
+
+/** Damaged requests of every method of the controller, with their paths. */
+function messagesOf(): fc.Arbitrary<[path: string, message: Buffer]> {
+  const methods = loadCsi().Controller.service;
+  const requests = [...requestsOf("csi.v1.Controller", ["pvc-own", "node-1"])].map(([name, request]) => {
+    const { path, requestSerialize } = methods[name as keyof typeof methods];
+    const bytes = request.map((message) => (requestSerialize as (message: object) => Buffer)(message));
+    return fc.tuple(bytes, fc.nat(), fc.nat(255)).map(([whole, at, by]): [string, Buffer] => [
+      path,
+      damaged(whole, at, by),
+    ]);
+  });
+  return fc.oneof(...requests);
+}
+
+async function inParallel(count: number, work: (number: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: parallel }, worker));
+}
+
+/** The least number of open files within a tenth of a second: the driver closes a connection soon after its client. */
+async function settledFiles(driver: Part): Promise<number> {
+  let least = driver.openFiles();
+  for (let attempt = 0; attempt < 5; attempt++) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    least = Math.min(least, driver.openFiles());
+  }
+  return least;
+}
