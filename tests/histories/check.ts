@@ -11,6 +11,8 @@ interface OpenCall extends Call {
   held: boolean;
   /** The NQNs under which its volume was exported during the call. */
   readonly exported: Set<string>;
+  /** Whether a later call that undoes it has been answered OK. */
+  isUndone: boolean;
 }
 
 /**
@@ -19,8 +21,9 @@ interface OpenCall extends Call {
  * - Two nodes can never write to one image at once.
  * - Only a writer changes data, and a read returns the last acknowledged data.
  * - A file system is made only on a blank image.
- * - The claim of an OK was true at some moment between the call and its answer. An export that a node was given stays
- *   until a call or a person takes it back.
+ * - The claim of an OK was true at some moment between the call and its answer; at the answer, when the opposite call
+ *   has begun and was answered OK meanwhile.
+ * - An export that a node was given stays until a call or a person takes it back, and so does the node's connection.
  * - A snapshot or clone has the data that its source had between the first call and the answer. A snapshot keeps it.
  * - Nothing is left when everything is deleted.
  * - An image is removed only after a call to delete it, and never while a node has it. Other owners' images are never
@@ -70,12 +73,19 @@ class Checker {
     else if (event.kind === "stuck") this.#violated("a call goes on long after its time");
     else if (event.kind === "left") this.#violated(`${event.of} is left`);
     else if (event.kind === "edited") this.#release(event.of);
+    else if (event.kind === "crashed") this.#crash(event.node);
     else this.#reboot(event.forgets);
   }
 
   #reboot(forgets: boolean): void {
     if (forgets) this.#holders.clear();
     this.#served.clear();
+  }
+
+  #crash(node: string): void {
+    for (const [key, kernel] of this.#kernels) {
+      if (kernel.node === node) this.#kernels.set(key, { ...kernel, connected: [], staged: false });
+    }
   }
 
   /** From now on no node relies on the volume's export. */
@@ -100,7 +110,7 @@ class Checker {
       this.#holders.delete(`${of} ${node}`);
       this.#release(of);
     }
-    const open: OpenCall = { ...call, held: false, exported: new Set() };
+    const open: OpenCall = { ...call, held: false, exported: new Set(), isUndone: false };
     this.#calls.set(call.call, open);
     this.#watch(open);
   }
@@ -137,10 +147,31 @@ class Checker {
     if (error !== undefined || ready === false) return;
     const { verb, of, node } = call;
     const to = node === undefined ? "" : ` for ${node}`;
-    const isSo = verb === "publish" ? call.exported.has(nqn!) : call.held;
-    if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and never so`);
+    const isSo = verb === "publish" ? this.#isPublished(call, nqn!) : this.#isSo(call);
+    this.#undo(call);
+    const when = call.isUndone ? "no longer" : "never";
+    if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
     if (verb === "publish") this.#publish(of, node!, nqn!);
     if (verb === "create" || verb === "snapshot") this.#made(of, verb);
+  }
+
+  /** Whether the export was there at some moment; now, when a later call has undone it. */
+  #isPublished({ of, exported, isUndone }: OpenCall, nqn: string): boolean {
+    return isUndone ? this.#images.get(of)?.exported === nqn : exported.has(nqn);
+  }
+
+  #isSo(call: OpenCall): boolean {
+    return call.isUndone ? this.#holds(call, this.#images.get(call.of)) : call.held;
+  }
+
+  /** The OK of a call undoes the earlier opposite calls that still run. */
+  #undo({ call: number, verb, of, node }: OpenCall): void {
+    const opposite = verb === "publish" ? "unpublish" : verb === "unpublish" ? "publish" : undefined;
+    for (const call of this.#calls.values()) {
+      if (call.verb === opposite && call.of === of && call.node === node && call.call < number) {
+        call.isUndone = true;
+      }
+    }
   }
 
   #publish(of: string, node: string, nqn: string): void {
@@ -206,8 +237,19 @@ class Checker {
   }
 
   #kernel({ kind: _, ...kernel }: Kernel & { readonly kind: string }): void {
-    this.#kernels.set(`${kernel.of} ${kernel.node}`, kernel);
-    this.#changed(kernel.of);
+    const { node, of, connected } = kernel;
+    const before = this.#kernels.get(`${of} ${node}`);
+    this.#kernels.set(`${of} ${node}`, kernel);
+    const lost = before?.staged ? before.connected.filter((nqn) => !connected.includes(nqn)) : [];
+    const isAsked = this.#calls.values().some((call) =>
+      call.verb.endsWith("stage") && call.of === of && call.node === node
+    );
+    for (const nqn of isAsked ? [] : lost) {
+      if (this.#served.has(`${of} ${nqn}`)) {
+        this.#violated(`${node} gave ${nqn} up, and nobody asked for that`);
+      }
+    }
+    this.#changed(of);
   }
 
   #changed(of: string): void {

@@ -89,6 +89,16 @@ const good: Record<string, readonly HistoryEvent[]> = {
     { kind: "format", node: "n1", of: volume, value: "ext4-2" },
     image("ext4-2", first),
   ],
+  "a node that restarts": [...written, { kind: "crashed", node: "n1" }, kernel("n1", [])],
+  "a publish that fails after its unpublish": [
+    ...created,
+    call(2, "publish", { node: "n1" }),
+    image(undefined, first),
+    call(3, "unpublish", { node: "n1" }),
+    image(undefined),
+    ok(3),
+    ok(2, { error: "unavailable" }),
+  ],
   "an export that a person turns off": [...written, { kind: "edited", of: volume }, image("w1")],
   "a call that fails says nothing": [...created, call(2, "delete"), ok(2, { error: "unavailable" })],
 };
@@ -132,6 +142,34 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   "a publish that another call undoes": [
     [...written, image("w1")],
     /nqn:pvc-1:1 was taken away, and nobody asked for that/,
+  ],
+  "a publish that is answered after its unpublish": [
+    [
+      ...created,
+      call(2, "publish", { node: "n1" }),
+      image(undefined, first),
+      call(3, "unpublish", { node: "n1" }),
+      image(undefined),
+      ok(3),
+      ok(2, { nqn: first }),
+    ],
+    /publish of pvc-1 for n1 was answered OK and no longer so/,
+  ],
+  "an unpublish that is answered after its publish": [
+    [
+      ...published,
+      call(3, "unpublish", { node: "n1" }),
+      image(undefined),
+      call(4, "publish", { node: "n1" }),
+      image(undefined, second),
+      ok(4, { nqn: second }),
+      ok(3),
+    ],
+    /unpublish of pvc-1 for n1 was answered OK and no longer so/,
+  ],
+  "a node that gives up what it was given": [
+    [...written, kernel("n1", [], true)],
+    /n1 gave nqn:pvc-1:1 up, and nobody asked for that/,
   ],
   "an image that goes below a node": [
     [...written, call(4, "delete"), { ...gone, exported: first } as HistoryEvent],

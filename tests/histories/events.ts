@@ -68,6 +68,8 @@ export type HistoryEvent =
   }
   /** A workload reads this value. */
   | { readonly kind: "read"; readonly node: string; readonly of: string; readonly value: string | undefined }
+  /** A node's machine restarts: its mounts and connections end. */
+  | { readonly kind: "crashed"; readonly node: string }
   /** A node makes a file system, which replaces all contents, or wipes the contents. */
   | {
     readonly kind: "format";

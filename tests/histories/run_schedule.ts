@@ -168,6 +168,7 @@ class Cluster {
         await this.#until(node!.look(), 60_000);
         break;
       case "crash-node":
+        this.history.push({ kind: "crashed", node: step.node });
         node!.crash();
         break;
       case "restart-driver":
