@@ -7,7 +7,7 @@ import type { LeaseState, LeaseStore } from "./lease.ts";
  * How long candidates wait for a renewal by the leader before one of them takes over; the same as the cluster's own
  * controllers.
  */
-const leaseMs = 15_000;
+export const leaseMs = 15_000;
 /**
  * How long a leader leads after the beginning of a successful renewal: shorter, so that it ends before another begins.
  */

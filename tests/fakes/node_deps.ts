@@ -70,7 +70,7 @@ export class FakeNode {
   readonly held = new Set<string>();
   sparesOpenDevices = false;
   /** How the connection to that NQN differs from {@linkcode FakeNode.connection}. */
-  readonly connections = new Map<string, Partial<Connection>>();
+  connections: Map<string, Partial<Connection>> = new Map();
   readonly connection: Omit<Connection, "nqn"> = {
     name: "nvme3",
     state: "live",

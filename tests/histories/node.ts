@@ -4,11 +4,12 @@ import type { NodeDeps } from "../../src/node/deps.ts";
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import type { FakeClock } from "../fakes/clock.ts";
+import type { Connection } from "../../src/volume/ports/node_ports.ts";
 import { ext4, type FakeDevice, FakeNode, sizeBytes } from "../fakes/node_deps.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { RouterImages } from "./router_images.ts";
-import type { CallStep } from "./schedule.ts";
+import type { CallStep, NodeCutStep } from "./schedule.ts";
 
 /** The state of a volume on a node. */
 export interface NodeState {
@@ -25,12 +26,17 @@ export class HistoryNode {
   #service: NodeService;
   #locks = new VolumeLocks();
   #watch: FenceWatch;
+  #seesNoOffers = false;
 
   constructor(name: string, clock: FakeClock, images: RouterImages) {
     this.name = name;
     this.#devices = new DevicesOfRouter(name, images);
     this.#kernel = new FakeNode(clock, this.#devices);
-    this.#kernel.offered = () => images.exported();
+    this.#kernel.connections = new ConnectionsOfDevices(this.#devices);
+    this.#kernel.offered = () => {
+      if (this.#seesNoOffers) throw new VolumeError("unavailable", "Cannot read what is offered: no answer");
+      return images.exported();
+    };
     this.#kernel.after = () => images.observe();
     this.#deps = { ...this.#kernel.deps, settings: { ...this.#kernel.deps.settings, nodeId: name } };
     [this.#service, this.#watch] = this.#start();
@@ -58,6 +64,12 @@ export class HistoryNode {
     this.#devices.forgetWrites();
     this.#kernel.showDevices();
     this.restartDriver();
+  }
+
+  /** Cuts the node off from the router; undefined mends that. */
+  cut(what: NodeCutStep["cuts"] | undefined): void {
+    this.#devices.areCut = what === "devices" || what === "all";
+    this.#seesNoOffers = what === "offers" || what === "all";
   }
 
   async look(): Promise<void> {
@@ -153,6 +165,8 @@ function stagingPath(volumeId: string): string {
 class DevicesOfRouter extends Map<string, FakeDevice> {
   readonly #node: string;
   readonly #images: RouterImages;
+  /** Whether no device reaches the router. */
+  areCut = false;
   /** Writes that the kernel has not sent to the router yet. */
   readonly #waiting = new Map<string, string>();
 
@@ -170,6 +184,10 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
 
   #newDevice(nqn: string): FakeDevice {
     const [node, images, minor] = [this.#node, this.#images, this.size];
+    const isExported = () => !this.areCut && images.exported().includes(nqn);
+    const assertReaches = () => {
+      if (this.areCut) throw new VolumeError("unavailable", `Cannot use ${nqn}: it does not answer`);
+    };
     return {
       path: `/dev/nvme${minor}n1`,
       deviceNumber: `259:${minor}`,
@@ -183,15 +201,22 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
         return images.sizeOf(nqn) ?? sizeBytes;
       },
       get exported() {
-        return images.exported().includes(nqn);
+        return isExported();
       },
       get content() {
+        assertReaches();
         return images.valueOf(nqn) === undefined ? "blank" : "ext4";
       },
       set content(content) {
+        assertReaches();
         images.format(node, nqn, content === "blank");
       },
     };
+  }
+
+  /** Whether the kernel has a working connection under that NQN. */
+  reaches(nqn: string): boolean {
+    return !this.areCut && this.#images.isReachable(nqn);
   }
 
   forgetWrites(): void {
@@ -202,7 +227,7 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
   write(nqn: string, value: string): boolean {
     // Earlier writes go first.
     this.flush();
-    const acknowledged = this.get(nqn).connected && this.#images.isReachable(nqn);
+    const acknowledged = this.get(nqn).connected && this.reaches(nqn);
     this.#images.wrote(this.#node, nqn, value, acknowledged);
     if (acknowledged) this.#images.set(nqn, value);
     else this.#waiting.set(nqn, value);
@@ -210,17 +235,32 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
   }
 
   read(nqn: string): { readonly value: string | undefined } | undefined {
-    if (!this.get(nqn).connected || !this.#images.isReachable(nqn)) return undefined;
+    if (!this.get(nqn).connected || !this.reaches(nqn)) return undefined;
     return { value: this.#images.valueOf(nqn) };
   }
 
   flush(): void {
     for (const [nqn, value] of this.#waiting) {
       if (!this.get(nqn).connected) this.#waiting.delete(nqn);
-      else if (this.#images.isReachable(nqn)) {
+      else if (this.reaches(nqn)) {
         this.#waiting.delete(nqn);
         this.#images.set(nqn, value);
       }
     }
+  }
+}
+
+/** The states of a node's connections: the kernel tries to connect again while a device does not reach its image. */
+class ConnectionsOfDevices extends Map<string, Partial<Connection>> {
+  readonly #devices: DevicesOfRouter;
+
+  constructor(devices: DevicesOfRouter) {
+    super();
+    this.#devices = devices;
+  }
+
+  override get(nqn: string): Partial<Connection> {
+    const state = this.#devices.reaches(nqn) ? "live" : "connecting";
+    return { state, stateName: state };
   }
 }

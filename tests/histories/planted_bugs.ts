@@ -118,4 +118,25 @@ export const plantedBugs: readonly PlantedBug[] = [
     from: "  await tearDown(deps, volume, context);\n",
     to: "",
   },
+  {
+    title: "a leader leads for longer than others wait for it",
+    file: "src/kubernetes/election.ts",
+    from: "export const leadMs = 10_000;",
+    to: "export const leadMs = 60_000;",
+    rare: true,
+  },
+  {
+    title: "an old leader does not look at its lead before a command",
+    file: "src/cli/serve/leadership.ts",
+    from: "    return this.#clock.monotonicMs() < this.#untilMs\n",
+    to: "    return this.#untilMs > 0\n",
+    rare: true,
+  },
+  {
+    title: "a node takes a router that does not answer for a fence",
+    file: "src/volume/rules/fence.ts",
+    from: `if (answers.length === 0) return undecided("its target does not answer");`,
+    to: `if (answers.length === 0) return { state: "fenced", why: "its target does not answer" };`,
+    rare: true,
+  },
 ];

@@ -1,30 +1,11 @@
 import { VolumeError } from "../../src/volume/errors.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { FakeClock } from "../fakes/clock.ts";
 import type { Mishap, StoreMethod } from "../fakes/mishap.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
-import type { CallStep } from "./schedule.ts";
-
-/** A process that can die at any moment; all its running work stops then. */
-export class Process {
-  isDead = false;
-  readonly #mourners: (() => void)[] = [];
-
-  /** Calls `mourn` when the process dies. */
-  onDeath(mourn: () => void): void {
-    this.#mourners.push(mourn);
-  }
-
-  die(): void {
-    this.isDead = true;
-    for (const mourn of this.#mourners.splice(0)) mourn();
-  }
-
-  /** Resolves only while the process lives; in a dead process, it never resolves. */
-  async alive(): Promise<void> {
-    if (this.isDead) await new Promise(() => {});
-  }
-}
+import type { Process } from "./process.ts";
+import type { CallStep, Trouble } from "./schedule.ts";
 
 /** What happens instead of the command, by the trouble of the call. */
 const mishaps: Partial<Record<string, Mishap>> = {
@@ -36,54 +17,108 @@ const mishaps: Partial<Record<string, Mishap>> = {
 /** The least duration of a copy, in milliseconds. */
 const copyMs = 6_000;
 
-/**
- * Removes the deadline from a call's context, because the router in memory does not know the clock of that deadline.
- */
-function patient(argument: unknown): unknown {
-  const isContext = typeof argument === "object" && argument !== null && "deadlineMs" in argument;
-  return isContext ? { ...argument, deadlineMs: Infinity } : argument;
+/** From this duration on, a command is on its way for half of it; before, it waits in its process. In milliseconds. */
+const slowMs = 1_000;
+
+function isContext(argument: unknown): argument is CallContext {
+  return typeof argument === "object" && argument !== null && "deadlineMs" in argument;
+}
+
+/** The two ends of a link, and what is between them. */
+export interface LinkEnds {
+  readonly store: FakeVolumeStore;
+  readonly process: Process;
+  readonly clock: FakeClock;
+  /** Aborted when the client gives up. */
+  readonly signal: AbortSignal;
+  /** Called after each command that may have changed something. */
+  readonly observe: () => void;
 }
 
 /**
  * Returns the router for one call of a controller's process: slow, and with the call's trouble at one of its commands.
  *
- * @param observe called after each command that may have changed something
+ * The process checks its lead before it sends a command. A command on its way reaches the router, whatever becomes of
+ * the process's lead.
  */
 export function routerLink(
-  store: FakeVolumeStore,
+  ends: LinkEnds,
   { commandMs, trouble }: Pick<CallStep, "commandMs" | "trouble">,
-  process: Process,
-  clock: FakeClock,
-  observe: () => void,
 ): VolumeStore {
   let count = 0;
-  const send = async (name: StoreMethod, args: readonly unknown[]): Promise<unknown> => {
-    await process.alive();
+  const send = (name: StoreMethod) => async (...args: readonly unknown[]) => {
+    await ends.process.alive();
     const number = count++;
     const takesMs = commandMs[number % commandMs.length]!;
-    // A copy whose source changes meanwhile is incomplete; the router in memory handles that itself.
+    return await sendCommand(ends, {
+      name,
+      args,
+      takesMs,
+      what: trouble?.at === number ? trouble.what : undefined,
+    });
+  };
+  return new Proxy(ends.store, { get: (_, name) => send(name as StoreMethod) });
+}
+
+interface Command {
+  readonly name: StoreMethod;
+  readonly args: readonly unknown[];
+  readonly takesMs: number;
+  readonly what: Trouble["what"] | undefined;
+}
+
+async function sendCommand(ends: LinkEnds, command: Command): Promise<unknown> {
+  const { process, clock } = ends;
+  const { name, args, takesMs, what } = command;
+  const wayMs = takesMs < slowMs ? 0 : takesMs / 2;
+  if (name !== "copyFile" && takesMs > wayMs) await clock.sleep(takesMs - wayMs);
+  await process.alive();
+  if (what === "dies-before") process.die();
+  await process.alive();
+  if (what === "lost") throw new VolumeError("unavailable", "Cannot reach the router");
+  const context = args.find(isContext);
+  context?.signal.throwIfAborted();
+  const refusal = process.lead.refusal();
+  if (refusal !== undefined) throw new VolumeError("unavailable", `Cannot ask the router because ${refusal}`);
+  const running = runCommand(ends, { ...command, takesMs: name === "copyFile" ? takesMs : wayMs });
+  try {
+    const answer = await unlessAborted(running, context?.signal);
+    if (what !== "unanswered") return answer;
+    throw new VolumeError("unavailable", "Cannot read what became of the command");
+  } finally {
+    await process.alive();
+  }
+}
+
+/** Runs a command that has left its process. The router in memory does not know the clock of the call's deadline. */
+async function runCommand(
+  { store, process, clock, signal, observe }: LinkEnds,
+  { name, args, takesMs, what }: Command,
+): Promise<unknown> {
+  process.sending++;
+  try {
     if (takesMs > 0 && name !== "copyFile") await clock.sleep(takesMs);
-    await process.alive();
-    const what = trouble?.at === number ? trouble.what : undefined;
-    if (what === "dies-before") process.die();
-    await process.alive();
-    if (what === "lost") throw new VolumeError("unavailable", "Cannot reach the router");
+    if (process.isDead) await process.alive();
     const mishap = what === undefined ? undefined : mishaps[what];
     if (name === "copyFile") store.mishap(name, { ...mishap, takesMs: Math.max(copyMs, takesMs) });
     else if (mishap !== undefined) store.mishap(name, mishap);
-    try {
-      const answer = await (store[name] as (...args: unknown[]) => Promise<unknown>)(...args.map(patient));
-      if (what === "unanswered") {
-        throw new VolumeError("unavailable", "Cannot read what became of the command");
-      }
-      return answer;
-    } finally {
-      observe();
-      if (what === "dies-after") process.die();
-      await process.alive();
-    }
-  };
-  return new Proxy(store, {
-    get: (_, name) => (...args: readonly unknown[]) => send(name as StoreMethod, args),
-  });
+    const patient = args.map((one) => isContext(one) ? { ...one, signal, deadlineMs: Infinity } : one);
+    return await (store[name] as (...args: unknown[]) => Promise<unknown>)(...patient);
+  } finally {
+    process.sending--;
+    observe();
+    if (what === "dies-after") process.die();
+  }
+}
+
+/** Waits for a command as long as its call goes on; the command runs on. */
+async function unlessAborted(running: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal?.reason);
+  signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([running, promise]);
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+  }
 }

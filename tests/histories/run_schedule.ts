@@ -1,7 +1,6 @@
 import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
-import { KnownVolumes } from "../../src/controller/known_volumes.ts";
 import { createSnapshot } from "../../src/controller/snapshots/create.ts";
 import { deleteSnapshot } from "../../src/controller/snapshots/delete.ts";
 import { createVolume } from "../../src/controller/volumes/create.ts";
@@ -13,14 +12,16 @@ import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { SourceRef } from "../../src/volume/model/sources.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { FakeClock } from "../fakes/clock.ts";
-import { aCreate, aPublish, controllerDeps, gibibyte, testParameters } from "../fakes/controller_deps.ts";
+import { aCreate, aPublish, gibibyte, testParameters } from "../fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, testBase } from "../fakes/records.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
+import { Controllers } from "./controllers.ts";
 import type { HistoryEvent } from "./events.ts";
 import { HistoryNode } from "./node.ts";
 import { Observer } from "./observer.ts";
 import { RouterImages } from "./router_images.ts";
-import { Process, routerLink } from "./router_link.ts";
+import { Process } from "./process.ts";
+import { routerLink } from "./router_link.ts";
 import {
   type CallStep,
   nodeNames,
@@ -43,6 +44,10 @@ type ControllerStep = Exclude<CallStep["step"], "stage" | "unstage">;
 type ControllerCall = Omit<Call, "kind" | "call"> & {
   readonly send: (deps: ControllerDeps, context: CallContext) => Promise<unknown>;
 };
+/** What a publish answers. */
+interface Published {
+  readonly publishContext?: Readonly<Record<string, string>>;
+}
 type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
 /** How long a withdrawn export can still be written to, in milliseconds. */
@@ -73,12 +78,9 @@ class Cluster {
     () => this.#observe(),
   );
   readonly #nodes = nodeNames.map((name) => new HistoryNode(name, this.#clock, this.#images));
-  readonly #setting: Setting;
   readonly #pools: readonly Pool[];
-  #process = new Process();
-  #deps: ControllerDeps;
+  readonly #controllers: Controllers;
   #wallOffsetMs = 0;
-  #processes = 0;
   #calls = 0;
   #writes = 0;
   /** The publish contexts that Kubernetes passes to nodes, by `volume node`. */
@@ -96,7 +98,6 @@ class Cluster {
   #slowCalls = 0;
 
   constructor(setting: Setting) {
-    this.#setting = setting;
     const store = this.#store;
     store.lingerMs = lingerMs;
     if (!setting.subvolumes) {
@@ -120,7 +121,7 @@ class Cluster {
       (event) => this.history.push(event),
     );
     this.#pools = store.pools;
-    this.#deps = this.#newDeps();
+    this.#controllers = new Controllers(this.#clock, store, setting.seed, () => this.#wallOffsetMs);
     this.#observe();
   }
 
@@ -133,6 +134,8 @@ class Cluster {
 
   /** Lets all started work end, and deletes everything, with retries; then nothing may be left. */
   async end(): Promise<void> {
+    this.#controllers.mend();
+    for (const node of this.#nodes) node.cut(undefined);
     this.#store.runLate();
     await this.#until(Promise.all(this.#background), 200_000);
     for (let tries = 0; tries < 6 && this.#observer.left().length > 0; tries++) {
@@ -175,7 +178,16 @@ class Cluster {
         node!.restartDriver();
         break;
       case "take-over":
-        this.#process.die();
+        this.#controllers.kill();
+        break;
+      case "freeze":
+      case "cut-controller":
+        await this.#advance(step.afterMs);
+        this.#controllers.isolate(step);
+        break;
+      case "cut-node":
+        node!.cut(step.cuts);
+        this.#clock.timer(step.forMs, () => node!.cut(undefined));
         break;
       case "reboot":
         await this.#reboot(step.forgets, step.disksAfterMs);
@@ -200,7 +212,8 @@ class Cluster {
    */
   #edit(id: string, exported: boolean): void {
     const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
-    const isUnseen = exported ? this.#slowCalls > 0 || this.#deleted.has(id) : this.#turnedOn.has(nqn);
+    const isSlow = this.#slowCalls > 0 || this.#controllers.isSlow;
+    const isUnseen = exported ? isSlow || this.#deleted.has(id) : this.#turnedOn.has(nqn);
     if (nqn === "" || isUnseen) return;
     if (exported) this.#turnedOn.add(nqn);
     this.history.push({ kind: "edited", of: id });
@@ -283,8 +296,7 @@ class Cluster {
         ...attachment,
         send: async (deps, context) => {
           const answer = await publishVolume(deps, id, aPublish(node), testParameters, context);
-          this.#contexts.set(`${id} ${node}`, { ...answer });
-          return { nqn: answer.nqn! };
+          return { nqn: answer.nqn!, publishContext: { ...answer } };
         },
       }),
       unpublish: () => ({
@@ -314,17 +326,21 @@ class Cluster {
     return calls[step]();
   }
 
-  /** Calls the leading controller. */
+  /** Calls the leading controller, or the one that led before. */
   async #onController(step: CallStep, { send, ...call }: ControllerCall): Promise<void> {
-    if (this.#process.isDead) this.#deps = this.#newDeps();
-    const [process, deps] = [this.#process, this.#deps];
-    const store = routerLink(this.#store, step, process, this.#clock, () => this.#observe());
+    const { process, deps } = step.toFormer ? this.#controllers.former : this.#controllers.leader;
     const keys = call.verb === "snapshot" ? [call.of, call.source!] : [call.of];
     const done = this.#answered(step, call, process, async (context) => {
+      await process.alive();
       const release = deps.locks.tryTake(keys, call.verb);
       if (release === undefined) throw new VolumeError("busy", "Cannot change it because another call does");
+      const ends = { store: this.#store, process, clock: this.#clock, signal: context.signal };
+      const store = routerLink({ ...ends, observe: () => this.#observe() }, step);
       try {
-        return await send({ ...deps, store }, context);
+        const result = await process.lead.during(context, (context) => send({ ...deps, store }, context));
+        const { publishContext } = (result ?? {}) as Published;
+        if (publishContext !== undefined) this.#contexts.set(`${call.of} ${call.node}`, publishContext);
+        return result;
       } finally {
         release();
       }
@@ -342,7 +358,7 @@ class Cluster {
     work: (context: CallContext) => Promise<void>,
   ): Promise<void> {
     const call = { verb, of, node: step.node };
-    await this.#until(this.#answered(step, call, new Process(), work), 2 * step.timeoutMs);
+    await this.#until(this.#answered(step, call, new Process(this.#clock), work), 2 * step.timeoutMs);
   }
 
   /** Records a call and its one answer: when the call ends, when its time is over, or when the process dies. */
@@ -366,38 +382,16 @@ class Cluster {
         resolve();
       };
       const cancel = this.#clock.timer(step.timeoutMs, () => {
-        abort.abort(new VolumeError("deadline", "Cannot wait any longer"));
+        process.whenAwake(() => abort.abort(new VolumeError("deadline", "Cannot wait any longer")));
         answer({ error: "deadline" });
       });
       process.onDeath(() => answer({ error: "unavailable" }));
-      const deadlineMs = this.#deps.clock.now() + step.timeoutMs;
+      const deadlineMs = process.clock.now() + step.timeoutMs;
       work({ requestId: `call-${call}`, signal: abort.signal, deadlineMs }).then(
         (result) => answer(detailsOf(result)),
         (error) => answer({ error: VolumeError.is(error) ? error.kind : "internal" }),
       );
     });
-  }
-
-  /** Starts a new process that leads. It knows nothing, and sees that another process led before. */
-  #newDeps(): ControllerDeps {
-    this.#process = new Process();
-    const [base, number] = [this.#clock, ++this.#processes];
-    const clock = {
-      now: () => base.now() + this.#wallOffsetMs,
-      monotonicMs: () => base.monotonicMs(),
-      timer: (ms: number, callback: () => void) => base.timer(ms, callback),
-      sleep: (ms: number, signal?: AbortSignal) => base.sleep(ms, signal),
-    };
-    const deps = controllerDeps({
-      store: this.#store,
-      clock,
-      settings: { copyReturns: "when-done" },
-      seed: this.#setting.seed * 100 + number,
-      isOnly: true,
-    });
-    const { inDoubt } = deps;
-    if (number > 1) inDoubt.suspectOthers();
-    return { ...deps, known: new KnownVolumes(true) };
   }
 
   #aSource(): SourceRef {

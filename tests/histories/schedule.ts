@@ -38,6 +38,26 @@ export interface CallStep {
   readonly waits: boolean;
   /** How long the caller waits, in milliseconds. */
   readonly timeoutMs: number;
+  /** Whether it goes to the controller that led before, if that one lives. @default {false} */
+  readonly toFormer?: true;
+}
+
+/** The leading controller stands still, or does not reach the API server, for some time; another one may take over. */
+export interface IsolationStep {
+  readonly step: "freeze" | "cut-controller";
+  /** When it begins, in milliseconds after the step before. */
+  readonly afterMs: number;
+  readonly forMs: number;
+  /** How long ago it has renewed its lead, in milliseconds. */
+  readonly renewedMs: number;
+}
+
+/** A node does not reach the router for some time: its devices, its look at what the router offers, or both. */
+export interface NodeCutStep {
+  readonly step: "cut-node";
+  readonly node: string;
+  readonly forMs: number;
+  readonly cuts: "devices" | "offers" | "all";
 }
 
 /** Events other than calls. */
@@ -57,9 +77,13 @@ export type OtherStep =
   /** The wall clock of the leader jumps. */
   | { readonly step: "clock"; readonly byMs: number }
   /** A person turns an export on or off. */
-  | { readonly step: "edit"; readonly volume: string; readonly exported: boolean };
+  | { readonly step: "edit"; readonly volume: string; readonly exported: boolean }
+  | IsolationStep
+  | NodeCutStep;
 
 export type Step = CallStep | OtherStep;
+/** The steps that every schedule may have. */
+type DrawnStep = Exclude<Step, IsolationStep | NodeCutStep>;
 
 /** The volumes of a schedule; all but the first are clones. */
 export const volumeNames = ["a", "b"];
@@ -71,8 +95,21 @@ export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, ti
 /** The largest number of steps in a schedule. */
 const maxSteps = 30;
 
+/** How long partitions last, in milliseconds: shorter and longer than a lead, and than a Lease. */
+const partitionMs = [5_000, 12_000, 20_000, 40_000, 130_000, 130_000];
+/** Calls that undo a call. */
+const opposites: Partial<Record<CallStep["step"], CallStep["step"]>> = {
+  publish: "unpublish",
+  unpublish: "publish",
+  snapshot: "deleteSnapshot",
+  deleteSnapshot: "snapshot",
+  create: "delete",
+};
+/** Keeps the draws of partitions apart from those of the other steps. */
+const partitionSeed = 1_000_000_007;
+
 /** How often each step is drawn, in schedules with many node changes and in schedules with many copies. */
-const weights: readonly (readonly [Step["step"], moves: number, copies: number])[] = [
+const weights: readonly (readonly [DrawnStep["step"], moves: number, copies: number])[] = [
   ["publish", 14, 8],
   ["unpublish", 11, 8],
   ["stage", 14, 8],
@@ -95,7 +132,7 @@ const weights: readonly (readonly [Step["step"], moves: number, copies: number])
   ["edit", 2, 2],
 ];
 const lots = [1, 2].map((column) =>
-  weights.flatMap((row) => Array<Step["step"]>(row[column] as number).fill(row[0]))
+  weights.flatMap((row) => Array<DrawnStep["step"]>(row[column] as number).fill(row[0]))
 );
 const troubles: readonly Trouble["what"][] = [
   "lost",
@@ -121,7 +158,27 @@ export function drawSchedule(seed: number): Step[] {
   const count = 5 + draw.below(maxSteps - 4 - steps.length);
   const lot = draw.pick(lots);
   for (let number = 0; number < count; number++) steps.push(draw.step(lot));
-  return steps;
+  return hasPartitions(seed) ? withPartitions(steps, new Draw(seed + partitionSeed)) : steps;
+}
+
+/** Three quarters of the schedules, with subvolumes and without. */
+function hasPartitions(seed: number): boolean {
+  return seed % 8 >= 2;
+}
+
+/**
+ * Replaces some steps by partitions. A partition of a controller lets the call before it go on meanwhile, and some of
+ * the later calls go to the controller that led before.
+ */
+function withPartitions(steps: readonly Step[], draw: Draw): Step[] {
+  const all = [...steps];
+  const opening = all.findIndex((step) => step.step === "write") + 1;
+  for (let left = 1 + draw.below(3); left > 0; left--) {
+    const at = opening + draw.below(all.length - opening);
+    if (draw.chance(0.35)) all[at] = draw.nodeCut();
+    else draw.partControllers(all, at);
+  }
+  return all;
 }
 
 class Draw {
@@ -143,7 +200,35 @@ class Draw {
     return items[this.below(items.length)]!;
   }
 
-  step(lot: readonly Step["step"][]): Step {
+  nodeCut(): NodeCutStep {
+    const cuts = this.pick(["devices", "offers", "all", "all"] as const);
+    return { step: "cut-node", node: this.pick(nodeNames), forMs: this.pick(partitionMs), cuts };
+  }
+
+  /** Parts the leader from the others at that step, often while a call runs that a later leader is asked to undo. */
+  partControllers(steps: Step[], at: number): void {
+    const step = this.pick(["freeze", "cut-controller"] as const);
+    const afterMs = this.pick([0, 2_000, 7_000]);
+    steps[at] = { step, afterMs, forMs: this.pick(partitionMs), renewedMs: this.pick([0, 2_400]) };
+    const before = steps[at - 1];
+    if (before !== undefined && "commandMs" in before && this.chance(0.7)) {
+      steps[at - 1] = { ...before, waits: false, commandMs: [this.pick([1, 3_000, 12_000]), this.below(4)] };
+      const opposite = opposites[before.step];
+      if (opposite !== undefined && at + 2 < steps.length && this.chance(0.5)) {
+        steps[at + 2] = { ...before, step: opposite, trouble: undefined, waits: true, timeoutMs: 60_000 };
+      }
+    }
+    if (at + 1 < steps.length && this.chance(0.7)) {
+      steps[at + 1] = { step: "wait", ms: this.pick([4_000, 16_000, 16_000]), late: false };
+    }
+    for (const [index, step] of steps.entries()) {
+      if (index <= at || !("commandMs" in step) || !this.chance(0.4)) continue;
+      const trouble = this.chance(0.3) ? { at: this.below(4), what: "late" } as const : step.trouble;
+      steps[index] = { ...step, trouble, toFormer: true };
+    }
+  }
+
+  step(lot: readonly DrawnStep["step"][]): DrawnStep {
     const step = this.pick(lot);
     const volume = this.chance(0.8) ? volumeNames[0]! : this.pick(volumeNames);
     const node = this.pick(nodeNames);

@@ -1,0 +1,150 @@
+import type { ControllerDeps } from "../../src/controller/deps.ts";
+import { KnownVolumes } from "../../src/controller/known_volumes.ts";
+import { leadMs, leaseMs } from "../../src/kubernetes/election.ts";
+import type { FakeClock } from "../fakes/clock.ts";
+import { controllerDeps } from "../fakes/controller_deps.ts";
+import type { FakeVolumeStore } from "../fakes/volume_store.ts";
+import { Process } from "./process.ts";
+import type { IsolationStep } from "./schedule.ts";
+
+/** How long a controller that goes on takes to read the Lease, in milliseconds. */
+const readsAfterMs = 1_000;
+
+/** A process of the controller, and what it knows. */
+export interface Controller {
+  readonly process: Process;
+  readonly deps: ControllerDeps;
+}
+
+/** A leader that cannot renew its lead. */
+interface Isolation {
+  /** Lets the process go on, or reach the API server again. */
+  readonly end: () => void;
+  /** Stops the timers of its lead and of the Lease. */
+  readonly cancel: () => void;
+}
+
+/**
+ * The processes of the controller. One leads; others have led before and live on.
+ *
+ * The Lease is a model with the times of the product: a leader that reaches the API server has just renewed. One that
+ * does not may serve until its lead ends, and another process leads when the Lease has not changed for long enough.
+ */
+export class Controllers {
+  readonly #clock: FakeClock;
+  readonly #store: FakeVolumeStore;
+  readonly #seed: number;
+  readonly #wallOffsetMs: () => number;
+  #started = 0;
+  #leader: Controller;
+  /** Earlier leaders, the last one first. */
+  #former: readonly Controller[] = [];
+  readonly #isolated = new Map<Controller, Isolation>();
+
+  constructor(clock: FakeClock, store: FakeVolumeStore, seed: number, wallOffsetMs: () => number) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#seed = seed;
+    this.#wallOffsetMs = wallOffsetMs;
+    this.#leader = this.#start();
+  }
+
+  /** The controller that has the Lease. A new one takes over at once from a dead one. */
+  get leader(): Controller {
+    if (this.#leader.process.isDead) this.#takeOver();
+    return this.#leader;
+  }
+
+  /** The last earlier leader that lives; without one, the leader. */
+  get former(): Controller {
+    return this.#former.find(({ process }) => !process.isDead) ?? this.leader;
+  }
+
+  /** Whether a process stands still, or has sent something that has not reached the router. */
+  get isSlow(): boolean {
+    return [this.#leader, ...this.#former].some(({ process }) =>
+      !process.isDead && (process.sending > 0 || process.isFrozen)
+    );
+  }
+
+  /** The leader dies. */
+  kill(): void {
+    this.#leader.process.die();
+  }
+
+  /** The leader stands still, or does not reach the API server, for some time. */
+  isolate({ step, forMs, renewedMs }: IsolationStep): void {
+    const { leader } = this;
+    const { process } = leader;
+    if (this.#isolated.has(leader)) return;
+    const leftMs = leadMs - renewedMs;
+    process.lead.holdUntil(this.#clock.monotonicMs() + leftMs);
+    if (step === "freeze") process.freeze();
+    // The answers that have come while the process stood still may be read first.
+    const interrupt = () =>
+      process.whenAwake(() => timers.push(this.#clock.timer(0, () => process.lead.interrupt())));
+    const timers = [
+      this.#clock.timer(leftMs, interrupt),
+      this.#clock.timer(leaseMs - renewedMs, () => {
+        if (this.#leader === leader) this.#takeOver();
+      }),
+    ];
+    const end = () => {
+      process.thaw();
+      timers.push(this.#clock.timer(readsAfterMs, () => this.#rejoin(leader)));
+    };
+    timers.push(this.#clock.timer(forMs, end));
+    this.#isolated.set(leader, { end, cancel: () => timers.forEach((cancel) => cancel()) });
+  }
+
+  /** Ends all isolation. */
+  mend(): void {
+    for (const [controller, { end }] of this.#isolated) {
+      end();
+      const { lead } = controller.process;
+      if (lead.refusal() !== undefined) lead.interrupt();
+      this.#rejoin(controller);
+    }
+  }
+
+  /** The process reads the Lease again: it goes on to lead, or ends because another one has led. */
+  #rejoin(controller: Controller): void {
+    const { process: { lead }, process, deps } = controller;
+    this.#isolated.get(controller)?.cancel();
+    this.#isolated.delete(controller);
+    if (process.isDead) return;
+    if (controller !== this.#leader) {
+      lead.heldBy("another");
+      return process.die();
+    }
+    if (lead.refusal() !== undefined) distrust(deps);
+    lead.holdUntil(Infinity);
+  }
+
+  #takeOver(): void {
+    this.#former = [this.#leader, ...this.#former];
+    this.#leader = this.#start();
+    distrust(this.#leader.deps);
+  }
+
+  /** Starts a process that leads and knows nothing. */
+  #start(): Controller {
+    const process = new Process(this.#clock, this.#wallOffsetMs);
+    const deps = controllerDeps({
+      store: this.#store,
+      clock: process.clock,
+      settings: { copyReturns: "when-done" },
+      seed: this.#seed * 100 + ++this.#started,
+      isOnly: true,
+    });
+    process.lead.holdUntil(Infinity);
+    return { process, deps: { ...deps, known: new KnownVolumes(true) } };
+  }
+}
+
+/** As at the begin of each lead: commands that an earlier leader has sent may still run, and its changes are unknown. */
+function distrust({ inDoubt, known, promised }: ControllerDeps): void {
+  inDoubt.suspectOthers();
+  promised.forget();
+  known.forgetAll();
+}
