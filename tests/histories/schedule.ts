@@ -157,25 +157,25 @@ export function drawSchedule(seed: number): Step[] {
   }
   const count = 5 + draw.below(maxSteps - 4 - steps.length);
   const lot = draw.pick(lots);
+  const opening = steps.length;
   for (let number = 0; number < count; number++) steps.push(draw.step(lot));
-  return hasPartitions(seed) ? withPartitions(steps, new Draw(seed + partitionSeed)) : steps;
+  return hasPartitions(seed) ? withPartitions(steps, opening, new Draw(seed + partitionSeed)) : steps;
 }
 
 /** Three quarters of the schedules, with subvolumes and without. */
 function hasPartitions(seed: number): boolean {
-  return seed % 8 >= 2;
+  return seed % 8 < 6;
 }
 
 /**
- * Replaces some steps by partitions. A partition of a controller lets the call before it go on meanwhile, and some of
+ * Replaces some steps after the opening ones by partitions. A partition of a controller lets the call before it go on meanwhile, and some of
  * the later calls go to the controller that led before.
  */
-function withPartitions(steps: readonly Step[], draw: Draw): Step[] {
+function withPartitions(steps: readonly Step[], opening: number, draw: Draw): Step[] {
   const all = [...steps];
-  const opening = all.findIndex((step) => step.step === "write") + 1;
   for (let left = 1 + draw.below(3); left > 0; left--) {
     const at = opening + draw.below(all.length - opening);
-    if (draw.chance(0.35)) all[at] = draw.nodeCut();
+    if (draw.chance(0.35)) draw.cutNode(all, at);
     else draw.partControllers(all, at);
   }
   return all;
@@ -200,9 +200,12 @@ class Draw {
     return items[this.below(items.length)]!;
   }
 
-  nodeCut(): NodeCutStep {
+  /** Cuts a node off at that step; often it looks for fences meanwhile. */
+  cutNode(steps: Step[], at: number): void {
+    const node = this.pick(nodeNames);
     const cuts = this.pick(["devices", "offers", "all", "all"] as const);
-    return { step: "cut-node", node: this.pick(nodeNames), forMs: this.pick(partitionMs), cuts };
+    steps[at] = { step: "cut-node", node, forMs: this.pick(partitionMs), cuts };
+    if (at + 1 < steps.length && this.chance(0.5)) steps[at + 1] = { step: "look", node };
   }
 
   /** Parts the leader from the others at that step, often while a call runs that a later leader is asked to undo. */
