@@ -137,6 +137,5 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/volume/rules/fence.ts",
     from: `if (answers.length === 0) return undecided("its target does not answer");`,
     to: `if (answers.length === 0) return { state: "fenced", why: "its target does not answer" };`,
-    rare: true,
   },
 ];

@@ -224,11 +224,24 @@ class Draw {
     if (at + 1 < steps.length && this.chance(0.7)) {
       steps[at + 1] = { step: "wait", ms: this.pick([4_000, 16_000, 16_000]), late: false };
     }
+    if (this.chance(0.4)) this.rival(steps, at);
     for (const [index, step] of steps.entries()) {
       if (index <= at || !("commandMs" in step) || !this.chance(0.4)) continue;
       const trouble = this.chance(0.3) ? { at: this.below(4), what: "late" } as const : step.trouble;
       steps[index] = { ...step, trouble, toFormer: true };
     }
+  }
+
+  /** Lets both controllers be asked for opposite things after the next one leads, if there are as many steps. */
+  rival(steps: Step[], at: number): void {
+    if (at + 4 >= steps.length) return;
+    const step = this.pick(["publish", "unpublish", "snapshot", "deleteSnapshot"] as const);
+    const call = { ...smooth, step, node: this.pick(nodeNames) };
+    const trouble = this.chance(0.7) ? { at: this.below(3), what: "late" } as const : undefined;
+    steps[at + 1] = { step: "wait", ms: 16_000, late: false };
+    steps[at + 2] = call;
+    steps[at + 3] = { ...call, step: opposites[step]!, trouble, toFormer: true };
+    steps[at + 4] = call;
   }
 
   step(lot: readonly DrawnStep["step"][]): DrawnStep {
