@@ -1,4 +1,5 @@
 import type { ControllerDeps } from "../../src/controller/deps.ts";
+import { distrust } from "../../src/controller/distrust.ts";
 import { KnownVolumes } from "../../src/controller/known_volumes.ts";
 import { leadMs, leaseMs } from "../../src/kubernetes/election.ts";
 import type { FakeClock } from "../fakes/clock.ts";
@@ -140,11 +141,4 @@ export class Controllers {
     process.lead.holdUntil(Infinity);
     return { process, deps: { ...deps, known: new KnownVolumes(true) } };
   }
-}
-
-/** As at the begin of each lead: commands that an earlier leader has sent may still run, and its changes are unknown. */
-function distrust({ inDoubt, known, promised }: ControllerDeps): void {
-  inDoubt.suspectOthers();
-  promised.forget();
-  known.forgetAll();
 }

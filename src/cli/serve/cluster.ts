@@ -7,6 +7,7 @@ import { getVolume } from "../../controller/volumes/read.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { ReconcileLoop, showAtStart } from "../../controller/reconcile/loop.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
+import { distrust } from "../../controller/distrust.ts";
 import { Cluster } from "../../kubernetes/cluster.ts";
 import { RanOut } from "../../kubernetes/election.ts";
 import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
@@ -211,11 +212,4 @@ export class ClusterSide {
       throw error;
     }
   }
-}
-
-/** Commands that the earlier leader has sent may still run, and its promises and changes are unknown. */
-function distrust({ inDoubt, known, promised }: ControllerDeps): void {
-  inDoubt.suspectOthers();
-  promised.forget();
-  known.forgetAll();
 }
