@@ -156,9 +156,9 @@ export class FakeFiles {
     return true;
   }
 
-  /** Makes a folder, on a Btrfs pool as a subvolume; an existing one stays. */
+  /** Makes a folder, on a Btrfs pool as a subvolume; an existing one stays. Nothing is made on a pool that is not mounted. */
   ensureFolder({ path, label }: { readonly path: string; readonly label: string | undefined }): void {
-    if (this.files.has(path)) return;
+    if (this.files.has(path) || !this.isMounted(path)) return;
     if (label === undefined) this.putFile(path, 0n, true);
     else this.putSubvolume({ label, path: withinPool(path), readOnly: false, parent: undefined });
   }
