@@ -41,7 +41,7 @@ write() {
     mv /tmp/new-$1 /tmp/progress-$1
     sleep 2
   done
-  echo "$1: write $n: $(cat /tmp/error-$1)" >>/tmp/failed
+  echo "$1: write $n: $(tr '\\n' ' ' </tmp/error-$1)" >>/tmp/failed
 }
 ${Object.entries(targets).map((words) => `write ${words.join(" ")} &`).join("\n")}
 wait
