@@ -71,12 +71,11 @@ export const immutableSuite: Suite = {
     ),
 };
 
-/** A node of the oldest Kubernetes, whose volumes are at another guest's kernel. */
+/** A node of Kubernetes 1.29, whose volumes are at another guest's kernel. */
 export const kernelTargetSuite: Suite = {
   ...needs,
   needsBinary: true,
-  what:
-    "volumes of a node of the oldest Kubernetes at a router in another guest, whose kernel serves NVMe/TCP",
+  what: "volumes of a node of Kubernetes 1.29 at a router in another guest, whose kernel serves NVMe/TCP",
   limitMinutes: 30,
   run: (bench) =>
     onMachines(
