@@ -35,7 +35,8 @@ function messagesBelow(folders: readonly string[]): readonly MessageStart[] {
   );
 }
 
-function sourcesBelow(folder: string): string[] {
+/** Returns the source files in a folder, without tests, by their paths in the project. */
+export function sourcesBelow(folder: string): string[] {
   return [...Deno.readDirSync(join(projectRoot, folder))].flatMap(({ name, isDirectory }) => {
     const path = `${folder}/${name}`;
     if (isDirectory) return sourcesBelow(path);

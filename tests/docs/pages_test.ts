@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { projectRoot } from "../support/parts.ts";
+import { sourcesBelow } from "./error_messages.ts";
 import { allPages, blocksOf, brokenLinks, linksOf } from "./pages.ts";
 
 const page = (text: string) => ({ path: "docs/made-up.md", text });
@@ -16,6 +19,15 @@ Deno.test("every page of docs/ can be reached from its index", () => {
   const lost = allPages().map(({ path }) => path)
     .filter((path) => path.startsWith("docs/") && path !== "docs/README.md" && !index.has(path));
   assert.deepEqual(lost, []);
+});
+
+Deno.test("every text that a page searches the driver's log for is in the sources", () => {
+  const texts = allPages().flatMap(({ text }) =>
+    [...text.matchAll(/ logs [^|`\n]*\| grep (["'])(.+?)\1/g)].map(([, , searched]) => searched!)
+  );
+  assert(texts.length >= 3);
+  const sources = sourcesBelow("src").map((file) => Deno.readTextFileSync(join(projectRoot, file))).join("");
+  assert.deepEqual(texts.filter((searched) => !sources.includes(searched)), []);
 });
 
 Deno.test("brokenLinks() names a missing file and a missing heading", () => {
