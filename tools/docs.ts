@@ -130,11 +130,10 @@ function configPage(): string {
   });
   return `# The file of several routers
 
-Written by \`make docs\` from \`src/cli/config/router_keys.ts\`. \`--config FILE\` names a file in YAML that tells of each router what flags tell
-of the only one; [Several routers](../guides/several-routers.md) is how to use it. The flags that it stands for are to be left
-out, with their environment variables; every other flag goes on to be a flag. A mistake in it keeps the controller from
-starting, and all of them are told at once, each with its key, the value and what is allowed. What may be a secret is never
-shown.
+Written by \`make docs\` from \`src/cli/config/router_keys.ts\`. \`--config FILE\` names a file in YAML that sets for each router what flags set for
+a single one; [Several routers](../guides/several-routers.md) says how to use it. Leave out the flags in the table, and their
+environment variables; every other flag stays a flag. With a mistake in the file the controller does not start, and reports
+all mistakes at once, each with its key, the value and what is allowed. It never shows what may be a secret.
 
 The file has one key, \`routers\`: a list of at least one. Keys of each:
 
@@ -145,8 +144,8 @@ ${rows.join("\n")}
 Every router needs \`name\`, \`address\`, \`hostKeys\`, and \`keyFile\` or \`passwordFile\`. Two of one address and port need
 folders apart from each other.
 
-What its exports begin with follows from \`--nqn-prefix\` and cannot be set for one: the default router's begin with it alone,
-any other's with \`<--nqn-prefix>:<name>\`. No two routers have an NQN in common.
+The names of a router's exports follow from \`--nqn-prefix\` alone: the default router's begin with it, any other router's
+with \`<--nqn-prefix>:<name>\`. No two routers have an NQN in common.
 
 The file itself is read once, at the start. The files that it names, of keys, passwords and host keys, are read for every
 connection: see [Credentials](../guides/several-routers.md#exchanging-credentials).
@@ -239,7 +238,7 @@ function simulatorPage(): string {
   );
   return `# The simulated router
 
-Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its behaviours are those
+Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` lists its flags; its behaviours are those
 of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi doctor --probe\`.
 
 ## What it goes by, and what it only keeps
@@ -250,7 +249,7 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
   and that a key shuts the password out. Other policies are kept and allow nothing more.
 - \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing is
   ever rebuilt or degraded by itself.
-- \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
+- \`/ip/firewall/filter\`: rules are kept and shown, and have no effect.
 - \`/ip/service\`: of SSH the limit of sessions holds; the rest is kept and shown.
 - \`/system/package\`: what is enabled, disabled or uploaded counts after \`apply-changes\`, which boots nothing.
 - \`/disk/print\` and \`/disk/print detail\` print for people as RouterOS 7.24 does. Other menus give one line an item,

@@ -31,14 +31,14 @@ which [flags.md](flags.md) lists.
 | ------- | -------------- | -------- |
 ${rows.join("\n")}
 
-With \`--json\` a command prints one JSON document to standard output, and nothing else there; what goes wrong is told on
-standard error; of several routers \`rds-csi audit\` prints a document a line. What takes long says meanwhile what it is at, on standard error: at a terminal in one line that is written
-over, elsewhere in a line each, and not at all with \`--json\`. \`rds-csi completion\` makes a shell complete commands and
+With \`--json\` a command prints one JSON document to standard output, and nothing else there; errors go to
+standard error. For several routers \`rds-csi audit\` prints a document a line. Without \`--json\`, a command that takes long
+reports its progress on standard error: at a terminal in one line that it overwrites, elsewhere line by line. \`rds-csi completion\` makes a shell complete commands and
 flags.
 
 VOLUME is the volumeHandle of a PersistentVolume. \`adopt\`, \`release\`, \`withdraw\` and \`allow-format\` also take
-\`pvc/NAMESPACE/NAME\` and \`pv/NAME\` in a pod of the controller, or with \`--kubeconfig\`; the cluster then says which one it
-is, too.
+\`pvc/NAMESPACE/NAME\` and \`pv/NAME\` in a pod of the controller, or with \`--kubeconfig\`; the cluster then names its
+id, too. \`describe pvc/NAMESPACE/NAME\` does the same as \`troubleshoot\`.
 
 ## Exit codes
 

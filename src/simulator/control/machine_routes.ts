@@ -64,7 +64,7 @@ function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
 /** Events of the whole router. */
 export const machineRoutes: Routes = {
   "POST /console": {
-    what: "Runs `command` on the router as somebody else: it counts for nothing and breaks no rule.",
+    what: "Runs `command` on the router as another user: it is not counted, and breaks no rule.",
     handle: postConsole,
   },
   "POST /reboot": {
