@@ -7,8 +7,8 @@ import { dropControllerPrivileges } from "./serve/privileges.ts";
 /** Flags of `rds-csi permissions`. */
 export const permissionsFlags: FlagTable = {
   "try-run": { form: "text", help: "Run a program with --version." },
-  "try-load": { form: "text", help: "Loads a library." },
-  "try-read": { form: "text", help: "Reads a file." },
+  "try-load": { form: "text", help: "Load a library." },
+  "try-read": { form: "text", help: "Read a file." },
   "try-write": { form: "text", help: "Open a file for writing, and do not change it." },
   "try-env": { form: "text", help: "Read an environment variable." },
   controller: {

@@ -125,9 +125,9 @@ function explain(found: readonly OwnedVolume[], printed: number, prefix: string)
     ...held.map(({ stored: { id, exported }, record: { holders } }) => {
       const handle = prefix + id;
       if (holders.length === 0 && !exported) {
-        return `Left out: ${handle}, whose record does not tell what it is.`;
+        return `Left out: ${handle}, whose record does not say what it holds: write its PersistentVolume by hand.`;
       }
-      const holder = holders.map(({ nodeId }) => nodeId).join(", ") || "somebody";
+      const holder = holders.map(({ nodeId }) => nodeId).join(", ") || "an unknown node";
       return `Left out: ${handle}, which ${holder} has. When that node is gone for good: rds-csi withdraw ${handle} --vouch`;
     }),
   ];

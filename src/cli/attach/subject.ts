@@ -28,7 +28,7 @@ export function parseSubject(text: string, nqnPrefix: string): Subject {
   if (name !== undefined) return { volumeId: name.volumeId, nqn: text };
   throw new VolumeError(
     "invalid",
-    `Cannot use the NQN because it is not of this driver's: nqn=${text}; expected ${nqnPrefix}:<volume>:<epoch>, and ` +
+    `Cannot use the NQN because this driver has no such export: nqn=${text}; expected ${nqnPrefix}:<volume>:<epoch>, ` +
       "or set --nqn-prefix to the controller's",
   );
 }

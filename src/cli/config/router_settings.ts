@@ -261,12 +261,12 @@ export function readNqnPrefix(flags: FlagValues): string {
   return prefix;
 }
 
-/** Adds the problem that an assertion finds. */
+/** Adds the problem that an assertion finds: only the end of its message, because the flag's own text has the rest. */
 export function check(flags: FlagValues, name: string, value: string, assertion: () => void): void {
   try {
     assertion();
   } catch (error) {
     if (!VolumeError.is(error)) throw error;
-    flags.problem(name, value, error.message);
+    flags.problem(name, value, error.message.split("; ").at(-1)!.replace(/^(?:use|expected) /, ""));
   }
 }

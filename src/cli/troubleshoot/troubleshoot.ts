@@ -59,7 +59,10 @@ export async function troubleshootCommand(args: readonly string[], io: CommandIo
       if (claim !== undefined) {
         return await followClaim(client, { ...claim, driverName }, systemClock.now(), io.signal);
       }
-      throw new VolumeError("not-found", `Cannot follow ${subject} as no claim has it, or it does not exist`);
+      throw new VolumeError(
+        "not-found",
+        `Cannot follow ${subject} because no claim has it, or it does not exist`,
+      );
     };
     const trace = await follow().catch((error) => {
       if (!(error instanceof ApiError)) throw error;

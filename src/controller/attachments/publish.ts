@@ -314,6 +314,7 @@ async function assertKnownNode(call: ControllerCall, nodeId: string): Promise<vo
   if (await call.nodes.isKnown(nodeId, call.context)) return;
   throw new VolumeError(
     "node-unknown",
-    `Cannot publish the volume because the node is not known: node=${nodeId}`,
+    `Cannot publish the volume because the node is not known: node=${nodeId}; check that the driver's pod on that node runs ` +
+      "and has registered with the kubelet; without a cluster, set --known-node",
   );
 }

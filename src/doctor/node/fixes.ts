@@ -37,7 +37,7 @@ export const nodeFixes = {
     advice(
       "check ctrlLossTmo of the volume's StorageClass; a change takes effect when the volume is staged again",
     ),
-  targetAddress: () => advice("--nvme-address"),
+  targetAddress: () => advice("set --nvme-address ADDRESS"),
   targetSilent: () =>
     advice(
       "from this node's host: check address, route, firewall and the router; rds-csi doctor --rds-address … checks the router",
@@ -48,8 +48,9 @@ export const nodeFixes = {
     ),
   connectionUnowned: (id: string, nqn: string) =>
     advice(`rds-csi describe ${id}; if nobody uses it: rds-csi detach ${nqn}`),
-  stateDamaged: (id: string, file: string) => advice(`rds-csi describe ${id}; file=${file}`),
-  otherName: (id: string) => advice(`rds-csi describe ${id}`),
+  stateDamaged: (id: string, file: string) =>
+    advice(`if rds-csi describe ${id} shows neither a mount nor a connection: remove ${file}`),
+  otherName: (id: string) => advice(`rds-csi describe ${id} shows what uses it`),
   notConnected: (id: string) => advice(`rds-csi describe ${id}; the kubelet stages it again, or unstages it`),
   nodeId: () => advice("set --node-id to the node's name in the cluster, if that differs"),
   otherHost: (nqn: string) =>
