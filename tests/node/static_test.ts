@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { post, publishRequest } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";
-import { call, ext4, nodeTest, run } from "./harness.ts";
+import { call, ext4, nodeTest, RealNode, run } from "./harness.ts";
 import { runsOf, wrappedTool } from "./wrapped_tool.ts";
-import { RealNode } from "./harness.ts";
 
 const sizeBytes = 64n << 20n;
 const path = "/storage-pool/images/films";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { gibibyte, testController } from "../../../tests/fakes/controller_deps.ts";
-import { testContext } from "../../../tests/fakes/controller_deps.ts";
+import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { latestMs } from "../in_doubt.ts";
 import { maxAgeMs, PromisedRoom } from "./promised_room.ts";

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findProgram, hostOutput, isFile } from "../../guest/kit/host_command.ts";
-import { e2eBuildFolder, toolsFolder } from "../kit/go_build.ts";
-import { goBuild, linkerFlags } from "../kit/go_build.ts";
+import { e2eBuildFolder, goBuild, linkerFlags, toolsFolder } from "../kit/go_build.ts";
 import { type ImageContent, packImage } from "../kit/image.ts";
 
 /** What is built of upstream's, as paths. */

@@ -87,7 +87,7 @@ export async function assertAgreement(cluster: Cluster, pairings: readonly Pairi
 }
 
 /** The nodes of each volume, according to the driver. */
-export async function publishedNodes(cluster: Cluster): Promise<ReadonlyMap<string, readonly string[]>> {
+async function publishedNodes(cluster: Cluster): Promise<ReadonlyMap<string, readonly string[]>> {
   const { entries } = await cluster.controller.clients.controller.call("ListVolumes", {});
   return new Map(
     entries.map(({ volume, status }) => [volume?.volumeId ?? "", status?.publishedNodeIds ?? []]),

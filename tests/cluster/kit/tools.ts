@@ -3,8 +3,15 @@ import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
 import { findHelm } from "../../../tools/deploy/helm.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
 import { projectRoot } from "../../support/parts.ts";
-import { buildFolder, olderBuildFolder, type OlderKubernetes, toolsFolder } from "./go_build.ts";
-import { goBuild, goOutput, linkerFlags } from "./go_build.ts";
+import {
+  buildFolder,
+  goBuild,
+  goOutput,
+  linkerFlags,
+  olderBuildFolder,
+  type OlderKubernetes,
+  toolsFolder,
+} from "./go_build.ts";
 import { packImage, plainImage } from "./image.ts";
 
 /** The programs and files of the cluster, as paths. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import {
+  allShown,
   assertAgreement,
   attach,
   attached,
@@ -12,7 +13,6 @@ import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { claimOf, paths, podOf } from "../kit/objects.ts";
-import { allShown } from "../kit/attachments.ts";
 import { pause, secondsSince } from "../kit/waiting.ts";
 import { isLong } from "../../support/long.ts";
 import { Workload } from "../kit/workload.ts";

@@ -2,9 +2,8 @@ import { isLong } from "../../support/long.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { type Node, paths } from "../kit/objects.ts";
+import { paths } from "../kit/objects.ts";
 import { judged, type Steps, watchSteps } from "../kit/steps.ts";
-import { until } from "../kit/waiting.ts";
 import { Writers } from "../kit/writers.ts";
 import { Workload } from "../kit/workload.ts";
 
@@ -13,7 +12,6 @@ const podCount = 20;
 const rounds = isLong ? 10 : 1;
 /** Longest that a round may take, in seconds. */
 const roundSeconds = 300;
-const taint = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
 
 /** How many times as long as was measured the median of ten rounds may take, and a single one. */
 const tolerance = isLong ? 4 / 3 : 3;
@@ -96,18 +94,14 @@ class NodeMoves {
       const before = await this.#writers.progress();
       const lost = this.#from;
       await this.#cluster.node(lost).cutPower(this.#cluster.router.backing);
-      await until(`${lost} to count as gone`, async () => !await this.#isReady(lost), {
-        limitSeconds: 120,
-        signal: this.#bench.signal,
-      });
+      await this.#work.notReady(lost);
       await this.#writers.cordon(this.#to, false);
-      const path = `${paths.nodes}/${lost}`;
-      const { spec } = await this.#cluster.api.get<Node>(path);
       const started = performance.now();
-      await this.#cluster.api.patch(path, { spec: { taints: [...spec.taints ?? [], taint] } });
+      await this.#work.setOutOfService(lost);
       all.push(await this.#watch(started, this.#departure()));
       await this.#arrived(before);
-      await this.#cluster.api.patch(path, { spec: { unschedulable: true, taints: null } });
+      const untainted = { spec: { unschedulable: true, taints: null } };
+      await this.#cluster.api.patch(`${paths.nodes}/${lost}`, untainted);
       await this.#cluster.node(lost).start(this.#bench.signal);
       await this.#writers.assertLeft(lost);
     }
@@ -144,11 +138,6 @@ class NodeMoves {
       "half run": async () => await run() >= podCount / 2,
       "all run": async () => await run() === podCount,
     };
-  }
-
-  async #isReady(name: string): Promise<boolean> {
-    const { status } = await this.#cluster.api.get<Node>(`${paths.nodes}/${name}`);
-    return status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
   }
 
   #watch(started: number, steps: Readonly<Record<string, () => Promise<boolean>>>): Promise<Steps> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import {
+  allShown,
   assertAgreement,
   attach,
   attached,
@@ -14,7 +15,6 @@ import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { claimOf, paths } from "../kit/objects.ts";
 import type { Replica } from "../kit/sidecars.ts";
-import { allShown } from "../kit/attachments.ts";
 import { pause, secondsSince, until } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
 

@@ -8,7 +8,7 @@ import { type Cluster, renderAndApply, type Uninstalled } from "../kit/cluster.t
 import { accountKubeconfig, pathOf } from "../kit/deployment.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { claimOf, paths, type Snapshot } from "../kit/objects.ts";
-import { until } from "../kit/waiting.ts";
+import { pause, until } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
 
 const keep = 2;
@@ -90,7 +90,7 @@ class Schedule {
       const { code, stderr } = await this.#run();
       assert.deepEqual([code, stderr], [0, ""]);
       // The times in the names are of seconds.
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await pause(1_000);
     }
     const left = await until("two snapshots to be left", async () => {
       const names = await snapshotsOf(cluster);

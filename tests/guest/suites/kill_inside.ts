@@ -7,11 +7,10 @@ import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
 import { describeKill, type Kill, planKills } from "./kill/kills.ts";
 import { Life, type LifeStory, type Operation, operations } from "./kill/life.ts";
 import { callNode, freshNode, type NodeCall, parseCall } from "./kill/node.ts";
-import { sh } from "./kill/volume.ts";
+import { type Kind, type Place, sh, Volume } from "./kill/volume.ts";
 import type { Step } from "./kill/steps.ts";
 import { serveVictim } from "./kill/victim.ts";
 import { Victims } from "./kill/victims.ts";
-import { type Kind, type Place, Volume } from "./kill/volume.ts";
 import { insideTest } from "../kit/inside.ts";
 
 const kinds: readonly Kind[] = ["ext4", "xfs", "block"];

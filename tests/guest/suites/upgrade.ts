@@ -3,12 +3,13 @@ import { codeOf, type CsiClients } from "../../../src/csi/server/client.ts";
 import { type Driver, driverPorts, startDriver, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
-import { GuestVolume } from "../kit/volume.ts";
+import type { GuestVolume } from "../kit/volume.ts";
 import { tryLegacyVolumes } from "./upgrade/legacy.ts";
 import { isLong } from "../../support/long.ts";
-import { Stamping, type Writer } from "./writers/writer.ts";
+import { beginWork, mountKubeletFolder, nodeId, type Workload } from "./upgrade/workload.ts";
+import { Stamping } from "./writers/writer.ts";
 
-const nodeId = "node-1";
+const stopFile = "/run/stop";
 /** How often the plugin is ended, in turn by SIGKILL and by SIGTERM. */
 const rounds = isLong ? 20 : 4;
 /** Longest that one write of a workload may take, in milliseconds: what the ending of the plugin must not show in. */
@@ -26,32 +27,20 @@ export const suite: Suite = {
       memoryMiB: 2048,
       disks: [{ name: "pool", sizeBytes: 4 * 2 ** 30 }],
     });
-    // A mount of its own, as a container sees the kubelet's folder: whatever is mounted in it is there once.
-    await guest.sh(
-      `mkdir -p /var/lib/kubelet && mount --bind /var/lib/kubelet /var/lib/kubelet
-       mount --make-private /var/lib/kubelet && mount --make-shared /var/lib/kubelet`,
-    );
+    await mountKubeletFolder(guest);
     const stamping = await Stamping.install(bench.folder, [guest]);
     await tryReplacements(bench, guest, stamping);
     await tryLegacyVolumes(bench, guest, stamping);
   },
 };
 
-/** A volume, and who writes to it. */
-interface Workload {
-  readonly volume: GuestVolume;
-  /** What it writes to. */
-  readonly path: string;
-  readonly stop: string;
-  readonly writer: Writer;
-}
-
 async function tryReplacements(bench: Bench, guest: Guest, stamping: Stamping): Promise<void> {
   const router = await startRouter(guest, { disk: guest.disk("pool") });
   let driver = await start(guest);
   const workloads: Workload[] = [];
   for (const use of ["ext4", "block"] as const) {
-    workloads.push(await beginWork(guest, driver.clients, stamping, use));
+    const options = { name: `upgrade-${use}`, use, sizeBytes: 1 << 30, stop: stopFile };
+    workloads.push(await beginWork(guest, driver.clients, stamping, options));
   }
   await bench.test("killed and ended again and again, and started again each time, under workloads", async () => {
     const before = await footprint(guest);
@@ -97,7 +86,7 @@ async function replace(
 }
 
 async function endWork(guest: Guest, workloads: readonly Workload[]): Promise<string> {
-  await guest.sh(`touch ${workloads.map(({ stop }) => stop).join(" ")}`);
+  await guest.sh(`touch ${stopFile}`);
   const shown = [];
   for (const { volume, writer } of workloads) {
     await writer.end();
@@ -139,24 +128,6 @@ async function takeOff(
 /** A plugin in a mount namespace of its own, which ends with it, as a container's. */
 function start(guest: Guest): Promise<Driver> {
   return startDriver(guest, { nodeId, namespace: "shared" });
-}
-
-async function beginWork(
-  guest: Guest,
-  clients: CsiClients,
-  stamping: Stamping,
-  use: "ext4" | "block",
-): Promise<Workload> {
-  const volume = await GuestVolume.create(clients.controller, `upgrade-${use}`, use, 1 << 30);
-  await volume.publish(nodeId);
-  await guest.sh(`mkdir -p $(dirname ${volume.staging}) $(dirname ${volume.target})`);
-  await volume.attach(clients.node, nodeId);
-  const path = use === "block" ? volume.target : `${volume.target}/data`;
-  if (use === "ext4") await guest.sh(`dd if=/dev/zero of=${path} bs=64k count=8 conv=fsync status=none`);
-  const stop = `/run/stop-${use}`;
-  const writer = await stamping.verify(guest, path, use, stop);
-  await writer.progresses();
-  return { volume, path, stop, writer };
 }
 
 /** Every mount and every connection of volumes, with the numbers that a new one would not have. */

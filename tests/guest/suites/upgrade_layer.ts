@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
-import type { CsiClients } from "../../../src/csi/server/client.ts";
 import { type Driver, driverPorts, type Router, startDriver, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
 import type { Suite } from "../kit/suite.ts";
-import { GuestVolume } from "../kit/volume.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import { isLong } from "../../support/long.ts";
-import { Stamping, type Writer } from "./writers/writer.ts";
+import { beginWork, mountKubeletFolder, nodeId, type Workload } from "./upgrade/workload.ts";
+import { Stamping } from "./writers/writer.ts";
 
-const nodeId = "node-1";
 const uses = isLong ? ["ext4", "xfs", "block"] as const : ["ext4", "block"] as const;
 /** No xfs is smaller. */
 const volumeBytes = isLong ? 320 << 20 : 64 << 20;
@@ -18,6 +16,8 @@ const downMs = 4_000;
 const repairMs = 5_000;
 /** Rounds of each end, at other moments. */
 const rounds = isLong ? 10 : 2;
+/** Of the volumes' StorageClass. */
+const parameters = { reconnectDelay: "2", ctrlLossTmo: "600" };
 const stopFile = "/run/stop";
 
 /** How the plugin ends, and when: while its router is away, or somewhere in the repair after that. */
@@ -42,11 +42,7 @@ export const suite: Suite = {
       memoryMiB: 2048,
       disks: [{ name: "pool", sizeBytes: 4 * 2 ** 30 }],
     });
-    // A mount of its own, as a container sees the kubelet's folder: whatever is mounted in it is there once.
-    await guest.sh(
-      `mkdir -p /var/lib/kubelet && mount --bind /var/lib/kubelet /var/lib/kubelet
-       mount --make-private /var/lib/kubelet && mount --make-shared /var/lib/kubelet`,
-    );
+    await mountKubeletFolder(guest);
     const stamping = await Stamping.install(bench.folder, [guest]);
     const router = await startRouter(guest, {
       disk: guest.disk("pool"),
@@ -56,7 +52,8 @@ export const suite: Suite = {
     const workloads: Workload[] = [];
     const begun = await bench.test(`${uses.join(" and ")} are written behind maps`, async () => {
       for (const use of uses) {
-        workloads.push(await beginWork(guest, driver.clients, stamping, use));
+        const options = { name: `waits-${use}`, use, sizeBytes: volumeBytes, parameters, stop: stopFile };
+        workloads.push(await beginWork(guest, driver.clients, stamping, options));
       }
       return await guest.sh("dmsetup table");
     });
@@ -86,12 +83,6 @@ export const suite: Suite = {
     await router.service.stop();
   },
 };
-
-/** A volume, and who writes to it. */
-interface Workload {
-  readonly volume: GuestVolume;
-  readonly writer: Writer;
-}
 
 /** Nobody looks after the volumes then, and nothing is written until somebody does. */
 async function endDuringReboot(
@@ -141,24 +132,6 @@ async function takeDown(
 /** A plugin in a mount namespace of its own, which ends with it, as a container's. */
 function start(guest: Guest): Promise<Driver> {
   return startDriver(guest, { nodeId, namespace: "shared", flags: ["--device-layer", "multipath"] });
-}
-
-async function beginWork(
-  guest: Guest,
-  clients: CsiClients,
-  stamping: Stamping,
-  use: typeof uses[number],
-): Promise<Workload> {
-  const parameters = { reconnectDelay: "2", ctrlLossTmo: "600" };
-  const volume = await GuestVolume.create(clients.controller, `waits-${use}`, use, volumeBytes, parameters);
-  await volume.publish(nodeId);
-  await guest.sh(`mkdir -p $(dirname ${volume.staging}) $(dirname ${volume.target})`);
-  await volume.attach(clients.node, nodeId);
-  const path = use === "block" ? volume.target : `${volume.target}/data`;
-  if (use !== "block") await guest.sh(`dd if=/dev/zero of=${path} bs=64k count=8 conv=fsync status=none`);
-  const writer = await stamping.verify(guest, path, use, stopFile);
-  await writer.progresses();
-  return { volume, writer };
 }
 
 function sleep(milliseconds: number): Promise<void> {

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { aDisk, aHolder, aRecord } from "../../../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, testCluster } from "../../../../tests/fakes/records.ts";
 import { hostIdentityOf } from "./identity.ts";
 import { canShutOut, hasOwnList, hostsOf, isExportedTo, sameHosts, widenedList } from "./list.ts";
 import type { OwnedVolume } from "../record.ts";
 import { assertOwned } from "../../rules/ownership.ts";
 import type { StoredVolume } from "../inventory.ts";
-import { testCluster } from "../../../../tests/fakes/records.ts";
 
 const epoch = { counter: 3, nonce: "0123abcd" };
 const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;

@@ -3,7 +3,7 @@ import { codeOf, type CsiClients } from "../../../../src/csi/server/client.ts";
 import type { Guest } from "../../kit/guest.ts";
 
 /** The driver's folder of shares on a node. */
-export const sharesFolder = "/var/lib/kubelet/plugins/rds-directory.csi.srvlab.io/state/mounts";
+const sharesFolder = "/var/lib/kubelet/plugins/rds-directory.csi.srvlab.io/state/mounts";
 
 const callMs = 100_000;
 
