@@ -185,8 +185,7 @@ Beside it are two answers for probes, 200 or 503 with the reason, in the place o
 
 - \`/healthz\` fails only when a restart would help: when the socket that calls come by was removed or taken over. A
   router that is away does not make it fail, nor a device that hangs.
-- \`/readyz\` fails until the driver serves and, for a controller, the router has answered once and is fit for this
-  driver; while no router can be used, which is found within 30 s, as asking for it has the router asked as well; and when the driver stops.
+- \`/readyz\` fails until the driver serves and, for a controller, the router has answered once and is fit for this driver. It also fails while no router can be used, and when the driver stops. Each request for it asks the router, so a router that no longer answers is found within 30 s.
 
 ${sections.join("\n")}`;
 }
