@@ -162,6 +162,6 @@ function assertNotHeld(volume: OwnedVolume): void {
   throw new VolumeError(
     "precondition",
     `Cannot delete the volume because it is published: volume=${volume.stored.id} ` +
-      `node=${nodeIdsOf(holders).join(", ")}`,
+      `node=${nodeIdsOf(holders).join(", ")}; delete the pods that use it`,
   );
 }

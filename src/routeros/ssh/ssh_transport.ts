@@ -133,7 +133,7 @@ function assertPrivateKey(authentication: SshAuthentication): void {
   if (reason === undefined) return;
   throw new VolumeError(
     "invalid",
-    `Cannot read the private key for the router: ${reason}; expected OpenSSH or PEM form, with its passphrase if it has one`,
+    `Cannot read the private key for the router: ${reason}; expected OpenSSH or PEM form, without a passphrase`,
   );
 }
 

@@ -171,7 +171,7 @@ export class RouterReader {
     if (joined >= maxJoined) {
       throw new VolumeError(
         "unavailable",
-        `Cannot ask the router because ${joined} calls already wait for the same`,
+        `Cannot ask the router because ${joined} calls already wait for the same; try again`,
       );
     }
     return await this.#inventories.runDuringCall(
