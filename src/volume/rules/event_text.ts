@@ -44,7 +44,8 @@ export function eventText(event: ReportedEvent): EventText {
       return warning(
         "MigrationOverdue",
         `Nodes ${event.older} and ${event.newer} have shared the volume for more than ${event.limitSeconds} s ` +
-          `(migrationTimeoutSeconds). If the migration is over, end the use of the volume on ${event.older}, which has had it longest`,
+          `(migrationTimeoutSeconds), ${event.older} for longer. If no migration runs any more, delete the pod in which the virtual ` +
+          "machine does not run",
       );
     case "export-restored":
       return {
@@ -62,7 +63,7 @@ export function eventText(event: ReportedEvent): EventText {
         `The router's record has epoch ${event.recorded}, but the cluster knows epoch ${event.known}: the router has ` +
           `lost its last changes. ` +
           (event.withdrawn ? "The export was withdrawn; " : "The driver does not export it again; ") +
-          "delete its VolumeAttachments to attach it anew",
+          "delete the pods that use the volume: it is attached anew once its VolumeAttachments are gone",
       );
   }
 }

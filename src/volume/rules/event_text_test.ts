@@ -47,7 +47,7 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       { kind: "migration-overdue", volumeId: "v", older: "a", newer: "b", limitSeconds: 300 },
       "Warning",
       "MigrationOverdue",
-      /more than 300 s .* on a, which has had it longest/,
+      /more than 300 s .*, a for longer. .* delete the pod in which the virtual machine does not run$/,
     ],
     [
       { kind: "export-restored", volumeId: "v", nodeIds: ["a"] },
