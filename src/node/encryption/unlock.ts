@@ -6,6 +6,7 @@ import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { DeviceProbe, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
 import { holdProven, proveAgain } from "../connections/device.ts";
+import { refuseBoundBelow } from "../layer/bound_below.ts";
 import { isOn } from "../layer/maps.ts";
 import { bindsOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { probeDevice } from "../stage/probe.ts";
@@ -74,14 +75,7 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
 /** @throws {VolumeError} precondition when this node cannot open it; in-use while a pod has the device itself */
 async function assertUsable({ deps, below, context }: Unlocking, { volumeId }: StagingState): Promise<void> {
   await encryptionFor(deps, "stage", volumeId, context);
-  const [bind] = await bindsOf(deps, await deps.mounts.table(), below, context);
-  if (bind !== undefined) {
-    throw new VolumeError(
-      "in-use",
-      `Cannot stage the volume because its device is bound elsewhere: volume=${volumeId} device=${below.path} ` +
-        `path=${bind.mountPoint}`,
-    );
-  }
+  await refuseBoundBelow(deps, volumeId, below, context);
 }
 
 /** Closes a mapping on an earlier device, or on a header that was never completed; unmounts what is left of it first. */

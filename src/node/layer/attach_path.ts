@@ -5,6 +5,7 @@ import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { prove } from "../connections/device.ts";
 import type { NodeDeps } from "../deps.ts";
+import { refuseBoundBelow } from "./bound_below.ts";
 import { isOn, mapIdentity, onMap } from "./maps.ts";
 
 /**
@@ -14,7 +15,7 @@ import { isOn, mapIdentity, onMap } from "./maps.ts";
  * @param options `hasFailed` says that I/O on the map has failed before, so that it has to be told to try again; others
  *   see {@linkcode ReloadOptions}
  * @throws {VolumeError} identity-mismatch when the namespace does not hold the volume's file system, or is smaller than
- *   the map; the map stays as it is then
+ *   the map; in-use while the namespace is bound anywhere; the map stays as it is then
  */
 export async function attachPath(
   deps: NodeDeps,
@@ -41,6 +42,7 @@ async function moveOrMake(
 ): Promise<DeviceMap> {
   const maps = deps.maps!;
   const identity = mapIdentity(deps, stagingState.nqn)!;
+  await refuseBoundBelow(deps, stagingState.volumeId, below, context);
   if (there === undefined || there.sizeBytes === 0n) return await maps.make(identity, below, context);
   await assertSameContent(deps, stagingState, there, below, context);
   return await maps.reload({ ...there, ...identity }, below, there.sizeBytes, context, options);

@@ -117,6 +117,20 @@ Deno.test("what waits to be written goes on waiting while what came back takes n
   assert.equal(node.mapper.write(name), "done");
 });
 
+Deno.test("what waits goes on waiting while another volume's stale bind shows what came back", async () => {
+  for (const kind of ["ext4", "block"] as const) {
+    const { node, watch } = await inUse(kind);
+    dropped(node);
+    node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/nvme9n9//deleted" });
+    node.paths.nodes.set("/bound", { kind: "block", deviceNumber: node.device.deviceNumber });
+    await watch.check();
+    assert.equal(node.mapper.write(name), "waits");
+    node.table = node.table.filter(({ mountPoint }) => mountPoint !== "/bound");
+    await watch.check();
+    assert.equal(node.mapper.write(name), "done");
+  }
+});
+
 Deno.test("what waits for longer than ctrlLossTmo fails, and is not tried again", async () => {
   const { node, watch } = await inUse();
   givenUp(node);

@@ -87,6 +87,18 @@ Deno.test("stage() continues without a map for auto where the kernel has none, a
   assert.equal(node.table[0]!.deviceNumber, "7:3");
 });
 
+for (const root of ["/nvme9n9//deleted", "/loop3"]) {
+  Deno.test(`stage() refuses a volume whose device below the map is bound elsewhere as ${root}`, async () => {
+    for (const capability of [ext4, block]) {
+      const node = new FakeNode();
+      node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root });
+      node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "7:3" });
+      await rejectsWith(node.stage({ ...layered, capability }), "in-use", /its device is bound elsewhere/);
+      assert.deepEqual([node.formats, node.mapper.maps.size, node.device.connected], [[], 0, false]);
+    }
+  });
+}
+
 /** The publish context for a node that must have the map. */
 function needing(
   { publishContext: { nqn, nvme_nqn: _legacy, ...rest } }: { publishContext: Record<string, string> },
