@@ -102,6 +102,36 @@ export async function holdProven(
 }
 
 /**
+ * Does some work on a proven namespace that is to go below a map. It keeps the namespace open meanwhile, and proves it
+ * once more before: a map is put onto a number, which the kernel could have given to another volume's namespace.
+ *
+ * @throws {VolumeError} unavailable when the namespace is gone or another one; identity-mismatch when its path leads
+ *   elsewhere; whatever `work` throws
+ */
+export async function holdingNamespace<T>(
+  deps: NodeDeps,
+  below: ProvenDevice,
+  context: CallContext,
+  work: () => Promise<T>,
+): Promise<T> {
+  const release = await deps.devices.hold(below, context);
+  try {
+    const found = await deps.connector.find(below.nqn, context);
+    if (found?.deviceNumber !== below.deviceNumber || found.uniqueId !== below.uniqueId) {
+      throw new VolumeError(
+        "unavailable",
+        `Cannot continue because the device changed: nqn=${below.nqn} was=${below.deviceNumber} ` +
+          `id=${below.uniqueId} is=${found?.deviceNumber} id=${found?.uniqueId}`,
+      );
+    }
+    await prove(deps, found, below, context);
+    return await work();
+  } finally {
+    await release();
+  }
+}
+
+/**
  * Waits until the device and its node exist. The kernel shows a device before it creates the device node.
  *
  * @throws {VolumeError} the reason of the context's end; unavailable when it takes too long

@@ -3,7 +3,7 @@ import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/stagi
 import type { DeviceMap, ReloadOptions } from "../../volume/ports/device_maps.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { prove } from "../connections/device.ts";
+import { holdingNamespace, prove } from "../connections/device.ts";
 import type { NodeDeps } from "../deps.ts";
 import { refuseBoundBelow } from "./bound_below.ts";
 import { isOn, mapIdentity, onMap } from "./maps.ts";
@@ -15,7 +15,8 @@ import { isOn, mapIdentity, onMap } from "./maps.ts";
  * @param options `hasFailed` says that I/O on the map has failed before, so that it has to be told to try again; others
  *   see {@linkcode ReloadOptions}
  * @throws {VolumeError} identity-mismatch when the namespace does not hold the volume's file system, or is smaller than
- *   the map; in-use while the namespace is bound anywhere; the map stays as it is then
+ *   the map; in-use while the namespace is bound anywhere; unavailable when it is gone or another one by now; the map
+ *   stays as it is then
  */
 export async function attachPath(
   deps: NodeDeps,
@@ -28,7 +29,8 @@ export async function attachPath(
   const identity = mapIdentity(deps, stagingState.nqn)!;
   const there = await maps.find(identity.name);
   const isReady = there?.uuid === identity.uuid && isOn(there, below) && !hasFailed;
-  const map = isReady ? there : await moveOrMake(deps, stagingState, below, there, options, context);
+  const put = () => moveOrMake(deps, stagingState, below, there, options, context);
+  const map = isReady ? there : await holdingNamespace(deps, below, context, put);
   return await proveOnMap(deps, map, below, context);
 }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import {
   call,
   epoch,
+  type FakeNode,
   injected,
   nqn,
   sizeBytes,
@@ -20,6 +21,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { LayerWatch } from "./layer_watch.ts";
 
 const later = nqn.replace(epoch, "2-22222222");
+const othersNqn = nqn.replace(volumeId, "pvc-9");
 
 for (const kind of ["ext4", "block"] as const) {
   Deno.test(`what a pod writes to ${kind} goes on at the next check when its device came back under another identity`, async () => {
@@ -130,6 +132,41 @@ Deno.test("what waits goes on waiting while another volume's stale bind shows wh
     assert.equal(node.mapper.write(name), "done");
   }
 });
+
+/** Lets the device of another volume take the device's number, unless something keeps that open. */
+function overtaken(node: FakeNode): void {
+  const { path, deviceNumber } = node.device;
+  const tables = node.mapper.maps.values().flatMap(({ table, inactive }) => [table?.path, inactive?.path]);
+  const isOpen = node.held.has(deviceNumber) || tables.toArray().includes(deviceNumber);
+  node.device.connected = false;
+  if (!isOpen) node.devices.set(othersNqn, node.newDevice({ path, deviceNumber, connected: true }));
+  node.showDevices();
+}
+
+for (const kind of ["ext4", "block"] as const) {
+  Deno.test(`what waits for ${kind} never goes to another volume's device of the same number, which appears at any step`, async () => {
+    const whole = await inUse(kind);
+    dropped(whole.node);
+    await whole.watch.check();
+    const steps = whole.node.operations;
+    assert.ok(steps.includes("dmsetup load"));
+    for (let at = 0; at <= steps.length; at++) {
+      const { node, watch } = await inUse(kind);
+      dropped(node);
+      const { table } = node.deps.maps!;
+      // The device was proven right before.
+      node.deps.maps!.table = async (map, context) => {
+        if (at === 0) overtaken(node);
+        return await table.call(node.deps.maps, map, context);
+      };
+      node.before = (_, count) => {
+        if (count === at) overtaken(node);
+      };
+      await watch.check();
+      assert.equal(node.mapper.write(name), "waits", steps[at - 1] ?? "before all");
+    }
+  });
+}
 
 Deno.test("what waits for longer than ctrlLossTmo fails, and is not tried again", async () => {
   const { node, watch } = await inUse();
