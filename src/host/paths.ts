@@ -98,7 +98,7 @@ export class SystemPaths implements Paths {
   }
 
   async setMode(path: string, mode: number): Promise<void> {
-    await this.#files.run(path, () => Deno.chmod(path, mode));
+    await this.#files.run(path, () => setModeOf(path, mode));
   }
 
   async writeFile(path: string, text: string, mode: number): Promise<void> {
@@ -124,6 +124,17 @@ export class SystemPaths implements Paths {
   async list(path: string): Promise<readonly string[]> {
     const names = () => orUndefined(Array.fromAsync(Deno.readDir(path), (entry) => entry.name));
     return await this.#files.run(path, names) ?? [];
+  }
+}
+
+/** Syncs the mode, because the caller records that it is set, and a power loss must not make that untrue. */
+async function setModeOf(path: string, mode: number): Promise<void> {
+  const folder = await Deno.open(path, { read: true }); // With the new mode it might not open.
+  try {
+    await Deno.chmod(path, mode);
+    await folder.sync();
+  } finally {
+    folder.close();
   }
 }
 

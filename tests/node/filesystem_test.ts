@@ -139,6 +139,21 @@ for (const capability of [ext4, xfs]) {
     await node.unstage(volume);
   });
 
+  nodeTest(
+    `${filesystem}: a new file system's root stays open when the node loses power right after`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1");
+      await node.stage(volume, { capability });
+      const copy = new TestVolume(node, "pvc-2");
+      await run("cp", "--sparse=always", volume.image, copy.image);
+      await node.unstage(volume);
+      copy.mayFormat = false;
+      await node.stage(copy, { capability });
+      assert.equal((await Deno.stat(node.staging("pvc-2"))).mode! & 0o777, 0o777);
+      await node.unstage(copy);
+    },
+  );
+
   nodeTest(`${filesystem}: no data of any kind is formatted over`, async (node) => {
     const small = 16n * BigInt(mebibyte);
     const contents: readonly [string, (image: string) => Promise<unknown>][] = [

@@ -343,6 +343,7 @@ export interface Paths {
   makeFolder(path: string, mode: number): Promise<void>;
   /** Makes an empty file. OK when it exists. */
   makeFile(path: string, mode: number): Promise<void>;
+  /** Sets the mode of a folder, and syncs it. */
   setMode(path: string, mode: number): Promise<void>;
   /**
    * Writes and syncs a small file in place of an older one, atomically.
