@@ -19,7 +19,7 @@ const alwaysOptions: Readonly<Record<FilesystemType, readonly string[]>> = { ext
 
 /**
  * Without it the superblock decides. Its default is to go on writing to a damaged file system, and it may be set to
- * panic.
+ * panic: newer kernels then panic also for an error of a read-only mount.
  */
 const onErrors: Readonly<Record<FilesystemType, readonly string[]>> = {
   ext4: ["errors=remount-ro"],
@@ -65,7 +65,7 @@ export class SystemMounts implements Mounts {
     const saysOnErrors = options.flags.some((flag) => flag.startsWith("errors="));
     const mountOptions = [
       ...(options.readOnly ? options.replay ? ["ro"] : readOnlyOptions[filesystem] : ["rw"]),
-      ...(options.readOnly || saysOnErrors ? [] : onErrors[filesystem]),
+      ...(saysOnErrors ? [] : onErrors[filesystem]),
       ...alwaysOptions[filesystem],
       ...options.flags,
     ];

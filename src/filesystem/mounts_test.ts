@@ -59,7 +59,7 @@ class Deps {
 
 const optionCases = [
   ["ext4", false, "rw,errors=remount-ro,noatime"],
-  ["ext4", true, "ro,noload,noatime"],
+  ["ext4", true, "ro,noload,errors=remount-ro,noatime"],
   ["xfs", false, "rw,nouuid,noatime"],
   ["xfs", true, "ro,norecovery,nouuid,noatime"],
 ] as const;

@@ -268,6 +268,20 @@ nodeTest("an ext4 with errors=panic is mounted so that an error makes it read-on
   await node.unstage(volume);
 });
 
+nodeTest("a read-only ext4 with errors=panic does not panic the node either", async (node) => {
+  const volume = new TestVolume(node, "pvc-1");
+  await node.stage(volume);
+  await run("tune2fs", "-e", "panic", await node.device(volume));
+  await node.unstage(volume);
+  volume.readOnly = true;
+  await node.stage(volume);
+  const name = (await node.device(volume)).slice("/dev/".length);
+  const options = await Deno.readTextFile(`/proc/fs/ext4/${name}/options`);
+  assert.match(options, /^ro\n/);
+  assert.match(options, /^errors=remount-ro$/m);
+  await node.unstage(volume);
+});
+
 nodeTest("mount flags reach the mount, and survive a read-only publish", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   const mountFlags = ["noatime", "nodev", "nosuid"];

@@ -109,9 +109,10 @@ function unreadable(error: unknown, { signal }: CallContext): string {
 
 /** Options for mounting each file system without a single write: no log is replayed. */
 const options: Readonly<Record<string, string>> = {
-  ext2: "ro",
-  ext3: "ro,noload",
-  ext4: "ro,noload",
+  // A superblock that says so would panic the machine at the first error of a damaged file system.
+  ext2: "ro,errors=remount-ro",
+  ext3: "ro,noload,errors=remount-ro",
+  ext4: "ro,noload,errors=remount-ro",
   xfs: "ro,norecovery,nouuid",
   btrfs: "ro,rescue=nologreplay",
 };

@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { mountCommand } from "./device_report.ts";
 
 const cases: readonly (readonly [type: string | undefined, text: RegExp | undefined])[] = [
-  ["ext4", /^mkdir -p \/mnt\/a && mount -t ext4 -o ro,noload,nosuid,nodev \/dev\/x \/mnt\/a$/],
+  [
+    "ext4",
+    /^mkdir -p \/mnt\/a && mount -t ext4 -o ro,noload,errors=remount-ro,nosuid,nodev \/dev\/x \/mnt\/a$/,
+  ],
   ["ext3", / -o ro,noload,/],
   ["xfs", / -o ro,norecovery,nouuid,/],
   ["btrfs", / -o ro,rescue=nologreplay,/],
