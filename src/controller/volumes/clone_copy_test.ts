@@ -15,7 +15,7 @@ import {
   testBase,
   testCluster,
 } from "../../../tests/fakes/records.ts";
-import { withPlainSource } from "../../../tests/fakes/plain_source.ts";
+import { plainSource, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
@@ -141,6 +141,22 @@ Deno.test("createVolume() copies anew from a snapshot that was deleted and made 
   store.tree.contents.set(name("2"), "new");
   await inTime(clock, clone({ source: fromSnapshot }));
   assert.equal(store.tree.contents.get(image), "new");
+});
+
+Deno.test("createVolume() gives no volume the data of one that was deleted and made again after it was copied", async () => {
+  const { store, clock, clone, begin, paths } = controller();
+  await begin();
+  await clock.advance(60_000);
+  const again = aRecord({ epoch: { counter: 0, nonce: "89abcdef" }, blankEpoch: 1 });
+  store.put(aDisk(again, { imagePath: plainSource }));
+  store.tree.contents.set(plainSource, "new");
+  await assert.rejects(
+    inTime(clock, clone()),
+    refusal("busy", /was changed while it was copied: .*source=pvc-1/),
+  );
+  assert.deepEqual([paths(), store.disks.has(id)], [[], false]);
+  const made = await inTime(clock, clone());
+  assert.deepEqual([store.tree.contents.get(image), made.record.blankEpoch], ["new", 1]);
 });
 
 Deno.test("createVolume() leaves nothing of a copy whose disk was not added, and the next try succeeds", async () => {

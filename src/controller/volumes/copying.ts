@@ -47,7 +47,7 @@ export interface Copy {
  * has to rename it, if its guard still holds.
  *
  * @throws {VolumeError} precondition when this router cannot copy a file, or the source is in use; exists-incompatible
- * when something else is being copied for that name
+ * when something else is being copied for that name; busy when the source was changed since the copy began
  */
 export async function copyImage(call: ControllerCall, request: CopyRequest): Promise<Copy> {
   const { key, target } = request;
@@ -65,7 +65,26 @@ export async function copyImage(call: ControllerCall, request: CopyRequest): Pro
     (longer) => makeCopy({ ...call, context: longer }, request),
     call.context,
   );
+  if (finished !== undefined) await assertOfSource(call, request, finished);
   return { target: joined, finished };
+}
+
+/**
+ * Refuses, and removes, a copy that an earlier call began of a volume whose record has changed since. A volume of the same
+ * name may have been made in its place: its path is the same, the copy holds the deleted one's data, and what the caller
+ * concludes from the record, such as that the volume is blank, does not hold for that data.
+ *
+ * @throws {VolumeError} busy
+ */
+async function assertOfSource(
+  call: ControllerCall,
+  request: CopyRequest,
+  { path, guard }: FinishedCopy,
+): Promise<void> {
+  const { volume } = request.source;
+  if (guard?.comment === volume?.stored.comment) return;
+  await discardCopy(call, path);
+  throw sourceChanged(request);
 }
 
 async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<FinishedCopy> {
@@ -113,20 +132,23 @@ async function assertWhole(
 
 /**
  * Refuses a copy during which its source may have been used: it would not be of one moment. A person can turn an export on
- * without a change of the record. Afterwards the source may change as it likes.
+ * without a change of the record.
  *
  * @throws {VolumeError} busy
  */
 async function assertUnused(
   call: ControllerCall,
-  { object, key }: CopyRequest,
+  request: CopyRequest,
   { id, comment }: StoredVolume,
 ): Promise<void> {
   const { volume } = await call.store.view(id, ownFilePrefix(call, id), call.context);
-  if (volume?.comment === comment && !volume.exported) return;
-  throw new VolumeError(
+  if (volume?.comment !== comment || volume.exported) throw sourceChanged(request);
+}
+
+function sourceChanged({ object, key, from }: CopyRequest): VolumeError {
+  return new VolumeError(
     "busy",
-    `Cannot create the ${object} because its source was changed while it was copied: ${object}=${key} source=${id}; try again`,
+    `Cannot create the ${object} because its source was changed while it was copied: ${object}=${key} source=${from.id}; try again`,
   );
 }
 
