@@ -171,7 +171,7 @@ async function withAttachments(
   await work(pair, pair.use);
 }
 
-for (const key of ["nqn", "layerNqn"]) {
+for (const key of ["nqn", "layerNqn", "encryptedNqn"]) {
   Deno.test(`KubernetesClusterView.allAttachments() returns each one's volume, and its publish context (${key})`, () =>
     withAttachments((pair, use) => assertReported(key, pair, use)));
 }
