@@ -6,6 +6,7 @@ import {
   auditView,
   keptForAge,
   orphanGraceMs,
+  whySubvolumeKept,
 } from "./finding.ts";
 import { orphanFiles } from "./files.ts";
 import type { NodeAttachment, UnknownVolumeAttachment } from "../../ports/cluster_view.ts";
@@ -184,7 +185,8 @@ function whyKept(
   const sharer = view.users.get(stored.imagePath)?.find((other) => other.id !== stored.id);
   if (sharer !== undefined) return `another disk uses its image: disk=${sharer.id}`;
   if (view.sources.has(stored.id)) return "snapshots or volumes were made from it";
-  return scope.isCopying(stored.id) ? "a copy of it is being made" : undefined;
+  if (scope.isCopying(stored.id)) return "a copy of it is being made";
+  return whySubvolumeKept(view, stored.imagePath);
 }
 
 function isOwnImage({ id, imagePath }: StoredVolume, { cluster, basePaths }: AuditScope): boolean {

@@ -216,6 +216,26 @@ Deno.test("judgeAudit() reports a snapshot's subvolume without an image, and tha
   assert.deepEqual(judgeAudit(view([idle], [file(others, true)]), scope()), []);
 });
 
+Deno.test("judgeAudit() keeps a subvolume that holds another file, because that would go with it", () => {
+  const vouched = scope({ vouched: true });
+  const folder = file(lone, true);
+  const [image, other] = [file(`${lone}/disk.img`), file(`${lone}/disk.img.saved`)];
+  const keptOf = (files: readonly StoredFile[]) =>
+    judgeAudit(view([], files), vouched).map(({ kept }) => kept);
+  assert.deepEqual([keptOf([folder]), keptOf([folder, image])], [[undefined], [undefined]]);
+  assert.deepEqual(keptOf([folder, file(`${lone}/no-disk-yet`, true)]), [undefined]);
+  for (const files of [[folder, other], [folder, image, other]]) {
+    const [kept, ...more] = keptOf(files);
+    assert.match(kept!, /another file lies in its subvolume: path=.*disk[.]img[.]saved/);
+    assert.deepEqual(more, []);
+  }
+  const unused = scope({ used: used() });
+  const disk = { ...idle, imagePath: subvolumeImage("pvc-1") };
+  const beside = file(disk.imagePath.replace("disk.img", "mine.img"));
+  assert.deepEqual(judgeAudit(view([disk]), unused).map(({ kept }) => kept), [undefined]);
+  assert.match(judgeAudit(view([disk], [beside]), unused)[0]!.kept!, /another file lies in its subvolume/);
+});
+
 Deno.test("judgeAudit() leaves alone what other clusters and other folders hold", () => {
   const files = [
     file(`${testBase}/pvc-9.ffffffff.img`),

@@ -1,5 +1,12 @@
 import type { AuditKind } from "../../model/audit_kinds.ts";
-import { type AuditFinding, type AuditScope, type AuditView, keptForAge, orphanGraceMs } from "./finding.ts";
+import {
+  type AuditFinding,
+  type AuditScope,
+  type AuditView,
+  keptForAge,
+  orphanGraceMs,
+  whySubvolumeKept,
+} from "./finding.ts";
 import { isLegacyId, isVolumeId } from "../../model/ids.ts";
 import type { StoredFile } from "../../model/inventory.ts";
 import { formatBytes } from "../../model/sizes.ts";
@@ -53,7 +60,7 @@ function judgeFile(
     const kept = scope.isCopying(id) ? "it is being made" : undefined;
     return finding("unfinished-copy", `an unfinished copy of ${formatBytes(file.sizeBytes)}`, kept);
   }
-  const kept = whyImageKept(id, view, scope);
+  const kept = whyImageKept(id, view, scope) ?? whySubvolumeKept(view, path);
   if (directory) {
     const hasImage = view.paths.has(`${path}/disk.img`);
     if (rest !== "" || hasImage) return [];

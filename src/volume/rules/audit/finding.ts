@@ -2,7 +2,7 @@ import { formatSource } from "../../model/sources.ts";
 import type { AuditKind } from "../../model/audit_kinds.ts";
 import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../../ports/cluster_view.ts";
 import { judgeOwnership } from "../ownership.ts";
-import type { FileView, Inventory, StoredVolume } from "../../model/inventory.ts";
+import type { FileView, Inventory, StoredFile, StoredVolume } from "../../model/inventory.ts";
 import { contentLetterForm } from "../../model/snapshots.ts";
 
 /** One object that lacks its owner on the router, or its counterpart there. */
@@ -60,6 +60,8 @@ export interface AuditView extends Inventory, FileView {
   readonly disks: ReadonlyMap<string, StoredVolume>;
   /** Disks by the path of their image. */
   readonly users: ReadonlyMap<string, readonly StoredVolume[]>;
+  /** By subvolume of a volume, a file in it that is not the volume's image. */
+  readonly others: ReadonlyMap<string, string>;
   /** The volumes from which an existing volume or snapshot was made. */
   readonly sources: ReadonlySet<string>;
   /** The volumes of PersistentVolumes. */
@@ -77,10 +79,29 @@ export function auditView(view: Inventory & FileView, { cluster, used }: AuditSc
     images: new Set(files.flatMap(({ path, directory }) => directory ? [] : [path])),
     disks: new Map(volumes.map((stored) => [stored.id, stored])),
     users: Map.groupBy(volumes, ({ imagePath }) => imagePath),
+    others: otherFiles(files, cluster),
     sources: sourcesOf(view, cluster),
     named: new Set(used?.volumes.map(({ volumeId }) => volumeId)),
     attachments: Map.groupBy(used?.attachments ?? [], ({ volumeId }) => volumeId),
   };
+}
+
+function otherFiles(files: readonly StoredFile[], cluster: string): ReadonlyMap<string, string> {
+  const form = new RegExp(`^(.*/[a-z0-9-]+[.]${cluster})/(?!disk[.]img$)`);
+  return new Map(files.flatMap(({ path, directory }): [string, string][] => {
+    const folder = directory ? undefined : form.exec(path)?.[1];
+    return folder === undefined ? [] : [[folder, path]];
+  }));
+}
+
+/**
+ * Why the subvolume at this path, or of the image at it, is kept: a file that a person put into it would be removed with it.
+ */
+export function whySubvolumeKept({ others }: AuditView, path: string): string | undefined {
+  const other = others.get(path.replace(/[/]disk[.]img$/, ""));
+  return other === undefined
+    ? undefined
+    : `another file lies in its subvolume: path=${other}; move it away if it is needed, else remove it`;
 }
 
 function sourcesOf({ volumes, files }: Inventory & FileView, cluster: string): ReadonlySet<string> {
