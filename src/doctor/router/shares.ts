@@ -94,7 +94,8 @@ export function judgeShare(
   }
   const images = imagesOn(volumes, mountPoint);
   const findings: Finding[] = [];
-  if (!share.isShared) {
+  // Sharing would open the images at once: they have to go first.
+  if (!share.isShared && images.length === 0) {
     findings.push(
       problem(shareName, `/${mountPoint} is not shared over NFS`, routerFixes.shareOn(share.slot)),
     );

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { formatFix } from "../../volume/model/finding.ts";
+import { routerFixes } from "./fixes.ts";
 import { judgeNfsPort, judgePoolsOfVolumes, judgeShare } from "./shares.ts";
 
 const block = { slot: "raid1", mountPoint: "storage-pool", isShared: false };
@@ -50,6 +52,15 @@ Deno.test("a share for directories is mounted, shared, and holds no image", () =
     misplaced[0]!,
     /^warning: 1 directories of this cluster lie outside of --base-path, such as \/share\/old\/b/,
   );
+});
+
+Deno.test("nobody is advised to share a pool on which images of disks lie", () => {
+  const unshared = { ...share, isShared: false };
+  const judge = (volumes: readonly typeof image[]) =>
+    judgeShare({ pools: [unshared], volumes, directories }, { basePaths: ["/share/k8s"] })
+      .map(({ fix }) => fix);
+  assert.deepEqual(judge([]), [formatFix(routerFixes.shareOn("raid2"))]);
+  assert.deepEqual(judge([image]), [formatFix(routerFixes.ownShare())]);
 });
 
 Deno.test("an NFS port that cannot be reached from here is a warning: a node may reach it", () => {

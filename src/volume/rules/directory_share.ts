@@ -21,14 +21,15 @@ export function getShareDisk({ share }: ShareView, mountPoint: string): ShareDis
  */
 export function shareProblem({ share, images }: ShareView, mountPoint: string): string | undefined {
   if (share === undefined) return `the router has mounted no disk there: share=/${mountPoint}`;
-  if (!share.isShared) {
-    return `the router does not share it over NFS: share=/${mountPoint}; type on the router: ` +
-      `/disk set [find slot="${share.slot}"] nfs-sharing=yes`;
-  }
   const [image] = images;
-  if (image === undefined) return undefined;
-  return `it holds images of block volumes, which everybody who reaches the NFS port could read and overwrite: ` +
-    `share=/${mountPoint} images=${images.length} first=${image}; use a pool of its own for directories`;
+  // Before the advice to share it, which would open the images at once.
+  if (image !== undefined) {
+    return `it holds images of block volumes, which everybody who reaches the NFS port could read and overwrite: ` +
+      `share=/${mountPoint} images=${images.length} first=${image}; use a pool of its own for directories`;
+  }
+  if (share.isShared) return undefined;
+  return `the router does not share it over NFS: share=/${mountPoint}; type on the router: ` +
+    `/disk set [find slot="${share.slot}"] nfs-sharing=yes`;
 }
 
 /**
