@@ -94,6 +94,11 @@ export const routerFixes = {
   }),
   overcommit: () => advice("set --overcommit 1"),
   basePath: (path: string) => advice(`set --base-path ${path}`),
+  poolAway: (pool: string, path: string) =>
+    advice(
+      `if volumes lie on /${pool}, mount it again and leave --base-path as it is, because the driver would count them as deleted; ` +
+        `else set --base-path ${path}`,
+    ),
   folderMissing: (name: string): Fix => ({ commands: [`/file/add type=directory name=${quoted(name)}`] }),
   shareOn: (slot: string): Fix => ({
     before: "if everybody who reaches port 2049 may read and write the whole pool: ",

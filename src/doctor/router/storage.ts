@@ -44,7 +44,9 @@ export function judgeBasePath(
     return problem(
       basePathName,
       `${path} is on no mounted pool; mounted is ${mounted.join(", ") || "none"}`,
-      mounted.length === 0 ? routerFixes.poolLook() : routerFixes.basePath(`${mounted[0]}/metal-csi`),
+      mounted.length === 0
+        ? routerFixes.poolLook()
+        : routerFixes.poolAway(poolOf(path), `${mounted[0]}/metal-csi`),
     );
   }
   const entry = files.find((file) => file.path === path);

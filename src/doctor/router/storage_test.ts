@@ -64,6 +64,13 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ],
   ["a folder on no pool", basePath("/other/csi"), "problem", /mounted is \/pool/, /--base-path \/pool\//],
   [
+    "a folder on a pool that is not mounted, beside one that is",
+    judgeBasePath("/lost/csi", [], [pool, { ...pool, slot: "lost", mountPoint: "", mounted: false }]),
+    "problem",
+    /mounted is \/pool/,
+    /^if volumes lie on \/lost, mount it again and leave --base-path as it is, .*; else set --base-path \/pool\//,
+  ],
+  [
     "a folder on a lost pool",
     judgeBasePath("/pool/csi", [], [{ ...pool, mounted: false }]),
     "problem",
