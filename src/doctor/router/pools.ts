@@ -57,13 +57,19 @@ export const poolDisksQuery: Fragment =
 const poolPartsQuery: Fragment =
   ros`/disk print detail as-value proplist=slot,fs,fs-label,fs-uuid,mounted,mount-point,state,size,free,raid-master,raid-member-failed,nvme-tcp-export,iscsi-export where type!=${"file"}`;
 
-/** A RouterOS that does not know a key may refuse the whole query. */
+/** The same disks with all keys that the router knows: a longer answer. */
+const poolsInFullQuery: Fragment = ros`/disk print detail as-value where type!=${"file"}`;
+
+/**
+ * A RouterOS that does not know a key may refuse the whole query. The others still count: a drive that is exported has to be
+ * known as one, because nobody must be advised to mount what another machine writes to.
+ */
 async function readPoolDisks(router: RouterClient): Promise<PoolDisk[]> {
   try {
     return parsePoolDisks(await router.read(poolName, poolPartsQuery));
   } catch (error) {
     if (!VolumeError.is(error, "unavailable")) throw error;
-    return parsePoolDisks(await router.read(poolName, poolDisksQuery));
+    return parsePoolDisks(await router.read(poolName, poolsInFullQuery));
   }
 }
 

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import type { Fragment } from "../../routeros/console/command.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { Finding } from "../../volume/model/finding.ts";
-import { judgePools, parsePoolDisks, type PoolDisk, type PoolSettings } from "./pools.ts";
+import type { CheckSettings, RouterClient } from "./check.ts";
+import { judgePools, parsePoolDisks, type PoolDisk, poolsCheck, type PoolSettings } from "./pools.ts";
 
 const tebibyte = 1n << 40n;
 const pool: PoolDisk = {
@@ -167,4 +170,27 @@ Deno.test("parsePoolDisks() reads a router's output for hardware and pools", () 
     { ...pool, state: "clean, sync:check", sizeBytes: 10n, freeBytes: 4n },
     { ...bare, slot: "nvme2", sizeBytes: 0n, exported: true },
   ]);
+});
+
+Deno.test("poolsCheck advises nobody to mount a drive that another machine has, where the router refuses a list of keys", async () => {
+  const rows = [
+    { slot: "pool", fs: "xfs", mounted: true, "mount-point": "pool", size: 10, free: 5, state: "clean" },
+    { slot: "nvme2", fs: "ext4", mounted: false, size: 10, "nvme-tcp-export": true },
+  ];
+  /** It knows no exports over iSCSI, and prints only the keys that it is asked for. */
+  const read = (_what: string, { text }: Fragment) => {
+    if (text.includes("iscsi-export")) throw new VolumeError("unavailable", "bad parameter iscsi-export");
+    const keys = /proplist=(\S+)/.exec(text)?.[1]!.split(",");
+    const isShown = ([key]: [string, unknown]) => keys === undefined || keys.includes(key);
+    const shown = text.includes("fs=") ? [] : rows;
+    return Promise.resolve(
+      JSON.stringify(shown.map((row) => Object.fromEntries(Object.entries(row).filter(isShown)))),
+    );
+  };
+  const inventory = () => Promise.resolve({ volumes: [], pools: [], upMs: 0 });
+  const findings = await poolsCheck.run(
+    { read, inventory } as unknown as RouterClient,
+    plain as CheckSettings,
+  );
+  assert.deepEqual(findings.map(({ state, fix }) => [state, fix]), [["ok", undefined]]);
 });
