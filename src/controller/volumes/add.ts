@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { RouterState, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { type OwnedVolume, parseComment } from "../../volume/model/record.ts";
 import type { NewVolume, Unseen } from "../../volume/ports/store.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import { cutComment, isCut, whyNotDone } from "../change.ts";
@@ -74,7 +74,10 @@ export async function addUnseen(
   if (outcome === undefined) return { mayStillApply: false };
   const { after, refusal } = outcome;
   const stored = after.volume;
-  await assertWholeComment(call, wanted, stored);
+  // Nobody has looked before: it may be a volume with data, of whose record a person has left the beginning.
+  if (stored !== undefined && isOfThisAttempt(stored.comment, comment)) {
+    await assertWholeComment(call, wanted, stored);
+  }
   if (stored?.comment === comment) {
     const volume = assertAdded(call, wanted, { stored, refusal });
     rememberAdded(call, stored);
@@ -130,7 +133,17 @@ function assertAdded(
   );
 }
 
-/** Removes a disk whose record was cut, with its image, because the disk would have no owner. */
+/** Whether what is left of a record has the random digits of the one that was written: no other call has written those. */
+function isOfThisAttempt(kept: string, written: string): boolean {
+  const parsed = parseComment(written);
+  const nonce = parsed.state === "record" ? parsed.comment.record.epoch?.nonce : undefined;
+  return nonce !== undefined && kept.includes(nonce);
+}
+
+/**
+ * Removes a disk whose record was cut, with its image, because the disk would have no owner. Only for a disk that this call has
+ * added.
+ */
 async function assertWholeComment(
   call: ControllerCall,
   { id, location, comment }: NewVolume,

@@ -235,3 +235,17 @@ Deno.test("getCapacity() shows the room of what was deleted at once, and reads e
   assert.deepEqual([await available(), commands()], [95n, ["createView"]]);
   assert.deepEqual([await available(), commands()], [95n, ["state"]]);
 });
+
+Deno.test("createVolume() within ample room removes no volume whose record somebody has cut", async () => {
+  for (const kept of [1, 40, 60]) {
+    const { store, deps, commands } = await controller();
+    const made = await createVolume(deps, aCreate("c"), context);
+    assert.deepEqual(commands(), ["addUnseen"]);
+    await publishVolume(deps, id, aPublish("a"), testParameters, context);
+    const { imagePath } = made.stored;
+    store.tree.contents.set(imagePath, "data");
+    store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, kept), exported: false });
+    await assert.rejects(createVolume(deps, aCreate("c"), context), refusal("precondition"));
+    assert.deepEqual([store.disks.has(id), store.tree.contents.get(imagePath)], [true, "data"], String(kept));
+  }
+});
