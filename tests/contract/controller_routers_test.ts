@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
+import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
 import { hostIdentityOf } from "../../src/volume/model/host/identity.ts";
 import { status } from "@grpc/grpc-js";
 import {
@@ -131,11 +132,11 @@ const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
 const nodes = ["--known-node", "node-1", "--known-node", "node-2", "--known-node", "node-3"];
 
 /** A volume that two nodes hold, with its NQN, calls that publish and unpublish it, and the router's lists of hosts. */
-async function migrating(stack: Stack) {
+async function migrating(stack: Stack, volumeContext: Readonly<Record<string, string>> = {}) {
   const { controller } = stack.clients;
   const volumeId = await create(stack, "pvc-one", { volumeCapabilities: [shared] });
   const publish = async (nodeId: string) => {
-    const request = publishRequest(volumeId, nodeId, shared);
+    const request = { ...publishRequest(volumeId, nodeId, shared), volumeContext };
     return (await controller.call("ControllerPublishVolume", request)).publishContext["nqn"];
   };
   const first = await publish("node-1");
@@ -167,7 +168,7 @@ Deno.test("an export in use is not toggled on a router that gives it a new UUID 
 Deno.test("the router lets in who stays, and not who leaves, under the same NQN", async () => {
   await using stack = await startStack({
     simulator: { behaviours: { identity: "kept" } },
-    reported: { allowHost: "list", identity: "kept" },
+    reported: { allowHost: "list", identity: "kept", unexport: 0, withdrawal: "ends-sessions" },
     flags: nodes,
   });
   const volume = await migrating(stack);
@@ -187,3 +188,31 @@ Deno.test("the router lets in who stays, and not who leaves, under the same NQN"
     "nobody is kept out by the list of an epoch that has ended",
   );
 });
+
+for (const behaviours of [{ unexport: 60_000 }, { withdrawal: "refuses-commands" }] as const) {
+  Deno.test(`a node is not shut out by a toggle that does not end its session, or hurts the other's: ${JSON.stringify(behaviours)}`, async () => {
+    await using stack = await startStack({
+      simulator: { behaviours: { identity: "kept", ...behaviours }, exporter: "tcp" },
+      reported: {
+        ...{ allowHost: "list", identity: "kept", unexport: 0, withdrawal: "ends-sessions" },
+        ...behaviours,
+      },
+      flags: nodes,
+    });
+    const nvmePort = String(stack.simulator.nvmePort);
+    const volume = await migrating(stack, { nvmePort });
+    const target = nvmeHostSide("127.0.0.1", Number(nvmePort));
+    const call = { requestId: "test", signal: new AbortController().signal, deadlineMs: Date.now() + 10_000 };
+    const connect = (nodeId: string) => {
+      const { hostNqn, hostId } = hostIdentityOf(nodeId);
+      return target.connect(volume.nqn!, { nqn: hostNqn, id: hostId }, call);
+    };
+    await using detaching = await connect("node-1");
+    await using staying = await connect("node-2");
+    await volume.unpublish("node-1");
+    await staying.read(0n, 1, call);
+    await detaching.read(0n, 1, call);
+    assert.ok(stack.log.some((line) => line.includes("the node that left is not fenced")));
+    await rejectsWith(status.FAILED_PRECONDITION, volume.publish("node-3"), /could not be shut out/);
+  });
+}

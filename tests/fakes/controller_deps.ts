@@ -47,6 +47,7 @@ export const testSettings: ControllerSettings = {
   copyReturns: undefined,
   identity: undefined,
   bootIdentity: undefined,
+  endsSessionsAtOnce: false,
   allowHost: undefined,
 };
 

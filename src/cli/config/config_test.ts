@@ -62,7 +62,7 @@ Deno.test("readServeConfig() has a default for everything except what only the o
         allowUnfenced: false,
         maxCommentBytes: 255,
         growth: "after-toggle",
-        growsByToggle: false,
+        ...{ growsByToggle: false, endsSessionsAtOnce: false },
         adopts: true,
         ...{ subvolumeNames: "nested", subvolumeParent: "free" },
         ...{ copyReturns: undefined, identity: undefined, bootIdentity: undefined, allowHost: undefined },

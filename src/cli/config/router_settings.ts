@@ -117,7 +117,7 @@ export function readRouterSettings(
 /** Questions without an answer are assumed to have that of Linux 5.6, which routers show. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
-  const { identity, bootIdentity, allowHost, withdrawal } = answers;
+  const { identity, bootIdentity, allowHost, withdrawal, unexport } = answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
     growth: grow ?? "after-toggle",
@@ -128,6 +128,7 @@ function readBehaviour(answers: Partial<RouterBehaviours>) {
     copyReturns,
     identity,
     bootIdentity,
+    endsSessionsAtOnce: withdrawal === "ends-sessions" && unexport === 0,
     allowHost,
   };
 }

@@ -25,9 +25,10 @@ const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-5555555
 function controller(
   allowHost: ControllerSettings["allowHost"],
   disk: Partial<StoredVolume> = {},
-  known: Partial<ControllerSettings> = { identity: "kept" },
+  known: Partial<ControllerSettings> = {},
 ) {
-  const { store, deps, notes, events, clock } = testController({ allowHost, ...known, unexportGraceMs: 0 });
+  const able = { allowHost, identity: "kept", endsSessionsAtOnce: true, unexportGraceMs: 0 } as const;
+  const { store, deps, notes, events, clock } = testController({ ...able, ...known });
   const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders }), disk));
   return {
@@ -64,9 +65,13 @@ for (const allowHost of ["single", "ignored", undefined] as const) {
   });
 }
 
-for (const identity of ["new-per-export", undefined] as const) {
-  Deno.test(`an export in use is not toggled where a namespace's identity is: ${identity}`, async () => {
-    const { store, events, disk, unpublish } = controller("list", {}, { identity });
+const unable = [{ identity: "new-per-export" }, { identity: undefined }, {
+  endsSessionsAtOnce: false,
+}] as const;
+
+for (const known of unable) {
+  Deno.test(`an export in use is not toggled where the router has ${Deno.inspect(known)}`, async () => {
+    const { store, events, disk, unpublish } = controller("list", {}, known);
     await unpublish("a");
     assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
     assert.deepEqual(events, [detachingNode]);

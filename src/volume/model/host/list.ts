@@ -48,21 +48,25 @@ export interface KnownRouter {
   readonly allowHost: "list" | "single" | "ignored" | undefined;
   /** Whether hosts find the same namespace after a toggle of its export. */
   readonly identity: "kept" | "new-per-export" | undefined;
+  /** Whether a withdrawal is known to end the sessions of its hosts, and at once. */
+  readonly endsSessionsAtOnce: boolean;
 }
 
 /**
  * Whether the router can shut out a node that leaves while others go on writing. The router has to be known to enforce
- * its list, and to show the same namespace after the toggle of the export that disconnects the node; otherwise the
- * other nodes would lose their device. The other nodes also have to use the host NQNs that this driver gives them,
- * which is certain only if this driver began the epoch.
+ * its list, and to end sessions at once by a toggle of the export: one that lingers goes on through it, and a refused
+ * command would fail the other nodes' writes. It also has to show the same namespace afterwards; otherwise they would
+ * lose their device. The other nodes have to use the host NQNs that this driver gives them, which is certain only if
+ * this driver began the epoch.
  */
 export function canShutOut(
   volume: OwnedVolume,
-  { allowHost, identity }: KnownRouter,
+  { allowHost, identity, endsSessionsAtOnce }: KnownRouter,
   remaining: readonly Holder[],
 ): boolean {
   const { stored, record } = volume;
-  if (allowHost !== "list" || identity !== "kept" || record.epoch === undefined) return false;
+  const isAble = allowHost === "list" && identity === "kept" && endsSessionsAtOnce;
+  if (!isAble || record.epoch === undefined) return false;
   if (!remaining.every(({ mode }) => mode === "multi-node-multi-writer")) return false;
   return stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`) && isOwnOrNone(volume);
 }

@@ -47,10 +47,10 @@ Deno.test("widenedList() adds a further node where there is a list of this drive
   assert.equal(widenedList(volume(["b"], [foreign]), "c"), undefined);
 });
 
-Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle, two writers, an epoch of this driver's and no foreign list", () => {
+Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle, a toggle that ends sessions, two writers, an epoch of this driver's and no foreign list", () => {
   const remaining = [shared("b")];
   const both = volume(["a", "b"]);
-  const kept = { allowHost: "list", identity: "kept" } as const;
+  const kept = { allowHost: "list", identity: "kept", endsSessionsAtOnce: true } as const;
   assert.equal(canShutOut(both, kept, remaining), true);
   for (const allowHost of ["single", "ignored", undefined] as const) {
     assert.equal(canShutOut(both, { ...kept, allowHost }, remaining), false, String(allowHost));
@@ -58,6 +58,7 @@ Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle,
   for (const identity of ["new-per-export", undefined] as const) {
     assert.equal(canShutOut(both, { ...kept, identity }, remaining), false, String(identity));
   }
+  assert.equal(canShutOut(both, { ...kept, endsSessionsAtOnce: false }, remaining), false);
   assert.equal(canShutOut(volume(["a", "b"], [host("b")]), kept, remaining), true);
   assert.equal(canShutOut(volume(["a", "b"], [host("b"), foreign]), kept, remaining), false);
   assert.equal(canShutOut(volume(["a", "b"], undefined, { exportNqn: "pvc-1" }), kept, remaining), false);

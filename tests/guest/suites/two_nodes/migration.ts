@@ -17,10 +17,10 @@ const unstageSeconds = 4 * lackMs / 1000;
 /** Longest until a connection is back or given up, in seconds; a few where nothing else runs. */
 const queueSeconds = 90;
 
-/** Writes what a probe would have found out about the simulated router: its list of hosts, and that namespaces stay. */
+/** Writes what a probe would have found out about the simulated router: its list of hosts, what a toggle does. */
 export async function listProfile(folder: string): Promise<string> {
   const path = join(folder, "profile.json");
-  const answers = { allowHost: "list", identity: "kept" } as const;
+  const answers = { allowHost: "list", identity: "kept", withdrawal: "ends-sessions", unexport: 0 } as const;
   await Deno.writeTextFile(path, formatProfile({ ...profiles[0]!, answers }));
   return path;
 }
