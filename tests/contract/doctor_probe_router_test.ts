@@ -148,6 +148,48 @@ class OtherDisk extends FakeHostSide {
   }
 }
 
+/** Whether a router lets a host in that is not on its list. */
+type Laxness = (host: string, list: string, earlierLists: readonly string[]) => boolean;
+
+/** A host of such a router. */
+class LaxlyListed extends FakeHostSide {
+  readonly #router: Router;
+  readonly #isLax: Laxness;
+  readonly #lists: string[] = [];
+
+  constructor(router: Router, isLax: Laxness) {
+    super(router);
+    this.#router = router;
+    this.#isLax = isLax;
+  }
+
+  override async connect(nqn: string, host: HostName): Promise<HostLink> {
+    const list = this.#router.disks.list().find((disk) => disk.nqn === nqn)?.allowHostName ?? "";
+    const isLetIn = this.#isLax(host.nqn, list, this.#lists);
+    if (nqn.endsWith("-host")) this.#lists.push(list);
+    return await super.connect(nqn, isLetIn ? { ...host, nqn: list.split(",")[0]! } : host);
+  }
+}
+
+const laxLists: readonly (readonly [what: string, isLax: Laxness, reason: RegExp])[] = [
+  ["takes two names for none", (_host, list) => list.includes(","), /two hosts lets a third one in/],
+  [
+    "only ever adds to a list",
+    (host, _list, earlier) => earlier.some((list) => list.includes(host)),
+    /taken off the list/,
+  ],
+];
+
+for (const [what, isLax, reason] of laxLists) {
+  probeTest(`the probe takes no list for one that shuts out where a router ${what}`, async (bench) => {
+    const before = bench.state();
+    const { profile, unanswered } = await bench.probe({ host: new LaxlyListed(bench.router.model, isLax) });
+    assert.equal(profile.answers.allowHost, undefined);
+    assert.match(unanswered["allowHost"]!, reason);
+    assert.deepEqual(bench.state(), before);
+  });
+}
+
 const someByte = (_lba: bigint, blocks: number) => Promise.resolve(new Uint8Array(512 * blocks).fill(1, -1));
 const notItsOwn: readonly (readonly [what: string, differs: Partial<HostLink>, reason: RegExp])[] = [
   ["has another size", { namespaceBytes: () => Promise.resolve(1n << 30n) }, /another size/],

@@ -264,7 +264,24 @@ async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterBehavi
   if (await enters(probe, disk, second)) return "ignored";
   await allow(probe, disk, `${first.nqn},${second.nqn}`);
   const both = await enters(probe, disk, first) && await enters(probe, disk, second);
-  return both ? "list" : "single";
+  if (!both) return "single";
+  await assertShutsOut(probe, disk);
+  return "list";
+}
+
+/**
+ * Of a list of two, what the driver relies on to shut a node out: nobody else gets in, and whoever is taken off it does not get in
+ * again.
+ *
+ * @throws {NoAnswer} when somebody does
+ */
+async function assertShutsOut(probe: Probe, disk: ExportedDisk): Promise<void> {
+  const [first, second, third] = [hostOf(probe, 1), hostOf(probe, 2), hostOf(probe, 3)];
+  if (await enters(probe, disk, third)) throw new NoAnswer("a list of two hosts lets a third one in");
+  await allow(probe, disk, second.nqn);
+  if (await enters(probe, disk, first)) {
+    throw new NoAnswer("a host that was taken off the list still gets in");
+  }
 }
 
 /** The export is bounced, so that what is named counts for whoever comes. */
