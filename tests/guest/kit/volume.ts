@@ -11,7 +11,6 @@ const passing = [
   "ABORTED",
   "UNAVAILABLE",
   "DEADLINE_EXCEEDED",
-  "INTERNAL",
   "CANCELLED",
   "RESOURCE_EXHAUSTED",
 ];
