@@ -50,8 +50,8 @@ export interface KernelFiles {
    */
   readDirect(path: string, parts: readonly DevicePart[], signal: AbortSignal): Promise<readonly Uint8Array[]>;
   /**
-   * Makes the kernel write its cached data to a block device, without claiming it. False when that fails for any
-   * reason.
+   * Makes the kernel write its cached data to a block device, and the device store its own cache, without claiming it.
+   * False when that fails for any reason, or an earlier write of that data failed.
    *
    * @throws {VolumeError} unavailable when it has not ended when the signal is aborted, or an earlier one still waits
    *   for the device

@@ -29,7 +29,7 @@ const functions = {
     nonblocking: true,
   },
   /** For flushes, which may wait for the device. */
-  ioctlWaiting: { name: "ioctl", parameters: ["i32", "u64", "u64"], result: "i32", nonblocking: true },
+  fsyncWaiting: { name: "fsync", parameters: ["i32"], result: "i32", nonblocking: true },
   posix_memalign: { parameters: ["buffer", "usize", "usize"], result: "i32" },
   free: { parameters: ["u64"], result: "void" },
   copyOut: { name: "memcpy", parameters: ["buffer", "u64", "usize"], result: "pointer" },
@@ -47,8 +47,6 @@ const O_CLOEXEC = 0o2000000;
 const O_DIRECT: Readonly<Record<typeof Deno.build.arch, number>> = { x86_64: 0o40000, aarch64: 0o200000 };
 /** Every device accepts this as a multiple of its blocks. */
 const directAlignment = 4096n;
-/** `_IO(0x12, 97)` (linux/fs.h). */
-const BLKFLSBUF = 0x1261n;
 const AT_FDCWD = -100;
 const AT_STATX_DONT_SYNC = 0x4000;
 const AT_EMPTY_PATH = 0x1000;
@@ -188,12 +186,15 @@ export class Libc implements KernelFiles {
     throw new VolumeError("unavailable", `Cannot flush the device because ${why}: device=${path}`);
   }
 
-  /** In one turn: a close of the device that hangs says nothing about unwritten data. */
+  /**
+   * In one turn: a close of the device that hangs says nothing about unwritten data. By fsync(2), because BLKFLSBUF
+   * succeeds whatever becomes of the data, and leaves it in the device's own cache.
+   */
   async #openAndFlush({ name }: DeviceCall): Promise<boolean> {
     const descriptor = await this.#c.openWaiting(name, O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) return false;
     try {
-      return await this.#c.ioctlWaiting(descriptor, BLKFLSBUF, 0n) === 0;
+      return await this.#c.fsyncWaiting(descriptor) === 0;
     } finally {
       await this.#c.closeWaiting(descriptor);
     }
