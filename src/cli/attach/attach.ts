@@ -10,7 +10,7 @@ import { withProgress } from "../progress.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { awaitDevice, prove } from "../../node/connections/device.ts";
+import { awaitDevice, holdingNamespace, prove } from "../../node/connections/device.ts";
 import { closeMapping, encryptionFor, proveMapping } from "../../node/encryption/mapping.ts";
 import { mapName } from "../../volume/model/device_layer.ts";
 import { passphraseFault } from "../../volume/model/encryption.ts";
@@ -137,7 +137,13 @@ export async function attachVolume<T>(
     await deps.connector.connect({ nqn, addresses: [address], port, sizeBytes }, context);
     const device = await proveConnected(deps, nqn, sizeBytes, context);
     await assertNotStaged(deps, "attach", subject.volumeId);
-    await deps.devices.setReadOnly(device, true, context);
+    // blockdev goes by the name, which could be another volume's by then.
+    await holdingNamespace(
+      deps,
+      device,
+      context,
+      () => deps.devices.setReadOnly(device, true, context),
+    );
     assertReadOnly(files, device);
     if (passphrase === undefined) return await use(device);
     undo.add("close the mapping", async (undoing) => {

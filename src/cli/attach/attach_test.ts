@@ -49,6 +49,23 @@ Deno.test("attachVolume() finds the export of a volume, and only reads", async (
   assert.equal(parts.node.device.readOnly, true);
 });
 
+Deno.test("attachVolume() sets no other volume's device read-only that has got the device's name", async () => {
+  const parts = machine();
+  const { node } = parts;
+  const other = node.newDevice({ connected: true });
+  const { setReadOnly } = node.deps.devices;
+  node.deps.devices.setReadOnly = (device, readOnly, context) => {
+    // While a process has it open, the kernel gives its name to no other device.
+    if (!node.held.has(device.deviceNumber)) {
+      node.device.path = "/dev/loop9";
+      node.devices.set(`${prefix}:pvc-9:${epoch}`, other);
+    }
+    return setReadOnly(device, readOnly, context);
+  };
+  await attach(parts);
+  assert.deepEqual([node.device.readOnly, other.readOnly, [...node.held]], [true, false, []]);
+});
+
 Deno.test("attachVolume() refuses what is not offered, offered twice, staged or connected, before it connects", async () => {
   const parts = machine();
   const { node } = parts;

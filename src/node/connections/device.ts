@@ -102,8 +102,8 @@ export async function holdProven(
 }
 
 /**
- * Does some work on a proven namespace that is to go below a map. It keeps the namespace open meanwhile, and proves it
- * once more before: a map is put onto a number, which the kernel could have given to another volume's namespace.
+ * Does some work on a proven namespace itself, not on a map above it. It keeps the namespace open meanwhile, and proves it
+ * once more before: the work goes by a name or a number, which the kernel could have given to another volume's namespace.
  *
  * @throws {VolumeError} unavailable when the namespace is gone or another one; identity-mismatch when its path leads
  *   elsewhere; whatever `work` throws
