@@ -212,7 +212,7 @@ function oneLine(text: string): string {
 
 /** The adapters of a probe. */
 interface ProbeAdapters
-  extends Pick<ProbeOptions, "clock" | "random" | "transport" | "host" | "limits" | "beginMs"> {
+  extends Pick<ProbeOptions, "clock" | "random" | "transport" | "host" | "limits" | "beginMs" | "writeMs"> {
   writeText(path: string, text: string): Promise<void>;
 }
 

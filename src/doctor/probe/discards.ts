@@ -17,7 +17,7 @@ const writtenBytes = chunks * chunkBytes;
 /** A pool with less room is left alone. */
 const minFreeBytes = 16n * sizeBytes;
 /** How long writing may take, in milliseconds: with what follows it fits into two minutes. */
-const writeMs = 30_000;
+const defaultWriteMs = 30_000;
 
 /** Whether the pool gets the room of blocks back that a host discards. */
 export async function askDiscard(probe: Probe): Promise<RouterBehaviours["discard"]> {
@@ -103,6 +103,7 @@ function isBlank(data: Uint8Array): boolean {
 /** @throws {NoAnswer} when it takes too long, or does not read back */
 async function fill(probe: Probe, link: HostLink): Promise<void> {
   const data = randomChunk(probe);
+  const { writeMs = defaultWriteMs } = probe;
   const endMs = probe.clock.monotonicMs() + writeMs;
   for (let chunk = 0n; chunk < chunks; chunk++) {
     if (probe.clock.monotonicMs() > endMs) {

@@ -7,7 +7,8 @@ import type { ScratchNames } from "./names.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
 /** What a question may use. */
-export interface Probe extends Pick<ProbeOptions, "clock" | "random" | "signal" | "host" | "say"> {
+export interface Probe
+  extends Pick<ProbeOptions, "clock" | "random" | "signal" | "host" | "say" | "writeMs"> {
   readonly line: ProbeSession;
   readonly names: ScratchNames;
   /** The pool that the base path lies on. */
@@ -92,6 +93,8 @@ export interface ProbeOptions {
   readonly limits?: ProbeSessionLimits;
   /** How long questions are begun, in milliseconds. @default {300000} */
   readonly beginMs?: number;
+  /** How long filling a scratch disk may take, in milliseconds. @default {30000} */
+  readonly writeMs?: number;
   /** Whether a disk stands that was made before a reboot, to be looked at first. @default {false} */
   readonly afterReboot?: boolean;
   /** Tells a person what goes on. */
