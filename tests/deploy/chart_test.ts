@@ -17,6 +17,7 @@ import {
   type Workload,
 } from "./objects.ts";
 import { alertsFile } from "./queries.ts";
+import { readPage } from "../docs/pages.ts";
 
 function driver(kind: string, ...sets: string[]): Container {
   return driverOf(only<Workload>(rendered({ sets }), kind));
@@ -153,6 +154,14 @@ chartTest(
   },
 );
 
+chartTest("the chart keeps the controllers back while nodes are upgraded, as the page says", () => {
+  const { text } = readPage("docs/guides/upgrade.md");
+  const [, set = "missing"] = /`--set (controller[.]replicas=0)`/.exec(text) ?? [];
+  const objects = rendered({ sets: [set] });
+  assert.equal(only<Workload & { spec: { replicas: number } }>(objects, "Deployment").spec.replicas, 0);
+  assert.ok(!objects.some(({ kind }) => kind === "PodDisruptionBudget"));
+});
+
 chartTest("the chart refuses values that would not do what they seem to", () => {
   const wrong = [
     ...[
@@ -163,7 +172,7 @@ chartTest("the chart refuses values that would not do what they seem to", () => 
       "kubeletPath=kubelet",
     ],
     ...["kubeletPath=/var/lib/kubelet/", "storageClasses[0].name=a,storageClasses[0].fsType=btrfs"],
-    ...["sidecars.timeout=forever", "controller.replicas=0", "controller.extraArgs={overcommit=1}"],
+    ...["sidecars.timeout=forever", "controller.replicas=-1", "controller.extraArgs={overcommit=1}"],
     ...["controller.replicas=6", "controller.podDisruptionBudget.maxUnavailable=0"],
     ...["controller.startupTaint=key:NoSchedule"],
   ];
