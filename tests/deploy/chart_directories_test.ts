@@ -117,6 +117,15 @@ chartTest("the chart says which values directories lack, and takes a router of t
   assert.equal(secret?.secretName, "nfs-secret");
 });
 
+chartTest(
+  "the chart refuses one name for both drivers: they would share a socket, a state folder and a Lease",
+  () => {
+    const directory = { enabled: true, basePaths: ["/share"], driverName: "nas.example.net" };
+    const values = { router: { address: "10.0.0.1" }, driverName: "nas.example.net", directory };
+    assert.match(render({ values }).complaint, /directory\.driverName/);
+  },
+);
+
 chartTest("the policy for the network holds for the controllers of directories too", () => {
   const values = {
     router: { address: "10.0.0.1" },
