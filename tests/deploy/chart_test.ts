@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { type AccessRule, clusterRules, kubevirtRules, startupTaintRules } from "../support/access_rules.ts";
+import { readDetachOptions } from "../../src/cli/attach/options.ts";
+import { readAuditOptions } from "../../src/cli/audit/options.ts";
+import { clusterVariables } from "../../src/cli/config/cluster.ts";
+import { readDescribeOptions } from "../../src/cli/describe/describe.ts";
+import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
 import { renderings } from "../../tools/deploy/helm.ts";
 import { chartTest, render, rendered, textOf } from "./chart.ts";
@@ -38,6 +43,26 @@ chartTest("the chart serves a kubelet in each folder that the executable may use
     assert.equal(node?.stateDirectory, `${path}/plugins/rds.csi.srvlab.io/state`);
   }
 });
+
+chartTest(
+  "a command in a pod of the driver looks where the driver does, whatever its name and the kubelet's folder",
+  () => {
+    const sets = ["kubeletPath=/var/lib/k0s/kubelet", "driverName=other.example.com"];
+    const variables = ({ env = [] }: Container) => (name: string) =>
+      env.find((one) => one.name === name)?.value ?? (name === "KUBE_NODE_NAME" ? "node-1" : undefined);
+    const node = driver("DaemonSet", ...sets);
+    const { stateDirectory } = configOf(node).node!;
+    const none = { readText: () => undefined };
+    const described = readDescribeOptions([], variables(node), none).config.stateDirectory;
+    const detached = readDetachOptions(["pvc-1"], variables(node)).config.stateDirectory;
+    assert.deepEqual([described, detached], [stateDirectory, stateDirectory]);
+    const { node: checked } = readDoctorHalves([], variables(node), none);
+    assert.equal(checked?.kubeletPath, "/var/lib/k0s/kubelet");
+    const inCluster = (name: string) =>
+      clusterVariables.includes(name as never) ? "10.96.0.1" : variables(driver("Deployment", ...sets))(name);
+    assert.equal(readAuditOptions([], inCluster).cluster?.driverName, "other.example.com");
+  },
+);
 
 chartTest("the chart's values reach the driver", () => {
   const sets = [

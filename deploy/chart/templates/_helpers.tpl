@@ -187,9 +187,9 @@ items:
   {{- end }}
 {{- end }}
 
-{{- /* Which router, which cluster, as the variables that commands read, as YAML. */}}
+{{- /* Which router, which cluster, which driver, as the variables that commands read, as YAML. */}}
 {{- define "rds-csi.routerVariables" -}}
-{{- $variables := dict }}
+{{- $variables := dict "RDS_DRIVER_NAME" .Values.driverName }}
 {{- with .Values.clusterId }}
 {{- $_ := set $variables "RDS_CLUSTER_ID" . }}
 {{- end }}

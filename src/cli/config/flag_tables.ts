@@ -165,6 +165,7 @@ export const nodeFlags: FlagTable = {
   "state-dir": {
     form: "text",
     fallback: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
+    env: ["RDS_STATE_DIR"],
     help:
       "Folder with the state of staged volumes on this node; it must survive reboots. Only one process may use it.",
   },
@@ -257,6 +258,7 @@ export const serveFlags: FlagTable = {
   "driver-name": {
     form: "text",
     fallback: "rds.csi.srvlab.io",
+    env: ["RDS_DRIVER_NAME"],
     help: "Name of the CSI driver. With --kind directory the default is rds-directory.csi.srvlab.io.",
   },
   "register": {
@@ -266,6 +268,7 @@ export const serveFlags: FlagTable = {
   "kubelet-path": {
     form: "text",
     fallback: "/var/lib/kubelet",
+    env: ["RDS_KUBELET_PATH"],
     help: "The kubelet's folder, for --register: its plugins_registry is where drivers are registered.",
   },
   "kubelet-endpoint": {

@@ -44,7 +44,12 @@ export const doctorFlags: FlagTable = {
     form: "switch",
     help: "Check this machine as a node too, if --rds-address is given and --node-id is not.",
   },
-  "kubelet-dir": { form: "text", fallback: "/var/lib/kubelet", help: "The kubelet's folder." },
+  "kubelet-dir": {
+    form: "text",
+    fallback: "/var/lib/kubelet",
+    env: ["RDS_KUBELET_PATH"],
+    help: "The kubelet's folder.",
+  },
   "output": { form: "text", help: "With --probe: write the profile to this file instead of printing it." },
   ...nodeFlags,
   ...routerFlags,
