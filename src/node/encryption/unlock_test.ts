@@ -272,6 +272,25 @@ Deno.test("a node that shares a volume, or only reads it, changes no key and ope
   }
 });
 
+Deno.test("a volume that is shared, or stays staged, keeps its passphrase, and needs both in the Secret", async () => {
+  const rotating = { ...secrets, encryptionPassphraseNew: other };
+  const rotated = { encryptionPassphrase: other };
+  const shared: Capability = { access: "block", mode: "multi-node-multi-writer" };
+  for (const keepsStaged of [true, false]) {
+    const node = new FakeNode();
+    const capability = keepsStaged ? block : shared;
+    await stage(node, { capability });
+    if (!keepsStaged) await node.unstage();
+    await stage(node, { capability, secrets: rotating }, { mayFormat: "false" });
+    assert.deepEqual(node.device.luks!.keys, [passphrase]);
+    await node.unstage();
+    const restart = (secrets: StageRequest["secrets"]) =>
+      stage(node, { capability, secrets: secrets! }, { mayFormat: "false" });
+    await rejectsWith(restart(rotated), "unauthenticated");
+    await restart(rotating);
+  }
+});
+
 Deno.test("an encrypted volume grows with its device, without a passphrase", async () => {
   const node = new FakeNode();
   await stage(node);
