@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { addCommand, makeBasePath, makeRouter, typeTo } from "../support/simulated_router.ts";
 import { blocksOf, readPage } from "./pages.ts";
 
 const blocks = blocksOf(readPage("docs/quick-start.md"));
@@ -28,6 +29,20 @@ Deno.test("the quick start removes what it has made", () => {
       ["name: first", "kubectl delete pvc first"],
     ] as const
   ) assert(typed.indexOf(made) >= 0 && typed.indexOf(taken) > typed.indexOf(made), `${made}: ${taken}`);
+});
+
+Deno.test("the quick start lists what the folder for volumes holds before it removes that", async () => {
+  const router = makeRouter({ behaviours: { directoryRemoval: "recursive" } });
+  const type = typeTo(router);
+  await type(`${makeBasePath}; ${addCommand("a")}`);
+  const lines = blocks.filter(({ language }) => language === "routeros").map(({ text }) => text.split("\n"));
+  const removal = "/file/remove storage-pool/metal-csi";
+  const at = lines.findIndex((block) => block.includes(removal));
+  assert.deepEqual(lines[at], [removal], "a person looks at the list before they type it");
+  const list = lines[at - 1]!.at(-1)!;
+  assert.match(await type(list), /metal-csi\/a/);
+  await type(removal);
+  assert.equal(await type(list), "", "everything in it is gone");
 });
 
 Deno.test("the quick start probes the router after the doctor has checked it, and installs with the probe's profile", () => {
