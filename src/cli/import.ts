@@ -8,6 +8,7 @@ import { withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
 import type { ControllerConfig, Environment } from "./config/config.ts";
 import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
+import { usableBytes } from "../volume/model/encryption.ts";
 import { formatBytes } from "../volume/model/sizes.ts";
 import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";
 
@@ -42,12 +43,13 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
   );
   // The output goes into a file; messages for the person go to standard error.
   for (const line of explain(done)) io.err(line);
-  const volume = persistentVolume({ volumeHandle: config.prefix + done.id, ...done }, object);
+  const sizeBytes = usableBytes(done.sizeBytes, done.encrypted);
+  const volume = persistentVolume({ ...done, volumeHandle: config.prefix + done.id, sizeBytes }, object);
   io.out(json ? JSON.stringify(volume, undefined, 2) : toYaml(volume));
   return exitCodes.ok;
 }
 
-function explain({ outcome, id, imagePath, sizeBytes, withdrawn }: Import): string[] {
+function explain({ outcome, id, imagePath, sizeBytes, encrypted, withdrawn }: Import): string[] {
   const what = `${id} (${imagePath}, ${formatBytes(sizeBytes)})`;
   const text = {
     imported: `The disk ${what} is a volume of this cluster now.`,
@@ -56,7 +58,8 @@ function explain({ outcome, id, imagePath, sizeBytes, withdrawn }: Import): stri
     would: `The disk ${what} can be imported. Nothing was changed.`,
   };
   const cut = `Its export under ${withdrawn} ${outcome === "would" ? "would be" : "was"} withdrawn.`;
-  return [text[outcome], ...withdrawn === "" ? [] : [cut]];
+  const secret = "It is encrypted: put the Secret of the passphrase into nodeStageSecretRef.";
+  return [text[outcome], ...withdrawn === "" ? [] : [cut], ...encrypted ? [secret] : []];
 }
 
 /** A person's choices for a PersistentVolume. */

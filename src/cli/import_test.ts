@@ -63,6 +63,19 @@ Deno.test("import prints a PersistentVolume, says what it would do before, and d
   await scene.assertIntact();
 });
 
+Deno.test("import prints an encrypted volume of this driver with a place for its Secret, and without its header", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "a", { parameters: { encrypted: "true" } });
+  const { out, err } = await doImport(stack, id, "--json");
+  const { capacity, csi } = JSON.parse(out).spec;
+  assert.equal(capacity.storage, String(gibibyte));
+  assert.deepEqual([csi.volumeAttributes, Object.keys(csi.nodeStageSecretRef)], [
+    { encrypted: "true" },
+    ["name", "namespace"],
+  ]);
+  assert.match(err, /Secret of the passphrase/);
+});
+
 Deno.test("import withdraws an export that a person vouches for, and its epochs do not continue it", async () => {
   await using scene = await startWithFile();
   const { stack } = scene;

@@ -14,7 +14,13 @@ import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rule
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import { formatComment, isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import {
+  formatComment,
+  isEncrypted,
+  type OwnedVolume,
+  rewritten,
+  type VolumeRecord,
+} from "../../volume/model/record.ts";
 import { assertMayBeImported, importDisk, nowOf, readAround } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownFilePrefix, withImage } from "../load.ts";
 import { remembered, whyNotDone, writeRecord } from "../change.ts";
@@ -41,6 +47,8 @@ export interface Import {
   readonly sizeBytes: bigint;
   readonly imagePath: string;
   readonly kind: VolumeKind;
+  /** Whether nodes encrypt it, by its record. */
+  readonly encrypted: boolean;
   /** The NQN whose export was withdrawn, or would be; "" when none was on. */
   readonly withdrawn: string;
 }
@@ -103,7 +111,7 @@ async function importAgain(
     assertNotShared(call, stored.id, view, "import");
     assertOwnImage(call, volume, "import");
     if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
-    return reported("own", stored, recorded.kind, "");
+    return reported("own", stored, recorded.kind, "", record);
   }
   await withImage(call, { view, volume }, "import");
   const left = record.holders.length === 0 && stored.exported ? stored.exportNqn : "";
@@ -117,10 +125,10 @@ async function importAgain(
       `it is exported, but no node holds it: nqn=${left}; --exported-is-unused withdraws the export`,
     );
   }
-  if (request.dryRun) return reported(isSame ? "already" : "would", stored, kind, left);
+  if (request.dryRun) return reported(isSame ? "already" : "would", stored, kind, left, record);
   if (isSame) {
     if (left !== "") await withdrawExport(call, volume, "import");
-    return reported("already", stored, kind, left);
+    return reported("already", stored, kind, left, record);
   }
   // A record that says something else, of which everything that was withdrawn stays known.
   const capabilities = formatCapabilities({
@@ -130,7 +138,7 @@ async function importAgain(
   });
   const changed = rewritten({ ...record, capabilities });
   const again = await writeRecord(call, "import", volume, changed, (after) => !after.exported);
-  return reported("imported", again.stored, kind, "");
+  return reported("imported", again.stored, kind, "", record);
 }
 
 /**
@@ -214,8 +222,10 @@ function reported(
   { id, sizeBytes, imagePath }: Pick<StoredVolume, "id" | "sizeBytes" | "imagePath">,
   kind: VolumeKind,
   withdrawn: string,
+  record?: VolumeRecord,
 ): Import {
-  return { outcome, id, sizeBytes, imagePath, kind, withdrawn };
+  const encrypted = record !== undefined && isEncrypted(record);
+  return { outcome, id, sizeBytes, imagePath, kind, encrypted, withdrawn };
 }
 
 function otherKind(id: string, recorded: VolumeKind, asked: VolumeKind): VolumeError {
