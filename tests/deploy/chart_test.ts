@@ -199,7 +199,7 @@ chartTest("the chart refuses values that would not do what they seem to", () => 
     ...["kubeletPath=/var/lib/kubelet/", "storageClasses[0].name=a,storageClasses[0].fsType=btrfs"],
     ...["sidecars.timeout=forever", "controller.replicas=-1", "controller.extraArgs={overcommit=1}"],
     ...["controller.replicas=6", "controller.podDisruptionBudget.maxUnavailable=0"],
-    ...["controller.startupTaint=key:NoSchedule"],
+    ...["controller.startupTaint=key:NoSchedule", "controller.extraArgs={--leader-election=false}"],
   ];
   for (const set of wrong) assert.equal(render({ sets: [set] }).success, false, set);
 });
