@@ -96,14 +96,18 @@ export async function releaseReady(
   return pods.map(({ metadata }) => metadata.name);
 }
 
-/** The node of the controller that leads. */
-export async function leadingNode(cluster: MachineCluster): Promise<string> {
+/** The node of the controller that leads, and the pods of those that wait for its place. */
+export async function controllersOf(
+  cluster: MachineCluster,
+): Promise<{ readonly leadingNode: string; readonly waiting: readonly string[] }> {
   const lease = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${driverName}-controller`;
   const { spec } = await cluster.api.get<Lease>(lease);
-  const pods = await cluster.api.list<ReleasePod>(podsPath);
-  const leading = pods.find(({ metadata }) => spec.holderIdentity?.startsWith(metadata.name));
-  if (leading?.spec.nodeName === undefined) throw new Error(`No controller is ${spec.holderIdentity}`);
-  return leading.spec.nodeName;
+  const pods = (await cluster.api.list<ReleasePod>(podsPath))
+    .filter(({ metadata }) => metadata.name.startsWith("rds-csi-controller-"));
+  const leads = ({ metadata }: ReleasePod) => spec.holderIdentity?.startsWith(metadata.name) === true;
+  const leadingNode = pods.find(leads)?.spec.nodeName;
+  if (leadingNode === undefined) throw new Error(`No controller is ${spec.holderIdentity}`);
+  return { leadingNode, waiting: pods.filter((pod) => !leads(pod)).map(({ metadata }) => metadata.name) };
 }
 
 /**

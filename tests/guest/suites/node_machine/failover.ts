@@ -5,7 +5,7 @@ import { Workload } from "../../../cluster/kit/workload.ts";
 import type { Bench } from "../../kit/suite.ts";
 import type { MachineCluster } from "../../machine/cluster.ts";
 import type { MachineNode } from "../../machine/node.ts";
-import { leadingNode } from "../../machine/release.ts";
+import { controllersOf, podsPath } from "../../machine/release.ts";
 import type { Steps } from "./on_machines.ts";
 import { fileOnRouter } from "./router_files.ts";
 import { type Progress, progressText, WritingPod, writingTo } from "./writing.ts";
@@ -58,7 +58,7 @@ export class MachineFailover {
 
   async begin(): Promise<string> {
     const names = this.#cluster.nodes.map(({ guest }) => guest.name);
-    this.#other = await leadingNode(this.#cluster);
+    this.#other = (await controllersOf(this.#cluster)).leadingNode;
     this.#lost = names.find((name) => name !== this.#other)!;
     await this.#work.cordon(this.#other, true);
     const started = performance.now();
@@ -131,12 +131,15 @@ export class MachineFailover {
     }); not one byte has changed; ${progress}`;
   }
 
+  /** As in the failover, a controller starts at the node too: the node's only processor works for both. */
   async compare(): Promise<string> {
     const before = await this.#writer.progress();
     await this.#work.cordon(this.#lost, true);
     await this.#scale(0);
     await this.#work.gone(paths.pods);
     await this.#work.gone(paths.attachments);
+    const { waiting } = await controllersOf(this.#cluster);
+    for (const controller of waiting) await this.#cluster.api.remove(`${podsPath}/${controller}`);
     const started = performance.now();
     await this.#scale(1);
     await this.#runsAt(this.#other);
