@@ -5,6 +5,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { neverUsedMark, plainLocation } from "../../src/volume/model/layout.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
+import { typeTo } from "../support/simulated_router.ts";
 import {
   addOne,
   contractTest,
@@ -110,7 +111,7 @@ contractTest("a clone that does not fit one command has a mark until it gets its
   const comment = record.padEnd(250, "-");
   const { makeFolder: _folder, ...restore } = { ...newRestoredVolume(), comment };
   const volume = { ...restore, subvolume: { ...restore.subvolume!, guard: one } };
-  const mark = neverUsedMark(volume.location);
+  const mark = neverUsedMark(volume.location, comment);
   const made = () => filesHolding(router, filePrefixOf(restored)).map(({ path }) => path);
   await store.createView(wanted(restored), call());
   router.faults.arm({ match: "/disk add", nth: 1, times: 1, action: "drop-before", value: undefined });
@@ -124,6 +125,32 @@ contractTest("a clone that does not fit one command has a mark until it gets its
   assert.equal(cost().execs, 2);
   assert.ok(after.volumes.some(({ id }) => id === restored));
   assert.ok(!made().includes(mark) && made().includes(volume.location.path));
+});
+
+contractTest("a clone's late second half adds no disk on the clone of a later attempt", async (bench) => {
+  const { router, store, call } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  const attempt = (comment: string) => {
+    const { makeFolder: _folder, ...restore } = newRestoredVolume();
+    return { ...restore, comment, subvolume: { ...restore.subvolume!, guard: one } };
+  };
+  const [blank, used] = [attempt("blank ".padEnd(250, "-")), attempt("used ".padEnd(250, "-"))];
+  const addFirstHalf = async (volume: typeof blank) => {
+    router.faults.arm({ match: "/disk add", nth: 1, times: 1, action: "drop-before", value: undefined });
+    await store.add(volume, call());
+    return router.journal.list().findLast(({ command }) => command.includes("/disk add"))!.command;
+  };
+  await store.createView(wanted(restored), call());
+  const late = await addFirstHalf(blank);
+  await store.removeImage(blank.location, filePrefixOf(restored), call());
+  await addFirstHalf(used);
+  await typeTo(router.model)(late);
+  assert.equal(truth(router, restored), undefined);
+
+  await store.removeImage(used.location, filePrefixOf(restored), call());
+  const { after } = await store.add(used, call());
+  assert.equal(after.volumes.find(({ id }) => id === restored)?.comment, used.comment);
 });
 
 contractTest(

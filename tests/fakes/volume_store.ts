@@ -349,7 +349,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   #add(volume: NewVolume, half: boolean): string | undefined {
     const { id, location, sizeBytes, comment, subvolume, copied } = volume;
     if (volume.makeFolder !== undefined) this.tree.ensureFolder(volume.makeFolder);
-    const mark = subvolume?.parent === undefined ? undefined : neverUsedMark(location);
+    const mark = subvolume?.parent === undefined ? undefined : neverUsedMark(location, comment);
     const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume, mark);
     if (refusal !== undefined || half) return refusal;
     if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(location)) return undefined;

@@ -4,8 +4,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import {
   imageLocationFor,
+  isNeverUsedMark,
   locationOf,
-  neverUsedMark,
   plainLocation,
   unfinishedCopies,
 } from "../../volume/model/layout.ts";
@@ -194,13 +194,13 @@ async function withoutNeverUsed(
   { filePrefix }: VolumePlan,
   location: ImageLocation,
 ): Promise<readonly StoredFile[]> {
-  const mark = neverUsedMark(location);
-  if (!files.some(({ path }) => path === mark)) return files;
+  const isMark = ({ path }: StoredFile) => isNeverUsedMark(path, location);
+  if (!files.some(isMark)) return files;
   const { after, refusal } = await call.store.removeImage(location, filePrefix, call.context);
   // A pool that went away in between shows no file either.
   assertPoolMounted(after, location.path);
   // What that try sent late may have made its disk right now, which took the mark.
-  if (!after.files.some(({ path }) => path === mark || path === location.path)) return after.files;
+  if (!after.files.some((file) => isMark(file) || file.path === location.path)) return after.files;
   throw new VolumeError(
     "unavailable",
     `Cannot create the volume because the router still has an earlier attempt: path=${location.path}${
@@ -223,8 +223,8 @@ export async function discardUnmarked(
     const view = await call.store.files(filePrefix, call.context);
     // A router that has restarted may show the disk only later.
     assertAbsenceProven(view, [location.path], call.settings.settleMs);
-    const isThere = (wanted: string) => view.files.some(({ path }) => path === wanted);
-    if (!isThere(location.path) || isThere(neverUsedMark(location))) return;
+    const isThere = view.files.some(({ path }) => path === location.path);
+    if (!isThere || view.files.some(({ path }) => isNeverUsedMark(path, location))) return;
     await call.store.removeImage(location, filePrefix, call.context);
   } catch (error) {
     call.notes.warn("a clone could not be removed", { path: location.path, reason: String(error) });

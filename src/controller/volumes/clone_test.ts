@@ -23,8 +23,9 @@ import type { FakeSubvolume } from "../../../tests/fakes/store_files.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { parentFolder, volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { isNeverUsedMark, subvolumeLocation } from "../../volume/model/layout.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
@@ -41,7 +42,7 @@ const fromVolume: SourceRef = { kind: "volume", id: "pvc-1" };
 const fromSnapshot: SourceRef = { kind: "snapshot", id: aSnapshotId("s") };
 const id = volumeIdFor("c");
 const image = subvolumeImage(id);
-const mark = image.replace("disk.img", "no-disk-yet");
+const location = subvolumeLocation(parentFolder(image), "pool-fs");
 const ofSize = (requiredBytes: bigint, limitBytes = 0n) => ({ range: { requiredBytes, limitBytes } });
 
 /** A controller on a Btrfs router that has the volume `pvc-1`. */
@@ -59,6 +60,11 @@ function controller(
     createVolume(deps, aCreate("c", { source, ...over }), context);
   const snapshot = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   return { store, deps, clone, snapshot, ...rest };
+}
+
+/** The marks of a clone that never had a disk. */
+function marksIn(store: FakeVolumeStore): string[] {
+  return [...store.allFiles.keys()].filter((path) => isNeverUsedMark(path, location));
 }
 
 function subvolumeOf(store: FakeVolumeStore): FakeSubvolume | undefined {
@@ -249,7 +255,7 @@ Deno.test("createVolume() makes anew a clone that never had a disk, in any contr
     await clone();
     assert.deepEqual(store.calls.map((call) => call.method), ["createView", "removeImage", "add"]);
     assert.equal(store.tree.contents.get(image), "later data");
-    assert.ok(!store.allFiles.has(mark));
+    assert.deepEqual(marksIn(store), []);
     assert.deepEqual(store.violations, []);
   }
 });
@@ -259,7 +265,7 @@ Deno.test("createVolume() tries again when what an earlier try sent makes the cl
   store.mishap("add", { runs: "half", unreadable: true });
   await assert.rejects(clone(), refusal("unavailable"));
   const late = () => {
-    store.allFiles.delete(mark);
+    for (const mark of marksIn(store)) store.allFiles.delete(mark);
     store.disks.set(id, aDisk(aRecord(), { id, imagePath: image }));
   };
   store.mishap("removeImage", { before: late });

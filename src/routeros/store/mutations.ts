@@ -59,12 +59,13 @@ export function unseenDiskStatement(
 /**
  * A clone and its disk in one statement. Where that is too long for a command, whoever makes the clone marks it, after it
  * was made, and it loses the mark before it gets its disk: no clone with the mark was ever used, whatever came in between.
+ * The mark is this attempt's own, so that what comes late adds no disk on the clone of another attempt.
  */
 function cloneStatements(volume: NewVolume, subvolume: NewSubvolume): Fragment[] {
-  const { id, location } = volume;
+  const { id, location, comment } = volume;
   const whole = wholeCloneStatement(volume, subvolume);
   if (fitsOneExec([whole], [])) return [whole];
-  const mark = neverUsedMark(location);
+  const mark = neverUsedMark(location, comment);
   return [
     onlyIf(cloneConditions(subvolume), makeSubvolume(subvolume), folderAt(mark)),
     onlyIf([noDisk(id, endOf(location)), oneFile(mark)], removeFile(mark), plainAdd(volume)),

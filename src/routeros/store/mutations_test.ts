@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { digest } from "../../volume/model/digest.ts";
 import { plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import { maxImagePathBytes } from "../../volume/rules/import.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
@@ -87,8 +88,8 @@ Deno.test("addStatements() makes a clone and its disk in one statement, naming i
 });
 
 Deno.test("addStatements() marks a clone as never used until it has its disk, where both do not fit one command", () => {
-  const mark = 'name="pool/csi/s1.1a2b3c4d/no-disk-yet"';
   const comment = "c".repeat(600);
+  const mark = `name="pool/csi/s1.1a2b3c4d/no-disk-${digest(comment, 8)}"`;
   assert.deepEqual(lines(addStatements(cloneOfSnapshot(comment))), [
     `:if ((${ownLabel}) and (${oneParent})) do={${makeClone}; /file add type="directory" ${mark}}`,
     `:if ((${noDiskInside}) and ([:len [/file find where ${mark}]]=1)) do={/file remove [find where ${mark}]; ` +

@@ -1,4 +1,5 @@
 import { VolumeError } from "../errors.ts";
+import { digest } from "./digest.ts";
 import { isLegacyId, poolOf } from "./ids.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
@@ -7,6 +8,7 @@ import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
  * renaming.
  */
 const inSubvolume = "disk.img";
+const markPrefix = "no-disk-";
 
 /**
  * The prefix of the names of all files and folders of a volume: `<id>.<cluster hash>`.
@@ -71,9 +73,20 @@ export function subvolumeLocation(folder: string, label: string): ImageLocation 
  * A folder in the subvolume of a clone that never had a disk, where a separate command adds the disk. The router makes
  * the folder right after the subvolume, and removes it right before it adds the disk. So a clone without a disk and
  * without this folder may have been used.
+ *
+ * Each attempt has a name of its own for it. A router that is late would else add the disk of an earlier attempt on the
+ * clone of a later one, whose source may have been written to since: the record would call it blank.
+ *
+ * @param comment the comment of the attempt's disk
  */
-export function neverUsedMark({ path }: ImageLocation): string {
-  return `${path.slice(0, -inSubvolume.length)}no-disk-yet`;
+export function neverUsedMark({ path }: ImageLocation, comment: string): string {
+  return `${path.slice(0, -inSubvolume.length)}${markPrefix}${digest(comment, 8)}`;
+}
+
+/** Whether a path is that folder of any attempt; earlier versions called it `no-disk-yet`. */
+export function isNeverUsedMark(path: string, location: ImageLocation): boolean {
+  const start = `${location.path.slice(0, -inSubvolume.length)}${markPrefix}`;
+  return path.startsWith(start) && /^(?:yet|[0-9a-f]{8})$/.test(path.slice(start.length));
 }
 
 /** A path without its pool, as the file system names it. */

@@ -5,8 +5,10 @@ import {
   filePrefixOf,
   imageLocationFor,
   isImageOf,
+  isNeverUsedMark,
   leftoversOf,
   locationOf,
+  neverUsedMark,
   plainLocation,
   subvolumeLocation,
   unfinishedCopies,
@@ -34,6 +36,16 @@ const leftovers = (files: readonly StoredFile[], basePaths = bases, mounted = po
   leftoversOf(files, filePrefix, basePaths, mounted);
 
 Deno.test("filePrefixOf() names volume and cluster", () => assert.equal(filePrefix, "pvc-1.0123abcd"));
+
+Deno.test("neverUsedMark() names each attempt's mark differently, and isNeverUsedMark() knows them all", () => {
+  const location = subvolumeLocation("/pool/csi/a", "pool-fs");
+  const marks = ["b=1", "b=0"].map((comment) => neverUsedMark(location, comment));
+  assert.notEqual(marks[0], marks[1]);
+  for (const path of [...marks, "/pool/csi/a/no-disk-yet"]) assert.ok(isNeverUsedMark(path, location), path);
+  for (const name of ["a/no-disk-", "a/no-disk-yet/x", "a/no-disk-at-all", "b/no-disk-yet", "a/disk.img"]) {
+    assert.ok(!isNeverUsedMark(`/pool/csi/${name}`, location), name);
+  }
+});
 
 Deno.test("imageLocationFor() puts a volume into a subvolume where the pool supports that, else into a file", () => {
   const inFolder = {
