@@ -186,6 +186,26 @@ export function assertImageUsable(
 }
 
 /**
+ * Refuses a volume whose image is not there: after a reboot that lost the router's latest configuration, the disk of a
+ * deleted volume is back, and its image is not. Of an imported volume the name of the image tells nothing.
+ *
+ * @throws {VolumeError} unavailable while the router does not show the image
+ */
+export function assertImageShown(
+  { stored, record }: OwnedVolume,
+  view: Pick<VolumeView, "pools" | "upMs" | "files">,
+  verb: string,
+): void {
+  const { id, imagePath } = stored;
+  assertPoolMounted(view, imagePath);
+  if (isImported(record) || view.files.some(({ path }) => path === imagePath)) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot ${verb} the volume because the router does not show its image: volume=${id} path=${imagePath}`,
+  );
+}
+
+/**
  * Refuses a volume that somebody else made.
  *
  * @throws {VolumeError} precondition saying what to do instead

@@ -27,7 +27,14 @@ import {
   rewritten,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import { assertImageUsable, findUnused, loadForChange, notFound, withImage } from "../load.ts";
+import {
+  assertImageShown,
+  assertImageUsable,
+  findUnused,
+  loadForChange,
+  notFound,
+  withImage,
+} from "../load.ts";
 import { exportKnown, fits, writeRecord } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
@@ -113,6 +120,7 @@ async function publish(
   const { view, volume } = await withImage(call, loaded, "publish");
   if (volume === undefined) throw notFound("publish", id);
   assertImageUsable(call, volume, view, "publish");
+  if (volume.record.holders.length === 0) assertImageShown(volume, view, "publish");
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
   const holds = holderOf(volume, request.nodeId) !== undefined;

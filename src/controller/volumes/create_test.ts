@@ -2,9 +2,11 @@ import { refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import {
   aCreate,
+  aPublish,
   gibibyte,
   testContext,
   testController,
+  testParameters,
   withoutSubvolumes,
 } from "../../../tests/fakes/controller_deps.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
@@ -21,6 +23,7 @@ import type { VolumeErrorKind } from "../../volume/errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import { planVolume } from "../../volume/rules/provision.ts";
+import { publishVolume } from "../attachments/publish.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { PromisedRoom } from "./promised_room.ts";
@@ -257,4 +260,18 @@ Deno.test("createVolume() counts what the router may still add of a command with
   assert.equal(promised.promisedWithin(pool!), before + gibibyte);
   store.runLate();
   assert.ok(store.disks.has(plan.id));
+});
+
+Deno.test("a disk that came back without its image is not published, and its volume can be made again", async () => {
+  const { deps, store } = testController();
+  await createVolume(deps, request, context);
+  const forgotten = store.disks.get(plan.id)!;
+  await deleteVolume(deps, plan.id, context);
+  // A router that has lost its latest configuration shows the disk again; the files are as they were.
+  store.disks.set(plan.id, forgotten);
+  const publish = () => publishVolume(deps, plan.id, aPublish("a"), testParameters, context);
+  await refusedUnchanged(store, publish, refusal("unavailable", /does not show its image/));
+  await deleteVolume(deps, plan.id, context);
+  await createVolume(deps, request, context);
+  await publish();
 });

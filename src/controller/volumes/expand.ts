@@ -1,5 +1,5 @@
-import { folderOf, isImported } from "../../volume/model/sources.ts";
-import { assertGone, assertPoolMounted } from "../../volume/rules/absence.ts";
+import { folderOf } from "../../volume/model/sources.ts";
+import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
@@ -10,7 +10,7 @@ import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.
 import { isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import { assertOwnImage, findKnown, notFound, ownFilePrefix } from "../load.ts";
+import { assertImageShown, assertOwnImage, findKnown, notFound, ownFilePrefix } from "../load.ts";
 import { growKnown, outdateInDoubt, writeRecord } from "../change.ts";
 import { exportAs } from "../attachments/publish.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
@@ -125,26 +125,12 @@ async function planGrowth(
   }
   const volume = assertOwned(view.volume, settings.cluster, "expand");
   assertOwnImage(call, volume, "expand");
-  assertImageShown(volume, view);
+  assertImageShown(volume, view, "expand");
   const sizeBytes = chooseGrownSize(withHeader(range, isEncrypted(volume.record)), volume.stored.sizeBytes);
   if (sizeBytes === volume.stored.sizeBytes) {
     if (await turnOnAgain(call, volume) === undefined) await outdateInDoubt(call, "expand", volume);
   }
   return { volume, sizeBytes };
-}
-
-/** The disk of a deleted volume is back after a reboot that lost the router's latest configuration; its image is not. */
-function assertImageShown(
-  { stored, record }: OwnedVolume,
-  view: Pick<VolumeView, "pools" | "upMs" | "files">,
-): void {
-  const { id, imagePath } = stored;
-  assertPoolMounted(view, imagePath);
-  if (isImported(record) || view.files.some(({ path }) => path === imagePath)) return;
-  throw new VolumeError(
-    "unavailable",
-    `Cannot expand the volume because the router does not show its image: volume=${id} path=${imagePath}`,
-  );
 }
 
 async function growPromised(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<bigint> {
