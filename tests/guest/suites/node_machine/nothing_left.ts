@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { driverName } from "../../../cluster/kit/driver.ts";
 import { leftOnRouter } from "../../../cluster/kit/nothing_left.ts";
 import { paths } from "../../../cluster/kit/objects.ts";
 import { until } from "../../../cluster/kit/waiting.ts";
@@ -11,14 +12,18 @@ const cleanSeconds = 180;
 
 const kubeletFolder = "/var/lib/kubelet/plugins";
 
-/** What of volumes is on a node, a line each: mounts, connections, maps, loop devices, state of drivers and kubelet. */
+/**
+ * What of volumes is on a node, a line each: mounts, connections, maps, loop devices, state of drivers and kubelet. Of a driver
+ * that stages nothing, as that of shared directories, Kubernetes 1.36 leaves an empty `globalmount` of each volume behind: its
+ * kubelet makes it, and skips its removal because it has not saved whose it is.
+ */
 const listing = `
 grep -E 'kubernetes.io~csi|kubernetes.io/csi|pvc-' /proc/self/mountinfo
 ls /sys/class/nvme
 losetup --list --noheadings
 dmsetup ls | grep -v '^No devices found$'
 find ${kubeletFolder}/*/state -type f ! -name lock
-find ${kubeletFolder}/kubernetes.io/csi -mindepth 2 '(' ! -type d -o -name globalmount ')'
+find ${kubeletFolder}/kubernetes.io/csi -mindepth 2 '(' ! -type d -o -path '*/${driverName}/*/globalmount' ')'
 :`;
 
 interface RouterState {
