@@ -188,6 +188,14 @@ Deno.test("a node that the router's list was to shut out, and did not, keeps a t
   await assert.rejects(publish("c"), refusal("published-elsewhere"));
 });
 
+Deno.test("a list shuts nobody out where sessions outlast a toggle: it may be a person's, or an earlier version's", async () => {
+  const { unpublish, publish } = controller("list", { allowedHosts: [host("b")] }, {
+    endsSessionsAtOnce: false,
+  });
+  await unpublish("a");
+  await assert.rejects(publish("c"), refusal("published-elsewhere"));
+});
+
 Deno.test("a third node is kept out while one that left may still write, until that comes back or the epoch ends", async () => {
   const { disk, unpublish, publish } = controller(undefined);
   await unpublish("a");

@@ -120,6 +120,7 @@ async function publish(
   const { view, volume } = await withImage(call, loaded, "publish");
   if (volume === undefined) throw notFound("publish", id);
   assertImageUsable(call, volume, view, "publish");
+  // An epoch that goes on has shown its image when it began.
   if (volume.record.holders.length === 0) assertImageShown(volume, view, "publish");
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
@@ -180,7 +181,7 @@ async function reasonStillUnfenced(
 ): Promise<string> {
   const { stored, record: { unfenced, holders } } = volume;
   if (unfenced === undefined || holders.length === 0 || holderOf(volume, nodeId) !== undefined) return "";
-  if (isSameNode(unfenced, nodeId, machine) || isNarrowed(volume, call.settings.allowHost)) return "";
+  if (isSameNode(unfenced, nodeId, machine) || isNarrowed(volume, call.settings)) return "";
   const detached = { ...unfenced, volumeId: stored.id };
   return await call.detachedNodes.reasonAgainst(detached, call.context.signal) ?? "";
 }

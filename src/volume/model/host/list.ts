@@ -33,15 +33,6 @@ export function widenedList(volume: OwnedVolume, nodeId: string): readonly strin
   return hasOwnList(volume) && !listed.includes(own[0]!) ? [...listed, ...own] : undefined;
 }
 
-/** Whether the router admits only the holders of a volume. The router has to be known to enforce its list. */
-export function isNarrowed(
-  { stored, record }: OwnedVolume,
-  allowHost: "list" | "single" | "ignored" | undefined,
-): boolean {
-  return allowHost === "list" && record.holders.length > 0 &&
-    sameHosts(stored.allowedHosts, hostsOf(record.holders));
-}
-
 /** What is known of a router; undefined fields are unknown. */
 export interface KnownRouter {
   /** How the router treats its list of hosts. */
@@ -50,6 +41,18 @@ export interface KnownRouter {
   readonly identity: "kept" | "new-per-export" | undefined;
   /** Whether a withdrawal is known to end the sessions of its hosts, and at once. */
   readonly endsSessionsAtOnce: boolean;
+}
+
+/**
+ * Whether the router has shut out everybody but the holders of a volume. It has to be known to enforce its list, and to have
+ * ended the sessions of whoever was taken off: those that linger go on, whatever the list says.
+ */
+export function isNarrowed(
+  { stored, record }: OwnedVolume,
+  { allowHost, endsSessionsAtOnce }: Pick<KnownRouter, "allowHost" | "endsSessionsAtOnce">,
+): boolean {
+  return allowHost === "list" && endsSessionsAtOnce && record.holders.length > 0 &&
+    sameHosts(stored.allowedHosts, hostsOf(record.holders));
 }
 
 /**
