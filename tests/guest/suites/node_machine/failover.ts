@@ -25,6 +25,9 @@ const targets = { ext4: "/ext4/counter", raw: "/dev/raw" };
 /** How many times an ordinary start of a pod its failover may take. */
 const ordinaryStarts = 2;
 
+/** Longest until the volumes of the pod's successor are attached to its node, in seconds: the controller's part of a failover. */
+const attachedLimitSeconds = 20;
+
 /** A pod whose node stands still, and which goes on at another one before the first goes on too. */
 export class MachineFailover {
   readonly #bench: Bench;
@@ -86,10 +89,12 @@ export class MachineFailover {
     await this.#replaced();
     const replaced = performance.now();
     const replacedSeconds = secondsSince(tainted);
+    await this.#attachedAt(this.#other);
+    const attachedSeconds = secondsSince(replaced);
     await this.#runsAt(this.#other);
     this.#failoverSeconds = Number(secondsSince(replaced));
     const after = await this.#hasAll(before);
-    return `it counts as gone after ${goneSeconds} s; ${replacedSeconds} s after the taint there is another pod, which runs ${this.#failoverSeconds} s later; ${
+    return `it counts as gone after ${goneSeconds} s; ${replacedSeconds} s after the taint there is another pod, whose volumes are attached ${attachedSeconds} s later, and which runs ${this.#failoverSeconds} s later; ${
       progressText(after)
     }`;
   }
@@ -174,6 +179,15 @@ export class MachineFailover {
       const found = await this.#cluster.api.find<Pod>(`${paths.pods}/${pod}`);
       return found !== undefined && found.metadata.uid !== this.#uid;
     }, { limitSeconds, signal: this.#bench.signal, state: () => this.#work.trouble() });
+  }
+
+  /** Waits until all of the pod's volumes are attached to a node. */
+  async #attachedAt(node: string): Promise<void> {
+    await until(`the volumes to be attached to ${node}`, async () => {
+      const attachments = await this.#work.attachments();
+      const there = attachments.filter(({ spec, status }) => spec.nodeName === node && status?.attached);
+      return there.length === Object.keys(claims).length;
+    }, { limitSeconds: attachedLimitSeconds, signal: this.#bench.signal, state: () => this.#work.trouble() });
   }
 
   /** Waits until the pod runs at a node. */
