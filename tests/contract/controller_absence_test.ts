@@ -125,7 +125,6 @@ const conditions: readonly Condition[] = [
     texts: /booted only \d+ s ago/,
     outcomes: {
       ...shown,
-      "DeleteVolume, idle": "changes",
       "Publish, idle": "changes",
       "Publish, held": "OK",
       "Publish, held by another": "FAILED_PRECONDITION",

@@ -1,5 +1,5 @@
 import { folderOf } from "../../volume/model/sources.ts";
-import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
+import { assertAbsenceProven, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { leftoversOf, locationOf } from "../../volume/model/layout.ts";
@@ -21,7 +21,7 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  *
  * @param judged the comment of the disk on which the decision to delete was based; without it, the caller has decided
  * @throws {VolumeError} precondition while a node holds it, or when it is not this cluster's; unavailable when it is
- * not there and that proves nothing
+ * not there and that proves nothing, or the router has just booted
  */
 export async function deleteVolume(
   deps: ControllerDeps,
@@ -101,6 +101,8 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   assertOwnImage(call, found, "delete");
   // The image comes back with the pool, and without its disk nothing shows whose image it is.
   assertPoolMounted(view, found.stored.imagePath);
+  // Another disk of the same image may come back late, and the router would find nobody who uses the image.
+  assertSettled(view, call.settings.settleMs);
   await assertNoSnapshotsHold(call, found);
   const location = locationOf(found.stored.imagePath, view.pools);
   const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;

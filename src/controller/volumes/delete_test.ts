@@ -82,6 +82,25 @@ for (const [layout, path] of Object.entries(layouts)) {
     }
   });
 
+  Deno.test(`deleteVolume() leaves an image whose other disk a router that has just booted may not show yet: ${layout}`, async () => {
+    const { deps, store, clock } = controller({}, path);
+    store.put({ ...disk, imagePath: path, id: "other", comment: "" });
+    store.hidden.add("other");
+    store.reboot();
+    await refusedUnchanged(
+      store,
+      () => deleteVolume(deps, id, context),
+      refusal("unavailable", /booted only/),
+    );
+    store.hidden.clear();
+    await clock.advance(120_000);
+    await refusedUnchanged(
+      store,
+      () => deleteVolume(deps, id, context),
+      refusal("precondition", /disk=other/),
+    );
+  });
+
   Deno.test(`deleteVolume() leaves an image that another disk began to use in between: ${layout}`, async () => {
     const { deps, store } = controller({}, path);
     store.mishap("remove", { before: () => store.put({ ...disk, imagePath: path, id: "other" }) });
