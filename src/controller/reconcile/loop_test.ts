@@ -133,6 +133,16 @@ Deno.test("one that this cluster has no object of stays, as another cluster may 
   );
 });
 
+Deno.test("one that an object of a driver of another name names too stays, as that one's attachments are not read", async () => {
+  const { cluster, disk, events, run } = scene();
+  cluster.others = ["pvc-1"];
+  await run(2 * graceMs);
+  assert.equal(disk().exported, true);
+  assert.ok(
+    events.length > 0 && events.every((event) => event.kind === "export-unwanted" && !event.withdrawn),
+  );
+});
+
 Deno.test("an epoch that began while the cluster was asked is not taken for one that the router forgot", async () => {
   const { cluster, store, disk, events, run } = scene();
   cluster.onAsked = (asked) => {

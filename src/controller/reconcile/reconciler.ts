@@ -2,7 +2,14 @@ import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cl
 import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isStillUnwanted, latestEpoch, reconcile, type ReconcileStep } from "../../volume/rules/reconcile.ts";
+import {
+  isStillUnwanted,
+  latestEpoch,
+  reconcile,
+  type ReconcileStep,
+  type ReconcileView,
+  type Reconciliation,
+} from "../../volume/rules/reconcile.ts";
 import { assertImageUsable, loadForChange, withImage } from "../load.ts";
 import type { VolumeInventory } from "../inventory.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
@@ -50,7 +57,7 @@ export class Reconciler {
   ): Promise<void> {
     const { clock, settings, notes, events } = this.#deps;
     if (this.#settings.mode === "off") return;
-    const { steps, heldBack, heldBackReason, unwantedSinceMs } = reconcile({
+    const reconciled = await this.#reconcile({
       volumes,
       attachments,
       unwantedSinceMs: this.#unwantedSinceMs,
@@ -58,7 +65,8 @@ export class Reconciler {
       monotonicMs: clock.monotonicMs(),
       isNamed: (id) => this.#cluster.volumeContext(id) !== undefined,
       settled: inventory.upMs >= settings.settleMs,
-    }, { graceMs: this.#settings.graceMs, maxWithdrawals });
+    }, context);
+    const { steps, heldBack, heldBackReason, unwantedSinceMs } = reconciled;
     this.#unwantedSinceMs = unwantedSinceMs;
     if (heldBackReason !== undefined) {
       const fields = { reason: heldBackReason, volumes: heldBack.length };
@@ -69,6 +77,18 @@ export class Reconciler {
       context.signal.throwIfAborted();
       await this.#tryStep(step, attachments, context);
     }
+  }
+
+  /**
+   * Compares, and once more without the volumes that a driver of another name has objects of, where any would be
+   * withdrawn: its VolumeAttachments are not among those that were read.
+   */
+  async #reconcile(view: ReconcileView, context: CallContext): Promise<Reconciliation> {
+    const rules = { graceMs: this.#settings.graceMs, maxWithdrawals };
+    const first = reconcile(view, rules);
+    if (!first.steps.some(({ action }) => action === "withdraw")) return first;
+    const others = await this.#cluster.othersHandles(context);
+    return reconcile({ ...view, isNamed: (id) => view.isNamed(id) && !others.has(id) }, rules);
   }
 
   async #tryStep(

@@ -112,4 +112,4 @@ export interface ClusterView {
 }
 
 /** The part of the cluster that the reconcile loops need. */
-export type ReconciledCluster = Pick<ClusterView, "allAttachments" | "volumeContext">;
+export type ReconciledCluster = Pick<ClusterView, "allAttachments" | "othersHandles" | "volumeContext">;

@@ -40,7 +40,7 @@ export interface ReconcileView {
   readonly nowMs: number;
   /** `Clock.monotonicMs()`, for how long something has been unwanted. */
   readonly monotonicMs: number;
-  /** Whether the cluster has an object of a volume. */
+  /** Whether the cluster has an object of a volume, and none of a driver of another name. */
   isNamed(volumeId: string): boolean;
   /** Whether the router shows everything it has. */
   readonly settled: boolean;
@@ -50,7 +50,8 @@ export interface ReconcileView {
  * Compares the router with the cluster. It publishes no volume that is not held, and withdraws none on a doubt. Doubts
  * are an attachment of an unknown volume, a router that has just booted, or most volumes unwanted at once, as after a
  * restored backup of the cluster. A volume without an object in the cluster is a doubt too: another cluster with the
- * same `--cluster-id` may use it. A volume whose record a newer version wrote is left alone.
+ * same `--cluster-id` may use it. So is one that a driver of another name has an object of. A volume whose record a
+ * newer version wrote is left alone.
  */
 export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
   const readable = view.volumes.filter(({ record }) => record.newerFields === undefined);
@@ -88,7 +89,8 @@ function isInUse({ stored, record }: OwnedVolume): boolean {
 }
 
 const unnamed =
-  "no PersistentVolume of this cluster names them: another cluster may use them; see rds-csi audit";
+  "no PersistentVolume of this driver alone names them: another cluster, or a driver of another name, may use them; " +
+  "see rds-csi audit";
 
 /** Whether nothing wants a volume as it is held, by attachments that were just read. */
 export function isStillUnwanted(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
