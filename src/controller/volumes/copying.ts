@@ -9,7 +9,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewFolder } from "../../volume/ports/store.ts";
 import type { ImageLocation, RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
-import { ownFilePrefix } from "../load.ts";
+import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
+import { assertNotShared, ownFilePrefix } from "../load.ts";
 import { waitForGrace } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -131,18 +132,21 @@ async function assertWhole(
 }
 
 /**
- * Refuses a copy during which its source may have been used: it would not be of one moment. A person can turn an export on
- * without a change of the record.
+ * Refuses a copy during which its source may have been used: it would not be of one moment. A person can turn an export
+ * on, have the router mount the disk, or make another disk of the image, without a change of the record.
  *
- * @throws {VolumeError} busy
+ * @throws {VolumeError} busy when the source was changed; precondition while the router or another disk uses the image
  */
 async function assertUnused(
   call: ControllerCall,
   request: CopyRequest,
   { id, comment }: StoredVolume,
 ): Promise<void> {
-  const { volume } = await call.store.view(id, ownFilePrefix(call, id), call.context);
+  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
+  const { volume } = view;
   if (volume?.comment !== comment || volume.exported) throw sourceChanged(request);
+  assertNotShared(call, id, view, "copy");
+  assertNotUsedByRouter(volume, "copy");
 }
 
 function sourceChanged({ object, key, from }: CopyRequest): VolumeError {
@@ -248,8 +252,10 @@ function assertCopies(deps: ControllerDeps, { source, object, key }: CopyRequest
     ? "its image can only be copied as a file, and a copy of a published volume would be inconsistent: " +
       "stop its pods first"
     : undefined;
-  if (reason === undefined) return;
-  throw new VolumeError("precondition", `Cannot create the ${object} because ${reason}: ${object}=${key}`);
+  if (reason !== undefined) {
+    throw new VolumeError("precondition", `Cannot create the ${object} because ${reason}: ${object}=${key}`);
+  }
+  if (volume !== undefined) assertNotUsedByRouter(volume.stored, "copy");
 }
 
 /** A source as the router shows it. */

@@ -13,6 +13,7 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { cutCopies } from "../../../tests/fakes/mishap.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
@@ -102,6 +103,25 @@ for (const [name, maker] of Object.entries(makers)) {
     for (const [settings, record, disk, text] of cases) {
       const { store, make } = controller(settings, record, disk);
       await refusedUnchanged(store, () => make(), refusal("precondition", text));
+    }
+  });
+
+  Deno.test(`${name} copies no image that the router itself or another disk uses too, from the beginning or meanwhile`, async () => {
+    const uses: [(store: FakeVolumeStore) => void, RegExp][] = [
+      [(store) => store.edit("pvc-1", { routerUses: ["its file system is mounted"] }), /router itself uses/],
+      [
+        (store) => store.disks.set("other", { ...store.disks.get("pvc-1")!, id: "other", comment: "" }),
+        /another disk uses its image.*disk=other/,
+      ],
+    ];
+    for (const [use, text] of uses) {
+      for (const when of ["before", "meanwhile"]) {
+        const { store, make, paths } = controller();
+        if (when === "before") use(store);
+        else store.mishap("copyFile", { after: () => use(store) });
+        await assert.rejects(make(), refusal("precondition", text));
+        assert.deepEqual(paths(), []);
+      }
     }
   });
 
