@@ -109,6 +109,28 @@ Deno.test("the router mounts nothing in a disk that was imported", async () => {
   assert.equal((await disk(scene.stack))!["mount-filesystem"], false);
 });
 
+Deno.test("a disk that got another slot while a node has it counts as detached only once its export is off", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  await addDisk(stack);
+  const { publish, unpublish } = calls(stack);
+  await publish();
+  await post(stack, "/disks/data", { slot: "films" });
+  await changesNothing(stack, async () => {
+    await rejectsWith(status.FAILED_PRECONDITION, unpublish(), /still exported.*slot=films/);
+    // A disk that somebody makes in the slot is not that one.
+    await addDisk(stack, { "file-path": "/storage-pool/images/other.img" });
+    await rejectsWith(status.FAILED_PRECONDITION, unpublish(), /still exported.*slot=films/);
+    await unpublish("node-2");
+    await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: "never", nodeId: "node-1" });
+    await post(stack, "/console", { command: '/disk remove [find where slot="data"]' });
+    await post(stack, "/console", { command: '/file remove [find where name~"other[.]img"]' });
+  });
+  await post(stack, "/disks/films", { slot: "data" });
+  await unpublish();
+  assert.deepEqual((await state(stack)).exports, []);
+});
+
 /** States of a disk in use, and comments, that prevent an import; src/volume/rules/import_test.ts has the rest. */
 const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, RegExp])[] = [
   [

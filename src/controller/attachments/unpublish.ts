@@ -6,6 +6,9 @@ import {
   type UnfencedNode,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
+import { parseEpoch } from "../../volume/model/epoch.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { assertSettled } from "../../volume/rules/absence.ts";
 import { isLegacyId } from "../../volume/model/ids.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -20,7 +23,7 @@ import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host/list.ts"
 /**
  * Takes a volume from a node, without needing that node. When no holder is left, the export is off and read back as off
  * before this returns. Two commands; one when there is nothing to do, or when the router has the record that this process
- * has written last.
+ * has written last; two when there is no such volume.
  *
  * @param nodeId the node, or "" for all of them
  * @throws {VolumeError} precondition when the volume is not this cluster's; unavailable when it is not there and that
@@ -36,6 +39,7 @@ export async function unpublishVolume(
   if (await unpublishKnown(call, id, nodeId)) return;
   const { stored } = await loadDisk(call, id, "unpublish");
   if (stored === undefined || isNobodys(deps, stored)) {
+    await assertInNoOtherSlot(call, id, nodeId);
     return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
   }
   const volume = getOwned(stored, deps.settings.cluster, "unpublish");
@@ -83,6 +87,35 @@ function isNobodys({ settings }: ControllerDeps, stored: StoredVolume): boolean 
   if (stored.exported || isLegacyId(stored.id)) return false;
   return judgeOwnership(stored, settings.cluster).state === "no-record" &&
     !isNamedAsOwn(stored, settings.cluster, settings.basePaths);
+}
+
+/**
+ * Refuses to call a volume detached whose disk a person has given another slot: its export is on as before. The image of
+ * one that this driver made would be found by its name; that of an imported one has any name. One command.
+ *
+ * @throws {VolumeError} precondition when the node has it by such a disk; unavailable while it may come back late
+ */
+async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: string): Promise<void> {
+  const inventory = await call.store.inventory(call.context);
+  assertSettled(inventory, call.settings.settleMs);
+  for (const stored of inventory.volumes) {
+    if (stored.id === id || !stored.exported || !isNameOf(stored.exportNqn, id)) continue;
+    const ownership = judgeOwnership(stored, call.settings.cluster);
+    if (ownership.state !== "owned") continue;
+    const { action } = decideUnpublish(ownership.volume, nodeId, call.clock.now());
+    if (action === "not-holder") continue;
+    throw new VolumeError(
+      "precondition",
+      `Cannot unpublish the volume because its disk was given another slot and is still exported: volume=${id} ` +
+        `slot=${stored.id} nqn=${stored.exportNqn}; give it its slot back`,
+    );
+  }
+}
+
+/** Whether a volume of that id is exported under that name in some epoch. */
+function isNameOf(nqn: string, id: string): boolean {
+  const [name, epoch] = nqn.split(":").slice(-2);
+  return name === id && parseEpoch(epoch ?? "") !== undefined;
 }
 
 /**

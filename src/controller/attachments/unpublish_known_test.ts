@@ -115,7 +115,7 @@ Deno.test("unpublishVolume() answers OK for a volume that is provably gone, and 
   gone.store.disks.delete(id);
   gone.store.allFiles.clear();
   await gone.unpublish();
-  assert.deepEqual(gone.methods(), ["change", "view"]);
+  assert.deepEqual(gone.methods(), ["change", "view", "inventory"]);
   const hidden = await published();
   hidden.store.hidden.add(id);
   await assert.rejects(hidden.unpublish(), refusal("unavailable"));
