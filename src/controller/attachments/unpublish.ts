@@ -10,6 +10,7 @@ import { parseEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertSettled } from "../../volume/rules/absence.ts";
 import { isLegacyId } from "../../volume/model/ids.ts";
+import { usesOwnImage } from "../../volume/model/sources.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -43,6 +44,11 @@ export async function unpublishVolume(
     return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
   }
   const volume = getOwned(stored, deps.settings.cluster, "unpublish");
+  if (!usesOwnImage(volume, deps.settings.cluster)) {
+    await assertInNoOtherSlot(call, id, nodeId);
+    // The disk of another volume, which nodes may use, got this one's slot.
+    if (isNamedAfterAnother(stored)) return;
+  }
   const decision = decideUnpublish(volume, nodeId, deps.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
   if (decision.action === "done") {
@@ -99,7 +105,7 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
   const inventory = await call.store.inventory(call.context);
   assertSettled(inventory, call.settings.settleMs);
   for (const stored of inventory.volumes) {
-    if (stored.id === id || !stored.exported || !isNameOf(stored.exportNqn, id)) continue;
+    if (stored.id === id || !stored.exported || volumeOfName(stored.exportNqn) !== id) continue;
     const ownership = judgeOwnership(stored, call.settings.cluster);
     if (ownership.state !== "owned") continue;
     const { action } = decideUnpublish(ownership.volume, nodeId, call.clock.now());
@@ -112,10 +118,16 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
   }
 }
 
-/** Whether a volume of that id is exported under that name in some epoch. */
-function isNameOf(nqn: string, id: string): boolean {
-  const [name, epoch] = nqn.split(":").slice(-2);
-  return name === id && parseEpoch(epoch ?? "") !== undefined;
+/** The volume that this driver exports under that name in some epoch; undefined for any other name. */
+function volumeOfName(nqn: string): string | undefined {
+  const [id, epoch] = nqn.split(":").slice(-2);
+  return parseEpoch(epoch ?? "") === undefined ? undefined : id;
+}
+
+/** Whether a disk is, or was last, exported as a volume that should be in another slot. */
+function isNamedAfterAnother({ id, exportNqn }: StoredVolume): boolean {
+  const named = volumeOfName(exportNqn);
+  return named !== undefined && named !== id;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { endings, endsAs } from "../../../tests/fakes/endings.ts";
+import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import {
   aPublish,
@@ -153,6 +153,24 @@ Deno.test("unpublishVolume() is done when the volume is provably gone, and only 
   unmounted.store.disks.clear();
   unmounted.store.pools = [];
   await assert.rejects(unmounted.unpublish("a"), refusal("unavailable", /not mounted/));
+});
+
+Deno.test("unpublishVolume() takes nothing from a volume whose disk got this one's slot, and is not done while this one's is on", async () => {
+  const { store, unpublish } = controller({ epoch, holders: [aHolder("a")] });
+  const other = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-2" });
+  store.put(other);
+  const own = store.disks.get("pvc-1")!;
+  store.disks.set("pvc-1", { ...other, id: "pvc-1" });
+  store.disks.set("pvc-2", { ...own, id: "pvc-2" });
+  await refusedUnchanged(
+    store,
+    () => unpublish("a"),
+    refusal("precondition", /given another slot.*slot=pvc-2/),
+  );
+  store.edit("pvc-2", { exported: false });
+  const before = store.snapshot();
+  await unpublish("a");
+  assert.deepEqual(store.snapshot(), before);
 });
 
 Deno.test("unpublishVolume() corrects the time of a withdrawal that the router ran late", async () => {

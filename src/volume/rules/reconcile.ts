@@ -1,6 +1,7 @@
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import { type Epoch, formatEpoch, parseEpoch } from "../model/epoch.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
+import { usesOwnImage } from "../model/sources.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
 /** A step for a volume on which the cluster and the router differ. */
@@ -51,10 +52,13 @@ export interface ReconcileView {
  * are an attachment of an unknown volume, a router that has just booted, or most volumes unwanted at once, as after a
  * restored backup of the cluster. A volume without an object in the cluster is a doubt too: another cluster with the
  * same `--cluster-id` may use it. So is one that a driver of another name has an object of. A volume whose record a
- * newer version wrote is left alone.
+ * newer version wrote, or whose disk uses the image of another volume, is left alone.
  */
 export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
-  const readable = view.volumes.filter(({ record }) => record.newerFields === undefined);
+  // By a person's hand a disk may be in the slot of another volume, whose attachments say nothing about it.
+  const readable = view.volumes.filter((volume) =>
+    volume.record.newerFields === undefined && usesOwnImage(volume, volume.record.cluster)
+  );
   const inUse = readable.filter(isInUse);
   const byVolume = Map.groupBy(view.attachments, ({ volumeId }) => volumeId);
   const steps: ReconcileStep[] = [];

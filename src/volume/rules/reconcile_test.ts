@@ -42,6 +42,16 @@ Deno.test("reconcile() does nothing where router and cluster agree", () => {
   assert.deepEqual(pass([held("a"), aVolume({}, { id: "b" })], [attachment("a")]).steps, []);
 });
 
+Deno.test("reconcile() leaves a disk alone that a person gave the slot of another volume", () => {
+  const { imagePath } = held("b").stored;
+  const later = attachment("a", { publishContext: { epoch: "9-0a0b0c0d" } });
+  for (const attachments of [[], [attachment("a")], [later]]) {
+    for (const over of [{}, { exported: false }]) {
+      assert.deepEqual(pass([held("a", { imagePath, ...over })], attachments).steps, []);
+    }
+  }
+});
+
 const off = { exported: false };
 const renamed = { exportNqn: "nqn.2000-02.com.mikrotik:somebody-else" };
 const restored: readonly (readonly [what: string, OwnedVolume, ClusterAttachment, steps: string[]])[] = [
