@@ -13,6 +13,7 @@ import type {
 } from "../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
+import { wasMounted } from "./ever_mounted.ts";
 import { fillsDevice, superblockBytes } from "./fills_device.ts";
 import { readLogState } from "./log_state.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
@@ -44,11 +45,11 @@ export class SystemFilesystems implements Filesystems {
   }
 
   async isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean> {
-    if (filesystem === "xfs") {
-      const start = [{ offset: 0n, length: superblockBytes }];
-      const [superblock] = await readParts(device, start, this.#reading, context);
-      return superblock![xfsInProgressAt] === 0;
-    }
+    const start = [{ offset: 0n, length: superblockBytes }];
+    const [superblock] = await readParts(device, start, this.#reading, context);
+    if (filesystem === "xfs") return superblock![xfsInProgressAt] === 0;
+    // Only a complete one is ever mounted. After a crash it is inconsistent, and holds data.
+    if (wasMounted(superblock!)) return true;
     // `-n` opens it read-only. The full check is short, because only mkfs ever wrote to it.
     const result = await this.#processes.run("e2fsck", {
       args: ["-n", "-f", device.path],

@@ -126,6 +126,15 @@ for (const [code, complete] of [[0, true], [4, false]] as const) {
   });
 }
 
+Deno.test("isComplete() is true of an ext4 that was ever mounted, without a check", async () => {
+  const bytes = new Uint8Array(4096);
+  bytes[1024 + 0x2c] = 1;
+  const { files, processes, filesystems } = deps(() => 4);
+  files.contents = () => bytes;
+  assert.equal(await filesystems.isComplete(device, "ext4", context), true);
+  assert.deepEqual(processes.lines, []);
+});
+
 for (const code of [8, 12, 32]) {
   Deno.test(`isComplete() throws unavailable when e2fsck -n ends with ${code}`, async () => {
     await assert.rejects(

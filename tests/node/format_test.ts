@@ -111,6 +111,25 @@ for (const capability of [ext4, xfs]) {
   );
 }
 
+nodeTest(
+  "ext4: a used file system is kept where the state file says that mkfs was begun, as one from a backup may",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await node.stage(volume);
+    const path = `${node.state}/volumes/pvc-1.json`;
+    const { mountedAs: _, ...state } = JSON.parse(await Deno.readTextFile(path));
+    await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "kept");
+    await node.unstage(volume);
+    // Before its log is replayed, a file system that a crash has left is inconsistent, too.
+    await run("debugfs", "-w", "-R", "sif /data links_count 2", volume.image);
+    const begun = { mkfs: "started", everMounted: false, rootOpened: false, staged: false };
+    await Deno.writeTextFile(path, JSON.stringify({ ...state, ...begun }));
+    await node.stage(volume);
+    assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");
+    await node.unstage(volume);
+  },
+);
+
 /** Checks that nothing was written to the image, and that it was not made longer. */
 async function assertBlank(volume: TestVolume, sizeBytes: bigint): Promise<void> {
   const { size } = await Deno.stat(volume.image);
