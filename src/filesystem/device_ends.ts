@@ -46,8 +46,11 @@ export async function endsAreZero(
   return true;
 }
 
-/** Compares words of four bytes: a function call for each of a million bytes would take longer than the read. */
-function isZero(bytes: Uint8Array): boolean {
+/**
+ * Whether all bytes are zero. It compares words of four bytes: a function call for each of a million bytes would take
+ * longer than the read.
+ */
+export function isZero(bytes: Uint8Array): boolean {
   const text = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
   for (let at = 0; at < text.length; at++) if (text[at] !== 0) return false;
   return true;

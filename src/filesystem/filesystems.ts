@@ -9,9 +9,11 @@ import type {
   FilesystemStats,
   FormatOptions,
   LogState,
+  ProbeOptions,
   ProvenDevice,
 } from "../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
+import { samplesAreZero } from "./device_samples.ts";
 import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
 import { wasMounted } from "./ever_mounted.ts";
 import { fillsDevice, superblockBytes } from "./fills_device.ts";
@@ -36,12 +38,21 @@ export class SystemFilesystems implements Filesystems {
   }
 
   /** Runs both reads at once. Neither is enough alone: blkid reports a device that cannot be read as empty. */
-  async probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe> {
+  async probe(
+    device: ProvenDevice,
+    context: CallContext,
+    { onlyEnds = false }: ProbeOptions = {},
+  ): Promise<DeviceProbe> {
     const asked = findSignature(device, this.#processes, context);
-    const [ends, signature] = await Promise.allSettled([endsAreZero(device, this.#reading, context), asked]);
-    if (ends.status === "rejected") throw ends.reason;
+    const [blank, signature] = await Promise.allSettled([this.#isBlank(device, onlyEnds, context), asked]);
+    if (blank.status === "rejected") throw blank.reason;
     if (signature.status === "rejected") throw signature.reason;
-    return { blank: ends.value, signature: signature.value };
+    return { blank: blank.value, signature: signature.value };
+  }
+
+  async #isBlank(device: ProvenDevice, onlyEnds: boolean, context: CallContext): Promise<boolean> {
+    if (!await endsAreZero(device, this.#reading, context)) return false;
+    return onlyEnds || await samplesAreZero(device, this.#reading, context);
   }
 
   async isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean> {

@@ -6,6 +6,7 @@ import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
+import { samplePlaces } from "./device_samples.ts";
 import { parseStats, SystemFilesystems } from "./filesystems.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
@@ -31,7 +32,7 @@ function ends(blkid: Scripted, byte = 0, at = 0) {
   return made;
 }
 
-Deno.test("probe() reads the first and the last MiB directly", async () => {
+Deno.test("probe() reads the first and the last MiB directly, and then samples", async () => {
   const { files, processes, filesystems } = ends(2);
   const parts: unknown[] = [];
   const { contents } = files;
@@ -40,7 +41,9 @@ Deno.test("probe() reads the first and the last MiB directly", async () => {
     return contents(path, part);
   };
   assert.deepEqual(await filesystems.probe(device, context), { blank: true, signature: { state: "none" } });
-  assert.deepEqual(parts, [["/dev/loop3", 0n, mebibyte], ["/dev/loop3", 1072693248n, mebibyte]]);
+  const samples = samplePlaces(device.sizeBytes).map(({ offset, length }) => ["/dev/loop3", offset, length]);
+  const both = [["/dev/loop3", 0n, mebibyte], ["/dev/loop3", 1072693248n, mebibyte]];
+  assert.deepEqual(parts, [...both, ...samples]);
   assert.deepEqual(processes.lines, ["blkid -p -o export -- /dev/loop3"]);
 });
 
@@ -92,6 +95,14 @@ for (const at of [0, 1, 2, 3, 4, 524_288, mebibyte - 4, mebibyte - 1]) {
     assert.equal((await filesystems.probe(device, context)).blank, false);
   });
 }
+
+Deno.test("probe() is not blank when a sample is not zero, unless only the ends count", async () => {
+  const { files, filesystems } = deps(() => 2);
+  const sampled = samplePlaces(device.sizeBytes)[0]!.offset;
+  files.contents = (_, { offset, length }) => new Uint8Array(length).fill(offset === sampled ? 1 : 0);
+  assert.equal((await filesystems.probe(device, context)).blank, false);
+  assert.equal((await filesystems.probe(device, context, { onlyEnds: true })).blank, true);
+});
 
 Deno.test("probe() throws unavailable when the read does not end in time", async () => {
   const { files, clock, filesystems } = deps(() => 2);

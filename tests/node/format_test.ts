@@ -83,6 +83,32 @@ for (const capability of [ext4, xfs]) {
   });
 
   nodeTest(
+    `${filesystem}: a device that lost both ends of its file system is not formatted, though both are blank`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1");
+      await node.stage(volume, { capability });
+      await node.unstage(volume);
+      for (const at of [0n, volumeBytes / mebibyte - 1n]) {
+        const zeros = [
+          "if=/dev/zero",
+          `of=${volume.image}`,
+          "bs=1M",
+          "count=1",
+          "conv=notrunc",
+          "status=none",
+        ];
+        await run("dd", ...zeros, `seek=${at}`);
+      }
+      const before = await run("sha256sum", volume.image);
+      await assert.rejects(
+        node.stage(volume, { capability }),
+        refusal("precondition", /data of no known kind/),
+      );
+      assert.equal(await run("sha256sum", volume.image), before);
+    },
+  );
+
+  nodeTest(
     `${filesystem}: a mkfs that is killed, early or late, is recovered from by the next stage`,
     async ({ folder }) => {
       for (const seconds of ["0.002", "0.006", "0.012", "0.025", "0.05", "0.1"]) {

@@ -68,7 +68,7 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
           progress(existing ? "checking the connection" : `connecting to ${options.address}`);
           const report = (device: ProvenDevice) => {
             progress("reading the device's contents");
-            return reportDevice(deps, device, parts, context);
+            return reportDevice(deps, device, parts, context, { onlyEnds: passphrase !== undefined });
           };
           return attachVolume(deps, parts.files, { ...options, subject, passphrase }, report, context);
         }),

@@ -4,7 +4,7 @@ import type { Processes } from "../../host/processes.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { DeviceNode, ProbeOptions, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { messageOf } from "../../volume/errors.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { alignColumns } from "../table.ts";
@@ -47,6 +47,7 @@ export async function reportDevice(
   device: ProvenDevice,
   adapters: ReportAdapters,
   context: CallContext,
+  options: ProbeOptions = {},
 ): Promise<DeviceReport> {
   const volume = parseExportNqn(device.nqn, deps.settings.nqnPrefix)?.volumeId ?? "";
   const readOnly = isReadOnlyDevice(adapters.files, device);
@@ -63,7 +64,9 @@ export async function reportDevice(
     uniqueId: device.uniqueId,
     readOnly: readOnly ?? null,
     ...whole,
-    ...Object.keys(whole.signatures).length > 0 ? {} : { content: await emptiness(deps, device, context) },
+    ...Object.keys(whole.signatures).length > 0
+      ? {}
+      : { content: await emptiness(deps, device, context, options) },
     partitions,
   };
 }
@@ -92,10 +95,15 @@ function describeContent({ TYPE, PTTYPE, LABEL, UUID }: Readonly<Record<string, 
   return PTTYPE === undefined ? "no signature" : `a ${PTTYPE} partition table`;
 }
 
-/** blkid reports a device that cannot be read as empty, so its ends are read as well. */
-async function emptiness(deps: NodeDeps, device: ProvenDevice, context: CallContext): Promise<string> {
+/** blkid reports a device that cannot be read as empty, so parts of it are read as well. */
+async function emptiness(
+  deps: NodeDeps,
+  device: ProvenDevice,
+  context: CallContext,
+  options: ProbeOptions,
+): Promise<string> {
   try {
-    const { blank } = await deps.filesystems.probe(device, context);
+    const { blank } = await deps.filesystems.probe(device, context, options);
     return blank ? "nothing: both ends are zero" : "no signature, but it is not empty";
   } catch (error) {
     return unreadable(error, context);

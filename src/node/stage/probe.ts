@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { DeviceProbe, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { DeviceProbe, ProbeOptions, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -12,9 +12,10 @@ export async function probeDevice(
   deps: NodeDeps,
   device: ProvenDevice,
   context: CallContext,
+  options: ProbeOptions = {},
 ): Promise<DeviceProbe> {
   try {
-    return await deps.filesystems.probe(device, context);
+    return await deps.filesystems.probe(device, context, options);
   } catch (error) {
     if (VolumeError.is(error, "unavailable")) {
       deps.events.occurred({ kind: "format-refused", reason: "unreadable" });

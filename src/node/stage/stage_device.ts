@@ -204,7 +204,7 @@ async function prepareFilesystem(
     ? await deps.filesystems.logState(device, filesystem, context)
     : undefined;
   using early = readEarly(staging, stagingState);
-  const probe = await probeDevice(deps, device, context);
+  const probe = await probeDevice(deps, device, context, { onlyEnds: stagingState.luks !== undefined });
   const { signature } = probe;
   const uuid = signature.state === "found" ? signature.uuid : undefined;
   if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);

@@ -191,9 +191,21 @@ export interface Mounts {
   unmount(target: string, context: CallContext): Promise<void>;
 }
 
-/** What the ends of a device and blkid show. */
+/** How a device is probed. */
+export interface ProbeOptions {
+  /**
+   * Whether only its ends tell that it is blank: what was never written to an encrypted device reads as noise. @default
+   * {false}
+   */
+  readonly onlyEnds?: boolean;
+}
+
+/** What a device itself and blkid show. */
 export interface DeviceProbe {
-  /** True only when head and tail were read without error and every byte was zero. */
+  /**
+   * True only when head and tail, and the places where file systems keep copies of their superblocks, were read without
+   * error and every byte was zero.
+   */
   readonly blank: boolean;
   /** blkid's result: a type, nothing, or that it could not tell. */
   readonly signature:
@@ -223,8 +235,8 @@ export interface FormatOptions {
 
 /** The file system tools. */
 export interface Filesystems {
-  /** Reads both ends and runs blkid. Throws `unavailable` when an end cannot be read completely. */
-  probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe>;
+  /** Reads parts of the device and runs blkid. Throws `unavailable` when a part cannot be read completely. */
+  probe(device: ProvenDevice, context: CallContext, options?: ProbeOptions): Promise<DeviceProbe>;
   /** Whether the file system whose signature was found was made completely. Changes nothing. */
   isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean>;
   /**
@@ -232,7 +244,7 @@ export interface Filesystems {
    * Changes nothing. Throws `unavailable` when the device cannot be read.
    */
   logState(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<LogState>;
-  /** Zeroes the areas that {@linkcode Filesystems.probe} reads. Not killed when the context ends. */
+  /** Zeroes the ends of the device, see {@linkcode Filesystems.probe}. Not killed when the context ends. */
   eraseEnds(device: ProvenDevice, context: CallContext): Promise<void>;
   /** Makes a file system. Not killed when the context ends. */
   format(
