@@ -122,6 +122,29 @@ export async function disconnectUnused(deps: NodeDeps, nqn: string, context: Cal
   await disconnect(deps, nqn, context);
 }
 
+/**
+ * Disconnects what was connected without a record, like {@linkcode disconnectUnused}. Nothing says here that no pod has it,
+ * and a raw device is used without a mount and without a claim: so it also stays while it is bound or open anywhere.
+ *
+ * @throws {VolumeError} in-use while the device is mounted, claimed, bound or open
+ */
+export async function disconnectUnrecorded(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
+  const device = await usedNode(deps, nqn, context);
+  if (device !== undefined) {
+    const [bind] = await bindsOf(deps, await deps.mounts.table(), device, context);
+    const use = bind === undefined
+      ? await findOpenUse(deps, [device], context)
+      : `it is bound at ${bind.mountPoint}`;
+    if (use !== undefined) {
+      throw new VolumeError(
+        "in-use",
+        `Cannot disconnect because the device is in use: device=${device.path} ${use}`,
+      );
+    }
+  }
+  await disconnectUnused(deps, nqn, context);
+}
+
 /** Removes the maps of an unused subsystem, and then disconnects it. */
 async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
   const volumeId = parseExportNqn(nqn, deps.settings.nqnPrefix)?.volumeId;

@@ -28,7 +28,7 @@ import { parseMountFlags } from "../publish/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
 import { StagingStore } from "./staging_store.ts";
-import { connectedNqns, disconnectUnused, tearDown } from "../connections/teardown.ts";
+import { connectedNqns, disconnectUnrecorded, disconnectUnused, tearDown } from "../connections/teardown.ts";
 import { withUndo } from "./undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -312,7 +312,7 @@ async function connect(
   const { nqn, addresses, port } = publish;
   let wasConnected = (await connector.connected(context)).includes(nqn);
   if (wasConnected && !isKnown && stagingState.digests !== undefined) {
-    await disconnectUnused(deps, nqn, context);
+    await disconnectUnrecorded(deps, nqn, context);
     wasConnected = false;
   }
   // I/O that waits in a map waits for this very connection, so it is not undone then.

@@ -422,6 +422,23 @@ Deno.test("stage() makes an unrecorded connection again where checksums are requ
   assert.equal(plain.operations.includes("disconnect"), false);
 });
 
+Deno.test("stage() cuts no pod off from a raw volume whose record was lost, where checksums are requested", async () => {
+  const request = { ...digested, capability: block };
+  for (const [use, why] of [["bind", /bound at/], ["open", /is open: process 7/]] as const) {
+    const node = new FakeNode();
+    await node.stage(request);
+    await node.publish({ capability: block });
+    node.paths.nodes.delete("/state/volumes/pvc-1.json");
+    // A process may have opened the device before its bind was unmounted.
+    if (use === "open") {
+      node.table = [];
+      node.holder = { certain: true, description: "process 7 (qemu)" };
+    }
+    await assert.rejects(node.stage(request), refusal("in-use", why));
+    assert.equal(node.device.connected, true);
+  }
+});
+
 Deno.test("stage() of another epoch that fails at any step succeeds when it is tried again", async () => {
   await breakEachStep(reexported, (node) => node.stage({}, later), async (node, step) => {
     await node.stage({}, later);
