@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
-import { isOnBlockDevice } from "../mount_table.ts";
+import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
 import type { StagingStore } from "../stage/staging_store.ts";
 import { connectedNqns, findAll, recordedNumbers } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -98,6 +98,8 @@ export async function assertMayUnmount(
   const own = [...recordedNumbers(stagingState), ...found.map((device) => device.deviceNumber)];
   if (own.length === 0) return;
   for (const entry of mounted) {
+    // The kernel removes a node with its device: what it showed is gone, and nobody's any more.
+    if (isNodeBind(entry) && isDeleted(entry)) continue;
     const number = await shownDevice(deps, entry, context);
     if (number === undefined || own.includes(number)) continue;
     refuse(`it was never published there, and another device is: device=${number}`);

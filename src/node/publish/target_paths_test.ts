@@ -197,3 +197,17 @@ Deno.test("unpublish() of a block volume succeeds when its state was lost and a 
   await node.unstage();
   assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
+
+Deno.test("unpublish() of a block volume removes the bind of a gone device that its new record does not have", async () => {
+  const node = new FakeNode();
+  await node.stage({ capability: block });
+  await node.publish({ capability: block });
+  node.paths.nodes.delete("/state/volumes/pvc-1.json");
+  // The router was restarted: the kernel has removed the first device with its node.
+  Object.assign(node.device, { connected: false, path: "/dev/loop4", deviceNumber: "7:4" });
+  node.table = node.table.map((entry) => ({ ...entry, root: "/loop3//deleted" }));
+  await node.stage({ capability: block });
+  await node.unpublish();
+  await node.unstage();
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
+});
