@@ -357,6 +357,24 @@ Deno.test("a fenced volume is cut off before it is unmounted and closed", async 
   assert.equal(isOpen(node), false);
 });
 
+Deno.test("a pod ends that has a mapping which an older record does not name, also without a connection", async () => {
+  for (const capability of [ext4, block]) {
+    const node = new FakeNode();
+    await stage(node, { capability });
+    const { device } = node.stagingState!;
+    await node.publish({ capability, publishContext: encrypted() });
+    const earlier = { ...device!, deviceNumber: "253:7", sizeBytes: String(device!.sizeBytes) as never };
+    node.setStagingState({ device: earlier, mountedAs: "253:7", published: [] });
+    node.device.connected = false;
+    node.showDevices();
+    await node.unpublish();
+    assert.deepEqual(
+      node.table.map(({ mountPoint }) => mountPoint),
+      capability === ext4 ? [stagingPath] : [],
+    );
+  }
+});
+
 Deno.test("the mapping of a device that is gone is closed by the kernel once nothing has it open", async () => {
   const node = new FakeNode();
   await stage(node);

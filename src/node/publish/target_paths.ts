@@ -3,6 +3,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
+import { findMapping } from "../encryption/mapping.ts";
 import type { StagingStore } from "../stage/staging_store.ts";
 import { connectedNqns, findAll, recordedNumbers } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -95,7 +96,10 @@ export async function assertMayUnmount(
   if (owner !== undefined) refuse(`${owner.volumeId} is published there`);
   if (stagingState === undefined) return;
   const found = await findAll(deps, await connectedNqns(deps, volumeId, context), context);
-  const own = [...recordedNumbers(stagingState), ...found.map((device) => device.deviceNumber)];
+  // A mapping outlasts the connection below it, and has the volume's name.
+  const mapping = await findMapping(deps, volumeId);
+  const devices = mapping === undefined ? found : [...found, mapping];
+  const own = [...recordedNumbers(stagingState), ...devices.map((device) => device.deviceNumber)];
   if (own.length === 0) return;
   for (const entry of mounted) {
     // The kernel removes a node with its device: what it showed is gone, and nobody's any more.
