@@ -177,8 +177,9 @@ async function refuseWhilePublished(
   const table = await deps.mounts.table();
   const staged = points.flatMap((mountPoint) => mountsAt(table, mountPoint));
   const { stagingState } = volume;
-  const own = stagingState &&
-    [...recordedNumbers(stagingState), ...found.map((device) => device.deviceNumber)];
+  const recorded = stagingState === undefined ? [] : recordedNumbers(stagingState);
+  // A record that was begun after another was lost, and names no device yet, says no more than none.
+  const own = recorded.length === 0 ? undefined : [...recorded, ...found.map((it) => it.deviceNumber)];
   const foreign = staged.find((entry) =>
     !isOnBlockDevice(entry) || own?.includes(entry.deviceNumber) === false
   );

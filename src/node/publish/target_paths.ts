@@ -94,13 +94,13 @@ export async function assertMayUnmount(
   if (stagingState !== undefined && isPublishedAt(stagingState, targetPath)) return;
   const owner = others.find((other) => isPublishedAt(other, targetPath));
   if (owner !== undefined) refuse(`${owner.volumeId} is published there`);
-  if (stagingState === undefined) return;
+  // A record that was begun after another was lost, and names no device yet, says no more than none.
+  if (stagingState === undefined || recordedNumbers(stagingState).length === 0) return;
   const found = await findAll(deps, await connectedNqns(deps, volumeId, context), context);
   // A mapping outlasts the connection below it, and has the volume's name.
   const mapping = await findMapping(deps, volumeId);
   const devices = mapping === undefined ? found : [...found, mapping];
   const own = [...recordedNumbers(stagingState), ...devices.map((device) => device.deviceNumber)];
-  if (own.length === 0) return;
   for (const entry of mounted) {
     // The kernel removes a node with its device: what it showed is gone, and nobody's any more.
     if (isNodeBind(entry) && isDeleted(entry)) continue;

@@ -191,3 +191,23 @@ for (const kind of ["link", "directory", "block"] as const) {
     assert.equal(node.device.connected, false);
   });
 }
+
+Deno.test("unpublish() and unstage() unmount what a lost record has left, also after a stage that was killed before it found a device", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.publish();
+  node.paths.nodes.delete("/state/volumes/pvc-1.json");
+  // The router was restarted: what is mounted is dead, and the device is another one.
+  Object.assign(node.device, { connected: false, path: "/dev/loop4", deviceNumber: "7:4" });
+  let isKilled = false;
+  node.before = (operation) => {
+    isKilled ||= operation === "setReadOnly";
+    if (isKilled) throw injected;
+  };
+  await assert.rejects(node.stage());
+  node.before = () => {};
+  assert.equal(node.stagingState?.device, undefined);
+  await node.unpublish();
+  await node.unstage();
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
+});
