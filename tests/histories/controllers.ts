@@ -110,7 +110,7 @@ export class Controllers {
 
   /** The process reads the Lease again: it goes on to lead, or ends because another one has led. */
   #rejoin(controller: Controller): void {
-    const { process: { lead }, process, deps } = controller;
+    const { process: { lead }, process } = controller;
     this.#isolated.get(controller)?.cancel();
     this.#isolated.delete(controller);
     if (process.isDead) return;
@@ -118,7 +118,6 @@ export class Controllers {
       lead.heldBy("another");
       return process.die();
     }
-    if (lead.refusal() !== undefined) distrust(deps);
     lead.holdUntil(Infinity);
   }
 

@@ -67,6 +67,7 @@ export class ClusterSide {
   readonly #leads: (isLeading: boolean) => void;
   /** Undefined without an election: this controller serves whether it leads or not. */
   readonly lead: Lead | undefined;
+  #hasLed = false;
   #parts: readonly ClusterPart[] = [];
   #running: Promise<void> = Promise.resolve();
 
@@ -156,8 +157,9 @@ export class ClusterSide {
     const lead = async (signal: AbortSignal) => {
       signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
       this.#leads(true);
-      // Before the first call: another controller may have led before.
-      if (this.lead !== undefined) { for (const { deps } of this.#parts) distrust(deps); }
+      // Before the first call: another controller may have led before. None has led since, or this process would end.
+      if (this.lead !== undefined && !this.#hasLed) { for (const { deps } of this.#parts) distrust(deps); }
+      this.#hasLed = true;
       const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
       const shown = this.lead === undefined ? [] : show(signal);
       const loops = this.#parts.map((part) => this.#lead(part, signal));

@@ -4,23 +4,34 @@ import { readServeConfig } from "../config/config.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { createLogger } from "../../telemetry/log.ts";
-import { clusterHash } from "../../volume/model/ids.ts";
+import { testController } from "../../../tests/fakes/controller_deps.ts";
+import { scaledClock } from "../../../tests/fakes/scaled_clock.ts";
+import { clusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { ClusterSide } from "./cluster.ts";
 
 const router = ["--rds-address", "10.0.0.1", "--rds-password-file", "/p", "--rds-insecure-skip-verify"];
 
 async function withSide(
-  work: (api: FakeKubeApi, identified: (signal: AbortSignal) => Promise<string>) => Promise<void>,
+  work: (
+    api: FakeKubeApi,
+    identified: (signal: AbortSignal) => Promise<string>,
+    side: ClusterSide,
+  ) => Promise<void>,
+  flags: readonly string[] = [],
+  clock: Clock = systemClock,
 ): Promise<void> {
   await using api = new FakeKubeApi();
   const file = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
   await Deno.writeTextFile(file, api.kubeconfig());
-  const config = readServeConfig(["--mode", "controller", ...router, "--kubeconfig", file], () => undefined);
-  const log = createLogger({ clock: systemClock, sink: () => {} });
-  const adapters = { clock: systemClock, random: systemRandom, log };
+  const args = ["--mode", "controller", ...router, "--kubeconfig", file, ...flags];
+  const config = readServeConfig(args, () => undefined);
+  const adapters = { clock, random: systemRandom, log: createLogger({ clock, sink: () => {} }) };
   const side = await ClusterSide.open(config.cluster!, "rds.csi.srvlab.io", adapters);
   try {
-    await work(api, async (signal) => (await side.identified(config.controller!, signal)).settings.cluster);
+    const identified = async (signal: AbortSignal) =>
+      (await side.identified(config.controller!, signal)).settings.cluster;
+    await work(api, identified, side);
   } finally {
     await side.close();
     await Deno.remove(file);
@@ -44,3 +55,33 @@ Deno.test("identified() does not keep a controller from stopping while the clust
     await refused;
   });
 });
+
+Deno.test("a controller suspects others when it begins to lead, not when a lead that ran out goes on", async () => {
+  const elected = ["--leader-election", "--lease-namespace", "storage", "--lease-identity", "a"];
+  await withSide(
+    async (api, _, side) => {
+      const { deps } = testController();
+      let suspected = 0;
+      deps.inDoubt.suspectOthers = () => suspected++;
+      const audits = { run: (signal: AbortSignal) => ended(signal) };
+      side.start([{ deps, audits, ids: VolumeIdPrefix.none }]);
+      const until = async (leads: boolean) => {
+        while ((side.lead!.refusal() === undefined) !== leads) await systemClock.sleep(5);
+      };
+      await until(true);
+      api.faults.push({ match: /leases/, status: 500 });
+      await until(false);
+      api.faults.length = 0;
+      await until(true);
+      // The loops of the lead that goes on have begun, too.
+      await systemClock.sleep(200);
+      assert.equal(suspected, 1);
+    },
+    elected,
+    scaledClock(20),
+  );
+});
+
+function ended(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
