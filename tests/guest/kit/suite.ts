@@ -164,12 +164,17 @@ export class Bench {
     await Promise.all(this.#guests.map((guest) => guest.end()));
   }
 
-  async #keepConsoles(): Promise<void> {
+  /** Keeps what may tell why a test has failed, under the suite's name. */
+  async keep(what: string, name: string, text: string): Promise<void> {
     await Deno.mkdir(keptFolder, { recursive: true });
+    const path = join(keptFolder, `${this.#name}-${name}.log`);
+    await Deno.writeTextFile(path, text);
+    this.report.say(`${what} is kept in ${path}`);
+  }
+
+  async #keepConsoles(): Promise<void> {
     for (const [index, guest] of this.#guests.entries()) {
-      const path = join(keptFolder, `${this.#name}-${index}-${guest.name}.log`);
-      await Deno.writeTextFile(path, await guest.console());
-      this.report.say(`the console of ${guest.name} is kept in ${path}`);
+      await this.keep(`the console of ${guest.name}`, `${index}-${guest.name}`, await guest.console());
     }
   }
 }

@@ -4,6 +4,7 @@ import { type Node, paths } from "../../../cluster/kit/objects.ts";
 import { secondsSince } from "../../../cluster/kit/waiting.ts";
 import type { Bench } from "../../kit/suite.ts";
 import { MachineCluster, machineDisk } from "../../machine/cluster.ts";
+import { keepLogs } from "../../machine/logs.ts";
 import { type MachineKind, machineOptions } from "../../machine/node.ts";
 import { installChart, releaseReady } from "../../machine/release.ts";
 import { type MakeRouter, routerGuestOptions, routerInGuest, routerOnHost } from "../../machine/router.ts";
@@ -75,6 +76,7 @@ export async function withBareMachines(
     ]);
     if (isReady) await body(cluster);
   } finally {
+    if (bench.report.counts.failed > 0) await keepLogs(bench, cluster);
     const problems = await cluster.stop();
     await bench.test("the router ends well", () => {
       assert.deepEqual(problems, []);
