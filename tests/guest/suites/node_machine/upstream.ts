@@ -11,7 +11,7 @@ import type { MachineCluster } from "../../machine/cluster.ts";
 import { type Machines, withMachines } from "./on_machines.ts";
 
 /** Upstream's suites that run at the same time: they wait most of the time. */
-const workers = 3;
+const workers = 6;
 
 /** A driver as upstream's tests meet it on a machine. */
 export interface MachineSubject {
