@@ -66,7 +66,8 @@ Deno.test("a controller suspects others when it begins to lead, not when a lead 
       const audits = { run: (signal: AbortSignal) => ended(signal) };
       side.start([{ deps, audits, ids: VolumeIdPrefix.none }]);
       const until = async (leads: boolean) => {
-        while ((side.lead!.refusal() === undefined) !== leads) await systemClock.sleep(5);
+        const limit = AbortSignal.timeout(30_000);
+        while ((side.lead!.refusal() === undefined) !== leads) await systemClock.sleep(5, limit);
       };
       await until(true);
       api.faults.push({ match: /leases/, status: 500 });

@@ -47,7 +47,9 @@ export async function unpublishVolume(
   if (!usesOwnImage(volume, deps.settings.cluster)) {
     await assertInNoOtherSlot(call, id, nodeId);
     // The disk of another volume, which nodes may use, got this one's slot.
-    if (isNamedAfterAnother(stored)) return;
+    if (isNamedAfterAnother(stored)) {
+      return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
+    }
   }
   const decision = decideUnpublish(volume, nodeId, deps.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
@@ -105,7 +107,7 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
   const inventory = await call.store.inventory(call.context);
   assertSettled(inventory, call.settings.settleMs);
   for (const stored of inventory.volumes) {
-    if (stored.id === id || !stored.exported || volumeOfName(stored.exportNqn) !== id) continue;
+    if (stored.id === id || !stored.exported || !isNameOf(stored.exportNqn, id)) continue;
     const ownership = judgeOwnership(stored, call.settings.cluster);
     if (ownership.state !== "owned") continue;
     const { action } = decideUnpublish(ownership.volume, nodeId, call.clock.now());
@@ -122,6 +124,11 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
 function volumeOfName(nqn: string): string | undefined {
   const [id, epoch] = nqn.split(":").slice(-2);
   return parseEpoch(epoch ?? "") === undefined ? undefined : id;
+}
+
+/** Whether that is a volume's name in some epoch, or its name of the legacy driver, which had no epochs. */
+function isNameOf(nqn: string, id: string): boolean {
+  return volumeOfName(nqn) === id || nqn.endsWith(`:${id}`);
 }
 
 /** Whether a disk is, or was last, exported as a volume that should be in another slot. */

@@ -7,7 +7,7 @@ import {
   testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
@@ -167,6 +167,9 @@ Deno.test("unpublishVolume() takes nothing from a volume whose disk got this one
     () => unpublish("a"),
     refusal("precondition", /given another slot.*slot=pvc-2/),
   );
+  // As the legacy driver exported it, without an epoch.
+  store.edit("pvc-2", { exportNqn: `${testPrefix}:pvc-1` });
+  await refusedUnchanged(store, () => unpublish("a"), refusal("precondition", /given another slot/));
   store.edit("pvc-2", { exported: false });
   const before = store.snapshot();
   await unpublish("a");
