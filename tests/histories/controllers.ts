@@ -1,5 +1,5 @@
 import type { ControllerDeps } from "../../src/controller/deps.ts";
-import { distrust } from "../../src/controller/distrust.ts";
+import { distrust, forget } from "../../src/controller/distrust.ts";
 import { KnownVolumes } from "../../src/controller/known_volumes.ts";
 import { leadMs, leaseMs } from "../../src/kubernetes/election.ts";
 import type { FakeClock } from "../fakes/clock.ts";
@@ -110,7 +110,7 @@ export class Controllers {
 
   /** The process reads the Lease again: it goes on to lead, or ends because another one has led. */
   #rejoin(controller: Controller): void {
-    const { process: { lead }, process } = controller;
+    const { process: { lead }, process, deps } = controller;
     this.#isolated.get(controller)?.cancel();
     this.#isolated.delete(controller);
     if (process.isDead) return;
@@ -118,6 +118,7 @@ export class Controllers {
       lead.heldBy("another");
       return process.die();
     }
+    if (lead.refusal() !== undefined) forget(deps);
     lead.holdUntil(Infinity);
   }
 

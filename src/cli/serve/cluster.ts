@@ -7,7 +7,7 @@ import { getVolume } from "../../controller/volumes/read.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { ReconcileLoop, showAtStart } from "../../controller/reconcile/loop.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
-import { distrust } from "../../controller/distrust.ts";
+import { distrust, forget } from "../../controller/distrust.ts";
 import { Cluster } from "../../kubernetes/cluster.ts";
 import { RanOut } from "../../kubernetes/election.ts";
 import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
@@ -158,7 +158,8 @@ export class ClusterSide {
       signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
       this.#leads(true);
       // Before the first call: another controller may have led before. None has led since, or this process would end.
-      if (this.lead !== undefined && !this.#hasLed) { for (const { deps } of this.#parts) distrust(deps); }
+      const begin = this.#hasLed ? forget : distrust;
+      if (this.lead !== undefined) { for (const { deps } of this.#parts) begin(deps); }
       this.#hasLed = true;
       const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
       const shown = this.lead === undefined ? [] : show(signal);
