@@ -20,16 +20,17 @@ const mirror = [
 
 Deno.test("two drives become a mirror, and with a file system a pool for disks", async () => {
   const { router, type } = drives(2);
-  for (const line of [...mirror, "/disk/format pool file-system=btrfs"]) {
+  for (const line of [...mirror, "/disk/format pool file-system=btrfs label=data"]) {
     assert.equal(await type(line), "", line);
   }
   const asked = jsonCommand(
-    '/disk print detail as-value proplist=size,free,fs,mounted,state where slot="pool"',
+    '/disk print detail as-value proplist=size,free,fs,fs-label,mounted,state where slot="pool"',
   );
   assert.deepEqual(JSON.parse(await type(asked)), [{
     ".id": "*3",
     "free": Number(3n << 30n),
     "fs": "btrfs",
+    "fs-label": "data",
     "mounted": true,
     "size": Number(3n << 30n),
     "state": "clean",
@@ -77,4 +78,5 @@ Deno.test("a single drive can be a pool by itself", async () => {
   const { router, type } = drives(1);
   assert.equal(await type("/disk/format nvme1 file-system=btrfs"), "");
   assert.equal(router.pools()[0]?.pool.mountPoint, "nvme1");
+  assert.equal(router.pools()[0]?.pool.label, "", "a file system has the label that a person gives it");
 });

@@ -69,7 +69,7 @@ export class DiskMenu implements Menu {
   }
 
   texts(verb: Verb): readonly string[] {
-    if (verb === "format") return ["file-system"];
+    if (verb === "format") return ["file-system", "label"];
     const { rose, nqn } = this.#router.profile.vocabulary;
     const known = Object.keys(setters).filter((word) =>
       (rose || !/^(nvme-tcp|file|raid|nfs)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
@@ -136,7 +136,7 @@ export class DiskMenu implements Menu {
   }
 
   format(row: Row, values: Values): void {
-    formatDisk(this.#router, this.#disk(row), values.get("file-system"));
+    formatDisk(this.#router, this.#disk(row), values.get("file-system"), values.get("label"));
   }
 
   remove(row: Row): void {

@@ -227,7 +227,7 @@ function joinRaid(router: Router, drive: Disk, master: string): void {
  *
  * @throws {Refusal} for a disk that belongs to a RAID, is incomplete, or has something on it.
  */
-export function formatDisk(router: Router, disk: Disk, filesystem: string | undefined): void {
+export function formatDisk(router: Router, disk: Disk, filesystem: string | undefined, label = ""): void {
   if (filesystem === undefined) throw Refusal.missingValue("file-system");
   if (filesystem !== "btrfs" && filesystem !== "xfs") throw Refusal.noMatch("file-system");
   if (disk.filePath !== "" || disk.raidMaster !== "none" || disk.sizeBytes === 0n) throw Refusal.inUse();
@@ -240,7 +240,7 @@ export function formatDisk(router: Router, disk: Disk, filesystem: string | unde
     ...disk,
     pool: {
       mountPoint,
-      label: `${disk.slot}-fs`,
+      label,
       filesystem,
       mounted: true,
       disksVanish: false,
