@@ -88,12 +88,21 @@ export const routerFixes = {
   labelLook: (label: string): Fix => ({
     commands: [`/disk/print detail where fs-label=${quoted(label)}`],
   }),
+  /** By hand: a label that another file system has would make one of the two mistaken for the other. */
+  poolLabel: () =>
+    advice("give the file system a label that no other one has, as the router's manual of Btrfs says"),
+  poolCopy: (mountPoint: string) =>
+    advice(
+      `if it is a copy of /${mountPoint}, give it another label before the router mounts it, because the router finds ` +
+        "subvolumes by the label; leave it alone if it is a drive of that pool",
+    ),
   poolUnmounted: (slot: string): Fix => ({
     before: "if the router should use its file system: ",
     commands: [`/disk/set [find where slot=${quoted(slot)}] disabled=no mount-filesystem=yes`],
   }),
   overcommit: () => advice("set --overcommit 1"),
   basePath: (path: string) => advice(`set --base-path ${path}`),
+  moreBasePaths: (path: string) => advice(`add --base-path ${path} after the present ones`),
   poolAway: (pool: string, path: string) =>
     advice(
       `if volumes lie on /${pool}, mount it again and leave --base-path as it is, because the driver would count them as deleted; ` +

@@ -108,7 +108,7 @@ export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): 
   const findings = [
     ...mounted.map((pool) => judgeMounted(pool, disks)),
     ...mounted.flatMap((pool) => judgePromises(pool, settings)),
-    ...unmounted.map(judgeUnmounted),
+    ...unmounted.map((disk) => judgeUnmounted(disk, mounted)),
   ];
   if (mounted.length > 0) return findings;
   return [
@@ -141,7 +141,8 @@ function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {
     return problem(poolName, `${found}; ${reason}`, routerFixes.poolLook(slot));
   }
   if (filesystem === "btrfs" && label === "") {
-    return warning(poolName, `${found}; without a label its subvolumes cannot be named: no snapshots`);
+    const reason = "without a label its subvolumes cannot be named: no snapshots";
+    return warning(poolName, `${found}; ${reason}`, routerFixes.poolLabel());
   }
   if (freeBytes * scarceShare < sizeBytes) {
     return warning(poolName, `${found}; the pool may run out of space when volumes are written`);
@@ -172,12 +173,14 @@ function judgePromises(pool: PoolDisk, { basePaths, overcommit, allocation }: Po
 }
 
 /** A file system that the router could mount, but does not; it may be intended. */
-function judgeUnmounted({ slot, filesystem, label }: PoolDisk): Finding {
+function judgeUnmounted({ slot, filesystem, label }: PoolDisk, mounted: readonly PoolDisk[]): Finding {
   const name = label === "" ? filesystem : `${filesystem}, label ${label}`;
+  const found = `${slot} (${name}) is not mounted`;
+  const twin = mounted.find((pool) => filesystem === "btrfs" && label !== "" && pool.label === label);
   return warning(
     poolName,
-    `${slot} (${name}) is not mounted`,
-    routerFixes.poolUnmounted(slot),
+    found,
+    twin === undefined ? routerFixes.poolUnmounted(slot) : routerFixes.poolCopy(twin.mountPoint),
   );
 }
 

@@ -63,7 +63,13 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ["a pool beyond units", ofPool({ sizeBytes: 1n << 62n, freeBytes: 1n << 62n }), "ok", /4096 PiB of/],
   ["a pool without a state", ofPool({ state: "" }), "ok", /label pool, 3 TiB/],
   ["a degraded pool", ofPool({ state: "degraded" }), "problem", /not clean/, /slot~"raid1"/],
-  ["Btrfs without a label", ofPool({ label: "" }), "warning", /no snapshots/],
+  [
+    "Btrfs without a label",
+    ofPool({ label: "" }),
+    "warning",
+    /no snapshots/,
+    /a label that no other one has/,
+  ],
   ["XFS without a label", ofPool({ label: "", filesystem: "xfs" }), "ok", /xfs/],
   ["a full pool", ofPool({ freeBytes: tebibyte / 4n }), "warning", /may run out of space/],
   [
@@ -122,6 +128,23 @@ Deno.test("judgePools() warns of a file system that is not mounted, unless it is
     const [, finding] = judgePools([pool, { ...member, ...other }], plain);
     assert.equal(finding!.state, "warning");
     assert.match(finding!.found, /^nvme1 .* is not mounted$/);
+  }
+});
+
+Deno.test("nobody is advised to mount a file system with the label of a mounted pool", () => {
+  const fixOf = (own: Partial<PoolDisk>) =>
+    judgePools([pool, {
+      ...pool,
+      slot: "usb1",
+      mounted: false,
+      mountPoint: "",
+      filesystemUuid: "another",
+      ...own,
+    }], plain)
+      .map(({ fix }) => fix)[1];
+  assert.match(fixOf({})!, /^if it is a copy of \/pool, give it another label before/);
+  for (const own of [{ label: "usb" }, { label: "" }, { filesystem: "xfs" }]) {
+    assert.match(fixOf(own)!, /mount-filesystem=yes/);
   }
 });
 

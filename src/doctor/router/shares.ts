@@ -115,7 +115,7 @@ export function judgeShare(
         misplaced[0]
       }: the ` +
       "driver neither lists nor deletes them";
-    findings.push(warning(shareName, found, routerFixes.basePath(parentFolder(misplaced[0]!))));
+    findings.push(warning(shareName, found, routerFixes.moreBasePaths(parentFolder(misplaced[0]!))));
   }
   const well =
     `/${mountPoint} is shared over NFS and holds no image; directories of this cluster: ${directories.length}`;

@@ -52,6 +52,8 @@ Deno.test("a share for directories is mounted, shared, and holds no image", () =
     misplaced[0]!,
     /^warning: 1 directories of this cluster lie outside of --base-path, such as \/share\/old\/b/,
   );
+  const facts = { pools: [share], volumes: [], directories: [own, "/share/old/b.0123abcd"] };
+  assert.equal(judgeShare(facts, { basePaths })[0]!.fix, "add --base-path /share/old after the present ones");
 });
 
 Deno.test("nobody is advised to share a pool on which images of disks lie", () => {
