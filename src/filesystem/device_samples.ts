@@ -14,7 +14,8 @@ const blockBytes = 4096n;
 
 /**
  * Where file systems keep copies of their superblocks: ext4 after its first group, at 8, 32 or 128 MiB by the size of
- * its blocks; Btrfs at 64 MiB and 256 GiB; xfs at even parts of the device.
+ * its blocks; Btrfs at 64 MiB and 256 GiB; xfs at even parts of the device that it was made on, so that one which has grown may have none of them at these
+ * places.
  */
 export function samplePlaces(sizeBytes: bigint): readonly DevicePart[] {
   const offsets = new Set<bigint>();

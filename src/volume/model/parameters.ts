@@ -83,7 +83,7 @@ export const parameterNames: readonly string[] = Object.keys(checks);
 
 /** A sentence of help for each key. */
 export const parameterHelp: Readonly<Record<string, string>> = {
-  backend: "Name of the router; must be the controller's `--backend`.",
+  backend: "Name of the router: one of the file of `--config`, or else the controller's `--backend`.",
   volumePath:
     "Folder on the router that volumes go to: one of the controller's `--base-path`. Default: the first of them.",
   nvmePort: "Port that volumes are exported on, 1 to 65535. Default: the controller's `--nvme-port`.",
@@ -118,7 +118,7 @@ export const parameterHelp: Readonly<Record<string, string>> = {
   pbkdfTime:
     "Milliseconds that a guess of the passphrase costs on the node that formats, 100 to 10000. Default: 2000.",
   fsckMode:
-    "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not.",
+    "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not. Default: `preen`.",
   mkfsOptions: "Options for mkfs, as `-x value` pairs; nothing that forces.",
   fsType:
     "The legacy driver's key for the file system, ext4 or xfs; `csi.storage.k8s.io/fstype` wins over it.",
