@@ -9,8 +9,9 @@ import {
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertSettled } from "../../volume/rules/absence.ts";
-import { isLegacyId } from "../../volume/model/ids.ts";
-import { usesOwnImage } from "../../volume/model/sources.ts";
+import { isLegacyId, nameDigest } from "../../volume/model/ids.ts";
+import { volumeOfImage } from "../../volume/model/layout.ts";
+import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -47,7 +48,7 @@ export async function unpublishVolume(
   if (!usesOwnImage(volume, deps.settings.cluster)) {
     await assertInNoOtherSlot(call, id, nodeId);
     // The disk of another volume, which nodes may use, got this one's slot.
-    if (isNamedAfterAnother(stored)) {
+    if (isDiskOf(stored, id, deps.settings.cluster) === false) {
       return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
     }
   }
@@ -105,10 +106,11 @@ function isNobodys({ settings }: ControllerDeps, stored: StoredVolume): boolean 
  */
 async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: string): Promise<void> {
   const inventory = await call.store.inventory(call.context);
-  assertSettled(inventory, call.settings.settleMs);
+  const { cluster, settleMs } = call.settings;
+  assertSettled(inventory, settleMs);
   for (const stored of inventory.volumes) {
-    if (stored.id === id || !stored.exported || !isNameOf(stored.exportNqn, id)) continue;
-    const ownership = judgeOwnership(stored, call.settings.cluster);
+    if (stored.id === id || !stored.exported || isDiskOf(stored, id, cluster) !== true) continue;
+    const ownership = judgeOwnership(stored, cluster);
     if (ownership.state !== "owned") continue;
     const { action } = decideUnpublish(ownership.volume, nodeId, call.clock.now());
     if (action === "not-holder") continue;
@@ -120,21 +122,26 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
   }
 }
 
-/** The volume that this driver exports under that name in some epoch; undefined for any other name. */
+/**
+ * The volume that is exported under that name in some epoch, or by the legacy driver, which had no epochs; undefined for
+ * any other name.
+ */
 function volumeOfName(nqn: string): string | undefined {
-  const [id, epoch] = nqn.split(":").slice(-2);
-  return parseEpoch(epoch ?? "") === undefined ? undefined : id;
+  const [id, last = ""] = nqn.split(":").slice(-2);
+  if (isLegacyId(last)) return last;
+  return parseEpoch(last) === undefined ? undefined : id;
 }
 
-/** Whether that is a volume's name in some epoch, or its name of the legacy driver, which had no epochs. */
-function isNameOf(nqn: string, id: string): boolean {
-  return volumeOfName(nqn) === id || nqn.endsWith(`:${id}`);
-}
-
-/** Whether a disk is, or was last, exported as a volume that should be in another slot. */
-function isNamedAfterAnother({ id, exportNqn }: StoredVolume): boolean {
-  const named = volumeOfName(exportNqn);
-  return named !== undefined && named !== id;
+/**
+ * Whether a disk in any slot is that volume's, by the name of its export. Where that tells no volume, as on routers that
+ * name exports after their slots, its image or its record may. Undefined when neither does.
+ */
+function isDiskOf(stored: StoredVolume, id: string, cluster: string): boolean | undefined {
+  const named = volumeOfName(stored.exportNqn) ?? volumeOfImage(stored.imagePath, cluster);
+  if (named !== undefined) return named === id;
+  const ownership = judgeOwnership(stored, cluster);
+  if (ownership.state !== "owned" || !isImported(ownership.volume.record)) return undefined;
+  return ownership.volume.record.name === nameDigest(id);
 }
 
 /**

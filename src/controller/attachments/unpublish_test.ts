@@ -7,8 +7,19 @@ import {
   testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testPrefix,
+} from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { legacyEpoch } from "../../volume/model/epoch.ts";
+import { nameDigest } from "../../volume/model/ids.ts";
+import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { publishVolume } from "./publish.ts";
@@ -174,6 +185,70 @@ Deno.test("unpublishVolume() takes nothing from a volume whose disk got this one
   const before = store.snapshot();
   await unpublish("a");
   assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("unpublishVolume() leaves the export of another volume in its slot on where only the image or the record says whose it is", async () => {
+  const legacy = (digit: string) => `pvc-00000000-0000-0000-0000-00000000000${digit}`;
+  const held = { epoch, blankEpoch: 0, holders: [aHolder("a")] };
+  const aLegacy = (id: string) =>
+    aDisk(aRecord({ ...held, epoch: legacyEpoch, name: nameDigest(id) }), {
+      id,
+      imagePath: `${testBase}/${id}.img`,
+      exportNqn: `${testPrefix}:${id}`,
+    });
+  const imagePath = "/pool/films/films.raw";
+  const anImported = aDisk(
+    aRecord({ ...held, name: nameDigest("films"), source: importedSource("films", imagePath) }),
+    { id: "films", imagePath },
+  );
+  const named = (disk: StoredVolume, exportNqn: string) => ({ ...disk, exportNqn });
+  const cases: readonly (readonly [string, StoredVolume])[] = [
+    [legacy("a"), aLegacy(legacy("b"))],
+    // RouterOS before 7.21 names an export after its slot.
+    [legacy("a"), named(aLegacy(legacy("b")), legacy("a"))],
+    ["pvc-1", named(aDisk(aRecord(held), { id: "pvc-2" }), "pvc-1")],
+    ["pvc-1", named(aDisk(aRecord(held), { id: "pvc-2", imagePath: plainImage("pvc-2") }), "pvc-1")],
+    ["pvc-1", named(anImported, "pvc-1")],
+  ];
+  for (const [id, other] of cases) {
+    const { store, deps } = testController();
+    store.put(other);
+    store.disks.delete(other.id);
+    store.disks.set(id, { ...other, id });
+    const before = store.snapshot();
+    await unpublishVolume(deps, id, "a", context);
+    assert.deepEqual(store.snapshot(), before);
+  }
+});
+
+Deno.test("unpublishVolume() takes every kind of volume from its node, whatever the router calls its export", async () => {
+  const legacyId = "pvc-00000000-0000-0000-0000-00000000000a";
+  const imagePath = "/pool/films/films.raw";
+  const imported = { name: nameDigest("data"), source: importedSource("data", imagePath) };
+  const kinds: readonly (readonly [Partial<VolumeRecord>, Partial<StoredVolume>])[] = [
+    [{}, {}],
+    [{}, { imagePath: plainImage("pvc-1") }],
+    [{}, { imagePath: plainImage("pvc-1", `${testBase}/a/b`) }],
+    [{}, { imagePath: subvolumeImage("pvc-1", `${testBase}/a/b`) }],
+    [{ source: "v:pvc-9" }, {}],
+    [{ source: "s:snap-9" }, {}],
+    [{ epoch: legacyEpoch }, { id: legacyId, imagePath: `${testBase}/${legacyId}.img` }],
+    [{}, { id: legacyId, imagePath: `${testBase}/${legacyId}.img` }],
+    [imported, { id: "data", imagePath }],
+    // A person pointed the disk at another file.
+    [imported, { id: "data", imagePath: "/pool/films/new.raw" }],
+    [{}, { imagePath: "/pool/csi/renamed.img" }],
+  ];
+  for (const [record, disk] of kinds) {
+    const id = disk.id ?? "pvc-1";
+    for (const exportNqn of [undefined, `${testPrefix}:${id}`, id, "nqn.stray"]) {
+      const { store, deps } = testController();
+      const nqn = exportNqn === undefined ? {} : { exportNqn };
+      store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")], ...record }), { ...disk, ...nqn }));
+      await unpublishVolume(deps, id, "a", context);
+      assert.equal(store.disks.get(id)?.exported, false, `${disk.imagePath} ${exportNqn}`);
+    }
+  }
 });
 
 Deno.test("unpublishVolume() corrects the time of a withdrawal that the router ran late", async () => {
