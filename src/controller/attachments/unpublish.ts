@@ -40,38 +40,40 @@ export async function unpublishVolume(
   const call = { ...deps, context };
   if (await unpublishKnown(call, id, nodeId)) return;
   const { stored } = await loadDisk(call, id, "unpublish");
-  if (stored === undefined || isNobodys(deps, stored)) {
+  const volume = stored === undefined || isNobodys(deps, stored)
+    ? undefined
+    : getOwned(stored, deps.settings.cluster, "unpublish");
+  if (volume === undefined || isAnothers(volume, deps.settings.cluster)) {
     await assertInNoOtherSlot(call, id, nodeId);
     return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
   }
-  const volume = getOwned(stored, deps.settings.cluster, "unpublish");
-  if (!usesOwnImage(volume, deps.settings.cluster)) {
-    await assertInNoOtherSlot(call, id, nodeId);
-    // The disk of another volume, which nodes may use, got this one's slot.
-    if (isDiskOf(stored, id, deps.settings.cluster) === false) {
-      return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
-    }
-  }
-  const decision = decideUnpublish(volume, nodeId, deps.clock.now());
-  const fields = { volume: id, node: nodeId, requestId: context.requestId };
+  await takeFrom(call, volume, nodeId);
+}
+
+/** Takes a volume, as it was just read, from a node, or from all of them. */
+async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
+  const { id } = volume.stored;
+  if (!usesOwnImage(volume, call.settings.cluster)) await assertInNoOtherSlot(call, id, nodeId);
+  const decision = decideUnpublish(volume, nodeId, call.clock.now());
+  const fields = { volume: id, node: nodeId, requestId: call.context.requestId };
   if (decision.action === "done") {
     await outdateInDoubt(call, "unpublish", volume);
-    deps.projection.show(id, volume.record);
+    call.projection.show(id, volume.record);
   } else if (decision.action === "not-holder") {
     await outdateInDoubt(call, "unpublish", volume);
     const holders = nodeIdsOf(decision.remaining);
-    deps.notes.warn("the node does not hold the volume; nothing changed", { ...fields, holders });
+    call.notes.warn("the node does not hold the volume; nothing changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
     await withdrawExport(call, volume, "unpublish");
-    deps.projection.show(id, decision.record);
+    call.projection.show(id, decision.record);
     const nodeIds = nodeIdsOf(volume.record.holders);
     // A call that names a node says only that this node does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
-      deps.events.occurred({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
+      call.events.occurred({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
     }
   } else if (decision.action === "leave") {
     await detachNode(call, volume, { ...decision, nodeId });
-    deps.projection.show(id, decision.record);
+    call.projection.show(id, decision.record);
   }
 }
 
@@ -144,12 +146,19 @@ function isDiskOf(stored: StoredVolume, id: string, cluster: string): boolean | 
   return ownership.volume.record.name === nameDigest(id);
 }
 
+/** Whether another volume's disk, which nodes may use, got this one's slot. */
+function isAnothers(volume: OwnedVolume, cluster: string): boolean {
+  const { stored } = volume;
+  return !usesOwnImage(volume, cluster) && isDiskOf(stored, stored.id, cluster) === false;
+}
+
 /**
  * Takes a volume from every node that holds it, by a person's word that whoever gave it to them is gone. Its export is read
- * back as off before this returns. Three commands.
+ * back as off before this returns. Two commands.
  *
  * @returns the ids of the nodes that held it
- * @throws {VolumeError} not-found; precondition when the volume is not this cluster's; unavailable
+ * @throws {VolumeError} not-found; precondition when the volume is not this cluster's, or its slot has the disk of another
+ * one; unavailable
  */
 export async function withdrawVolume(
   deps: ControllerDeps,
@@ -160,7 +169,14 @@ export async function withdrawVolume(
   const { stored } = await loadDisk(call, id, "withdraw");
   if (stored === undefined) throw notFound("withdraw", id);
   const volume = getOwned(stored, deps.settings.cluster, "withdraw");
-  await unpublishVolume(deps, id, "", context);
+  if (isAnothers(volume, deps.settings.cluster)) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot withdraw the volume because the disk of another volume is in its slot: volume=${id} ` +
+        `path=${stored.imagePath} nqn=${stored.exportNqn}; give the disks their slots back`,
+    );
+  }
+  await takeFrom(call, volume, "");
   return nodeIdsOf(volume.record.holders);
 }
 

@@ -23,7 +23,7 @@ import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { publishVolume } from "./publish.ts";
-import { unpublishVolume } from "./unpublish.ts";
+import { unpublishVolume, withdrawVolume } from "./unpublish.ts";
 
 const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
@@ -218,6 +218,28 @@ Deno.test("unpublishVolume() leaves the export of another volume in its slot on 
     const before = store.snapshot();
     await unpublishVolume(deps, id, "a", context);
     assert.deepEqual(store.snapshot(), before);
+  }
+});
+
+Deno.test("withdrawVolume() takes a volume from all its nodes, and names them", async () => {
+  const { store, deps } = controller({ capabilities: "block/x", epoch, holders: [shared("a"), shared("b")] });
+  assert.deepEqual(await withdrawVolume(deps, "pvc-1", context), ["a", "b"]);
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+  assert.equal(store.takeCount(), 2);
+  assert.deepEqual(await withdrawVolume(deps, "pvc-1", context), []);
+});
+
+Deno.test("withdrawVolume() refuses a slot with the disk of another volume, and says whose it is", async () => {
+  for (const exported of [true, false]) {
+    const { store, deps } = controller();
+    const other = aDisk(aRecord({ epoch, holders: [aHolder("node-9")] }), { id: "pvc-2", exported });
+    store.disks.set("pvc-1", { ...other, id: "pvc-1" });
+    const withdraw = () => withdrawVolume(deps, "pvc-1", context);
+    await refusedUnchanged(
+      store,
+      withdraw,
+      refusal("precondition", /another volume.*path=\S*pvc-2.*nqn=\S*pvc-2/),
+    );
   }
 });
 
