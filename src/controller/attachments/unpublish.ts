@@ -1,4 +1,5 @@
 import {
+  clusterOfComment,
   type Holder,
   maxGrowths,
   nodeIdsOf,
@@ -112,10 +113,13 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
   assertSettled(inventory, settleMs);
   for (const stored of inventory.volumes) {
     if (stored.id === id || !stored.exported || isDiskOf(stored, id, cluster) !== true) continue;
+    // The record may be lost or damaged. It still counts while it does not name another cluster, whose ids may be the same.
+    if ((clusterOfComment(stored.comment) ?? cluster) !== cluster) continue;
     const ownership = judgeOwnership(stored, cluster);
-    if (ownership.state !== "owned") continue;
-    const { action } = decideUnpublish(ownership.volume, nodeId, call.clock.now());
-    if (action === "not-holder") continue;
+    if (
+      ownership.state === "owned" &&
+      decideUnpublish(ownership.volume, nodeId, call.clock.now()).action === "not-holder"
+    ) continue;
     throw new VolumeError(
       "precondition",
       `Cannot unpublish the volume because its disk was given another slot and is still exported: volume=${id} ` +

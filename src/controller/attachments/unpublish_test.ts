@@ -221,6 +221,34 @@ Deno.test("unpublishVolume() leaves the export of another volume in its slot on 
   }
 });
 
+Deno.test("unpublishVolume() is not done while its disk is exported from another slot and has lost its record", async () => {
+  const imagePath = "/pool/films/films.raw";
+  const source = importedSource("data", imagePath);
+  const record = aRecord({ epoch, blankEpoch: 0, source, holders: [aHolder("a")] });
+  const imported = aDisk(record, { id: "data", imagePath });
+  const cluster = "ffffffff";
+  const moved = async (comment: string, over: Partial<StoredVolume> = {}) => {
+    const { store, deps } = testController();
+    store.put({ ...imported, id: "data2", comment, ...over });
+    const before = store.snapshot();
+    await unpublishVolume(deps, "data", "a", context).finally(() => {
+      assert.deepEqual(store.snapshot(), before);
+    });
+  };
+  const own = /\{rds1 c=\S+ /.exec(imported.comment)![0];
+  for (const comment of ["", "films", "{rds1 broken", `${own}broken`]) {
+    await assert.rejects(moved(comment), refusal("precondition", /given another slot.*slot=data2/), comment);
+  }
+  await moved("", { exported: false });
+  // Another cluster's volume of the same name, its record damaged or not; and exports that people or other programs make.
+  for (const comment of [aDisk({ ...record, cluster }).comment, `{rds1 c=${cluster} broken`]) {
+    await moved(comment);
+  }
+  for (const exportNqn of ["data", "nqn.2014-08.org.example:data", `${testPrefix}:data2`, ""]) {
+    await moved("", { exportNqn });
+  }
+});
+
 Deno.test("withdrawVolume() takes a volume from all its nodes, and names them", async () => {
   const { store, deps } = controller({ capabilities: "block/x", epoch, holders: [shared("a"), shared("b")] });
   assert.deepEqual(await withdrawVolume(deps, "pvc-1", context), ["a", "b"]);
