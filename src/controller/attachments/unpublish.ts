@@ -9,13 +9,13 @@ import {
 } from "../../volume/model/record.ts";
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertSettled } from "../../volume/rules/absence.ts";
+import { assertGone, assertSettled } from "../../volume/rules/absence.ts";
 import { isLegacyId, nameDigest } from "../../volume/model/ids.ts";
-import { volumeOfImage } from "../../volume/model/layout.ts";
+import { filePrefixOf, isImageOf, volumeOfImage } from "../../volume/model/layout.ts";
 import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
@@ -40,15 +40,27 @@ export async function unpublishVolume(
 ): Promise<void> {
   const call = { ...deps, context };
   if (await unpublishKnown(call, id, nodeId)) return;
-  const { stored } = await loadDisk(call, id, "unpublish");
+  const { view, stored } = await loadDisk(call, id, "unpublish");
   const volume = stored === undefined || isNobodys(deps, stored)
     ? undefined
     : getOwned(stored, deps.settings.cluster, "unpublish");
   if (volume === undefined || isAnothers(volume, deps.settings.cluster)) {
     await assertInNoOtherSlot(call, id, nodeId);
+    if (volume !== undefined) assertShownOrGone(call, id, view);
     return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
   }
   await takeFrom(call, volume, nodeId);
+}
+
+/**
+ * Throws unless the disk of a volume is in another slot, or gone: otherwise it may still come back, exported.
+ *
+ * @throws {VolumeError} unavailable when its absence proves nothing
+ */
+function assertShownOrGone({ settings }: ControllerDeps, id: string, view: VolumeView): void {
+  const filePrefix = filePrefixOf(id, settings.cluster);
+  if (view.sharers.some(({ imagePath }) => isImageOf(imagePath, filePrefix))) return;
+  assertGone(id, filePrefix, view, settings.basePaths, settings.settleMs);
 }
 
 /** Takes a volume, as it was just read, from a node, or from all of them. */

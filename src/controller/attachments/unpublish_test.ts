@@ -221,6 +221,24 @@ Deno.test("unpublishVolume() leaves the export of another volume in its slot on 
   }
 });
 
+Deno.test("unpublishVolume() is not done below another volume's disk while its own may still come back", async () => {
+  const otherBase = "/pool2/csi";
+  const { store, deps } = testController({ basePaths: [testBase, otherBase] });
+  const other = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-2" });
+  store.disks.set("pvc-1", { ...other, id: "pvc-1" });
+  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
+  await refusedUnchanged(store, unpublish, refusal("unavailable", /not mounted on the router: pool=pool2/));
+  store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "pool2" }];
+  const own = aDisk(aRecord({ epoch }), { id: "pvc-3", imagePath: plainImage("pvc-1", otherBase) });
+  store.put(own);
+  store.disks.delete("pvc-3");
+  await refusedUnchanged(store, unpublish, refusal("unavailable", /though its image is there/));
+  store.put(own);
+  const before = store.snapshot();
+  await unpublish();
+  assert.deepEqual(store.snapshot(), before);
+});
+
 Deno.test("unpublishVolume() is not done while its disk is exported from another slot and has lost its record", async () => {
   const imagePath = "/pool/films/films.raw";
   const source = importedSource("data", imagePath);
