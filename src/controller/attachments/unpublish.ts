@@ -1,4 +1,5 @@
 import {
+  clusterOfComment,
   type Holder,
   maxGrowths,
   nodeIdsOf,
@@ -8,12 +9,13 @@ import {
 } from "../../volume/model/record.ts";
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertSettled } from "../../volume/rules/absence.ts";
-import { isLegacyId } from "../../volume/model/ids.ts";
-import { usesOwnImage } from "../../volume/model/sources.ts";
+import { assertGone, assertSettled } from "../../volume/rules/absence.ts";
+import { isLegacyId, nameDigest } from "../../volume/model/ids.ts";
+import { filePrefixOf, isImageOf, volumeOfImage } from "../../volume/model/layout.ts";
+import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
@@ -38,39 +40,53 @@ export async function unpublishVolume(
 ): Promise<void> {
   const call = { ...deps, context };
   if (await unpublishKnown(call, id, nodeId)) return;
-  const { stored } = await loadDisk(call, id, "unpublish");
-  if (stored === undefined || isNobodys(deps, stored)) {
+  const { view, stored } = await loadDisk(call, id, "unpublish");
+  const volume = stored === undefined || isNobodys(deps, stored)
+    ? undefined
+    : getOwned(stored, deps.settings.cluster, "unpublish");
+  if (volume === undefined || isAnothers(volume, deps.settings.cluster)) {
     await assertInNoOtherSlot(call, id, nodeId);
+    if (volume !== undefined) assertShownOrGone(call, id, view);
     return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
   }
-  const volume = getOwned(stored, deps.settings.cluster, "unpublish");
-  if (!usesOwnImage(volume, deps.settings.cluster)) {
-    await assertInNoOtherSlot(call, id, nodeId);
-    // The disk of another volume, which nodes may use, got this one's slot.
-    if (isNamedAfterAnother(stored)) {
-      return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
-    }
-  }
-  const decision = decideUnpublish(volume, nodeId, deps.clock.now());
-  const fields = { volume: id, node: nodeId, requestId: context.requestId };
+  await takeFrom(call, volume, nodeId);
+}
+
+/**
+ * Throws unless the disk of a volume is in another slot, or gone: otherwise it may still come back, exported.
+ *
+ * @throws {VolumeError} unavailable when its absence proves nothing
+ */
+function assertShownOrGone({ settings }: ControllerDeps, id: string, view: VolumeView): void {
+  const filePrefix = filePrefixOf(id, settings.cluster);
+  if (view.sharers.some(({ imagePath }) => isImageOf(imagePath, filePrefix))) return;
+  assertGone(id, filePrefix, view, settings.basePaths, settings.settleMs);
+}
+
+/** Takes a volume, as it was just read, from a node, or from all of them. */
+async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
+  const { id } = volume.stored;
+  if (!usesOwnImage(volume, call.settings.cluster)) await assertInNoOtherSlot(call, id, nodeId);
+  const decision = decideUnpublish(volume, nodeId, call.clock.now());
+  const fields = { volume: id, node: nodeId, requestId: call.context.requestId };
   if (decision.action === "done") {
     await outdateInDoubt(call, "unpublish", volume);
-    deps.projection.show(id, volume.record);
+    call.projection.show(id, volume.record);
   } else if (decision.action === "not-holder") {
     await outdateInDoubt(call, "unpublish", volume);
     const holders = nodeIdsOf(decision.remaining);
-    deps.notes.warn("the node does not hold the volume; nothing changed", { ...fields, holders });
+    call.notes.warn("the node does not hold the volume; nothing changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
     await withdrawExport(call, volume, "unpublish");
-    deps.projection.show(id, decision.record);
+    call.projection.show(id, decision.record);
     const nodeIds = nodeIdsOf(volume.record.holders);
     // A call that names a node says only that this node does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
-      deps.events.occurred({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
+      call.events.occurred({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
     }
   } else if (decision.action === "leave") {
     await detachNode(call, volume, { ...decision, nodeId });
-    deps.projection.show(id, decision.record);
+    call.projection.show(id, decision.record);
   }
 }
 
@@ -105,13 +121,17 @@ function isNobodys({ settings }: ControllerDeps, stored: StoredVolume): boolean 
  */
 async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: string): Promise<void> {
   const inventory = await call.store.inventory(call.context);
-  assertSettled(inventory, call.settings.settleMs);
+  const { cluster, settleMs } = call.settings;
+  assertSettled(inventory, settleMs);
   for (const stored of inventory.volumes) {
-    if (stored.id === id || !stored.exported || !isNameOf(stored.exportNqn, id)) continue;
-    const ownership = judgeOwnership(stored, call.settings.cluster);
-    if (ownership.state !== "owned") continue;
-    const { action } = decideUnpublish(ownership.volume, nodeId, call.clock.now());
-    if (action === "not-holder") continue;
+    if (stored.id === id || !stored.exported || isDiskOf(stored, id, cluster) !== true) continue;
+    // The record may be lost or damaged. It still counts while it does not name another cluster, whose ids may be the same.
+    if ((clusterOfComment(stored.comment) ?? cluster) !== cluster) continue;
+    const ownership = judgeOwnership(stored, cluster);
+    if (
+      ownership.state === "owned" &&
+      decideUnpublish(ownership.volume, nodeId, call.clock.now()).action === "not-holder"
+    ) continue;
     throw new VolumeError(
       "precondition",
       `Cannot unpublish the volume because its disk was given another slot and is still exported: volume=${id} ` +
@@ -120,29 +140,41 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
   }
 }
 
-/** The volume that this driver exports under that name in some epoch; undefined for any other name. */
+/**
+ * The volume that is exported under that name in some epoch, or by the legacy driver, which had no epochs; undefined for
+ * any other name.
+ */
 function volumeOfName(nqn: string): string | undefined {
-  const [id, epoch] = nqn.split(":").slice(-2);
-  return parseEpoch(epoch ?? "") === undefined ? undefined : id;
+  const [id, last = ""] = nqn.split(":").slice(-2);
+  if (isLegacyId(last)) return last;
+  return parseEpoch(last) === undefined ? undefined : id;
 }
 
-/** Whether that is a volume's name in some epoch, or its name of the legacy driver, which had no epochs. */
-function isNameOf(nqn: string, id: string): boolean {
-  return volumeOfName(nqn) === id || nqn.endsWith(`:${id}`);
+/**
+ * Whether a disk in any slot is that volume's, by the name of its export. Where that tells no volume, as on routers that
+ * name exports after their slots, its image or its record may. Undefined when neither does.
+ */
+function isDiskOf(stored: StoredVolume, id: string, cluster: string): boolean | undefined {
+  const named = volumeOfName(stored.exportNqn) ?? volumeOfImage(stored.imagePath, cluster);
+  if (named !== undefined) return named === id;
+  const ownership = judgeOwnership(stored, cluster);
+  if (ownership.state !== "owned" || !isImported(ownership.volume.record)) return undefined;
+  return ownership.volume.record.name === nameDigest(id);
 }
 
-/** Whether a disk is, or was last, exported as a volume that should be in another slot. */
-function isNamedAfterAnother({ id, exportNqn }: StoredVolume): boolean {
-  const named = volumeOfName(exportNqn);
-  return named !== undefined && named !== id;
+/** Whether another volume's disk, which nodes may use, got this one's slot. */
+function isAnothers(volume: OwnedVolume, cluster: string): boolean {
+  const { stored } = volume;
+  return !usesOwnImage(volume, cluster) && isDiskOf(stored, stored.id, cluster) === false;
 }
 
 /**
  * Takes a volume from every node that holds it, by a person's word that whoever gave it to them is gone. Its export is read
- * back as off before this returns. Three commands.
+ * back as off before this returns. Two commands.
  *
  * @returns the ids of the nodes that held it
- * @throws {VolumeError} not-found; precondition when the volume is not this cluster's; unavailable
+ * @throws {VolumeError} not-found; precondition when the volume is not this cluster's, or its slot has the disk of another
+ * one; unavailable
  */
 export async function withdrawVolume(
   deps: ControllerDeps,
@@ -153,7 +185,14 @@ export async function withdrawVolume(
   const { stored } = await loadDisk(call, id, "withdraw");
   if (stored === undefined) throw notFound("withdraw", id);
   const volume = getOwned(stored, deps.settings.cluster, "withdraw");
-  await unpublishVolume(deps, id, "", context);
+  if (isAnothers(volume, deps.settings.cluster)) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot withdraw the volume because the disk of another volume is in its slot: volume=${id} ` +
+        `path=${stored.imagePath} nqn=${stored.exportNqn}; give the disks their slots back`,
+    );
+  }
+  await takeFrom(call, volume, "");
   return nodeIdsOf(volume.record.holders);
 }
 

@@ -7,12 +7,23 @@ import {
   testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testPrefix,
+} from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { legacyEpoch } from "../../volume/model/epoch.ts";
+import { nameDigest } from "../../volume/model/ids.ts";
+import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { publishVolume } from "./publish.ts";
-import { unpublishVolume } from "./unpublish.ts";
+import { unpublishVolume, withdrawVolume } from "./unpublish.ts";
 
 const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
@@ -174,6 +185,138 @@ Deno.test("unpublishVolume() takes nothing from a volume whose disk got this one
   const before = store.snapshot();
   await unpublish("a");
   assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("unpublishVolume() leaves the export of another volume in its slot on where only the image or the record says whose it is", async () => {
+  const legacy = (digit: string) => `pvc-00000000-0000-0000-0000-00000000000${digit}`;
+  const held = { epoch, blankEpoch: 0, holders: [aHolder("a")] };
+  const aLegacy = (id: string) =>
+    aDisk(aRecord({ ...held, epoch: legacyEpoch, name: nameDigest(id) }), {
+      id,
+      imagePath: `${testBase}/${id}.img`,
+      exportNqn: `${testPrefix}:${id}`,
+    });
+  const imagePath = "/pool/films/films.raw";
+  const anImported = aDisk(
+    aRecord({ ...held, name: nameDigest("films"), source: importedSource("films", imagePath) }),
+    { id: "films", imagePath },
+  );
+  const named = (disk: StoredVolume, exportNqn: string) => ({ ...disk, exportNqn });
+  const cases: readonly (readonly [string, StoredVolume])[] = [
+    [legacy("a"), aLegacy(legacy("b"))],
+    // RouterOS before 7.21 names an export after its slot.
+    [legacy("a"), named(aLegacy(legacy("b")), legacy("a"))],
+    ["pvc-1", named(aDisk(aRecord(held), { id: "pvc-2" }), "pvc-1")],
+    ["pvc-1", named(aDisk(aRecord(held), { id: "pvc-2", imagePath: plainImage("pvc-2") }), "pvc-1")],
+    ["pvc-1", named(anImported, "pvc-1")],
+  ];
+  for (const [id, other] of cases) {
+    const { store, deps } = testController();
+    store.put(other);
+    store.disks.delete(other.id);
+    store.disks.set(id, { ...other, id });
+    const before = store.snapshot();
+    await unpublishVolume(deps, id, "a", context);
+    assert.deepEqual(store.snapshot(), before);
+  }
+});
+
+Deno.test("unpublishVolume() is not done below another volume's disk while its own may still come back", async () => {
+  const otherBase = "/pool2/csi";
+  const { store, deps } = testController({ basePaths: [testBase, otherBase] });
+  const other = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-2" });
+  store.disks.set("pvc-1", { ...other, id: "pvc-1" });
+  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
+  await refusedUnchanged(store, unpublish, refusal("unavailable", /not mounted on the router: pool=pool2/));
+  store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "pool2" }];
+  const own = aDisk(aRecord({ epoch }), { id: "pvc-3", imagePath: plainImage("pvc-1", otherBase) });
+  store.put(own);
+  store.disks.delete("pvc-3");
+  await refusedUnchanged(store, unpublish, refusal("unavailable", /though its image is there/));
+  store.put(own);
+  const before = store.snapshot();
+  await unpublish();
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("unpublishVolume() is not done while its disk is exported from another slot and has lost its record", async () => {
+  const imagePath = "/pool/films/films.raw";
+  const source = importedSource("data", imagePath);
+  const record = aRecord({ epoch, blankEpoch: 0, source, holders: [aHolder("a")] });
+  const imported = aDisk(record, { id: "data", imagePath });
+  const cluster = "ffffffff";
+  const moved = async (comment: string, over: Partial<StoredVolume> = {}) => {
+    const { store, deps } = testController();
+    store.put({ ...imported, id: "data2", comment, ...over });
+    const before = store.snapshot();
+    await unpublishVolume(deps, "data", "a", context).finally(() => {
+      assert.deepEqual(store.snapshot(), before);
+    });
+  };
+  const own = /\{rds1 c=\S+ /.exec(imported.comment)![0];
+  for (const comment of ["", "films", "{rds1 broken", `${own}broken`]) {
+    await assert.rejects(moved(comment), refusal("precondition", /given another slot.*slot=data2/), comment);
+  }
+  await moved("", { exported: false });
+  // Another cluster's volume of the same name, its record damaged or not; and exports that people or other programs make.
+  for (const comment of [aDisk({ ...record, cluster }).comment, `{rds1 c=${cluster} broken`]) {
+    await moved(comment);
+  }
+  for (const exportNqn of ["data", "nqn.2014-08.org.example:data", `${testPrefix}:data2`, ""]) {
+    await moved("", { exportNqn });
+  }
+});
+
+Deno.test("withdrawVolume() takes a volume from all its nodes, and names them", async () => {
+  const { store, deps } = controller({ capabilities: "block/x", epoch, holders: [shared("a"), shared("b")] });
+  assert.deepEqual(await withdrawVolume(deps, "pvc-1", context), ["a", "b"]);
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+  assert.equal(store.takeCount(), 2);
+  assert.deepEqual(await withdrawVolume(deps, "pvc-1", context), []);
+});
+
+Deno.test("withdrawVolume() refuses a slot with the disk of another volume, and says whose it is", async () => {
+  for (const exported of [true, false]) {
+    const { store, deps } = controller();
+    const other = aDisk(aRecord({ epoch, holders: [aHolder("node-9")] }), { id: "pvc-2", exported });
+    store.disks.set("pvc-1", { ...other, id: "pvc-1" });
+    const withdraw = () => withdrawVolume(deps, "pvc-1", context);
+    await refusedUnchanged(
+      store,
+      withdraw,
+      refusal("precondition", /another volume.*path=\S*pvc-2.*nqn=\S*pvc-2/),
+    );
+  }
+});
+
+Deno.test("unpublishVolume() takes every kind of volume from its node, whatever the router calls its export", async () => {
+  const legacyId = "pvc-00000000-0000-0000-0000-00000000000a";
+  const imagePath = "/pool/films/films.raw";
+  const imported = { name: nameDigest("data"), source: importedSource("data", imagePath) };
+  const kinds: readonly (readonly [Partial<VolumeRecord>, Partial<StoredVolume>])[] = [
+    [{}, {}],
+    [{}, { imagePath: plainImage("pvc-1") }],
+    [{}, { imagePath: plainImage("pvc-1", `${testBase}/a/b`) }],
+    [{}, { imagePath: subvolumeImage("pvc-1", `${testBase}/a/b`) }],
+    [{ source: "v:pvc-9" }, {}],
+    [{ source: "s:snap-9" }, {}],
+    [{ epoch: legacyEpoch }, { id: legacyId, imagePath: `${testBase}/${legacyId}.img` }],
+    [{}, { id: legacyId, imagePath: `${testBase}/${legacyId}.img` }],
+    [imported, { id: "data", imagePath }],
+    // A person pointed the disk at another file.
+    [imported, { id: "data", imagePath: "/pool/films/new.raw" }],
+    [{}, { imagePath: "/pool/csi/renamed.img" }],
+  ];
+  for (const [record, disk] of kinds) {
+    const id = disk.id ?? "pvc-1";
+    for (const exportNqn of [undefined, `${testPrefix}:${id}`, id, "nqn.stray"]) {
+      const { store, deps } = testController();
+      const nqn = exportNqn === undefined ? {} : { exportNqn };
+      store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")], ...record }), { ...disk, ...nqn }));
+      await unpublishVolume(deps, id, "a", context);
+      assert.equal(store.disks.get(id)?.exported, false, `${disk.imagePath} ${exportNqn}`);
+    }
+  }
 });
 
 Deno.test("unpublishVolume() corrects the time of a withdrawal that the router ran late", async () => {

@@ -76,7 +76,7 @@ export async function stageVolume(
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
     const stagingState = known ?? await remember(staging, wanted);
     const mountPoint = await ensureStagingFolder(staging, stagingState);
-    const below = await connect(staging, stagingState, known !== undefined);
+    const below = await connect(staging, stagingState);
     const unlocking = { ...staging, ...below, passphrases, isSoleWriter: isSoleWriter(request), mountPoint };
     const { device, unlocked, sameDevice, release } = await holdUsed(unlocking, stagingState);
     await refuseWhileBound(staging, unlocked, device);
@@ -296,22 +296,21 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
 }
 
 /**
- * Connects and proves the device; puts a device layer on it. An existing connection without a state file may have no checksums; where
- * checksums are requested, it is made again.
+ * Connects and proves the device; puts a device layer on it. Where checksums are requested, a connection that was there
+ * before counts only once the state file names its device. Until then it may be one without checksums, which an earlier
+ * call met and could not end, so it is made again.
  *
- * @param isKnown whether a state file recorded the connection before this call
  * @returns `uniqueId` is the one that an earlier attempt saw, and `renewed` says whether the device has another one now;
  *   `sameDevice` says whether it is the one on which something was begun
  */
 async function connect(
   { deps, publish, parameters, undo, context }: Staging,
   stagingState: StagingState,
-  isKnown: boolean,
 ): Promise<ConnectedDevice> {
   const { connector } = deps;
   const { nqn, addresses, port } = publish;
   let wasConnected = (await connector.connected(context)).includes(nqn);
-  if (wasConnected && !isKnown && stagingState.digests !== undefined) {
+  if (wasConnected && stagingState.device === undefined && stagingState.digests !== undefined) {
     await disconnectUnrecorded(deps, nqn, context);
     wasConnected = false;
   }

@@ -2,7 +2,9 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import {
   block,
+  breakEachStep,
   call,
+  ext4,
   type FakeDevice,
   FakeNode,
   injected,
@@ -133,4 +135,22 @@ Deno.test("stage() opens the root of a new file system also after an interruptio
   assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
   await node.stage();
   assert.equal(node.operations.filter((operation) => operation.startsWith("setMode")).length, 2);
+});
+
+Deno.test("stage() makes an unrecorded connection again after a crash at any step, where checksums are requested", async () => {
+  for (const capability of [ext4, block]) {
+    let ended = false;
+    const unrecorded = () => {
+      const node = new FakeNode();
+      node.device.connected = true;
+      ended = false;
+      node.after = (operation) => void (ended ||= operation === "disconnect");
+      return Promise.resolve(node);
+    };
+    const request = { volumeContext: { dataDigest: "true" }, capability };
+    await breakEachStep(unrecorded, (node) => node.stage(request), async (node, step) => {
+      await node.stage(request);
+      assert.deepEqual([ended, node.stagingState?.staged], [true, true], step);
+    }, "crashes");
+  }
 });

@@ -414,8 +414,10 @@ Deno.test("stage() makes an unrecorded connection again where checksums are requ
   const used = new FakeNode();
   used.device.connected = true;
   used.claimed = true;
-  await assert.rejects(used.stage(digested), refusal("in-use", /device is in use/));
-  assert.equal(used.device.connected, true);
+  for (let attempt = 0; attempt < 2; attempt++) {
+    await assert.rejects(used.stage(digested), refusal("in-use", /device is in use/));
+    assert.equal(used.device.connected, true);
+  }
   const plain = new FakeNode();
   plain.device.connected = true;
   await plain.stage();
@@ -434,8 +436,16 @@ Deno.test("stage() cuts no pod off from a raw volume whose record was lost, wher
       node.table = [];
       node.holder = { certain: true, description: "process 7 (qemu)" };
     }
-    await assert.rejects(node.stage(request), refusal("in-use", why));
-    assert.equal(node.device.connected, true);
+    const connects = () => node.operations.filter((name) => /connect$/.test(name));
+    // The refused call leaves a state file. It must not make the connection count as one with checksums.
+    for (let attempt = 0; attempt < 3; attempt++) {
+      await assert.rejects(node.stage(request), refusal("in-use", why));
+      assert.deepEqual([node.device.connected, connects()], [true, ["connect"]]);
+    }
+    node.table = [];
+    node.holder = undefined;
+    await node.stage(request);
+    assert.deepEqual(connects(), ["connect", "disconnect", "connect"]);
   }
 });
 

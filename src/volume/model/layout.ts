@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
 import { digest } from "./digest.ts";
-import { isLegacyId, poolOf } from "./ids.ts";
+import { isLegacyId, isVolumeId, poolOf } from "./ids.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
 /**
@@ -98,6 +98,13 @@ export function withinPool(path: string): string {
 export function isImageOf(path: string, filePrefix: string): boolean {
   if (path.endsWith(`/${filePrefix}.img`)) return true;
   return !isLegacyId(filePrefix) && path.endsWith(`/${filePrefix}/${inSubvolume}`);
+}
+
+/** The volume of the cluster that an image is named after, in any folder; undefined for any other name. */
+export function volumeOfImage(path: string, cluster: string): string | undefined {
+  const name = path.replace(/(?:\/disk)?\.img$/, "").split("/").at(-1)!;
+  const id = name.endsWith(`.${cluster}`) ? name.slice(0, -cluster.length - 1) : name;
+  return isVolumeId(id) && isImageOf(path, filePrefixOf(id, cluster)) ? id : undefined;
 }
 
 /** The base folder of a volume, from the path of its image. */
