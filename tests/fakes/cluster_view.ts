@@ -6,6 +6,7 @@ import type {
   UnknownVolumeAttachment,
 } from "../../src/volume/ports/cluster_view.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
 
 /** A cluster whose answers the test sets. */
 export class FakeClusterView implements ClusterView {
@@ -33,7 +34,7 @@ export class FakeClusterView implements ClusterView {
     return this.#answer(() => this.used);
   }
 
-  othersHandles(): Promise<ReadonlySet<string>> {
+  othersHandles(_context: CallContext): Promise<ReadonlySet<string>> {
     return this.#answer(() => new Set(this.others));
   }
 

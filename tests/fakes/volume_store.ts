@@ -453,7 +453,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   }
 
   #list(): Inventory {
-    return { ...this.#state(), volumes: this.#shown() };
+    return { ...this.#state(), volumes: this.#shown().map(asListed) };
   }
 
   #readFilesNow(part: string): FileView {
@@ -473,4 +473,11 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   #foreign(id: string): { id: string; kind: string } | undefined {
     return this.hardware.has(id) ? { id, kind: this.hardware.get(id)! } : undefined;
   }
+}
+
+const mounted = "its file system is mounted";
+
+/** A disk as a read of all of them shows it: no other use by the router than a mount. */
+function asListed({ routerUses, ...listed }: StoredVolume): StoredVolume {
+  return routerUses?.includes(mounted) ? { ...listed, routerUses: [mounted] } : listed;
 }

@@ -89,7 +89,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a copy is believed though its source was used meanwhile",
     file: "src/controller/volumes/copying.ts",
-    from: "      if (volume !== undefined) await assertUnused(call, request, volume.stored);\n",
+    from: "      assertUnused(call, request, view);\n",
     to: "",
     rare: true,
   },

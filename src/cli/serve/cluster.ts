@@ -20,7 +20,7 @@ import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import { Lead } from "./leadership.ts";
-import { type SharedDeps, viewOfRouter } from "./router_cluster.ts";
+import { reconciledOfRouter, type SharedDeps } from "./router_cluster.ts";
 
 /** The adapters of {@linkcode ClusterSide}. */
 export interface ClusterAdapters {
@@ -189,7 +189,7 @@ export class ClusterSide {
 
   /** Runs the loops of one router, so that one that does not answer delays only its own. */
   async #lead({ deps, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
-    const own = viewOfRouter(ids, this.#cluster.use, false);
+    const own = reconciledOfRouter(ids, this.#cluster.use);
     await Promise.all([new ReconcileLoop(deps, own, this.#config.rounds).run(signal), audits.run(signal)]);
   }
 

@@ -1,6 +1,7 @@
 import type { ControllerDeps } from "../../controller/deps.ts";
-import type { ClusterAttachment, ClusterView } from "../../volume/ports/cluster_view.ts";
+import type { ClusterAttachment, ClusterView, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 
 /** What the controllers of all routers share, with volumes by clients' ids. */
@@ -90,7 +91,7 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
     volumeContext: (id) => view.volumeContext(ids.add(id)),
     snapshotHandles: async (context) => {
       const handles = await view.snapshotHandles(context);
-      return handles && new Set([...handles].flatMap((handle) => [handle, splitHandle(handle).id]));
+      return handles && withBareIds(handles);
     },
     unknownVolumeAttachments: async (context) =>
       reportsUnknown ? await view.unknownVolumeAttachments(context) : [],
@@ -98,10 +99,27 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
     othersHandles: async (context) => {
       const foreign = (await view.volumes(context)).map(({ volumeId }) => volumeId)
         .filter((handle) => ids.strip(handle) === undefined);
-      const all = [...await view.othersHandles(context), ...foreign];
-      return new Set(all.flatMap((handle) => [handle, splitHandle(handle).id]));
+      return withBareIds([...await view.othersHandles(context), ...foreign]);
     },
   };
+}
+
+/**
+ * The part of the cluster that the reconcile loop of one router needs.
+ *
+ * Unlike in an audit, no id with another router's prefix counts as another driver's: that volume's bare id may be one of
+ * this router's, too, and would keep its export on for ever.
+ */
+export function reconciledOfRouter(ids: VolumeIdPrefix, view: ClusterView): ReconciledCluster {
+  if (!ids.isOfSeveral) return view;
+  const { allAttachments, volumeContext } = viewOfRouter(ids, view, false);
+  const othersHandles = async (context: CallContext) => withBareIds(await view.othersHandles(context));
+  return { allAttachments, volumeContext, othersHandles };
+}
+
+/** The handles, with and without routers' prefixes: a driver of another name may name the same router differently. */
+function withBareIds(handles: Iterable<string>): Set<string> {
+  return new Set([...handles].flatMap((handle) => [handle, splitHandle(handle).id]));
 }
 
 /** The item with the router's own id; an empty list when its volume is another router's. */

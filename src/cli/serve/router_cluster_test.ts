@@ -7,7 +7,7 @@ import { ReconcileLoop } from "../../controller/reconcile/loop.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { parseComment } from "../../volume/model/record.ts";
-import { sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
+import { reconciledOfRouter, sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
@@ -18,7 +18,7 @@ const publishContext = { epoch: "4-0a0b0c0d" };
 function routerOf(cluster: FakeClusterView, prefix: string) {
   const controller = testController();
   controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
-  const own = viewOfRouter(new VolumeIdPrefix(prefix), cluster, false);
+  const own = reconciledOfRouter(new VolumeIdPrefix(prefix), cluster);
   const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs } } as const;
   const rounds = new ReconcileLoop(controller.deps, own, settings);
   return {
@@ -57,6 +57,24 @@ for (const [what, handles, exported] of views) {
     assert.deepEqual(routers.map(({ holders }) => holders()), exported.map((is) => is ? 1 : 0));
   });
 }
+
+Deno.test("an unwanted export is withdrawn though a volume of its id on another router has an object", async () => {
+  const cluster = new FakeClusterView();
+  cluster.used = ["pvc-1", "nas2/pvc-1"].map((handle) => aClusterVolume(handle));
+  const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
+  for (const router of routers) await router.run();
+  assert.deepEqual(routers.map(({ disk }) => disk().exported), [false, false]);
+});
+
+Deno.test("an unwanted export stays where a driver of another name has an object of it, with any prefix", async () => {
+  for (const handle of ["pvc-1", "nas2/pvc-1", "old/pvc-1"]) {
+    const cluster = new FakeClusterView();
+    cluster.others = [handle];
+    const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
+    for (const router of routers) await router.run();
+    assert.deepEqual(routers.map(({ disk }) => disk().exported), [true, true], handle);
+  }
+});
 
 Deno.test("an attachment whose volume is unknown keeps every router from withdrawing", async () => {
   const cluster = new FakeClusterView();

@@ -7,9 +7,11 @@ import {
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import { epochNqn } from "../../volume/model/epoch.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { publishVolume } from "../attachments/publish.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { ReconcileLoop, type ReconcileLoopSettings } from "./loop.ts";
 
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
@@ -142,6 +144,32 @@ Deno.test("one that an object of a driver of another name names too stays, as th
     events.length > 0 && events.every((event) => event.kind === "export-unwanted" && !event.withdrawn),
   );
 });
+
+for (
+  const [what, othersHandles] of [
+    ["cannot be read", () => Promise.reject(new VolumeError("unavailable", "Cannot reach the API server"))],
+    [
+      "does not come",
+      ({ signal }: CallContext) =>
+        new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    ],
+  ] as const
+) {
+  Deno.test(`while the list of what others name ${what}, exports are restored and none is withdrawn`, async () => {
+    const { cluster, store, clock, disk, events, notes, run } = scene();
+    store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-2")] }), { id: "pvc-2" }));
+    cluster.attach("pvc-2", "node-2");
+    cluster.othersHandles = othersHandles;
+    // By then the other volume is due.
+    clock.timer(graceMs + 90_000, () => store.edit("pvc-2", { exported: false }));
+    await run(hour);
+    assert.deepEqual([disk().exported, disk("pvc-2").exported], [true, true]);
+    assert.deepEqual(events.filter(({ kind }) => kind.startsWith("export-")), [
+      { kind: "export-restored", volumeId: "pvc-2", nodeIds: ["node-2"] },
+    ]);
+    assert.deepEqual(notes, ["cannot compare the router with the cluster; retrying"]);
+  });
+}
 
 Deno.test("an epoch that began while the cluster was asked is not taken for one that the router forgot", async () => {
   const { cluster, store, disk, events, run } = scene();

@@ -6,6 +6,7 @@ import {
   isStillUnwanted,
   latestEpoch,
   reconcile,
+  type ReconcileRules,
   type ReconcileStep,
   type ReconcileView,
   type Reconciliation,
@@ -57,38 +58,57 @@ export class Reconciler {
   ): Promise<void> {
     const { clock, settings, notes, events } = this.#deps;
     if (this.#settings.mode === "off") return;
-    const reconciled = await this.#reconcile({
+    const view = {
       volumes,
       attachments,
       unwantedSinceMs: this.#unwantedSinceMs,
       nowMs: clock.now(),
       monotonicMs: clock.monotonicMs(),
-      isNamed: (id) => this.#cluster.volumeContext(id) !== undefined,
+      isNamed: (id: string) => this.#cluster.volumeContext(id) !== undefined,
       settled: inventory.upMs >= settings.settleMs,
-    }, context);
-    const { steps, heldBack, heldBackReason, unwantedSinceMs } = reconciled;
-    this.#unwantedSinceMs = unwantedSinceMs;
+    };
+    const first = reconcile(view, this.#rules);
+    this.#unwantedSinceMs = first.unwantedSinceMs;
+    // No node that has lost its export waits for what is asked only because of a withdrawal.
+    await this.#trySteps(first.steps.filter((step) => !isWithdrawal(step)), attachments, context);
+    const { steps, heldBack, heldBackReason } = await this.#withoutOthers(first, view, context);
     if (heldBackReason !== undefined) {
       const fields = { reason: heldBackReason, volumes: heldBack.length };
       notes.warn("left on exports that no VolumeAttachment wants", fields);
     }
     for (const volume of heldBack) events.occurred(unwantedEvent(volume, false));
+    await this.#trySteps(steps.filter(isWithdrawal), attachments, context);
+  }
+
+  get #rules(): ReconcileRules {
+    return { graceMs: this.#settings.graceMs, maxWithdrawals };
+  }
+
+  /**
+   * Where any volume would be withdrawn, compares once more without the volumes that a driver of another name has objects
+   * of: its VolumeAttachments are not among those that were read.
+   *
+   * @throws {VolumeError} unavailable when those cannot be read
+   */
+  async #withoutOthers(
+    first: Reconciliation,
+    view: ReconcileView,
+    context: CallContext,
+  ): Promise<Reconciliation> {
+    if (!first.steps.some(isWithdrawal)) return first;
+    const others = await this.#cluster.othersHandles(context);
+    return reconcile({ ...view, isNamed: (id) => view.isNamed(id) && !others.has(id) }, this.#rules);
+  }
+
+  async #trySteps(
+    steps: readonly ReconcileStep[],
+    attachments: readonly ClusterAttachment[],
+    context: CallContext,
+  ): Promise<void> {
     for (const step of steps) {
       context.signal.throwIfAborted();
       await this.#tryStep(step, attachments, context);
     }
-  }
-
-  /**
-   * Compares, and once more without the volumes that a driver of another name has objects of, where any would be
-   * withdrawn: its VolumeAttachments are not among those that were read.
-   */
-  async #reconcile(view: ReconcileView, context: CallContext): Promise<Reconciliation> {
-    const rules = { graceMs: this.#settings.graceMs, maxWithdrawals };
-    const first = reconcile(view, rules);
-    if (!first.steps.some(({ action }) => action === "withdraw")) return first;
-    const others = await this.#cluster.othersHandles(context);
-    return reconcile({ ...view, isNamed: (id) => view.isNamed(id) && !others.has(id) }, rules);
   }
 
   async #tryStep(
@@ -171,6 +191,10 @@ export class Reconciler {
     this.#deps.notes.warn("withdrew an export that no VolumeAttachment wants", fields);
     return true;
   }
+}
+
+function isWithdrawal({ action }: ReconcileStep): boolean {
+  return action === "withdraw";
 }
 
 function holdersOf({ record }: OwnedVolume): string[] {

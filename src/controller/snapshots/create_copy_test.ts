@@ -45,8 +45,8 @@ Deno.test("createSnapshot() copies an image that is a plain file, and names it w
   assert.equal(made.createdAtSeconds, Math.floor(clock.now() / 1000));
   assert.deepEqual(store.calls.splice(0).map((call) => call.method), [
     "createView",
+    "view",
     "copyFile",
-    "files",
     "view",
     "renameFile",
     "createView",

@@ -63,8 +63,8 @@ Deno.test("createVolume() copies the image of a volume that is a plain file, and
   const made = await clone();
   assert.deepEqual(store.calls.splice(0).map((call) => call.method), [
     "createView",
+    "view",
     "copyFile",
-    "files",
     "view",
     "add",
   ]);
@@ -94,6 +94,23 @@ Deno.test("createVolume() restores a copied snapshot also while its volume is in
   await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   await publish();
   assert.equal((await clone({ source: fromSnapshot })).stored.imagePath, image);
+});
+
+Deno.test("createVolume() copies no snapshot whose image a disk uses, from the beginning or meanwhile", async () => {
+  for (const slot of ["other", fromSnapshot.id]) {
+    for (const when of ["always", "at first", "meanwhile"]) {
+      const { store, deps, clone, paths } = controller();
+      const { imagePath } = await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
+      const use = () => void store.disks.set(slot, { ...store.disks.get("pvc-1")!, id: slot, imagePath });
+      if (when !== "meanwhile") use();
+      store.takeCount();
+      store.mishap("copyFile", { after: () => when === "at first" ? void store.disks.delete(slot) : use() });
+      const unused = refusal("precondition", new RegExp(`a disk uses its image: .*disk=${slot}`));
+      await assert.rejects(clone({ source: fromSnapshot }), unused, when);
+      const copies = store.calls.filter(({ method }) => method === "copyFile").length;
+      assert.deepEqual([paths(), copies], [[imagePath], when === "meanwhile" ? 1 : 0], when);
+    }
+  }
 });
 
 Deno.test("createVolume() copies to another pool, and where source or folder have no subvolume", async () => {

@@ -7,7 +7,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { plainLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewFolder } from "../../volume/ports/store.ts";
-import type { ImageLocation, RouterState, StoredVolume } from "../../volume/model/inventory.ts";
+import type { ImageLocation, RouterState, VolumeView } from "../../volume/model/inventory.ts";
+import { snapshotPart } from "../../volume/model/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { assertNotShared, ownFilePrefix } from "../load.ts";
@@ -95,12 +96,15 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
   }
   const { volume } = source;
   if (volume !== undefined) await waitForGrace(call, volume, state, "copy");
+  // A disk that uses the image now may write to it, and be gone when the copy ends.
+  assertUnused(call, request, await readSource(call, request));
   const path = unfinishedPath(target.path, newNonce(call.random));
   try {
     const { done, refusal } = await call.store.copyFile(source.location.path, path, call.context, makeFolder);
     if (done) {
-      await assertWhole(call, request, path);
-      if (volume !== undefined) await assertUnused(call, request, volume.stored);
+      const view = await readSource(call, request, path);
+      assertWhole(request, view, path);
+      assertUnused(call, request, view);
       return { path, guard: volume?.stored };
     }
     throw new VolumeError(
@@ -115,13 +119,21 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
   }
 }
 
-/** A router that says "done" of half a copy must not make anybody believe in it: the rest would read as zeros. */
-async function assertWhole(
+/**
+ * Reads the source of a copy, the disks that use its image, and the file at the path. One command. A read of all disks
+ * would show few of the router's uses.
+ */
+async function readSource(
   call: ControllerCall,
-  { source, object, key }: CopyRequest,
-  path: string,
-): Promise<void> {
-  const { files } = await call.store.files(path, call.context);
+  { from: { kind, id } }: CopyRequest,
+  path?: string,
+): Promise<VolumeView> {
+  const filePrefix = kind === "volume" ? ownFilePrefix(call, id) : snapshotPart(id);
+  return await call.store.view(id, filePrefix, call.context, path);
+}
+
+/** A router that says "done" of half a copy must not make anybody believe in it: the rest would read as zeros. */
+function assertWhole({ source, object, key }: CopyRequest, { files }: VolumeView, path: string): void {
   const copy = files.find((file) => file.path === path);
   if (copy !== undefined && copy.sizeBytes >= source.sizeBytes) return;
   throw new VolumeError(
@@ -132,21 +144,34 @@ async function assertWhole(
 }
 
 /**
- * Refuses a copy during which its source may have been used: it would not be of one moment. A person can turn an export
- * on, have the router mount the disk, or make another disk of the image, without a change of the record.
+ * Refuses a copy whose source may be written to when it begins, or when it ends: it would not be of one moment. A person
+ * can turn an export on, have the router mount the disk, or make another disk of the image, without a change of the
+ * record.
  *
  * @throws {VolumeError} busy when the source was changed; precondition while the router or another disk uses the image
  */
-async function assertUnused(
-  call: ControllerCall,
-  request: CopyRequest,
-  { id, comment }: StoredVolume,
-): Promise<void> {
-  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
-  const { volume } = view;
-  if (volume?.comment !== comment || volume.exported) throw sourceChanged(request);
+function assertUnused(call: ControllerCall, request: CopyRequest, view: VolumeView): void {
+  const { from: { id }, source: { volume, location } } = request;
+  if (volume === undefined) return assertSnapshotUnused(id, location, view);
+  const { volume: stored } = view;
+  if (stored?.comment !== volume.stored.comment || stored.exported) throw sourceChanged(request);
   assertNotShared(call, id, view, "copy");
-  assertNotUsedByRouter(volume, "copy");
+  assertNotUsedByRouter(stored, "copy");
+}
+
+function assertSnapshotUnused(
+  id: string,
+  { path, subvolume }: ImageLocation,
+  { volume, sharers }: VolumeView,
+): void {
+  // The subvolume of a snapshot is read-only, so no disk can write to an image in it.
+  if (subvolume !== undefined) return;
+  const user = [volume, ...sharers].find((disk) => disk?.imagePath === path);
+  if (user === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot copy the snapshot because a disk uses its image: snapshot=${id} disk=${user.id} path=${path}`,
+  );
 }
 
 function sourceChanged({ object, key, from }: CopyRequest): VolumeError {

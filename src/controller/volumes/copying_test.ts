@@ -85,7 +85,8 @@ for (const [name, maker] of Object.entries(makers)) {
 
   Deno.test(`${name} believes in no copy that is shorter than its source, whatever the router said of it`, async () => {
     const { store, make, paths } = controller();
-    store.mishap("files", { before: () => cutCopies(store) });
+    // The first one is of the source, before the copy.
+    for (const mishap of [{}, { before: () => cutCopies(store) }]) store.mishap("view", mishap);
     await assert.rejects(make(), refusal("unavailable", /reported an incomplete copy as complete/));
     assert.deepEqual([paths(), store.disks.size], [[], 1]);
     assert.deepEqual([await make()], paths());
@@ -109,18 +110,22 @@ for (const [name, maker] of Object.entries(makers)) {
   Deno.test(`${name} copies no image that the router itself or another disk uses too, from the beginning or meanwhile`, async () => {
     const uses: [(store: FakeVolumeStore) => void, RegExp][] = [
       [(store) => store.edit("pvc-1", { routerUses: ["its file system is mounted"] }), /router itself uses/],
+      [(store) => store.edit("pvc-1", { routerUses: ["it is swap space"] }), /router itself uses.*swap/],
       [
         (store) => store.disks.set("other", { ...store.disks.get("pvc-1")!, id: "other", comment: "" }),
         /another disk uses its image.*disk=other/,
       ],
     ];
     for (const [use, text] of uses) {
-      for (const when of ["before", "meanwhile"]) {
-        const { store, make, paths } = controller();
-        if (when === "before") use(store);
-        else store.mishap("copyFile", { after: () => use(store) });
-        await assert.rejects(make(), refusal("precondition", text));
-        assert.deepEqual(paths(), []);
+      for (const when of ["always", "at first", "meanwhile"]) {
+        const { store, make, paths, copies } = controller();
+        const idle = store.disks.get("pvc-1")!;
+        const end = () => void (store.disks.delete("other"), store.disks.set("pvc-1", idle));
+        if (when !== "meanwhile") use(store);
+        store.mishap("copyFile", { after: () => when === "at first" ? end() : use(store) });
+        await assert.rejects(make(), refusal("precondition", text), when);
+        if (when !== "meanwhile") await assert.rejects(make(), refusal("precondition", text), when);
+        assert.deepEqual([paths(), copies()], [[], when === "meanwhile" ? 1 : 0], when);
       }
     }
   });

@@ -31,7 +31,8 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Creates a volume, or finds the one that an earlier try made. One command while there is ample room, else two; two or three
- * from a source; one more each where room is scarce, for a copy and for a clone that has to grow; one when it exists.
+ * from a source, and three more for a copy; one more each where room is scarce and for a clone that has to grow; one when
+ * it exists.
  *
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
  */

@@ -171,6 +171,16 @@ function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
     "view of a volume and a source": sourceViewQueries(wanted, { id: legacyId }),
     "view of a volume and a snapshot": sourceViewQueries(wanted, { part: snapshotPart(name.slice(0, 33)) }),
     "view of an legacy driver's volume": viewQueries(legacyId, `${legacyId}.${hash}`),
+    "view of a volume and its copy": viewQueries(
+      legacyId,
+      `${legacyId}.${hash}`,
+      `${base}/${name}.img.00ff00ff.part`,
+    ),
+    "view of a snapshot and its copy": viewQueries(
+      name.slice(0, 33),
+      snapshotPart(name.slice(0, 33)),
+      `${base}/${filePrefix}.img.00ff00ff.part`,
+    ),
     "create view": createQueries(true, wanted),
     "create view without volume": createQueries(true, undefined),
     "rest of a create view": createBaseQueries(wanted),

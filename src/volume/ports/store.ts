@@ -123,7 +123,7 @@ export interface UnseenMutation extends MutationOutcome<VolumeView> {
  * before it returns, so that an ambiguous end becomes clear.
  */
 export interface VolumeStore {
-  /** Reads one volume and its files, and `folder` if it is given. One command. */
+  /** Reads one volume and its files, and the folder or file at `folder` if that is given. One command. */
   view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView>;
   /** Reads everything that a create needs. One command, unless the router's output limit forces more. */
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
