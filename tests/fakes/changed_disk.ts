@@ -13,7 +13,7 @@ export function changedDisk(disk: StoredVolume, change: VolumeChange, unfenced: 
   const { mayBeMounted, ...rest } = disk;
   return {
     ...rest,
-    ...(mayBeMounted === undefined || change.neverMounted ? {} : { mayBeMounted }),
+    ...(mayBeMounted === undefined || change.neverMounted || change.bounce ? {} : { mayBeMounted }),
     comment: change.comment ?? disk.comment,
     sizeBytes: change.sizeBytes ?? disk.sizeBytes,
     ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),

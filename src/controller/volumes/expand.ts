@@ -198,8 +198,7 @@ export function assertGrows(deps: ControllerDeps, verb: string, id: string, isIn
 
 /** Whether its nodes wait while the export is off, and the router itself leaves the disk alone meanwhile. */
 function mayToggle({ settings }: ControllerCall, volume: OwnedVolume): boolean {
-  const { mayBeMounted, routerUses } = volume.stored;
-  return settings.growsByToggle && mayBeMounted !== true && routerUses === undefined &&
+  return settings.growsByToggle && volume.stored.routerUses === undefined &&
     isHeldLayered(volume) && isExportedAsRecorded(volume);
 }
 

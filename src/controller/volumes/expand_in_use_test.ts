@@ -45,11 +45,16 @@ Deno.test("expandVolume() toggles the export of a volume in use where every node
   assert.deepEqual(store.calls.map((call) => call.method), ["createView", "change"]);
 });
 
+Deno.test("expandVolume() keeps the router from mounting a file system while the export is off", async () => {
+  const { store, expand, shown } = controller({}, { mayBeMounted: true });
+  assert.equal(await expand(), grown);
+  assert.deepEqual([store.bounces, shown().mayBeMounted], [["pvc-1"], undefined]);
+});
+
 const refused: [string, Partial<VolumeRecord>, Partial<StoredVolume>, boolean?][] = [
   ["an epoch of which nothing is known", { layered: undefined }, {}],
   ["no holder", { holders: [] }, {}],
   ["an export under another name", {}, { exportNqn: `${testPrefix}:pvc-1:2-0123abcd` }],
-  ["a disk in which the router would mount a file system meanwhile", {}, { mayBeMounted: true }],
   ["a disk that the router itself uses", {}, { routerUses: ["its file system is mounted"] }],
   ["a router of which it is not known what a toggle does", {}, {}, false],
 ];

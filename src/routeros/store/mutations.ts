@@ -208,13 +208,16 @@ function settingsOf(change: VolumeChange, supportsNqn: boolean): Fragment[] {
   return settings;
 }
 
+/** A router that may mount the file system in a disk would do so while the export is off, and write below its nodes. */
+const offUnmounted: Fragment = ros`nvme-tcp-export=${false} mount-filesystem=${false}`;
+
 /**
  * Off, with the new size, and on again: two statements, each with the comment, which changes last. What takes the volume away
  * in between changes the comment, and then it stays off.
  */
 function growWhileOff(guard: DiskGuard, sizeBytes: bigint, comment = guard.comment): Fragment[] {
   return [
-    ros`/disk set ${ownDisk(guard)} nvme-tcp-export=${false} file-size=${sizeBytes}`,
+    ros`/disk set ${ownDisk(guard)} ${offUnmounted} file-size=${sizeBytes}`,
     ros`/disk set ${ownDisk(guard)} nvme-tcp-export=${true} comment=${comment}`,
   ];
 }
@@ -226,10 +229,10 @@ function bounceStatement(
   settings: readonly Fragment[],
 ): Fragment {
   const set = ros`/disk set [find where slot=${guard.id}]`;
-  const [off, on] = [ros`nvme-tcp-export=${false}`, ros`nvme-tcp-export=${true}`];
+  const on = ros`nvme-tcp-export=${true}`;
   return onlyIf(
     [diskAsGuarded(guard)],
-    ros`${set} ${joined([off, ...hosts], " ")}`,
+    ros`${set} ${joined([offUnmounted, ...hosts], " ")}`,
     ros`${set} ${joined([on, ...settings], " ")}`,
   );
 }

@@ -179,7 +179,7 @@ Deno.test("changeStatements() bounces an export in one statement: off with the n
   const set = `/disk set [find where slot="s1"]`;
   assert.deepEqual(lines(changeStatements("s1", "old", change)), [
     `:if ([:len [/disk find where slot="s1" and comment="old"]]=1) do={` +
-    `${set} nvme-tcp-export="no" nvme-tcp-server-allow-host-name="nqn.b,nqn.c"; ` +
+    `${set} nvme-tcp-export="no" mount-filesystem="no" nvme-tcp-server-allow-host-name="nqn.b,nqn.c"; ` +
     `${set} nvme-tcp-export="yes" comment="new"}`,
   ]);
 });
@@ -189,7 +189,7 @@ Deno.test("changeStatements() grows a disk while its export is off, and each sta
   assert.deepEqual(
     lines(changeStatements("s1", "old", { comment: "new", sizeBytes: 2n << 30n, bounce: true })),
     [
-      `/disk set ${own} nvme-tcp-export="no" file-size="2147483648"`,
+      `/disk set ${own} nvme-tcp-export="no" mount-filesystem="no" file-size="2147483648"`,
       `/disk set ${own} nvme-tcp-export="yes" comment="new"`,
     ],
   );

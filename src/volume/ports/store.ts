@@ -80,7 +80,7 @@ export interface VolumeChange {
   readonly neverMounted?: true;
   /**
    * Withdraws the export and turns it on unchanged: connected hosts have to reconnect. `export` is left out then. A new
-   * size is set while it is off. If the command is interrupted in between, the export stays off with the earlier
+   * size is set while it is off, and the router is stopped from mounting a file system. If the command is interrupted in between, the export stays off with the earlier
    * comment.
    */
   readonly bounce?: boolean;
