@@ -171,6 +171,14 @@ export class Guest {
     await this.#running().qmp.execute("cont");
   }
 
+  /** The registers of its processors, as the emulator's monitor prints them. */
+  async registers(): Promise<string> {
+    const shown = await this.#running().qmp.execute("human-monitor-command", {
+      "command-line": "info registers -a",
+    });
+    return String(shown);
+  }
+
   /** Whether it has power. */
   get isRunning(): boolean {
     return this.#emulator?.isRunning === true;

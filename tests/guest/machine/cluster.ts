@@ -12,6 +12,7 @@ import { hostOutput } from "../kit/host_command.ts";
 import type { Bench } from "../kit/suite.ts";
 import { kubeletPort } from "./kubelet.ts";
 import { KubeletTunnel } from "./kubelet_tunnel.ts";
+import { startDespiteLockup } from "./lockup.ts";
 import { type MachineKind, MachineNode } from "./node.ts";
 import { ensureRootDisk } from "./root_disk.ts";
 import { type MachineRouter, type MakeRouter, routerOnHost } from "./router.ts";
@@ -80,7 +81,7 @@ export class MachineCluster {
     const node = new MachineNode(guest, this.plane, kind, this.tools.program("kubelet"));
     this.#nodes.set(guest.name, node);
     this.#tunnel.lead(guest.name, guest.forwarded(kubeletPort));
-    await node.start(bench.signal);
+    await startDespiteLockup(bench, guest, () => node.start(bench.signal));
   }
 
   /** The router's key for the driver's user, as a path. */
