@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Guest } from "../kit/guest.ts";
 import type { Bench } from "../kit/suite.ts";
 
@@ -21,17 +22,18 @@ export async function startDespiteLockup(
   start: () => Promise<void>,
 ): Promise<void> {
   const before = (await guest.console()).length;
-  let isOver = false;
+  const looking = new AbortController();
+  const { signal } = looking;
   const lockedUp = async () => {
-    while (!isOver && !isLockedUp((await guest.console()).slice(before))) {
-      await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+    while (!isLockedUp((await guest.console()).slice(before))) {
+      await delay(lookEveryMs, undefined, { signal });
     }
-    return !isOver;
+    return true;
   };
   try {
     if (!await Promise.race([start().then(() => false), lockedUp()])) return;
   } finally {
-    isOver = true;
+    looking.abort();
   }
   await bench.keep(
     `the state of ${guest.name}, which is locked up,`,
