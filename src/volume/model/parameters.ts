@@ -83,7 +83,7 @@ export const parameterNames: readonly string[] = Object.keys(checks);
 
 /** A sentence of help for each key. */
 export const parameterHelp: Readonly<Record<string, string>> = {
-  backend: "Name of the router: one of the file of `--config`, or else the controller's `--backend`.",
+  backend: "Name of the router: a `name` in the file of `--config`, or the controller's `--backend`.",
   volumePath:
     "Folder on the router that volumes go to: one of the controller's `--base-path`. Default: the first of them.",
   nvmePort: "Port that volumes are exported on, 1 to 65535. Default: the controller's `--nvme-port`.",
