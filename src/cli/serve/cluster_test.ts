@@ -4,6 +4,9 @@ import { readServeConfig } from "../config/config.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { createLogger } from "../../telemetry/log.ts";
+import { aPersistentVolume } from "../../../tests/fakes/kube_client.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { volumesPath } from "../../kubernetes/objects.ts";
 import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { scaledClock } from "../../../tests/fakes/scaled_clock.ts";
 import { clusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
@@ -81,6 +84,25 @@ Deno.test("a controller suspects others when it begins to lead, not when a lead 
     elected,
     scaledClock(20),
   );
+});
+
+Deno.test("the loops of one router withdraw an unwanted export though another router has a volume of its id", async () => {
+  await withSide(async (api, _, side) => {
+    for (const [at, router] of ["nas1", "nas2"].entries()) {
+      const object = aPersistentVolume(`${router}/pvc-1`);
+      object.metadata.name = `pv-${at}`;
+      api.put(volumesPath, object);
+    }
+    const { deps, store, clock } = testController();
+    store.put(aDisk(aRecord({ epoch: { counter: 4, nonce: "0a0b0c0d" }, holders: [aHolder("node-1")] })));
+    const audits = { run: (signal: AbortSignal) => ended(signal) };
+    side.start([{ deps, audits, ids: new VolumeIdPrefix("nas2/") }]);
+    const limit = AbortSignal.timeout(30_000);
+    while (store.disks.get("pvc-1")!.exported) {
+      await clock.advance(60_000);
+      await systemClock.sleep(5, limit);
+    }
+  });
 });
 
 function ended(signal: AbortSignal): Promise<void> {
