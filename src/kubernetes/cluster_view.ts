@@ -85,13 +85,12 @@ export class KubernetesClusterView implements ClusterView {
     return attachments.flatMap(
       ({ volumeName, volumeId, nodeId, nodeName, attached, sinceSeconds, publishContext }) => {
         if (volumeName === undefined || volumeId === undefined) return [];
-        const epochCounter = parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
         return [{
           volumeId,
           nodeId: nodeId ?? nodeIds.get(nodeName) ?? "",
           attached,
           sinceSeconds,
-          epochCounter,
+          epochCounter: counterOf(publishContext),
         }];
       },
     );
@@ -111,6 +110,22 @@ export class KubernetesClusterView implements ClusterView {
       deleting,
       publishContext,
     }));
+  }
+
+  async latestEpoch(volumeId: string, context: CallContext): Promise<number> {
+    const attachments = await this.#attachments(context);
+    if (this.#volumes.known(volumeId) === undefined) {
+      await this.#ask(context, (signal) => this.#volumes.list(signal));
+    }
+    // Several objects may name one volume.
+    const names = new Set(
+      this.#volumes.all.filter((one) => one.volumeId === volumeId).map(({ name }) => name),
+    );
+    const counters = attachments.filter((one) =>
+      one.inlineHandle === volumeId || names.has(one.volumeName ?? "")
+    )
+      .map(({ publishContext }) => counterOf(publishContext));
+    return Math.max(0, ...counters);
   }
 
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
@@ -171,6 +186,10 @@ export class KubernetesClusterView implements ClusterView {
       });
     }
   }
+}
+
+function counterOf(publishContext: Readonly<Record<string, string>>): number {
+  return parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
 }
 
 /**

@@ -109,6 +109,35 @@ Deno.test("KubernetesClusterView names the node of an attachment as the attacher
   ]);
 });
 
+Deno.test("KubernetesClusterView knows the latest epoch of a volume's attachments, whichever object they name", async () => {
+  await using pair = await start();
+  pair.api.put(volumesPath, aVolume("a", {}));
+  const inEpoch = (volume: string, node: string, epoch: string) => ({
+    ...anAttachment(volume, node),
+    status: { attached: true, attachmentMetadata: { epoch } },
+  });
+  for (
+    const [node, epoch] of [["node-1", "7-0a0b0c0d"], ["node-2", "8-0a0b0c0d"], ["node-3", "none"]] as const
+  ) {
+    pair.api.put(attachmentsPath, inEpoch("a", node, epoch));
+  }
+  pair.api.put(attachmentsPath, inEpoch("b", "node-1", "9-0a0b0c0d"));
+  assert.equal(await pair.use.latestEpoch("handle-of-a", call()), 8);
+  // Made since the last list, and a second object of the first volume.
+  pair.api.put(volumesPath, aVolume("b", {}));
+  assert.equal(await pair.use.latestEpoch("handle-of-b", call()), 9);
+  pair.api.put(volumesPath, aVolume("twin", {}, { volumeHandle: "handle-of-a" }));
+  pair.api.put(attachmentsPath, inEpoch("twin", "node-4", "10-0a0b0c0d"));
+  await pair.use.allAttachments(call());
+  assert.equal(await pair.use.latestEpoch("handle-of-a", call()), 10);
+  assert.equal(await pair.use.latestEpoch("handle-of-c", call()), 0);
+  pair.api.faults.push({ match: /volumeattachments/, status: 500 });
+  await assert.rejects(
+    pair.use.latestEpoch("handle-of-a", call()),
+    refusal("unavailable", /Cannot ask the cluster/),
+  );
+});
+
 Deno.test("KubernetesClusterView names this driver's attachments whose PersistentVolume is gone, and no others", async () => {
   await using pair = await start();
   pair.api.put(volumesPath, aVolume("a", {}));

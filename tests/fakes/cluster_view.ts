@@ -46,6 +46,11 @@ export class FakeClusterView implements ClusterView {
     return this.#answer(() => this.attached);
   }
 
+  latestEpoch(volumeId: string): Promise<number> {
+    const own = this.attached.filter((one) => one.volumeId === volumeId);
+    return this.#answer(() => Math.max(0, ...own.map(({ epochCounter }) => epochCounter)));
+  }
+
   unknownVolumeAttachments(): Promise<readonly UnknownVolumeAttachment[]> {
     return this.#answer(() => this.orphans);
   }

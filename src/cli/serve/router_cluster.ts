@@ -88,6 +88,7 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
       (await view.allAttachments(context)).flatMap((one): ClusterAttachment[] =>
         one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
       ),
+    latestEpoch: (id, context) => view.latestEpoch(ids.add(id), context),
     volumeContext: (id) => view.volumeContext(ids.add(id)),
     snapshotHandles: async (context) => {
       const handles = await view.snapshotHandles(context);

@@ -67,18 +67,18 @@ function assertShownOrGone({ settings }: ControllerDeps, id: string, view: Volum
 async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
   const { id } = volume.stored;
   if (!usesOwnImage(volume, call.settings.cluster)) await assertInNoOtherSlot(call, id, nodeId);
-  const decision = decideUnpublish(volume, nodeId, call.clock.now());
-  const fields = { volume: id, node: nodeId, requestId: call.context.requestId };
-  if (decision.action === "done") {
+  const decision = decideUnpublish(volume, nodeId);
+  if (decision.action === "done" || decision.action === "not-holder") {
+    if (await withdrawOlder(call, volume)) return;
     await outdateInDoubt(call, "unpublish", volume);
     call.projection.show(id, volume.record);
-  } else if (decision.action === "not-holder") {
-    await outdateInDoubt(call, "unpublish", volume);
+    if (decision.action === "done") return;
     const holders = nodeIdsOf(decision.remaining);
-    call.notes.warn("the node does not hold the volume; nothing changed", { ...fields, holders });
+    const fields = { volume: id, node: nodeId, holders, requestId: call.context.requestId };
+    call.notes.warn("the node does not hold the volume; nothing changed", fields);
   } else if (decision.action === "withdraw") {
-    await withdrawExport(call, volume, "unpublish");
-    call.projection.show(id, decision.record);
+    const { record } = await withdrawExport(call, volume, "unpublish");
+    call.projection.show(id, record);
     const nodeIds = nodeIdsOf(volume.record.holders);
     // A call that names a node says only that this node does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
@@ -90,6 +90,23 @@ async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId: strin
   }
 }
 
+/**
+ * Withdraws a volume whose record is older than the cluster's last VolumeAttachment of it, as when a router has lost its last
+ * seconds: the record's holders were shut out, and that attachment is about to go, which alone knows it.
+ *
+ * @throws {VolumeError} unavailable when the cluster does not answer
+ */
+async function withdrawOlder(call: ControllerCall, volume: OwnedVolume): Promise<boolean> {
+  const { stored: { id: volumeId, exported }, record: { epoch } } = volume;
+  const known = await call.clusterView?.latestEpoch(volumeId, call.context) ?? 0;
+  const recorded = epoch?.counter ?? 0;
+  if (known <= recorded) return false;
+  const { record } = await withdrawExport(call, volume, "unpublish", known);
+  call.projection.show(volumeId, record);
+  call.events.occurred({ kind: "older-epoch", volumeId, recorded, known, withdrawn: exported });
+  return true;
+}
+
 /** Takes a volume from its only holder, as this process remembers it; false when it has to be read first. */
 async function unpublishKnown(call: ControllerCall, id: string, nodeId: string): Promise<boolean> {
   const stored = call.known.get(id);
@@ -97,9 +114,9 @@ async function unpublishKnown(call: ControllerCall, id: string, nodeId: string):
   const known = getOwned(stored, call.settings.cluster, "unpublish");
   const { holders } = known.record;
   if (holders.length !== 1 || holders[0]!.nodeId !== nodeId) return false;
-  const decision = decideUnpublish(known, nodeId, call.clock.now());
-  if (decision.action !== "withdraw" || !await withdrawKnown(call, known, "unpublish")) return false;
-  call.projection.show(id, decision.record);
+  const withdrawn = await withdrawKnown(call, known, "unpublish");
+  if (withdrawn === undefined) return false;
+  call.projection.show(id, withdrawn.record);
   return true;
 }
 
@@ -130,7 +147,7 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
     const ownership = judgeOwnership(stored, cluster);
     if (
       ownership.state === "owned" &&
-      decideUnpublish(ownership.volume, nodeId, call.clock.now()).action === "not-holder"
+      decideUnpublish(ownership.volume, nodeId).action === "not-holder"
     ) continue;
     throw new VolumeError(
       "precondition",

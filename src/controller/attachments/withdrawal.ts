@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host/list.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
-import { raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
+import { exportedCounter, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { commentWith, writeKnown, writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
@@ -21,7 +21,7 @@ export async function withdrawExport(
 ): Promise<OwnedVolume> {
   const { stored } = volume;
   const ended = withdrawnRecord(volume.record, call.clock.now());
-  const record = raisedRecord(ended, knownCounter, call.random);
+  const record = raisedRecord(ended, Math.max(knownCounter, exportedCounter(volume)), call.random);
   // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal.
   const isKnown = commentWith(call, volume, record) === stored.comment;
   // The list of those who held it would keep the next holder out.
@@ -37,24 +37,23 @@ export async function withdrawExport(
  * Withdraws the export of a volume as this process remembers it, held by one node or several. One command; a second one where
  * `withdrawExport()` needs one, or where a person has listed the hosts of its holders since.
  *
- * @returns whether it is read back as off; else the volume has to be read first
+ * @returns the volume, read back as off; undefined when it has to be read first
  */
 export async function withdrawKnown(
   call: ControllerCall,
   known: OwnedVolume,
   verb: string,
-): Promise<boolean> {
-  if ((known.stored.allowedHosts ?? []).length > 0) return false;
+): Promise<OwnedVolume | undefined> {
+  if ((known.stored.allowedHosts ?? []).length > 0) return undefined;
   const record = withdrawnRecord(known.record, call.clock.now());
   const isOff = (after: StoredVolume) => !after.exported;
   let volume = await writeKnown(call, verb, known, record, isOff, { export: false });
-  if (volume === undefined) return false;
+  if (volume === undefined) return undefined;
   if (hasOwnList({ ...known, stored: volume.stored })) {
     const gone = (after: StoredVolume) => isOff(after) && sameHosts(after.allowedHosts, []);
     volume = await writeRecord(call, verb, volume, rewritten(record), gone, { allowedHosts: [] });
   }
-  await correctTime(call, volume, verb);
-  return true;
+  return await correctTime(call, volume, verb);
 }
 
 /** Corrects the recorded time when the router answered late: the grace must not count from before the withdrawal. */

@@ -1,7 +1,6 @@
 import { assertImportable, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishFacts } from "../../volume/rules/publish.ts";
 import { formatComment } from "../../volume/model/record.ts";
@@ -54,7 +53,8 @@ export async function importDisk(
   claim: ImportClaim,
 ): Promise<StoredVolume> {
   const { cluster, maxCommentBytes } = call.settings;
-  const forgotten = await forgottenEpoch(call, stored.id, call.context);
+  // The last epoch that a node was given by a record which the router does not have any more.
+  const forgotten = await call.clusterView?.latestEpoch(stored.id, call.context) ?? 0;
   const comment = formatComment(
     importedComment(stored, claim, cluster, forgotten, nowOf(call)),
     maxCommentBytes,
@@ -79,14 +79,4 @@ export async function importDisk(
 /** What the world lends to a record that begins now. */
 export function nowOf({ clock, random }: ControllerDeps): PublishFacts {
   return { nowMs: clock.now(), random };
-}
-
-/** The last epoch that a node was given by a record which the router does not have any more; 0 without a cluster to ask. */
-async function forgottenEpoch(
-  { clusterView }: ControllerDeps,
-  id: string,
-  context: CallContext,
-): Promise<number> {
-  const attachments = await clusterView?.attachments(context) ?? [];
-  return Math.max(0, ...attachments.map((one) => one.volumeId === id ? one.epochCounter : 0));
 }

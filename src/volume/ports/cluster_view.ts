@@ -95,6 +95,12 @@ export interface ClusterView {
    *   nodes have a volume
    */
   allAttachments(context: CallContext): Promise<readonly ClusterAttachment[]>;
+  /**
+   * The counter of the latest epoch in which a VolumeAttachment of a volume was attached; 0 for none.
+   *
+   * @throws {VolumeError} unavailable when the list cannot be read completely
+   */
+  latestEpoch(volumeId: string, context: CallContext): Promise<number>;
   /** The volume context of a volume, as of the last read; undefined when it is not known. */
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
   /**

@@ -1,6 +1,14 @@
 import { isReadOnlyMode, kindName, parseRecordedCapabilities, sameKind } from "../model/capabilities.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { type Epoch, epochNqn, formatEpoch, isLegacyEpoch, newNonce, nextEpoch } from "../model/epoch.ts";
+import {
+  type Epoch,
+  epochNqn,
+  formatEpoch,
+  isLegacyEpoch,
+  newNonce,
+  nextEpoch,
+  parseEpoch,
+} from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { isSameNode, unfencedNode } from "./detached_nodes.ts";
 import { withdrawalSeconds } from "./grace.ts";
@@ -36,7 +44,7 @@ export type PublishDecision =
   | { readonly action: "held"; readonly record: VolumeRecord }
   /** The epoch goes on: write this record and set the export again under the same NQN. */
   | { readonly action: "continue"; readonly record: VolumeRecord }
-  /** It has no holder, yet it is exported: withdraw first, then decide again. */
+  /** It is exported to whom the record does not name: withdraw first, then decide again. */
   | { readonly action: "withdraw" }
   /** It has no holder: wait for the grace period of the last withdrawal, then begin the epoch in this record. */
   | { readonly action: "begin"; readonly record: VolumeRecord };
@@ -75,6 +83,7 @@ export function decidePublish(
 ): PublishDecision {
   assertKind(volume, request.capability);
   assertEncryption(volume, request);
+  if (exportsLaterEpoch(volume)) return { action: "withdraw" };
   const { record } = volume;
   const own = record.holders.find((holder) => holder.nodeId === request.nodeId);
   if (own !== undefined) {
@@ -184,6 +193,20 @@ export function nqnOf(
   return exportNqn.endsWith(`:${id}:${formatEpoch(epoch)}`) ? exportNqn : epochNqn(nqnPrefix, id, epoch);
 }
 
+/** The counter of the epoch that the export is named after; 0 when it is named in another way. */
+export function exportedCounter({ stored: { id, exportNqn } }: OwnedVolume): number {
+  const [named, epoch = ""] = exportNqn.split(":").slice(-2);
+  return named === id ? parseEpoch(epoch)?.counter ?? 0 : 0;
+}
+
+/**
+ * Whether the export is named after a later epoch than the record's: somebody has put an older record back. Its holders have
+ * been shut out since, and whoever got the later epoch may still write.
+ */
+function exportsLaterEpoch(volume: OwnedVolume): boolean {
+  return exportedCounter(volume) > (volume.record.epoch?.counter ?? 0);
+}
+
 /** Whether the export is on under the NQN of the record's epoch. */
 export function isExportedAsRecorded(volume: OwnedVolume): boolean {
   const { stored, record } = volume;
@@ -248,8 +271,8 @@ export function isReadOnlyUse(mode: AccessMode, readOnly: boolean): boolean {
 
 /** The decision on an unpublish. */
 export type UnpublishDecision =
-  /** No holder is left: withdraw the export under this record, and verify. */
-  | { readonly action: "withdraw"; readonly record: VolumeRecord }
+  /** No holder is left, or the record is older than the export: withdraw the export, and verify. */
+  | { readonly action: "withdraw" }
   /** Others are left: the export stays for them. */
   | {
     readonly action: "leave";
@@ -268,7 +291,8 @@ export type UnpublishDecision =
  *
  * @param nodeId the node, or "" for all of them (CSI specification, ControllerUnpublishVolumeRequest.node_id)
  */
-export function decideUnpublish(volume: OwnedVolume, nodeId: string, nowMs: number): UnpublishDecision {
+export function decideUnpublish(volume: OwnedVolume, nodeId: string): UnpublishDecision {
+  if (exportsLaterEpoch(volume)) return { action: "withdraw" };
   const { record, stored } = volume;
   const remaining = nodeId === "" ? [] : record.holders.filter((holder) => holder.nodeId !== nodeId);
   if (remaining.length > 0) {
@@ -278,7 +302,7 @@ export function decideUnpublish(volume: OwnedVolume, nodeId: string, nowMs: numb
     return { action: "leave", record: withoutNode(record, remaining), remaining, unfenced };
   }
   if (record.holders.length === 0 && !stored.exported) return { action: "done" };
-  return { action: "withdraw", record: withdrawnRecord(record, nowMs) };
+  return { action: "withdraw" };
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   assertFences,
   decidePublish,
   decideUnpublish,
+  exportedCounter,
   isExportedAsRecorded,
   isReadOnlyUse,
   mayFormat,
@@ -242,7 +243,7 @@ Deno.test("mayReplay() is true for the node that began the epoch of a file syste
 
 Deno.test("decideUnpublish() records that the first reader of a file system leaves, until the epoch ends", () => {
   const marked = (nodeId: string, mode: AccessMode, kind: string) => {
-    const decision = decideUnpublish(held(["a", "b"], mode, kind), nodeId, nowMs);
+    const decision = decideUnpublish(held(["a", "b"], mode, kind), nodeId);
     return decision.action === "leave" ? decision.record.firstHolderLeft : assert.fail(decision.action);
   };
   assert.equal(marked("a", "multi-node-reader-only", "ext4/n"), true);
@@ -316,7 +317,7 @@ Deno.test("assertFences() refuses a router that cannot fence, unless an operator
 });
 
 Deno.test("decideUnpublish() withdraws for the last holder, for all at once, and whatever else is exported", () => {
-  const withdrawn = Math.ceil(nowMs / 1000) + 1;
+  const named = `${testPrefix}:pvc-1:4-0123abcd`;
   const cases: [string, OwnedVolume, string][] = [
     ["the last holder", held(["a"], "single-node-writer"), "a"],
     [
@@ -327,17 +328,52 @@ Deno.test("decideUnpublish() withdraws for the last holder, for all at once, and
     ["all holders", held(["a", "b"], "multi-node-reader-only", "ext4/n"), ""],
     ["an export without a holder", aVolume({ epoch }, { exported: true }), "a"],
     ["an export without a holder, for all", aVolume({ epoch }, { exported: true }), ""],
+    ["an export of a later epoch", held(["a"], "single-node-writer", "ext4/w", { exportNqn: named }), "b"],
+    ["a name of a later epoch", aVolume({ epoch }, { exported: false, exportNqn: named }), "b"],
   ];
   for (const [name, volume, nodeId] of cases) {
-    const record = { ...volume.record, holders: [], withdrawnAtSeconds: withdrawn };
-    assert.deepEqual(decideUnpublish(volume, nodeId, nowMs), { action: "withdraw", record }, name);
-    assert.deepEqual(record.epoch, epoch, "the last epoch is remembered");
+    assert.deepEqual(decideUnpublish(volume, nodeId), { action: "withdraw" }, name);
+  }
+});
+
+Deno.test("withdrawnRecord() keeps the last epoch, and notes when it ended", () => {
+  const { record } = held(["a"], "single-node-writer");
+  const withdrawnAtSeconds = Math.ceil(nowMs / 1000) + 1;
+  assert.deepEqual(withdrawnRecord(record, nowMs), { ...record, holders: [], withdrawnAtSeconds });
+});
+
+Deno.test("decidePublish() withdraws first what is exported in a later epoch than the record's, of whichever node", () => {
+  for (const counter of [4, 10, 900]) {
+    const exportNqn = `${testPrefix}:pvc-1:${counter}-0123abcd`;
+    for (const exported of [true, false]) {
+      const volume = held(["a"], "single-node-writer", "ext4/w", { exported, exportNqn });
+      for (const nodeId of ["a", "b"]) {
+        assert.deepEqual(publish(volume, { nodeId }), { action: "withdraw" });
+      }
+    }
+  }
+});
+
+Deno.test("exportedCounter() is that of the volume's own epoch, and of no other name", () => {
+  const of = (exportNqn: string) => exportedCounter(aVolume({ epoch }, { exportNqn }));
+  assert.equal(of(`${testPrefix}:pvc-1:12-0a0b0c0d`), 12);
+  for (
+    const nqn of [
+      "",
+      "pvc-1",
+      "nqn:pvc-1",
+      "nqn:pvc-2:12-0a0b0c0d",
+      "nqn:pvc-1:12-0a",
+      "nqn:xpvc-1:12-0a0b0c0d",
+    ]
+  ) {
+    assert.equal(of(nqn), 0, nqn);
   }
 });
 
 Deno.test("decideUnpublish() keeps the export for the other nodes", () => {
   const volume = held(["a", "b", "c"], "multi-node-reader-only", "ext4/n");
-  const decision = decideUnpublish(volume, "b", nowMs);
+  const decision = decideUnpublish(volume, "b");
   assert.equal(decision.action, "leave");
   const { record } = decision as { record: VolumeRecord };
   assert.deepEqual(record, {
@@ -348,12 +384,12 @@ Deno.test("decideUnpublish() keeps the export for the other nodes", () => {
 
 Deno.test("decideUnpublish() changes nothing for a node that is no holder", () => {
   const elsewhere = held(["b"], "single-node-writer");
-  assert.deepEqual(decideUnpublish(elsewhere, "a", nowMs), {
+  assert.deepEqual(decideUnpublish(elsewhere, "a"), {
     action: "not-holder",
     remaining: elsewhere.record.holders,
   });
   for (const nodeId of ["a", ""]) {
-    assert.deepEqual(decideUnpublish(aVolume({ epoch }), nodeId, nowMs), { action: "done" });
+    assert.deepEqual(decideUnpublish(aVolume({ epoch }), nodeId), { action: "done" });
   }
 });
 
@@ -385,7 +421,7 @@ Deno.test("decidePublish() lets only the node join that left and may still write
 
 Deno.test("decideUnpublish() records a node that leaves another writer behind, and no reader", () => {
   const left = (mode: AccessMode, kind: string) => {
-    const decision = decideUnpublish(held(["a", "b"], mode, kind), "a", nowMs);
+    const decision = decideUnpublish(held(["a", "b"], mode, kind), "a");
     return decision.action === "leave" ? decision.unfenced?.nodeDigest : assert.fail(decision.action);
   };
   assert.equal(left("multi-node-multi-writer", "block/x"), nodeDigest("a"));

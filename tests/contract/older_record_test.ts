@@ -1,0 +1,86 @@
+// A record that is older than what nodes were given: a router that lost its last seconds, or a comment out of an earlier
+// export of its configuration. Its holders were shut out since.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { routerFixes } from "../../src/doctor/router/fixes.ts";
+import { volumesPath } from "../../src/kubernetes/objects.ts";
+import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
+import { clusterRules, namespaceRules } from "../support/access_rules.ts";
+import { startClusterStack } from "../support/cluster_stack.ts";
+import { create, post, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const attachments = "/apis/storage.k8s.io/v1/volumeattachments";
+
+async function diskOf(stack: Stack, id: string) {
+  return (await state(stack)).disks.find(({ slot }) => slot === id)!;
+}
+
+/** A volume that node-1 had when the configuration was exported, and node-2 has now. */
+async function movedSince(stack: Stack) {
+  const { controller } = stack.clients;
+  const id = await create(stack, "pvc-a");
+  const first = await controller.call("ControllerPublishVolume", publishRequest(id, "node-1"));
+  const exported = await diskOf(stack, id);
+  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" });
+  const second = await controller.call("ControllerPublishVolume", publishRequest(id, "node-2"));
+  return {
+    controller,
+    id,
+    exported,
+    first: first.publishContext["nqn"],
+    second: second.publishContext["nqn"],
+  };
+}
+
+/** Damages the record, and does what the doctor says, with the comment of the configuration's last export. */
+async function putCommentBack(stack: Stack, id: string, comment: string): Promise<void> {
+  await post(stack, `/disks/${id}`, { comment: comment.slice(0, 20) });
+  await rejectsWith(
+    status.FAILED_PRECONDITION,
+    stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-2" }),
+    /damaged/,
+  );
+  const [command] = routerFixes.recordDamaged(id).commands;
+  await post(stack, "/console", { command: command!.replace('"…"', JSON.stringify(comment)) });
+  assert.equal((await diskOf(stack, id))["comment"], comment);
+}
+
+Deno.test("an unpublish takes the volume from the node that the export names, and the record does not", async () => {
+  await using stack = await startStack();
+  const { controller, id, exported } = await movedSince(stack);
+  await putCommentBack(stack, id, String(exported["comment"]));
+  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-2" });
+  assert.equal((await diskOf(stack, id))["nvme-tcp-export"], false);
+});
+
+Deno.test("a publish to the holder of an older record begins an epoch that no node knows", async () => {
+  await using stack = await startStack({ flags: ["--unexport-grace=0s"] });
+  const { controller, id, exported, first, second } = await movedSince(stack);
+  await putCommentBack(stack, id, String(exported["comment"]));
+  const { publishContext } = await controller.call("ControllerPublishVolume", publishRequest(id, "node-1"));
+  assert.ok(![first, second].includes(publishContext["nqn"]), publishContext["nqn"]);
+  assert.equal(publishContext["epoch"]!.split("-")[0], "3");
+  assert.equal(publishContext["mayFormat"], "false");
+});
+
+Deno.test("an unpublish keeps what only the leaving attachment knows: a node gets no name again that it was shut out under", async () => {
+  await using cluster = await startClusterStack({
+    prepare: (api) => void (api.rules = [...clusterRules, ...namespaceRules]),
+    flags: ["--unexport-grace=0s"],
+  });
+  const { api, stack } = cluster;
+  const { controller, id, exported, first, second } = await movedSince(stack);
+  api.put(volumesPath, aPersistentVolume(id));
+  const publishContext = { epoch: second!.split(":").at(-1)!, nqn: second! };
+  api.put(attachments, aVolumeAttachment(id, "node-2", { publishContext, deleting: true }));
+  // The router has lost its last seconds, and the pod on node-2 is deleted before the next round looks at the volume.
+  const { comment, "nvme-tcp-server-nqn": nqn } = exported;
+  await post(stack, `/disks/${id}`, { comment, "nvme-tcp-server-nqn": nqn });
+  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-2" });
+  assert.equal((await diskOf(stack, id))["nvme-tcp-export"], false);
+  api.delete(attachments, `csi-${id}-node-2`);
+  const again = await controller.call("ControllerPublishVolume", publishRequest(id, "node-1"));
+  assert.ok(![first, second].includes(again.publishContext["nqn"]), again.publishContext["nqn"]);
+  assert.equal(again.publishContext["epoch"]!.split("-")[0], "3");
+});
