@@ -1,8 +1,9 @@
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { parseRows, type Row } from "../../routeros/console/json.ts";
-import { stateOf } from "../../routeros/store/rows.ts";
+import { slotsBelow, stateOf } from "../../routeros/store/rows.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
@@ -35,6 +36,8 @@ export interface PoolDisk {
   readonly failed: boolean;
   /** Whether it is exported as a whole: then its file system belongs to another machine. */
   readonly exported: boolean;
+  /** Slots of the disks that it lies on, such as that of which it is a partition. */
+  readonly below: readonly string[];
 }
 
 /** Checks whether the pools are mounted and healthy. */
@@ -42,10 +45,11 @@ export const poolsCheck: RouterCheck = {
   name: poolName,
   essential: true,
   async run(router, settings) {
-    const pools = judgePools(await readPoolDisks(router), settings);
+    const disks = await readPoolDisks(router);
     const labelled = parseLabels(await router.read(poolName, labelsQuery));
-    const volumes = new Set((await router.inventory()).volumes.map(({ id }) => id));
-    return [...pools, ...judgeLabels(labelled, volumes)];
+    const { volumes } = await router.inventory();
+    const slots = new Set(volumes.map(({ id }) => id));
+    return [...judgePools(disks, settings, volumes), ...judgeLabels(labelled, slots)];
   },
 };
 
@@ -55,7 +59,7 @@ export const poolDisksQuery: Fragment =
 
 /** The same disks, with their parts. */
 const poolPartsQuery: Fragment =
-  ros`/disk print detail as-value proplist=slot,fs,fs-label,fs-uuid,mounted,mount-point,state,size,free,raid-master,raid-member-failed,nvme-tcp-export,iscsi-export where type!=${"file"}`;
+  ros`/disk print detail as-value proplist=slot,fs,fs-label,fs-uuid,mounted,mount-point,state,size,free,raid-master,raid-member-failed,nvme-tcp-export,iscsi-export,parent,crypted-backend where type!=${"file"}`;
 
 /** The same disks with all keys that the router knows: a longer answer. */
 const poolsInFullQuery: Fragment = ros`/disk print detail as-value where type!=${"file"}`;
@@ -92,20 +96,37 @@ export function parsePoolDisks(frame: string): PoolDisk[] {
     master: row.isSet("raid-master") ? row.text("raid-master") : "",
     failed: row.isSet("raid-member-failed"),
     exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
+    below: slotsBelow(row),
   }));
 }
 
 /** The settings for judging pools. */
 export type PoolSettings = Pick<CheckSettings, "basePaths" | "overcommit" | "allocation">;
 
+/** A file-backed disk: it may be a volume, with whatever its users write to it. */
+type FileDisk = Pick<StoredVolume, "id" | "exported">;
+
 /** One finding for each pool: mounted ones, and disks with a file system that is not mounted. */
-export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): Finding[] {
-  const mounted = disks.filter((disk) => disk.mounted && disk.mountPoint !== "");
+export function judgePools(
+  disks: readonly PoolDisk[],
+  settings: PoolSettings,
+  files: readonly FileDisk[] = [],
+): Finding[] {
+  const slots = new Set(files.map(({ id }) => id));
+  const exported = new Set(
+    [...files, ...disks.map((disk) => ({ ...disk, id: disk.slot }))]
+      .filter((disk) => disk.exported).map(({ id }) => id),
+  );
+  const isMounted = (disk: PoolDisk) => disk.mounted && disk.mountPoint !== "";
+  const lent = disks.filter((disk) => isMounted(disk) && liesOn(disk, exported, disks));
+  const mounted = disks.filter((disk) => isMounted(disk) && !lent.includes(disk));
   const unmounted = disks.filter((disk) =>
     !disk.mounted && disk.filesystem !== "" && !disk.exported &&
+    !liesOn(disk, exported.union(slots), disks) &&
     !mounted.some((pool) => isDriveOf(disk, pool))
   );
   const findings = [
+    ...lent.map(judgeLent),
     ...mounted.map((pool) => judgeMounted(pool, disks)),
     ...mounted.flatMap((pool) => judgePromises(pool, settings)),
     ...unmounted.map((disk) => judgeUnmounted(disk, mounted)),
@@ -115,6 +136,27 @@ export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): 
     ...findings,
     problem(poolName, "no pool is mounted, so there is no room for volumes", routerFixes.poolLook()),
   ];
+}
+
+/** Whether a disk is a part of one of these, over any number of steps. */
+function liesOn({ below }: PoolDisk, slots: ReadonlySet<string>, disks: readonly PoolDisk[]): boolean {
+  const seen = new Set<string>();
+  const rest = [...below];
+  for (let slot = rest.pop(); slot !== undefined; slot = rest.pop()) {
+    if (slots.has(slot)) return true;
+    if (seen.has(slot)) continue;
+    seen.add(slot);
+    rest.push(...disks.filter((disk) => disk.slot === slot).flatMap((disk) => disk.below));
+  }
+  return false;
+}
+
+/** The router and whoever has the disk write to it without knowing of each other. */
+function judgeLent({ slot, mountPoint, below }: PoolDisk): Finding {
+  const found = `/${mountPoint}: ${slot} is a part of ${
+    below.join(", ")
+  }, which is exported: the router writes to it as well`;
+  return problem(poolName, found, routerFixes.poolLook(slot));
 }
 
 /** The mount of a Btrfs over several drives shows on one of them; the others only show that they belong to it. */

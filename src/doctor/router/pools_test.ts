@@ -19,6 +19,7 @@ const pool: PoolDisk = {
   master: "",
   failed: false,
   exported: false,
+  below: [],
 };
 /** A disk without a file system. */
 const bare: PoolDisk = {
@@ -148,6 +149,31 @@ Deno.test("nobody is advised to mount a file system with the label of a mounted 
   }
 });
 
+Deno.test("nobody is advised to mount a part of a volume, or of a drive that another machine has", () => {
+  const drive: PoolDisk = { ...bare, slot: "nvme9", exported: true };
+  const part: PoolDisk = { ...member, slot: "part1", filesystem: "xfs", filesystemUuid: "" };
+  const inner: PoolDisk = { ...part, slot: "inner", below: ["part1"] };
+  const advised = (files: { id: string; exported: boolean }[], ...parts: PoolDisk[]) =>
+    judgePools([pool, drive, ...parts], plain, files).slice(1).map(({ found }) => found.split(" ")[0]);
+  assert.deepEqual(advised([], { ...part, below: ["nvme8"] }), ["part1"]);
+  assert.deepEqual(advised([], { ...part, below: ["nvme9"] }), []);
+  assert.deepEqual(advised([], { ...part, below: ["nvme9"] }, inner), []);
+  for (const exported of [true, false]) {
+    assert.deepEqual(advised([{ id: "pvc-1", exported }], { ...part, below: ["pvc-1"] }, inner), []);
+  }
+  assert.deepEqual(advised([], { ...part, below: ["inner"] }, inner), ["part1", "inner"], "a circle ends");
+});
+
+Deno.test("judgePools() reports a part of an exported disk that the router has mounted", () => {
+  const part: PoolDisk = { ...pool, slot: "pvc-1-part1", mountPoint: "part", below: ["pvc-1"] };
+  const judged = (exported: boolean) => judgePools([pool, part], plain, [{ id: "pvc-1", exported }]);
+  const [finding, ...pools] = judged(true);
+  assert.equal(finding!.state, "problem");
+  assert.match(finding!.found, /^\/part: pvc-1-part1 is a part of pvc-1, which is exported/);
+  assert.deepEqual(pools.map(({ state }) => state), ["ok"]);
+  assert.deepEqual(judged(false).map(({ state }) => state), ["ok", "ok"], "a person's pool in a file");
+});
+
 Deno.test("judgePools() warns of overcommit if a volume takes its whole size at once", () => {
   const warned = (own: Partial<PoolDisk>, settings: Partial<PoolSettings>) =>
     judgePools([{ ...pool, ...own }], { ...plain, overcommit: 2, ...settings })
@@ -187,11 +213,15 @@ Deno.test("parsePoolDisks() reads a router's output for hardware and pools", () 
       "nvme-tcp-export": "no",
     },
     { slot: "nvme2", "iscsi-export": true },
+    { slot: "nvme1-part1", parent: "nvme1", "crypted-backend": "none" },
+    { slot: "crypt1", parent: "", "crypted-backend": "nvme1-part1" },
   ];
   assert.deepEqual(parsePoolDisks(JSON.stringify(rows)), [
     { ...bare, sizeBytes: 5n, master: "raid1", failed: true },
     { ...pool, state: "clean, sync:check", sizeBytes: 10n, freeBytes: 4n },
     { ...bare, slot: "nvme2", sizeBytes: 0n, exported: true },
+    { ...bare, slot: "nvme1-part1", sizeBytes: 0n, below: ["nvme1"] },
+    { ...bare, slot: "crypt1", sizeBytes: 0n, below: ["nvme1-part1"] },
   ]);
 });
 

@@ -20,6 +20,7 @@ const pool: PoolDisk = {
   master: "",
   failed: false,
   exported: false,
+  below: [],
 };
 
 const folder = (path: string): StoredFile => ({ path, directory: true, sizeBytes: 0n });

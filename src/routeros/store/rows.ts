@@ -208,19 +208,17 @@ const signs: Readonly<Record<string, string>> = {
   "file-offset": "it begins within its file",
 };
 
-/** Properties with which another disk says that it lies on one. */
-const links: readonly string[] = ["parent", "crypted-backend"];
+/** Slots of the disks that one lies on: as a partition, or as what is encrypted there. */
+export function slotsBelow(row: Row): readonly string[] {
+  return ["parent", "crypted-backend"].filter((link) => row.isSet(link)).map((link) => row.text(link));
+}
 
 /**
  * Notes under the slot of another disk that this one lies on it: a partition of it, or what is encrypted on it. Of a look
  * at few those that are mounted.
  */
 function noteLinks(row: Row, id: string, upon: Map<string, string[]>): void {
-  for (const link of links) {
-    if (!row.isSet(link)) continue;
-    const below = row.text(link);
-    upon.set(below, [...upon.get(below) ?? [], id]);
-  }
+  for (const below of slotsBelow(row)) upon.set(below, [...upon.get(below) ?? [], id]);
 }
 
 function withDisksUpon(volume: StoredVolume, upon: ReadonlyMap<string, readonly string[]>): StoredVolume {
