@@ -157,16 +157,24 @@ export class EventRecorder implements ControllerEvents {
   async #tryWrite(key: string, event: Remembered): Promise<void> {
     const { unwritten } = event;
     try {
-      for (const involved of await this.#involved(event)) await this.#write(involved, event);
+      const refusals: ApiError[] = [];
+      for (const involved of await this.#involved(event)) {
+        await this.#write(involved, event).catch((error) => {
+          if (!isFinal(error)) throw error;
+          refusals.push(error);
+        });
+      }
       this.#rateLimiter.succeeded();
-      this.#complained = false;
+      this.#complained &&= refusals.length > 0;
+      for (const refusal of refusals) this.#complain(refusal);
       this.#settle(key, unwritten);
     } catch (error) {
       if (this.#closing.signal.aborted) return;
-      // For an object that is being deleted, or that the server finds invalid, a retry cannot succeed.
-      if (ApiError.is(error, 400, 404, 422)) this.#settle(key, unwritten);
-      else this.#rateLimiter.failed(error);
+      this.#rateLimiter.failed(error);
       this.#complain(error);
+      // Others come first then.
+      const now = this.#events.get(key);
+      if (now !== undefined) now.dueMs = this.#options.clock.monotonicMs();
     }
     this.#forget();
   }
@@ -218,6 +226,14 @@ export class EventRecorder implements ControllerEvents {
     const reason = error instanceof Error ? error.message : String(error);
     this.#options.warn("cannot write events on the cluster's objects", { waiting: this.pending, reason });
   }
+}
+
+/**
+ * Whether a retry cannot succeed: the object or its namespace is being deleted, the server finds the event invalid, or the
+ * controller's role allows no events there.
+ */
+function isFinal(error: unknown): error is ApiError {
+  return ApiError.is(error, 400, 403, 404, 422);
 }
 
 /** A message without the sizes and seconds in it, which change; names keep their numbers. */

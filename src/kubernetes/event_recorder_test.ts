@@ -157,11 +157,24 @@ Deno.test("while the API server is away events wait, without many requests", asy
 
 Deno.test("an event in a namespace that is being deleted is given up", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
-    api.faults.push({ match: /POST .*apps/, status: 404 });
-    recorder.occurred(refused("x"));
-    await done();
-    assert.equal(api.all(onVolume).length, 1);
+    // The API server forbids new objects there; later the namespace is gone.
+    for (const status of [403, 404]) {
+      api.faults.splice(0, 1, { match: /POST .*apps/, status, times: Infinity });
+      recorder.occurred(refused(`x${status}`));
+      await done();
+    }
+    assert.deepEqual(api.all(onVolume).map(({ count }) => count), [1, 1]);
     assert.equal(api.all(onClaim).length, 0);
+  });
+});
+
+Deno.test("an event that cannot be written keeps no other one waiting", async () => {
+  await withRecorder(async ({ api, clock, recorder }) => {
+    api.faults.push({ match: /POST .*apps/, status: 500 });
+    recorder.occurred(refused("x"));
+    recorder.occurred(refused("y", "pvc-other"));
+    await until(clock, () => recorder.pending === 1, { limitMs: 60_000 });
+    assert.equal(api.all(onVolume).length, 1);
   });
 });
 
