@@ -15,6 +15,9 @@ export const leadMs = 10_000;
 /** How often a leader renews, and a candidate reads. */
 const retryMs = 2_000;
 
+/** The version of a Lease that was there and is not any more; the API server gives numbers. */
+const deleted = "deleted";
+
 /** Options of {@linkcode Election}. */
 export interface ElectionOptions {
   readonly store: LeaseStore;
@@ -61,7 +64,7 @@ class Done extends Error {
  */
 export class Election {
   readonly #options: ElectionOptions;
-  /** The state that was last read, and when it was first read so. */
+  /** The state that was last there, and when it was first read so, or as deleted. */
   #seen: { readonly state: LeaseState; readonly sinceMs: number } | undefined;
   #complaint: string | undefined;
   #hasLed = false;
@@ -91,8 +94,10 @@ export class Election {
     try {
       const state = await store.read(signal);
       this.#see(state);
-      if (state !== undefined && !this.#isFree(state)) {
-        this.#options.heldBy?.(state.holder);
+      // Whoever held one that was deleted may not know that yet.
+      const last = this.#seen?.state;
+      if (last !== undefined && !this.#isFree(last)) {
+        this.#options.heldBy?.(last.holder);
         this.#complaint = undefined;
         return undefined;
       }
@@ -102,7 +107,7 @@ export class Election {
       const next = {
         holder: identity,
         durationSeconds: Math.ceil(leaseMs / 1000),
-        transitions: (state?.transitions ?? 0) + (isOther && state !== undefined ? 1 : 0),
+        transitions: (last?.transitions ?? 0) + (isOther && last !== undefined ? 1 : 0),
       };
       this.#see(await store.write(next, state, signal));
       this.#complaint = undefined;
@@ -122,10 +127,9 @@ export class Election {
   }
 
   #see(state: LeaseState | undefined): void {
-    if (state === undefined) this.#seen = undefined;
-    else if (this.#seen?.state.version !== state.version) {
-      this.#seen = { state, sinceMs: this.#options.clock.monotonicMs() };
-    }
+    const now = state ?? (this.#seen && { ...this.#seen.state, version: deleted });
+    if (now === undefined || this.#seen?.state.version === now.version) return;
+    this.#seen = { state: now, sinceMs: this.#options.clock.monotonicMs() };
   }
 
   async #lead(

@@ -223,6 +223,27 @@ Deno.test("renewals whose answers are lost keep the lease, and do not keep the l
   await race.end();
 });
 
+Deno.test("a lease that is deleted gives nobody a second lead before the first one has ended", async () => {
+  const race = new Race();
+  const link: Link = {};
+  race.enter("a", link);
+  await race.clock.advance(5_000);
+  race.enter("b");
+  await race.clock.advance(5_000);
+  assert.deepEqual([...race.leading], ["a"]);
+  // A person deletes the lease so that the other one takes over at once.
+  link.before = () => {
+    throw new ApiError(0, "the network is gone");
+  };
+  race.board.state = undefined;
+  for (let waitedMs = 0; waitedMs < 30_000; waitedMs += 100) {
+    await race.clock.advance(100);
+    assert.ok(race.leading.size < 2, `two led after ${waitedMs} ms`);
+  }
+  assert.deepEqual([...race.leading], ["b"]);
+  await race.end();
+});
+
 Deno.test("a lease that another process has taken ends the lead at once", async () => {
   const race = new Race();
   race.enter("a");
