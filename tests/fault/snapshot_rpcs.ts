@@ -5,11 +5,11 @@ import type { Sent } from "../../src/csi/server/proto.ts";
 import { gibibyte } from "../support/controller_calls.ts";
 import type { StackOptions } from "../support/stack.ts";
 import { misplacedImage } from "./faults.ts";
-import { type Attempt, made, notYet, type Rpc } from "./rpcs.ts";
+import { type Attempt, made, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 import { again, create, creating, deleting, publish } from "./volume_rpcs.ts";
 
-/** Makes a snapshot until it is ready; the id is known after the first answer. */
+/** Makes a snapshot; its id is known after the first answer. */
 function snapshotting(scene: Scene, name: string, source: string): Attempt & { readonly id: () => string } {
   let id = "";
   return {
@@ -18,7 +18,7 @@ function snapshotting(scene: Scene, name: string, source: string): Attempt & { r
       const request = { name, sourceVolumeId: source };
       const { snapshot } = await clients.controller.call("CreateSnapshot", request, timeoutMs);
       assert.equal(snapshot!.sourceVolumeId, source);
-      if (!snapshot!.readyToUse) throw notYet("the snapshot is not ready");
+      assert.equal(snapshot!.readyToUse, true);
       id = snapshot!.snapshotId;
       const createdAtSeconds = Number(snapshot!.creationTime!.seconds);
       const reported = scene.snapshots.get(id) ??
@@ -38,7 +38,7 @@ async function snapshot(scene: Scene, source: string): Promise<string> {
       await made(scene, attempt);
       return attempt.id();
     } catch (error) {
-      if ((error as Error).message !== notYet("the snapshot is not ready").message) throw error;
+      if (!/still being copied/.test((error as Error).message)) throw error;
     }
   }
 }

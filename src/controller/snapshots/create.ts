@@ -48,9 +48,9 @@ export interface SnapshotRequest {
 
 /**
  * Makes a snapshot, or finds the one that an earlier try made. On a Btrfs pool it is a read-only subvolume: two commands
- * while there is ample room, else three; one when it exists. Elsewhere it is a copy, and not ready until that is whole.
+ * while there is ample room, else three; one when it exists. Elsewhere it is a copy.
  *
- * @throws {VolumeError} exists-incompatible, not-found, exhausted, unavailable; precondition when this pool or this
+ * @throws {VolumeError} exists-incompatible, not-found, exhausted; unavailable, also while a copy goes on; precondition when this pool or this
  * router cannot make one now
  */
 export async function createSnapshot(
@@ -91,7 +91,7 @@ async function findOrMakeWithinAmpleRoom(
     return await promised.during(pool.mountPoint, sizeBytes, async () => {
       const made = await makeSnapshot(call, view, source, purpose);
       // Calls that began meanwhile may have read everything before it was there; its volume may have been grown.
-      const isCounted = !made.ready || made.sizeBytes <= sizeBytes && promised.isAmple(pool);
+      const isCounted = made.sizeBytes <= sizeBytes && promised.isAmple(pool);
       return isCounted ? made : await assertStillRoom(call, made);
     });
   });
@@ -113,7 +113,7 @@ async function findOrMakeByExactRead(
     const make = () => makeSnapshot(call, view, source, purpose);
     return await promised.during(poolOf(location.path), sizeBytes, make);
   });
-  return made.ready ? await assertStillRoom(call, made) : made;
+  return await assertStillRoom(call, made);
 }
 
 function wantedOf(deps: ControllerDeps, { source }: SnapshotRequest): Wanted {
@@ -282,7 +282,14 @@ async function copySnapshot(
   assertNoRemovalOf(call, name.id, location.path);
   const copy = await copyImage(call, { ...purpose, source, target: location, state });
   const { target, finished } = copy;
-  if (finished === undefined) return pendingSnapshot(target.path, source.sizeBytes);
+  // Whoever is told that a snapshot was cut, if not yet ready, changes the volume (CSI specification, "CreateSnapshot").
+  if (finished === undefined) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot create the snapshot yet because its data is still being copied: snapshot=${name.id} ` +
+        `volume=${name.source}; leave the volume alone, and try again`,
+    );
+  }
   const part = partIn(base, name);
   const outcome = await call.store.renameFile(finished.path, target.path, finished.guard, part, call.context);
   if (outcome.after.files.some((file) => file.path === finished.path)) {
@@ -295,12 +302,6 @@ async function copySnapshot(
     );
   }
   return await assertMade(call, name, target, outcome);
-}
-
-/** As it will be called: its time is that of the call that began the copy. */
-function pendingSnapshot(imagePath: string, sizeBytes: bigint): StoredSnapshot {
-  const [named] = parseSnapshots([{ path: imagePath, sizeBytes, directory: false }]);
-  return { ...named!, ready: false };
 }
 
 /** A volume or another snapshot may have taken the room at the same time. */

@@ -23,10 +23,10 @@ function controller(...options: Parameters<typeof withPlainSource>) {
   const { store, deps, clock, soon } = test;
   const snapshot = (over = context, request = { name: "s", source: "pvc-1" }) =>
     createSnapshot(deps, request, over);
-  /** Begins a copy that takes a minute, and gives the answer that comes before. */
+  /** Begins a copy that takes a minute, and is refused before it ends. */
   const begin = async () => {
     store.mishap("copyFile", { takesMs: 60_000 });
-    return await inTime(clock, snapshot(soon()));
+    await assert.rejects(inTime(clock, snapshot(soon())), refusal("unavailable", /still being copied/));
   };
   return { ...test, snapshot, begin };
 }
@@ -62,15 +62,16 @@ Deno.test("createSnapshot() copies an image that is a plain file, and names it w
   assert.deepEqual(store.calls.map((call) => call.method), ["createView", "files"]);
 });
 
-Deno.test("createSnapshot() answers not ready while the copy goes on, and a later call gets the result", async () => {
+Deno.test("createSnapshot() tells of no snapshot while the copy goes on, and a later call gets the result", async () => {
   const { store, deps, clock, begin, snapshot, soon, paths } = controller();
-  const first = await begin();
-  assert.deepEqual(nameOf(first), { ...whole, ready: false });
+  const createdAtSeconds = Math.floor(clock.now() / 1000);
+  await begin();
   await clock.advance(10_000);
-  const second = await inTime(clock, snapshot(soon()));
-  assert.deepEqual(second, first);
+  await assert.rejects(inTime(clock, snapshot(soon())), refusal("unavailable", /still being copied/));
+  assert.deepEqual(await listSnapshots(deps, { id: "", source: "" }, context), []);
   const made = await inTime(clock, snapshot());
-  assert.deepEqual(made, { ...first, ready: true });
+  assert.deepEqual(nameOf(made), whole);
+  assert.equal(made.createdAtSeconds, createdAtSeconds, "no write came after that");
   assert.deepEqual(paths(), [made.imagePath]);
   assert.equal(store.calls.filter((call) => call.method === "copyFile").length, 1);
   assert.deepEqual(await listSnapshots(deps, { id: "", source: "" }, context), [made]);
@@ -84,21 +85,15 @@ Deno.test("createSnapshot() gives two calls at once the same snapshot", async ()
   assert.equal(store.calls.filter((call) => call.method === "copyFile").length, 1);
 });
 
-Deno.test("listSnapshots() shows a copy that goes on as not ready", async () => {
-  const { store, deps, begin } = controller();
-  const { imagePath } = await begin();
-  store.putFile(`${imagePath}.0123abcd.part`, 5n);
-  const [shown] = await listSnapshots(deps, { id, source: "" }, context);
-  assert.deepEqual([shown?.ready, shown?.sizeBytes], [false, 5n]);
-});
-
 Deno.test("createSnapshot() does not count the room of its own copy twice", async () => {
   const { store, clock, begin, snapshot } = controller({}, { epoch }, { sizeBytes: 40n * gibibyte });
-  const { imagePath } = await begin();
-  store.putFile(`${imagePath}.0123abcd.part`, 40n * gibibyte);
+  const seconds = Math.floor(clock.now() / 1000).toString(36);
+  await begin();
+  const part = `${testBase}/${id}.pvc-1.${seconds}.n.${testCluster}.img.0123abcd.part`;
+  store.putFile(part, 40n * gibibyte);
   await clock.advance(5_000);
   const later = inTime(clock, snapshot());
-  store.allFiles.delete(`${imagePath}.0123abcd.part`);
+  store.allFiles.delete(part);
   assert.equal((await later).ready, true);
 });
 

@@ -21,8 +21,8 @@ export interface SnapshotFilter {
 }
 
 /**
- * The snapshots of this cluster that a filter lets through, ordered by id. One command; none for a filter that no
- * snapshot can meet.
+ * The snapshots of this cluster that a filter lets through, ordered by id; none that is still being copied (CSI
+ * specification, "ListSnapshots"). One command; none for a filter that no snapshot can meet.
  *
  * Those of the legacy driver are in no list: a Snapshot has to have a source and a time (CSI specification, "Snapshot"),
  * which nothing tells of them, and whoever reads a list would count them as copies. Who asks for one by its id is refused
@@ -52,7 +52,8 @@ export async function listSnapshots(
   const view = await deps.store.files(part, context);
   assertAbsenceProven(view, basePaths, settleMs);
   return ownSnapshots(parseSnapshots(view.files), cluster, basePaths).filter((one) =>
-    (filter.id === "" || one.id === filter.id) && (filter.source === "" || one.source === filter.source)
+    one.ready && (filter.id === "" || one.id === filter.id) &&
+    (filter.source === "" || one.source === filter.source)
   );
 }
 

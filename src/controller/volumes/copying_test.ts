@@ -34,11 +34,12 @@ interface Maker {
   readonly id: string;
   /** A path that an unfinished copy of an earlier process may have. */
   readonly unfinished: string;
-  /** Answers with the path of the image; undefined while the copy goes on. */
-  make(deps: ControllerDeps, call: typeof context): Promise<string | undefined>;
+  /** Answers with the path of the image. */
+  make(deps: ControllerDeps, call: typeof context): Promise<string>;
   remove(deps: ControllerDeps): Promise<void>;
 }
 
+const goesOn = refusal("unavailable", /its data is still being copied/);
 const volumeId = volumeIdFor("c");
 const snapshotId = aSnapshotId("s");
 
@@ -48,12 +49,7 @@ const makers: Readonly<Record<string, Maker>> = {
     unfinished: `${plainImage(volumeId)}.0123abcd.part`,
     async make(deps, call) {
       const request = aCreate("c", { source: { kind: "volume", id: "pvc-1" } });
-      try {
-        return (await createVolume(deps, request, call)).stored.imagePath;
-      } catch (error) {
-        if (error instanceof Error && /still being copied/.test(error.message)) return undefined;
-        throw error;
-      }
+      return (await createVolume(deps, request, call)).stored.imagePath;
     },
     remove: (deps) => deleteVolume(deps, volumeId, context),
   },
@@ -61,8 +57,7 @@ const makers: Readonly<Record<string, Maker>> = {
     id: snapshotId,
     unfinished: `${testBase}/${snapshotId}.pvc-1.1.n.${testCluster}.img.0123abcd.part`,
     async make(deps, call) {
-      const { ready, imagePath } = await createSnapshot(deps, { name: "s", source: "pvc-1" }, call);
-      return ready ? imagePath : undefined;
+      return (await createSnapshot(deps, { name: "s", source: "pvc-1" }, call)).imagePath;
     },
     remove: (deps) => deleteSnapshot(deps, snapshotId, context),
   },
@@ -77,7 +72,7 @@ for (const [name, maker] of Object.entries(makers)) {
       /** Begins a copy that takes a minute, for a call that does not. */
       begin: async () => {
         store.mishap("copyFile", { takesMs: 60_000 });
-        assert.equal(await inTime(clock, make(soon())), undefined);
+        await assert.rejects(inTime(clock, make(soon())), goesOn);
       },
       copies: () => store.calls.filter(({ method }) => method === "copyFile").length,
     };
@@ -145,7 +140,7 @@ for (const [name, maker] of Object.entries(makers)) {
   Deno.test(`${name} goes on copying after its call, and a later one gets the result`, async () => {
     const { deps, clock, make, begin, soon, paths, copies } = controller();
     await begin();
-    assert.equal(await inTime(clock, make(soon())), undefined);
+    await assert.rejects(inTime(clock, make(soon())), goesOn);
     assert.deepEqual([await inTime(clock, make())], paths());
     assert.deepEqual([copies(), deps.copies.find(maker.id)], [1, undefined]);
   });
@@ -244,7 +239,7 @@ for (const [name, maker] of Object.entries(makers)) {
     await clock.advance(60_000);
     assert.equal(paths()[0]?.endsWith(".part"), true);
     free(10n * gibibyte);
-    assert.notEqual(await inTime(clock, make()), undefined);
+    await inTime(clock, make());
   });
 
   Deno.test(`${name} finds no room before it copies, or takes its copy back when others took it`, async () => {

@@ -127,8 +127,7 @@ function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Sent<S
     snapshotId: ids.add(snapshot.id),
     sourceVolumeId: ids.add(snapshot.source),
     creationTime: { seconds: String(snapshot.createdAtSeconds), nanos: 0 },
-    // A snapshot that is still being copied has no reliable size.
-    sizeBytes: String(snapshot.ready ? usableBytes(snapshot.sizeBytes, snapshot.encrypted) : 0n),
-    readyToUse: snapshot.ready,
+    sizeBytes: String(usableBytes(snapshot.sizeBytes, snapshot.encrypted)),
+    readyToUse: true,
   };
 }
