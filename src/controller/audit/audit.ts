@@ -7,7 +7,7 @@ import { locationOf } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, ImageLocation, Inventory } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
-import { deleteVolume } from "../volumes/delete.ts";
+import { deleteUnowned } from "../volumes/delete.ts";
 import { ownFilePrefix } from "../load.ts";
 import { answered, removeSnapshotImage } from "../change.ts";
 import { ownAndLegacyFiles } from "../inventory.ts";
@@ -85,7 +85,7 @@ export async function deleteOrphan(
     );
   }
   await assertStillUnused(deps, finding, context);
-  if (comment !== undefined) return await deleteVolume(deps, id, context, comment);
+  if (comment !== undefined) return await deleteUnowned(deps, id, comment, context);
   const location = locationOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
   const { after, refusal } = await remove(call, id, location);
   assertAbsenceProven(after, deps.settings.basePaths, deps.settings.settleMs);

@@ -18,10 +18,7 @@ export interface AuditLoopSettings {
 const auditMs = 300_000;
 const firstMs = 60_000;
 
-/**
- * A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it, and none
- * when they are more than that and most of all volumes.
- */
+/** A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it. */
 const maxDeletions = 5;
 
 /** Looks from time to time for what lies on the router without an owner, beside all calls. */
@@ -91,9 +88,10 @@ export class AuditLoop {
       const due = audit.findings.filter((one) =>
         isDue(one, deps.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
       );
-      if (due.length > maxDeletions && due.length * 2 > this.#countOwned(audit)) {
+      const volumes = due.filter(({ kind }) => kind === "disk-without-pv").length;
+      if (volumes * 2 > this.#countOwned(audit)) {
         const reason = "most volumes have no owner: the cluster may be restored from an old backup";
-        deps.notes.warn("the audit deletes no volumes", { reason, volumes: due.length });
+        deps.notes.warn("the audit deletes nothing", { reason, volumes });
         return;
       }
       for (const finding of due.slice(0, maxDeletions)) await this.#delete(finding, audit, context);

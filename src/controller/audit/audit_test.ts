@@ -20,6 +20,7 @@ import {
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AuditFinding } from "../../volume/rules/audit/finding.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import { formatComment, newComment } from "../../volume/model/record.ts";
 import { auditRouter, deleteOrphan } from "./audit.ts";
@@ -198,6 +199,7 @@ Deno.test("an audit loop counts, deletes nothing unless told to, and then only w
 Deno.test("an audit loop that leads again deletes only what it found twice since, and shows nothing in between", async () => {
   const test = audited();
   const id = await used(test, "pvc-a");
+  test.cluster.used = [aClusterVolume(await used(test, "pvc-b"))];
   await test.clock.advance(2 * 86_400_000);
   const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
   const lead = async (ms: number) => {
@@ -281,20 +283,39 @@ Deno.test("deleteOrphan() keeps a snapshot while the cluster does not tell any m
 });
 
 Deno.test("an audit loop deletes nothing of a cluster that most volumes are missing from, and says so", async () => {
-  const test = audited();
-  const ids: string[] = [];
-  for (let i = 0; i < 8; i++) ids.push(await used(test, `pvc-${i}`));
-  await test.clock.advance(2 * 86_400_000);
-  await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
-  const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
-  loop.start();
-  test.cluster.used = ids.slice(0, 1).map((id) => aClusterVolume(id));
-  await test.clock.advance(5 * 3_600_000);
-  assert.equal(test.store.disks.size, 8);
-  assert.ok(test.notes.includes("the audit deletes no volumes"));
-  test.cluster.used = ids.slice(0, 4).map((id) => aClusterVolume(id));
-  await test.clock.advance(5 * 3_600_000);
-  assert.deepEqual([...test.store.disks.keys()].toSorted(), ids.slice(0, 4).toSorted());
+  for (const [all, tooFew, enough] of [[8, 3, 4], [3, 1, 2], [1, 0, 1]] as const) {
+    const test = audited();
+    const ids: string[] = [];
+    for (let i = 0; i < all; i++) ids.push(await used(test, `pvc-${i}`));
+    await test.clock.advance(2 * 86_400_000);
+    await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
+    const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+    loop.start();
+    test.cluster.used = ids.slice(0, tooFew).map((id) => aClusterVolume(id));
+    await test.clock.advance(5 * 3_600_000);
+    assert.equal(test.store.disks.size, all);
+    assert.ok(test.notes.includes("the audit deletes nothing"));
+    test.cluster.used = ids.slice(0, enough).map((id) => aClusterVolume(id));
+    await test.clock.advance(5 * 3_600_000);
+    assert.deepEqual([...test.store.disks.keys()].toSorted(), ids.slice(0, enough).toSorted());
+  }
+});
+
+Deno.test("an audit deletes no volume that the router serves in another way, nor one that is exported since it was judged", async () => {
+  const uses: readonly Partial<StoredVolume>[] = [
+    { routerUses: ["it is exported over iSCSI"] },
+    { routerUses: ["a disk lies on it: disk=part1"] },
+    { exported: true, exportNqn: "nqn.2014-08.org.example:rescue" },
+  ];
+  for (const use of uses) {
+    const test = audited();
+    const id = await used(test, "pvc-a");
+    await test.clock.advance(3_600_000);
+    const { remove } = await findOne(test, "disk-without-pv");
+    test.store.edit(id, use);
+    await assert.rejects(remove(), refusal("precondition", /router itself uses|has exported it/));
+    assert.deepEqual(test.store.disks.get(id)?.exported, use.exported ?? false);
+  }
 });
 
 Deno.test("a volume that a driver of another name has on the same router is kept, also when that is found late", async () => {

@@ -5,6 +5,7 @@ import { poolOf } from "../../volume/model/ids.ts";
 import { leftoversOf, locationOf } from "../../volume/model/layout.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
+import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
@@ -19,36 +20,74 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there, or when the router has
  * the record of an unpublished volume that this process has written last.
  *
- * @param judged the comment of the disk on which the decision to delete was based; without it, the caller has decided
  * @throws {VolumeError} precondition while a node holds it, or when it is not this cluster's; unavailable when it is
  * not there and that proves nothing, or the router has just booted
  */
-export async function deleteVolume(
-  deps: ControllerDeps,
-  id: string,
-  context: CallContext,
-  judged?: string,
-): Promise<void> {
+export async function deleteVolume(deps: ControllerDeps, id: string, context: CallContext): Promise<void> {
   const call = { ...deps, context };
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await deps.copies.cancel(id);
-  const left = judged === undefined ? await deleteKnown(call, id) : undefined;
+  const left = await deleteKnown(call, id);
   if (left === "nothing") return;
-  const view = left ?? await deps.store.view(id, ownFilePrefix(deps, id), context);
-  assertNotForeign(view.foreign, "delete");
-  assertNotShared(deps, id, view, "delete");
-  if (judged !== undefined && view.volume?.comment !== judged) {
-    failMutation("delete", id, judged, view.volume, undefined);
+  await deleteRead(call, id, left ?? await read(call, id));
+}
+
+/**
+ * Deletes a volume that was judged to have no owner, as {@linkcode deleteVolume} does, if its disk still has the comment by which
+ * that was decided, and nobody uses it: a list of all disks shows few of the router's uses.
+ *
+ * @throws {VolumeError} as `deleteVolume()` does; busy or unavailable when the comment is another one; precondition while it is
+ * exported, or the router itself uses it
+ */
+export async function deleteUnowned(
+  deps: ControllerDeps,
+  id: string,
+  judged: string,
+  context: CallContext,
+): Promise<void> {
+  const call = { ...deps, context };
+  await deps.copies.cancel(id);
+  const view = await readAgain(call, id, judged);
+  assertNotUsedByRouter(view.volume, "delete");
+  if (view.volume.exported) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot delete the volume because somebody has exported it: volume=${id} nqn=${view.volume.exportNqn}`,
+    );
   }
+  await deleteRead(call, id, view);
+}
+
+async function read(call: ControllerCall, id: string): Promise<VolumeView> {
+  return await call.store.view(id, ownFilePrefix(call, id), call.context);
+}
+
+/** @throws {VolumeError} busy or unavailable when the disk does not have that comment any more */
+async function readAgain(
+  call: ControllerCall,
+  id: string,
+  comment: string,
+): Promise<VolumeView & { readonly volume: StoredVolume }> {
+  const view = await read(call, id);
+  const { volume } = view;
+  if (volume?.comment === comment) return { ...view, volume };
+  assertNotForeign(view.foreign, "delete");
+  return failMutation("delete", id, comment, volume, undefined);
+}
+
+async function deleteRead(call: ControllerCall, id: string, view: VolumeView): Promise<void> {
+  const { cluster, basePaths, settleMs } = call.settings;
+  assertNotForeign(view.foreign, "delete");
+  assertNotShared(call, id, view, "delete");
   if (view.volume !== undefined) {
     const stored = await migrateFirst(call, view, view.volume);
-    const volume = assertOwned(stored, deps.settings.cluster, "delete");
+    const volume = assertOwned(stored, cluster, "delete");
     await deleteDisk(call, volume, { ...view, volume: stored });
     return;
   }
-  assertAbsenceProven(view, deps.settings.basePaths, deps.settings.settleMs);
-  deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "delete");
-  await deleteLeftovers(call, id, view, deps.settings.basePaths);
+  assertAbsenceProven(view, basePaths, settleMs);
+  call.misplaced?.assertNotSeen(cluster, id, "delete");
+  await deleteLeftovers(call, id, view, basePaths);
 }
 
 /**
@@ -109,7 +148,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   const { id, comment } = volume.stored;
   // A person may have turned the export on meanwhile, and a node may be writing.
   if (await waitForGrace(call, volume, view, "delete")) {
-    return await deleteVolume(call, id, call.context, comment);
+    return await deleteRead(call, id, await readAgain(call, id, comment));
   }
   const outcome = await remembered(
     call,

@@ -23,7 +23,7 @@ import { publishVolume } from "../attachments/publish.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";
 import { KnownVolumes } from "../known_volumes.ts";
-import { deleteVolume } from "./delete.ts";
+import { deleteUnowned, deleteVolume } from "./delete.ts";
 
 const context = testContext();
 const id = "pvc-1";
@@ -42,7 +42,7 @@ function remembering({ alone = true, settings = {}, disk = aDisk(aRecord()) }: O
   const deps = { ...made.deps, known: new KnownVolumes(alone) };
   store.put(disk);
   deps.known.remember(disk);
-  const remove = (judged?: string) => inTime(clock, deleteVolume(deps, id, context, judged));
+  const remove = () => inTime(clock, deleteVolume(deps, id, context));
   const methods = () => store.calls.splice(0).map(({ method }) => method);
   const isGone = () =>
     !store.disks.has(id) && !store.allFiles.has(disk.imagePath) && store.tree.subvolumes.size === 0 &&
@@ -108,7 +108,8 @@ Deno.test("deleteVolume() reads first after a failover, and where somebody has j
   await ledBefore.remove();
   assert.deepEqual(ledBefore.methods(), ["view", "remove"]);
   const judged = remembering();
-  await judged.remove(judged.store.disks.get(id)!.comment);
+  const { deps, store, clock } = judged;
+  await inTime(clock, deleteUnowned(deps, id, store.disks.get(id)!.comment, context));
   assert.deepEqual(judged.methods(), ["view", "remove"]);
 });
 
