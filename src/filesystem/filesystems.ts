@@ -8,6 +8,7 @@ import type {
   Filesystems,
   FilesystemStats,
   FormatOptions,
+  FoundSignature,
   LogState,
   ProbeOptions,
   ProvenDevice,
@@ -265,19 +266,38 @@ function parseTrimmed(output: string): bigint {
   throw new VolumeError("unavailable", `Cannot read what fstrim says: output=${output.trim()}`);
 }
 
+/** The file systems that the driver makes. */
+const ownFilesystems: readonly string[] = ["ext4", "xfs"];
+
 /**
- * Runs blkid on the device, without its cache.
- *
- * Exit codes of `blkid -p` (blkid(8)): 0 found, 2 nothing found *or* not readable, 8 several contradictory signatures.
- * So another read has to show that the device can be read.
+ * Runs blkid on the device, without its cache. It looks for members of arrays first, also by what a user of the file system can
+ * write into its last block: so it looks once more for the driver's own file systems alone.
  */
 async function findSignature(
   device: ProvenDevice,
   processes: Processes,
   context: CallContext,
 ): Promise<DeviceProbe["signature"]> {
+  const signature = await runBlkid(device, processes, context, []);
+  if (signature.state !== "found" || ownFilesystems.includes(signature.type)) return signature;
+  const alone = await runBlkid(device, processes, context, ["-n", ownFilesystems.join(",")]);
+  if (alone.state !== "found" || !ownFilesystems.includes(alone.type)) return signature;
+  const { state: _state, ...filesystem } = alone;
+  return { ...signature, filesystem };
+}
+
+/**
+ * Exit codes of `blkid -p` (blkid(8)): 0 found, 2 nothing found *or* not readable, 8 several contradictory signatures.
+ * So another read has to show that the device can be read.
+ */
+async function runBlkid(
+  device: ProvenDevice,
+  processes: Processes,
+  context: CallContext,
+  filter: readonly string[],
+): Promise<DeviceProbe["signature"]> {
   const result = await processes.run("blkid", {
-    args: ["-p", "-o", "export", "--", device.path],
+    args: ["-p", ...filter, "-o", "export", "--", device.path],
     signal: context.signal,
     subject: device.path,
     timeoutMs: 30_000,
@@ -294,9 +314,7 @@ async function findSignature(
   }
 }
 
-function readSignature(
-  output: string,
-): { readonly type: string; readonly uuid?: string; readonly label?: string } {
+function readSignature(output: string): FoundSignature {
   const values = new Map(
     output.split("\n").map((line) => {
       const at = line.indexOf("=");

@@ -73,6 +73,25 @@ for (const [name, blkid, signature] of signatures) {
   });
 }
 
+Deno.test("probe() also finds the file system below what a user has written for another signature", async () => {
+  const answers: readonly [full: Scripted, alone: Scripted, unknown][] = [
+    [{ stdout: "TYPE=lsi_mega_raid_member\n" }, { stdout: "UUID=u\nTYPE=ext4\n" }, {
+      type: "ext4",
+      uuid: "u",
+    }],
+    [8, { stdout: "LABEL=l\nTYPE=xfs\n" }, { type: "xfs", label: "l" }],
+    [{ stdout: "TYPE=crypto_LUKS\n" }, 2, undefined],
+    [{ stdout: "TYPE=linux_raid_member\n" }, 8, undefined],
+    [{ stdout: "PTTYPE=gpt\n" }, { code: 4 }, undefined],
+  ];
+  for (const [full, alone, filesystem] of answers) {
+    const { processes, filesystems } = deps(({ options }) => options.args.includes("-n") ? alone : full);
+    const { signature } = await filesystems.probe(device, context);
+    assert.deepEqual(signature.state === "found" && signature.filesystem, filesystem);
+    assert.equal(processes.lines[1], "blkid -p -n ext4,xfs -o export -- /dev/loop3");
+  }
+});
+
 const failures: readonly [string, () => Uint8Array][] = [
   ["a short read", () => new Uint8Array(mebibyte - 1)],
   ["an empty read", () => new Uint8Array()],

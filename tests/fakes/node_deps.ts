@@ -451,6 +451,7 @@ export function publishContext(change: Record<string, string> = {}): Record<stri
     size: String(sizeBytes),
     readonly: "false",
     mayFormat: "true",
+    imported: "false",
     ...change,
   };
 }

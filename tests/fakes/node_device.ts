@@ -23,6 +23,8 @@ export interface FakeDevice {
   readOnly: boolean;
   connected: boolean;
   exported: boolean;
+  /** What tools take the device for because of what a pod wrote to it. */
+  planted?: string;
 }
 
 /** The device as a connector finds it; undefined while it is not connected. */
@@ -33,9 +35,13 @@ export function found(nqn: string, device: FakeDevice | undefined): FoundDevice 
 }
 
 /** What a probe shows of the device. */
-export function probeOf({ content, luks, filesystemUuid: uuid }: FakeDevice): DeviceProbe {
+export function probeOf({ content, luks, filesystemUuid: uuid, planted }: FakeDevice): DeviceProbe {
   if (content === "luks") {
     return { blank: false, signature: { state: "found", type: "crypto_LUKS", label: luks!.label } };
+  }
+  if (planted !== undefined) {
+    const filesystem = { type: content, ...(uuid === undefined ? {} : { uuid }) };
+    return { blank: false, signature: { state: "found", type: planted, filesystem } };
   }
   const bare = content === "blank" || content === "garbage";
   return {

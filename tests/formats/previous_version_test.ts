@@ -217,7 +217,8 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
     const { deps, store } = testController();
     store.put(aDisk(records[comment].record, exportNqn === undefined ? {} : { exportNqn }));
     const request = aPublish(nodeId, { capability, readOnly });
-    assert.deepEqual(await publishVolume(deps, "pvc-1", request, testParameters, testContext()), context);
+    const written = await publishVolume(deps, "pvc-1", request, testParameters, testContext());
+    assert.deepEqual(written, { ...context, ...added });
     assert.deepEqual(store.calls.map(({ method }) => method), ["view"]);
     assert.deepEqual(parsePublishContext(context, "pvc-1"), {
       nqn: context.nqn,
@@ -227,6 +228,7 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
       sizeBytes: BigInt(context.size),
       readOnly: context.readonly === "true",
       mayFormat: context.mayFormat === "true",
+      imported: true,
       mayReplay: false,
       machine: machineOf(context),
       needsLayer: false,
@@ -235,6 +237,8 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
   });
 }
 
+/** What this version adds, which the previous one does not read. */
+const added = { imported: "false" };
 const previousComment = previous.records["published for the first time"];
 
 Deno.test("a volume that the previous version published is not changed, and records its machine from the next epoch on", async () => {
@@ -245,7 +249,10 @@ Deno.test("a volume that the previous version published is not changed, and reco
   const context = testContext();
   const publish = () =>
     publishVolume({ ...deps, nodes }, "pvc-1", aPublish("node-1"), testParameters, context);
-  assert.deepEqual(await publish(), previous.publishContexts["a file system that may be made"]);
+  assert.deepEqual(await publish(), {
+    ...previous.publishContexts["a file system that may be made"],
+    ...added,
+  });
   assert.equal(store.disks.get("pvc-1")!.comment, previousComment, "its connections stay what they are");
   await unpublishVolume(deps, "pvc-1", "node-1", context);
   assert.equal(store.disks.get("pvc-1")!.exported, false, "and can be fenced");

@@ -6,6 +6,13 @@ import { wrappedTool } from "./wrapped_tool.ts";
 
 const mebibyte = 1048576;
 
+/** Writes a text to a place before the end of a volume that is not staged, as a file that lies there would have it. */
+async function planted(volume: TestVolume, beforeEndBytes: number, text: string): Promise<void> {
+  using file = await Deno.open(volume.image, { write: true });
+  await file.seek(-beforeEndBytes, Deno.SeekMode.End);
+  await file.write(new TextEncoder().encode(text));
+}
+
 for (const capability of [ext4, xfs]) {
   const { filesystem } = capability as { filesystem: string };
 
@@ -27,6 +34,38 @@ for (const capability of [ext4, xfs]) {
     assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
     assert.deepEqual(await node.deps.paths.list(`${node.kubelet}/pods/pod-1`), []);
   });
+
+  nodeTest(
+    `${filesystem}: a pod cannot make tools take its volume for a member of an array`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1");
+      await node.stage(volume, { capability });
+      await node.publish(volume, { capability });
+      // Both are looked for at the end of a device, where any user may write.
+      const sector = new Uint8Array(512);
+      sector.set(new TextEncoder().encode("$XIDE$"));
+      const bytes = new Uint8Array(mebibyte).map((_, at) => sector[at % 512]!);
+      const file = await Deno.open(`${node.target("pvc-1")}/upload`, { write: true, create: true });
+      try {
+        for (;;) await file.write(bytes);
+      } catch (error) {
+        assert.match(String(error), /No space left/);
+      } finally {
+        file.close();
+      }
+      await node.unpublish(volume);
+      await node.unstage(volume);
+      await planted(volume, 1024, "Intel Raid ISM Cfg Sig. 1.3.00");
+      const blkid = await new Deno.Command("blkid", { args: ["-p", volume.image] }).output();
+      assert.doesNotMatch(new TextDecoder().decode(blkid.stdout), new RegExp(`TYPE="${filesystem}"`));
+      volume.nextEpoch();
+      await node.stage(volume, { capability });
+      await node.publish(volume, { capability });
+      assert.ok((await Deno.stat(`${node.target("pvc-1")}/upload`)).size > 0);
+      await node.unpublish(volume);
+      await node.unstage(volume);
+    },
+  );
 
   nodeTest(`${filesystem}: every call can be repeated, and there is one mount`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");

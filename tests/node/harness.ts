@@ -213,6 +213,7 @@ export class TestVolume {
       size: String(this.sizeBytes),
       readonly: String(this.readOnly),
       mayFormat: String(this.mayFormat),
+      imported: "false",
       ...(this.mayReplay ? { mayReplay: "true" } : {}),
     };
   }

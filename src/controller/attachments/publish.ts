@@ -2,6 +2,7 @@ import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isExportedTo, isNarrowed, widenedList } from "../../volume/model/host/list.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
+import { isImported } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import {
@@ -267,6 +268,7 @@ function publishContext(
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request, readOnly)),
+    imported: String(isImported(record)),
     ...claimContext(deps, stored.id, record, request),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
     ...(machine === undefined ? {} : { machine }),

@@ -132,6 +132,7 @@ Deno.test("publishVolume() exports under the epoch's NQN and reports the node al
     size: String(gibibyte),
     readonly: "false",
     mayFormat: "true",
+    imported: "false",
     nvme_address: "10.9.9.9",
     nvme_port: "4444",
     nvme_nqn: disk.exportNqn,

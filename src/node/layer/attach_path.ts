@@ -3,6 +3,7 @@ import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/stagi
 import type { DeviceMap, ReloadOptions } from "../../volume/ports/device_maps.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { judgedSignature } from "../../volume/rules/format.ts";
 import { holdingNamespace, prove } from "../connections/device.ts";
 import type { NodeDeps } from "../deps.ts";
 import { refuseBoundBelow } from "./bound_below.ts";
@@ -112,7 +113,9 @@ async function assertSameContent(
   if (kind === "block" || !everMounted) return;
   // The map has kept the device open since before the file system was made, so earlier reads may be stale.
   await deps.devices.forgetReads(below, context);
-  const { signature } = await deps.filesystems.probe(below, context);
+  const probed = await deps.filesystems.probe(below, context);
+  // With its UUID it is the one that was mounted, whoever made it.
+  const signature = judgedSignature(probed.signature, kind, filesystemUuid === undefined);
   const isSame = signature.state === "found" && signature.type === kind &&
     (filesystemUuid === undefined || signature.uuid === filesystemUuid);
   if (isSame) return;

@@ -20,6 +20,8 @@ export interface PublishContext {
   readonly sizeBytes: bigint;
   readonly readOnly: boolean;
   readonly mayFormat: boolean;
+  /** Whether the volume was, or may have been, a person's disk with whatever was on it. */
+  readonly imported: boolean;
   /**
    * The claim whose owner may allow a format in the next epoch; undefined when it is unknown, or formatting cannot be
    * allowed.
@@ -99,6 +101,7 @@ export function parsePublishContext(
     sizeBytes: BigInt(take("size", isLegacy ? /^0$/ : /^[1-9][0-9]{0,18}$/)),
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
+    imported: values["imported"] !== "false",
     ...parseClaim(values["claim"]),
     mayReplay: parseFlag(values, "mayReplay"),
     machine: Object.hasOwn(values, "machine") ? take("machine", /^[0-9a-f]{8}$/) : undefined,

@@ -21,6 +21,7 @@ const context = {
   size: "1073741824",
   readonly: "false",
   mayFormat: "true",
+  imported: "false",
   nvme_address: "10.0.0.1",
 };
 
@@ -33,6 +34,7 @@ Deno.test("parsePublishContext() reads every key and ignores others", () => {
     sizeBytes: 1073741824n,
     readOnly: false,
     mayFormat: true,
+    imported: false,
     mayReplay: false,
     machine: undefined,
     needsLayer: false,
@@ -286,6 +288,7 @@ Deno.test("parsePublishContext() reads the legacy driver's, the publish context 
     sizeBytes: 0n,
     readOnly: false,
     mayFormat: false,
+    imported: true,
     mayReplay: false,
     needsLayer: false,
     encrypted: false,

@@ -15,7 +15,7 @@ import { probeDevice } from "./probe.ts";
 import { assertSameFilesystem } from "./new_identity.ts";
 import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
-import { decideFormat } from "../../volume/rules/format.ts";
+import { decideFormat, judgedSignature } from "../../volume/rules/format.ts";
 
 /** Everyone may write to the root of a new file system; after that its owner decides. */
 const newRootMode = 0o777;
@@ -204,8 +204,8 @@ async function prepareFilesystem(
     ? await deps.filesystems.logState(device, filesystem, context)
     : undefined;
   using early = readEarly(staging, stagingState);
-  const probe = await probeDevice(deps, device, context, { onlyEnds: stagingState.luks !== undefined });
-  const { signature } = probe;
+  const probed = await probeDevice(deps, device, context, { onlyEnds: stagingState.luks !== undefined });
+  const signature = judgedSignature(probed.signature, filesystem, publish.imported);
   const uuid = signature.state === "found" ? signature.uuid : undefined;
   if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);
   const mayBeUnfinished = stagingState.mkfs === "started" && signature.state === "found" &&
@@ -219,7 +219,7 @@ async function prepareFilesystem(
     sameEpoch: stagingState.epoch === publish.epoch,
     readOnly: stagingState.readOnly,
     sizeMatches: device.sizeBytes === usableBytes(publish.sizeBytes, stagingState.luks !== undefined),
-    probe,
+    probe: { ...probed, signature },
     mkfs: stagingState.mkfs,
     sameDevice,
     everMounted: stagingState.everMounted,

@@ -3,6 +3,21 @@ import assert from "node:assert/strict";
 import { FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
+Deno.test("stage() mounts a volume again whatever a pod wrote into the last block of its file system, unless it was imported", async () => {
+  const node = new FakeNode();
+  node.device.filesystemUuid = "u";
+  await node.stage();
+  node.device.planted = "lsi_mega_raid_member";
+  await node.unstage();
+  await assert.rejects(
+    node.stage({}, { imported: "true" }),
+    refusal("precondition", /it holds lsi_mega_raid_member, not ext4/),
+  );
+  await node.stage({}, { mayFormat: "false" });
+  assert.equal(node.formats.length, 1);
+  assert.equal(node.stagingState?.filesystemUuid, "u");
+});
+
 Deno.test("stage() grows a file system to its device, unless it has just made it", async () => {
   const node = new FakeNode();
   const grows = () => node.operations.filter((operation) => operation === "grow").length;

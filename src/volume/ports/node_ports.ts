@@ -200,6 +200,13 @@ export interface ProbeOptions {
   readonly onlyEnds?: boolean;
 }
 
+/** The signature of what is on a device, with its UUID and label where it has them. */
+export interface FoundSignature {
+  readonly type: string;
+  readonly uuid?: string;
+  readonly label?: string;
+}
+
 /** What a device itself and blkid show. */
 export interface DeviceProbe {
   /**
@@ -209,8 +216,8 @@ export interface DeviceProbe {
   readonly blank: boolean;
   /** blkid's result: a type, nothing, or that it could not tell. */
   readonly signature:
-    /** With the file system's UUID and label, where it has them. */
-    | { readonly state: "found"; readonly type: string; readonly uuid?: string; readonly label?: string }
+    /** Where it is another one, also the ext4 or xfs that blkid finds when it looks for nothing else. */
+    | FoundSignature & { readonly state: "found"; readonly filesystem?: FoundSignature }
     | { readonly state: "none" }
     | { readonly state: "unknown"; readonly reason: string };
 }

@@ -38,6 +38,20 @@ export interface FormatQuestion {
   readonly complete: boolean;
 }
 
+/**
+ * The signature that a volume is judged by. Its users may write anything into their file system, also what makes tools take its
+ * device for a member of an array or for something else. Where the driver made the volume empty, the file system counts that it
+ * was made for; in a disk of a person's it may be half of a mirror.
+ */
+export function judgedSignature(
+  signature: DeviceProbe["signature"],
+  wanted: FilesystemType,
+  imported: boolean,
+): DeviceProbe["signature"] {
+  if (imported || signature.state !== "found" || signature.filesystem?.type !== wanted) return signature;
+  return { state: "found", ...signature.filesystem };
+}
+
 /** The decision for a device that is to hold a file system. */
 export type FormatDecision =
   /** Make a file system: every check says that there never was one. */

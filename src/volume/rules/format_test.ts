@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { FormatRefusal } from "../ports/node_events.ts";
-import { decideFormat, type FormatDecision, type FormatQuestion } from "./format.ts";
+import { decideFormat, type FormatDecision, type FormatQuestion, judgedSignature } from "./format.ts";
 import type { DeviceProbe } from "../ports/node_ports.ts";
 
 const blank: DeviceProbe = { blank: true, signature: { state: "none" } };
@@ -126,4 +126,22 @@ Deno.test("decideFormat() calls an unreadable device unavailable, and never advi
   const decision = decideFormat({ ...fresh, probe: unreadable });
   assert.equal(decision.action === "refuse" && decision.kind, "unavailable");
   assert.doesNotMatch(decision.action === "refuse" ? decision.reason : "", /allow-format/);
+});
+
+Deno.test("judgedSignature() goes by the file system that a volume was made for, unless the disk was a person's", () => {
+  const filesystem = { type: "ext4", uuid: "u" };
+  const raid = { state: "found", type: "isw_raid_member", filesystem } as const;
+  assert.deepEqual(judgedSignature(raid, "ext4", false), { state: "found", ...filesystem });
+  assert.deepEqual(judgedSignature(raid, "ext4", true), raid);
+  assert.deepEqual(judgedSignature(raid, "xfs", false), raid);
+  for (
+    const signature of [
+      blank.signature,
+      unreadable.signature,
+      holding("xfs").signature,
+      holding("ext4").signature,
+    ]
+  ) {
+    assert.deepEqual(judgedSignature(signature, "ext4", false), signature);
+  }
 });
