@@ -11,7 +11,6 @@ import {
   rewritten,
   type VolumeRecord,
 } from "../volume/model/record.ts";
-import { folderOf } from "../volume/model/sources.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
 import type { ControllerCall, ControllerDeps } from "./deps.ts";
@@ -152,10 +151,9 @@ export async function exportKnown(
   const { cluster } = call.settings;
   if (!fits(call, known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
   const comment = commentWith(call, known, record);
-  const unseen = { filePrefix: filePrefixOf(id, cluster), folder: folderOf(known, cluster) };
+  const filePrefix = filePrefixOf(id, cluster);
   call.known.forget(id);
-  const send = () =>
-    call.store.exportUnseen({ id, comment: stored.comment }, { ...change, comment }, unseen, call.context);
+  const send = () => call.store.exportUnseen(stored, { ...change, comment }, filePrefix, call.context);
   const after = (await remembered(call, stored, send))?.after.volume;
   if (after === undefined || !after.exported || after.exportNqn !== change.export.nqn) return undefined;
   if (isCut(after.comment, comment)) return await restoreComment(call, stored, after);

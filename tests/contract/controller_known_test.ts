@@ -142,6 +142,16 @@ Deno.test("a volume that was changed by hand, or is on a router that boots, is r
   assert.deepEqual(await stack.violations(), []);
 });
 
+Deno.test("a volume whose image is gone is not published unread", async () => {
+  await using stack = await startStack();
+  const { volumeId, publish, unpublish } = await published(stack);
+  await unpublish();
+  const { files } = stack.simulator.model;
+  files.remove(files.list().find(({ path }) => path.includes(volumeId) && path.endsWith(".img"))!.path);
+  await rejectsWith(status.UNAVAILABLE, publish(), /does not show its image/);
+  assert.deepEqual((await state(stack)).exports, []);
+});
+
 Deno.test("a volume whose comment somebody has changed since is read before it is unpublished", async () => {
   await using stack = await startStack();
   const { volumeId, unpublish, disk, isOff } = await published(stack);

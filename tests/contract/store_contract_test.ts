@@ -139,34 +139,34 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     bench,
   ) => {
     const { store, call, folder } = bench;
-    await add(bench, { ...plain(bench), makeFolder: { path: folder, label: undefined } });
-    const unseen = { filePrefix, folder };
+    const made = { ...plain(bench), makeFolder: { path: folder, label: undefined } };
+    await add(bench, made);
+    const known = { ...one, imagePath: made.location.path };
     const change = {
       export: { nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-00ff00ff", port: 4420 },
       comment: "two",
     };
-    const volume = async (guard = one, where = unseen) => {
-      const outcome = await store.exportUnseen(guard, { ...change, neverMounted: true }, where, call());
+    const volume = async (disk = known, prefix = filePrefix) => {
+      const outcome = await store.exportUnseen(disk, { ...change, neverMounted: true }, prefix, call());
       assert.equal(outcome?.refusal, undefined);
       const { comment, exported, exportNqn } = outcome!.after.volume!;
       return [comment, exported, exportNqn];
     };
     const untouched = ["one", false, ""];
-    assert.deepEqual(await volume({ ...one, comment: "on" }), untouched, "another comment");
-    assert.deepEqual(await volume(one, { ...unseen, folder: "/other" }), untouched, "no such pool");
-    assert.deepEqual(
-      await volume(one, { ...unseen, filePrefix: "pvc-2.0a0b0c0d" }),
-      untouched,
-      "another image",
-    );
+    assert.deepEqual(await volume({ ...known, comment: "on" }), untouched, "another comment");
+    const elsewhere = known.imagePath.replace(/^\/[^/]+/, "/other");
+    assert.deepEqual(await volume({ ...known, imagePath: elsewhere }), untouched, "no such pool");
+    const gone = plain(bench, "pvc-2").location.path;
+    assert.deepEqual(await volume({ ...known, imagePath: gone }), untouched, "its image is not there");
+    assert.deepEqual(await volume(known, "pvc-2.0a0b0c0d"), untouched, "another image");
     const on = ["two", true, change.export.nqn];
     assert.deepEqual(await volume(), on);
-    assert.deepEqual(await volume({ ...one, comment: "two" }), on);
+    assert.deepEqual(await volume({ ...known, comment: "two" }), on);
     const other = {
       ...change,
       export: { ...change.export, nqn: "nqn.2000-02.com.mikrotik:pvc-1:2-00ff00ff" },
     };
-    const twice = await store.exportUnseen({ ...one, comment: "two" }, other, unseen, call());
+    const twice = await store.exportUnseen({ ...known, comment: "two" }, other, filePrefix, call());
     assert.equal(twice?.after.volume?.exportNqn, change.export.nqn, "it is exported already");
   },
   "grows what nobody looked at, only where it is all as it is remembered": async (bench) => {

@@ -21,10 +21,12 @@ export function changedDisk(disk: StoredVolume, change: VolumeChange, unfenced: 
   };
 }
 
-/** Whether that disk is the only one on an image with the prefix, and neither exported nor mounted by the router. */
-export function isUnusedAlone(disks: readonly StoredVolume[], id: string, filePrefix: string): boolean {
-  const isMounted = disks.find((disk) => disk.id === id)?.routerUses?.includes("its file system is mounted");
-  return isUnexportedAlone(disks, id, filePrefix) && isMounted !== true;
+/** Whether that disk is neither exported nor mounted by the router, and one disk alone is on an image with the prefix. */
+export function isUnused(disks: readonly StoredVolume[], id: string, filePrefix: string): boolean {
+  const disk = disks.find((disk) => disk.id === id);
+  const isMounted = disk?.routerUses?.includes("its file system is mounted");
+  return disk?.exported === false && isMounted !== true &&
+    disks.filter(({ imagePath }) => imagePath.includes(filePrefix)).length === 1;
 }
 
 /** Whether of all disks that one alone is on an image with the prefix, and not exported. */

@@ -30,7 +30,7 @@ import type {
 } from "../../src/volume/ports/store.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
-import { changedDisk, isAsKnown, isUnexportedAlone, isUnusedAlone } from "./changed_disk.ts";
+import { changedDisk, isAsKnown, isUnexportedAlone, isUnused } from "./changed_disk.ts";
 import type { Mishap, StoreMethod } from "./mishap.ts";
 import { LingeringExports } from "./lingering.ts";
 import { StoreContents } from "./store_contents.ts";
@@ -206,13 +206,13 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   }
 
   async exportUnseen(
-    { id, comment }: DiskGuard,
+    { id, comment, imagePath }: Pick<KnownDisk, "id" | "comment" | "imagePath">,
     change: VolumeChange,
-    { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
+    filePrefix: string,
     context: CallContext,
   ): Promise<UnseenMutation | undefined> {
     if (this.unfenced) return undefined;
-    const isFit = () => isUnusedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(folder);
+    const isFit = () => isUnused(this.#shown(), id, filePrefix) && this.#hasImage(imagePath);
     const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
     return await this.#mutateUnseen("exportUnseen", id, context, effect);
   }
@@ -223,9 +223,10 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     context: CallContext,
   ): Promise<UnseenMutation | undefined> {
     const { id, comment, imagePath } = disk;
-    const hasImage = () => this.tree.shown().some(({ path }) => path === imagePath);
     const effect = () =>
-      hasImage() && isAsKnown(this.disks.get(id), disk) ? this.#change(id, comment, change) : undefined;
+      this.#hasImage(imagePath) && isAsKnown(this.disks.get(id), disk)
+        ? this.#change(id, comment, change)
+        : undefined;
     return await this.#mutateUnseen("growUnseen", id, context, effect);
   }
 
@@ -428,6 +429,10 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   }
 
   /** Whether any disk is on the image, or in the subvolume. */
+  #hasImage(imagePath: string): boolean {
+    return this.tree.shown().some(({ path }) => path === imagePath);
+  }
+
   #isUsed({ path, subvolume }: ImageLocation): boolean {
     const folder = subvolume === undefined ? undefined : `${this.tree.folderOf(subvolume)}/`;
     return [...this.disks.values()].some((disk) =>

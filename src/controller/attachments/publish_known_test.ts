@@ -121,6 +121,20 @@ const behindItsBack: Readonly<
     ({ store, disk }) => store.edit(id, { imagePath: disk().imagePath.replace(/[^/]*$/, "other.img") }),
     ["precondition", /another name/],
   ],
+  "its disk is on another file, and another disk on its image": [
+    ({ store, disk }) => {
+      store.disks.set("copy", { ...disk(), id: "copy", comment: "" });
+      store.edit(id, { imagePath: disk().imagePath.replace(/[^/]*$/, "other.img") });
+    },
+    ["precondition", /another disk/],
+  ],
+  "its pool is back without its image": [
+    ({ store, disk }) => {
+      store.reboot();
+      store.allFiles.delete(disk().imagePath);
+    },
+    ["unavailable", /does not show its image/],
+  ],
   "it is not shown": [({ store }) => void store.hidden.add(id), ["unavailable"]],
   "it is another thing": [
     ({ store }) => {

@@ -163,17 +163,21 @@ export function changeStatements(
 
 /**
  * Changes a disk that nobody has looked at, whose export is off, in one statement. The router looks that it has not mounted the
- * disk, that no other path of a disk holds the prefix, and that the pool is there.
+ * disk, that one path of a disk holds the prefix, and that the image and the pool are there. There is no room to look that this
+ * path is the disk's own: that is read back.
  */
 export function unseenExportStatement(
-  { id, comment }: DiskGuard,
+  { id, comment, imagePath }: Pick<KnownDisk, "id" | "comment" | "imagePath">,
   change: VolumeChange,
-  { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
+  filePrefix: string,
 ): Fragment {
-  const ofPrefix = ros`file-path~${holding(filePrefix)}`;
-  const own = ros`slot=${id} and ${ofPrefix} and comment=${comment} and !mounted and !nvme-tcp-export`;
+  const own = ros`slot=${id} and comment=${comment} and !mounted and !nvme-tcp-export`;
   return onlyIf(
-    [one(ros`/disk find where ${ofPrefix}`), one(mountedAt(poolOf(folder)))],
+    [
+      one(ros`/disk find where file-path~${holding(filePrefix)}`),
+      oneFile(imagePath),
+      one(mountedAt(poolOf(imagePath))),
+    ],
     ros`/disk set [find where ${own}] ${joined(settingsOf(change, true), " ")}`,
   );
 }

@@ -144,19 +144,14 @@ Deno.test("changeStatements() has room to keep a disk unmounted beside the longe
 
 Deno.test("unseenExportStatement() lets the router look at what nobody has looked at", () => {
   const on = { nqn: "nqn.2000-02.com.mikrotik:s1:1-ab", port: 4420 };
-  const unseen = { filePrefix: "s1.1a2b3c4d", folder: "/pool/csi" };
-  const statement = unseenExportStatement(
-    { id: "s1", comment: "old" },
-    { comment: "new", export: on },
-    unseen,
-  );
+  const known = { id: "s1", comment: "old", imagePath: plain.path };
+  const statement = unseenExportStatement(known, { comment: "new", export: on }, "s1.1a2b3c4d");
   assert.equal(
     statement.text,
     `:if (([:len [/disk find where file-path~"s1[.]1a2b3c4d"]]=1) and ` +
-      `([:len [/disk find where mounted and mount-point="pool"]]=1)) do={` +
-      `/disk set [find where slot="s1" and file-path~"s1[.]1a2b3c4d" and comment="old" and !mounted and ` +
-      `!nvme-tcp-export] comment="new" nvme-tcp-export="yes" nvme-tcp-server-port="4420" ` +
-      `nvme-tcp-server-nqn="${on.nqn}"}`,
+      `([:len [/file find where ${image}]]=1) and ([:len [/disk find where mounted and mount-point="pool"]]=1)) do={` +
+      `/disk set [find where slot="s1" and comment="old" and !mounted and !nvme-tcp-export] ` +
+      `comment="new" nvme-tcp-export="yes" nvme-tcp-server-port="4420" nvme-tcp-server-nqn="${on.nqn}"}`,
   );
 });
 

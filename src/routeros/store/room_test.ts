@@ -269,11 +269,11 @@ Deno.test("default changes read everything back in the same exec", () => {
   const longer = "x".repeat(200);
   const published = changeStatements(id, longer, { comment: longer, export: on });
   assert.ok(fitsOneExec(published, viewQueries(id, undefined)), "publish");
-  const unseen = { filePrefix, folder: base };
-  const change = { comment: "x".repeat(170), export: on, neverMounted: true } as const;
-  const unread = unseenExportStatement({ id, comment }, change, unseen);
-  assert.ok(fitsOneExec([unread], [disksQuery(id)]), "publish unread");
+  // The comments of a volume that was published a dozen times and never copied, to a node of a long name.
+  const change = { comment: "x".repeat(150), export: on, neverMounted: true } as const;
   for (const { path: imagePath } of locations) {
+    const unread = unseenExportStatement({ id, comment: "x".repeat(90), imagePath }, change, filePrefix);
+    assert.ok(fitsOneExec([unread], [disksQuery(id)]), `publish unread ${imagePath}`);
     const known = { id, comment, imagePath, sizeBytes: 1n << 50n, exported: false };
     const grown = unseenGrowthStatement(known, { comment, sizeBytes: 1n << 51n });
     assert.ok(fitsOneExec([grown], [disksQuery(id)]), `grow unread ${imagePath}`);

@@ -214,17 +214,19 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   }
 
   async exportUnseen(
-    disk: DiskGuard,
+    disk: Pick<KnownDisk, "id" | "comment" | "imagePath">,
     change: VolumeChange,
-    unseen: Pick<Unseen, "filePrefix" | "folder">,
+    filePrefix: string,
     context: CallContext,
   ): Promise<UnseenMutation | undefined> {
     const { id } = disk;
     if (!isSendable(disk.comment)) return undefined;
-    const statements = [unseenExportStatement(disk, change, unseen)];
+    const statements = [unseenExportStatement(disk, change, filePrefix)];
     const queries = [disksQuery(id)];
     if (!this.supportsNqn || !fitsOneExec(statements, queries)) return undefined;
-    return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context }, unseen);
+    return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context }, {
+      filePrefix,
+    });
   }
 
   async growUnseen(

@@ -100,7 +100,7 @@ export interface MutationOutcome<View> {
   readonly refusal: string | undefined;
 }
 
-/** Conditions under which a disk is added, exported or removed without a read before. */
+/** Conditions under which a disk is added or removed without a read before. */
 export interface Unseen {
   /** The prefix of the names of all files of the volume. */
   readonly filePrefix: string;
@@ -177,14 +177,14 @@ export interface VolumeStore {
   ): Promise<MutationOutcome<VolumeView>>;
   /**
    * Turns on the export of a disk without a read before, with the other changes, and reads it back. The router does it
-   * if the disk's comment is exactly the guard's, its export is off, the router has not mounted it, no other disk's
-   * path contains the prefix, and its pool is mounted. One command. Returns undefined, and changes nothing, where one
-   * command is too short, the router names exports after their slots, or it could not be asked.
+   * if the disk's comment is exactly the given one, its export is off, the router has not mounted it, the path of exactly
+   * one disk contains the prefix, the image exists, and its pool is mounted. One command. Returns undefined, and changes
+   * nothing, where one command is too short, the router names exports after their slots, or it could not be asked.
    */
   exportUnseen(
-    disk: DiskGuard,
+    disk: Pick<KnownDisk, "id" | "comment" | "imagePath">,
     change: VolumeChange,
-    unseen: Pick<Unseen, "filePrefix" | "folder">,
+    filePrefix: string,
     context: CallContext,
   ): Promise<UnseenMutation | undefined>;
   /**
