@@ -29,7 +29,7 @@ export async function deleteVolume(deps: ControllerDeps, id: string, context: Ca
   await deps.copies.cancel(id);
   const left = await deleteKnown(call, id);
   if (left === "nothing") return;
-  await deleteRead(call, id, left ?? await read(call, id));
+  await deleteRead(call, id, left?.view ?? await read(call, id), left?.folder);
 }
 
 /**
@@ -75,8 +75,14 @@ async function readAgain(
   return failMutation("delete", id, comment, volume, undefined);
 }
 
-async function deleteRead(call: ControllerCall, id: string, view: VolumeView): Promise<void> {
-  const { cluster, basePaths, settleMs } = call.settings;
+/** @param folder where the volume's image lay, if that is known although its disk is gone */
+async function deleteRead(
+  call: ControllerCall,
+  id: string,
+  view: VolumeView,
+  folder?: string,
+): Promise<void> {
+  const { cluster } = call.settings;
   assertNotForeign(view.foreign, "delete");
   assertNotShared(call, id, view, "delete");
   if (view.volume !== undefined) {
@@ -85,9 +91,22 @@ async function deleteRead(call: ControllerCall, id: string, view: VolumeView): P
     await deleteDisk(call, volume, { ...view, volume: stored });
     return;
   }
-  assertAbsenceProven(view, basePaths, settleMs);
+  const folders = foldersWith(call, folder);
+  assertAbsenceProven(view, folders, call.settings.settleMs);
   call.misplaced?.assertNotSeen(cluster, id, "delete");
-  await deleteLeftovers(call, id, view, basePaths);
+  await deleteLeftovers(call, id, view, folders);
+}
+
+/** The allowed folders, and that of a volume which lies in another. */
+function foldersWith({ settings }: ControllerCall, folder: string | undefined): readonly string[] {
+  return folder === undefined ? settings.basePaths : [...new Set([...settings.basePaths, folder])];
+}
+
+/** What there is after a deletion that is not shown to be complete. */
+interface Left {
+  readonly view: VolumeView;
+  /** The folder of the image. */
+  readonly folder: string;
 }
 
 /**
@@ -103,8 +122,8 @@ async function deleteRead(call: ControllerCall, id: string, view: VolumeView): P
  * - not held by its snapshots: only where the router keeps no subvolume for them;
  * - not the legacy driver's, nor judged by somebody else before: those are always read.
  */
-async function deleteKnown(call: ControllerCall, id: string): Promise<VolumeView | "nothing" | undefined> {
-  const { subvolumeParent, settleMs } = call.settings;
+async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "nothing" | undefined> {
+  const { subvolumeParent, settleMs, cluster } = call.settings;
   const known = subvolumeParent === "free" ? findUnused(call, id, "delete") : undefined;
   if (known === undefined) return undefined;
   const { stored } = known;
@@ -117,7 +136,7 @@ async function deleteKnown(call: ControllerCall, id: string): Promise<VolumeView
   const isGone = after.volume === undefined && after.foreign === undefined && after.sharers.length === 0 &&
     after.files.length === 0 && after.upMs >= settleMs &&
     after.pools.some(({ mountPoint }) => mountPoint === poolOf(imagePath));
-  if (!isGone) return after;
+  if (!isGone) return { view: after, folder: folderOf(known, cluster) };
   forgetDeleted(call, stored);
   return "nothing";
 }
@@ -160,8 +179,12 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
   forgetDeleted(call, volume.stored);
   assertDeleted(id, location.path, outcome);
-  const basePaths = [...new Set([...call.settings.basePaths, folderOf(volume, call.settings.cluster)])];
-  await deleteLeftovers(call, id, outcome.after, basePaths);
+  await deleteLeftovers(
+    call,
+    id,
+    outcome.after,
+    foldersWith(call, folderOf(volume, call.settings.cluster)),
+  );
 }
 
 /** Deletes images that an earlier delete left when it was cut off after the disk, and copies no longer needed. */

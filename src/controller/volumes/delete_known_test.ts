@@ -232,6 +232,14 @@ for (const [name, [mishap, expected]] of Object.entries(mishaps)) {
   });
 }
 
+Deno.test("deleteVolume() without reading finds what is left in a folder that is no longer allowed", async () => {
+  const { store, remove, methods, isGone } = remembering({ settings: { basePaths: ["/pool/new"] } });
+  store.mishap("removeUnseen", { runs: "half" });
+  store.mishap("removeImage", { runs: false });
+  await assert.rejects(remove(), refusal("unavailable", /the image is still there/));
+  assert.deepEqual([methods(), isGone()], [["removeUnseen", "removeImage"], false]);
+});
+
 /** What happens while it is removed, and why the deletion is not answered OK for what is read back. */
 const meanwhile: Readonly<
   Record<string, readonly [(made: Remembering) => Mishap, Parameters<typeof refusal>]>
