@@ -9,7 +9,7 @@ import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownersh
 import { isLegacyEpoch } from "../volume/model/epoch.ts";
 import { isLegacyId } from "../volume/model/ids.ts";
 import { remainingGraceMs } from "../volume/rules/grace.ts";
-import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
+import type { FileView, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { migrateFirst } from "./legacy/migrate.ts";
 import type { ControllerCall, ControllerDeps } from "./deps.ts";
@@ -17,6 +17,30 @@ import type { ControllerCall, ControllerDeps } from "./deps.ts";
 /** What the names of all files of a volume of this cluster begin with. */
 export function ownFilePrefix(deps: ControllerDeps, id: string): string {
   return filePrefixOf(id, deps.settings.cluster);
+}
+
+/**
+ * The folders in which a volume without a disk may lie: the allowed ones, and the one that its PersistentVolume names as of the
+ * last list, which may no longer be allowed. Asks nobody.
+ *
+ * @param own the folder in which it is known to have lain
+ */
+export function foldersOf(
+  { settings, clusterView }: ControllerDeps,
+  id: string,
+  own?: string,
+): readonly string[] {
+  const others = [own, clusterView?.volumeContext(id)?.["volumePath"]].filter((one) => one !== undefined);
+  return [...new Set([...settings.basePaths, ...others])];
+}
+
+/**
+ * Concludes from a look without the disk that a volume does not exist.
+ *
+ * @throws {VolumeError} unavailable while an image of its name exists, or absence is not proven
+ */
+export function assertVolumeGone(deps: ControllerDeps, id: string, view: FileView): void {
+  assertGone(id, ownFilePrefix(deps, id), view, foldersOf(deps, id), deps.settings.settleMs);
 }
 
 /** A volume of this cluster together with the look that showed it. */
@@ -83,11 +107,10 @@ export async function loadDisk(
   verb: string,
   claim?: ImportClaim,
 ): Promise<{ readonly view: VolumeView; readonly stored: StoredVolume | undefined }> {
-  const filePrefix = ownFilePrefix(call, id);
-  const view = await call.store.view(id, filePrefix, call.context);
+  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
   assertNotForeign(view.foreign, verb);
   if (view.volume === undefined) {
-    assertGone(id, filePrefix, view, call.settings.basePaths, call.settings.settleMs);
+    assertVolumeGone(call, id, view);
     return { view, stored: undefined };
   }
   const stored = claim === undefined
@@ -233,11 +256,9 @@ export async function readAt(
   id: string,
   verb: string,
 ): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
-  const { basePaths, settleMs } = call.settings;
-  const filePrefix = ownFilePrefix(call, id);
-  const view = await call.store.view(id, filePrefix, call.context);
+  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
   assertNotForeign(view.foreign, verb);
   if (view.volume !== undefined) return { ...view, volume: view.volume };
-  assertGone(id, filePrefix, view, basePaths, settleMs);
+  assertVolumeGone(call, id, view);
   throw notFound(verb, id);
 }

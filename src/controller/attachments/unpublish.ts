@@ -9,7 +9,7 @@ import {
 } from "../../volume/model/record.ts";
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertGone, assertSettled } from "../../volume/rules/absence.ts";
+import { assertSettled } from "../../volume/rules/absence.ts";
 import { isLegacyId, nameDigest } from "../../volume/model/ids.ts";
 import { filePrefixOf, isImageOf, volumeOfImage } from "../../volume/model/layout.ts";
 import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
@@ -17,7 +17,7 @@ import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/owner
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
-import { loadDisk, notFound } from "../load.ts";
+import { assertVolumeGone, loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
 import { withdrawExport, withdrawKnown } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -57,10 +57,10 @@ export async function unpublishVolume(
  *
  * @throws {VolumeError} unavailable when its absence proves nothing
  */
-function assertShownOrGone({ settings }: ControllerDeps, id: string, view: VolumeView): void {
-  const filePrefix = filePrefixOf(id, settings.cluster);
+function assertShownOrGone(deps: ControllerDeps, id: string, view: VolumeView): void {
+  const filePrefix = filePrefixOf(id, deps.settings.cluster);
   if (view.sharers.some(({ imagePath }) => isImageOf(imagePath, filePrefix))) return;
-  assertGone(id, filePrefix, view, settings.basePaths, settings.settleMs);
+  assertVolumeGone(deps, id, view);
 }
 
 /** Takes a volume, as it was just read, from a node, or from all of them. */

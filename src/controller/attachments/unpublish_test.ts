@@ -16,6 +16,7 @@ import {
   testBase,
   testPrefix,
 } from "../../../tests/fakes/records.ts";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { legacyEpoch } from "../../volume/model/epoch.ts";
 import { nameDigest } from "../../volume/model/ids.ts";
@@ -219,6 +220,23 @@ Deno.test("unpublishVolume() leaves the export of another volume in its slot on 
     await unpublishVolume(deps, id, "a", context);
     assert.deepEqual(store.snapshot(), before);
   }
+});
+
+Deno.test("unpublishVolume() is not done while the pool is away whose folder the PersistentVolume names", async () => {
+  const cluster = new FakeClusterView();
+  cluster.contexts.set("pvc-1", { volumePath: "/old/csi" });
+  const { store, deps } = testController({}, 1, cluster);
+  const disk = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), {
+    imagePath: plainImage("pvc-1", "/old/csi"),
+  });
+  store.put(disk);
+  store.hidden.add("pvc-1");
+  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
+  await refusedUnchanged(store, unpublish, refusal("unavailable", /not mounted on the router: pool=old/));
+  store.hidden.clear();
+  store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "old" }];
+  await unpublish();
+  assert.equal(store.disks.get("pvc-1")!.exported, false);
 });
 
 Deno.test("unpublishVolume() is not done below another volume's disk while its own may still come back", async () => {

@@ -1,5 +1,4 @@
 import { folderOf } from "../../volume/model/sources.ts";
-import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import {
@@ -34,7 +33,7 @@ import { poolOf, snapshotIdFor } from "../../volume/model/ids.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
-import { notFound, ownFilePrefix } from "../load.ts";
+import { assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
 import { removeSnapshotImage, whyNotDone } from "../change.ts";
 import { reportingRefusal, snapshotSpaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -192,11 +191,11 @@ async function makeSnapshot(
 }
 
 function findVolume(deps: ControllerDeps, view: SnapshotView, id: string): FoundVolume {
-  const { cluster, basePaths, settleMs } = deps.settings;
+  const { cluster, basePaths } = deps.settings;
   assertNotForeign(view.foreign, "snapshot");
   const { volume: stored } = view;
   if (stored === undefined) {
-    assertGone(id, ownFilePrefix(deps, id), view, basePaths, settleMs);
+    assertVolumeGone(deps, id, view);
     throw notFound("snapshot", id);
   }
   const source = sourceOf(deps, assertOwned(stored, cluster, "snapshot"), view, "snapshot");

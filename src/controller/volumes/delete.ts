@@ -10,7 +10,14 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
-import { assertNotImported, assertNotShared, assertOwnImage, findUnused, ownFilePrefix } from "../load.ts";
+import {
+  assertNotImported,
+  assertNotShared,
+  assertOwnImage,
+  findUnused,
+  foldersOf,
+  ownFilePrefix,
+} from "../load.ts";
 import { answered, failMutation, remembered } from "../change.ts";
 import { migrateFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
@@ -91,15 +98,10 @@ async function deleteRead(
     await deleteDisk(call, volume, { ...view, volume: stored });
     return;
   }
-  const folders = foldersWith(call, folder);
+  const folders = foldersOf(call, id, folder);
   assertAbsenceProven(view, folders, call.settings.settleMs);
   call.misplaced?.assertNotSeen(cluster, id, "delete");
   await deleteLeftovers(call, id, view, folders);
-}
-
-/** The allowed folders, and that of a volume which lies in another. */
-function foldersWith({ settings }: ControllerCall, folder: string | undefined): readonly string[] {
-  return folder === undefined ? settings.basePaths : [...new Set([...settings.basePaths, folder])];
 }
 
 /** What there is after a deletion that is not shown to be complete. */
@@ -183,7 +185,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
     call,
     id,
     outcome.after,
-    foldersWith(call, folderOf(volume, call.settings.cluster)),
+    foldersOf(call, id, folderOf(volume, call.settings.cluster)),
   );
 }
 

@@ -10,6 +10,7 @@ import {
   subvolumeImage,
   testCluster,
 } from "../../../tests/fakes/records.ts";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import { createVolume } from "./create.ts";
@@ -148,6 +149,22 @@ Deno.test("deleteVolume() looks for what is left in every allowed folder and tak
   for (const path of own) store.putImage(path, 1n);
   await deleteVolume(deps, id, context);
   assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("deleteVolume() goes by the folder that the PersistentVolume names, too, which is no longer allowed", async () => {
+  const cluster = new FakeClusterView();
+  cluster.contexts.set(id, { volumePath: "/old/csi" });
+  const { deps, store } = testController({}, 1, cluster);
+  const left = `/old/csi/${id}.${testCluster}.img`;
+  store.putImage(left, 1n);
+  await refusedUnchanged(
+    store,
+    () => deleteVolume(deps, id, context),
+    refusal("unavailable", /not mounted on the router: pool=old/),
+  );
+  store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "old" }];
+  await deleteVolume(deps, id, context);
+  assert.equal(store.allFiles.has(left), false);
 });
 
 Deno.test("deleteVolume() says that something is left when a folder of its name is no subvolume", async () => {

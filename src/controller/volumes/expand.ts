@@ -1,5 +1,4 @@
 import { folderOf } from "../../volume/model/sources.ts";
-import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
@@ -10,7 +9,14 @@ import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.
 import { isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import { assertImageShown, assertOwnImage, findKnown, notFound, ownFilePrefix } from "../load.ts";
+import {
+  assertImageShown,
+  assertOwnImage,
+  assertVolumeGone,
+  findKnown,
+  notFound,
+  ownFilePrefix,
+} from "../load.ts";
 import { growKnown, outdateInDoubt, writeRecord } from "../change.ts";
 import { exportAs } from "../attachments/publish.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
@@ -120,7 +126,7 @@ async function planGrowth(
   const { settings } = call;
   assertNotForeign(view.foreign, "expand");
   if (view.volume === undefined) {
-    assertGone(id, ownFilePrefix(call, id), view, settings.basePaths, settings.settleMs);
+    assertVolumeGone(call, id, view);
     throw notFound("expand", id);
   }
   const volume = assertOwned(view.volume, settings.cluster, "expand");

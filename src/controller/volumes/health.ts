@@ -1,11 +1,11 @@
-import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
+import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
 import { judgeHealth, type RouterBoot } from "../../volume/rules/health.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeView } from "../../volume/model/inventory.ts";
-import { notFound, ownFilePrefix } from "../load.ts";
+import { assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
 import { importedImage, ownFiles } from "../inventory.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -22,16 +22,15 @@ export async function getVolumeHealth(
 ): Promise<VolumeHealth> {
   const call = { ...deps, context };
   const { basePaths, cluster, settleMs } = deps.settings;
-  const filePrefix = ownFilePrefix(deps, id);
   const askedMs = call.clock.now();
-  const view = await readWithFiles(call, id, filePrefix);
+  const view = await readWithFiles(call, id, ownFilePrefix(deps, id));
   assertSettled(view, settleMs);
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
   const health = judgeHealth({ ...view, volumes }, cluster, basePaths, bootOf(call, askedMs, view))
     .find((one) => one.id === id);
   if (health !== undefined) return health;
   if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
-  else if (view.foreign === undefined) assertGone(id, filePrefix, view, basePaths, settleMs);
+  else if (view.foreign === undefined) assertVolumeGone(deps, id, view);
   throw notFound("find", id);
 }
 

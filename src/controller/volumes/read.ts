@@ -1,4 +1,4 @@
-import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
+import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import { availableBeside, availableBytes, getPool } from "../../volume/rules/capacity.ts";
 import {
   kindName,
@@ -14,7 +14,7 @@ import { findOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import { mebibyte, minimumSizeBytes } from "../../volume/model/sizes.ts";
-import { notFound, ownFilePrefix } from "../load.ts";
+import { assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /**
@@ -30,11 +30,10 @@ export async function getVolume(
   id: string,
   context: CallContext,
 ): Promise<OwnedVolume> {
-  const { cluster, basePaths, settleMs } = deps.settings;
-  const filePrefix = ownFilePrefix(deps, id);
-  const view = await deps.store.view(id, filePrefix, context);
+  const { cluster, basePaths } = deps.settings;
+  const view = await deps.store.view(id, ownFilePrefix(deps, id), context);
   if (view.volume === undefined) {
-    if (view.foreign === undefined) assertGone(id, filePrefix, view, basePaths, settleMs);
+    if (view.foreign === undefined) assertVolumeGone(deps, id, view);
     throw notFound("find", id);
   }
   const volume = findOwned(view.volume, cluster, basePaths);
