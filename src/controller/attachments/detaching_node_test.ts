@@ -14,6 +14,7 @@ import { publishVolume } from "./publish.ts";
 import { maxCommentBytes, nodeDigest } from "../../volume/model/record.ts";
 import type { DetachedNode } from "../../volume/ports/cluster_ports.ts";
 import { unpublishVolume } from "./unpublish.ts";
+import { KnownVolumes } from "../known_volumes.ts";
 import type { ControllerSettings } from "../deps.ts";
 
 const context = testContext();
@@ -37,6 +38,9 @@ function controller(
     unpublish: (nodeId: string) => unpublishVolume(deps, "pvc-1", nodeId, context),
     publish: (nodeId: string) =>
       publishVolume(deps, "pvc-1", aPublish(nodeId, { capability: sharedBlock }), testParameters, context),
+    /** The controller starts with another profile of the router. */
+    restart: (profile: Partial<ControllerSettings>) =>
+      Object.assign(deps, { settings: { ...deps.settings, ...profile }, known: new KnownVolumes(true) }),
   };
 }
 
@@ -133,6 +137,34 @@ Deno.test("a list ends with its epoch: the next holder is not kept out by it", a
   assert.deepEqual([disk().exported, disk().allowedHosts], [false, []]);
   await publish("a");
   assert.deepEqual([disk().exported, disk().allowedHosts], [true, []]);
+});
+
+for (const profile of [...unable, { allowHost: undefined }] as const) {
+  Deno.test(`a list ends with its epoch, also where the router has ${Deno.inspect(profile)} since it was made`, async () => {
+    const { store, disk, unpublish, publish, restart } = controller("list");
+    await unpublish("a");
+    await publish("c");
+    restart(profile);
+    await unpublish("b");
+    assert.equal(disk().allowedHosts?.includes(host("b")), false);
+    assert.equal(store.bounces.length, 1);
+    await unpublish("c");
+    await publish("d");
+    assert.deepEqual([disk().exported, disk().allowedHosts], [true, []]);
+  });
+}
+
+Deno.test("a node that was only struck off the list keeps a third one out, also where the router can shut out again", async () => {
+  const { deps, disk, unpublish, publish, restart } = controller("list");
+  await unpublish("a");
+  await publish("c");
+  restart({ allowHost: undefined });
+  await unpublish("b");
+  restart({ allowHost: "list" });
+  await assert.rejects(publish("d"), refusal("published-elsewhere"));
+  Object.assign(deps, { detachedNodes: { reasonAgainst: () => Promise.resolve(undefined) } });
+  await publish("d");
+  assert.deepEqual(disk().allowedHosts, [host("c"), host("d")]);
 });
 
 Deno.test("a person's list outlives the epoch", async () => {

@@ -21,7 +21,7 @@ import { assertVolumeGone, loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
 import { withdrawExport, withdrawKnown } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
-import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host/list.ts";
+import { canShutOut, hostsOf, sameHosts, shortenedList } from "../../volume/model/host/list.ts";
 
 /**
  * Takes a volume from a node, without needing that node. When no holder is left, the export is off and read back as off
@@ -226,8 +226,8 @@ interface DetachingNode {
  * Takes a volume from one of several nodes. The others go on under the same NQN, so that the one that leaves is fenced
  * only where the router goes by a list of hosts and a namespace outlives a toggle of its export: the list is shortened, and
  * the export bounced, as a list alone does not cut off whoever is connected. Elsewhere it is reported, and noted unless its
- * kubelet says that it has given the volume up. It is noted before a list is read back as well: who joins finds what became
- * of that. One command.
+ * kubelet says that it has given the volume up; a list from when the router could do more is shortened without a bounce. It
+ * is noted before a list is read back as well: who joins finds what became of that. One command.
  */
 async function detachNode(
   call: ControllerCall,
@@ -241,7 +241,10 @@ async function detachNode(
     const detached = unfenced && { ...unfenced, volumeId: stored.id };
     const reason = detached && await call.detachedNodes.reasonAgainst(detached, call.context.signal);
     const noted = reason === undefined ? record : withUnfenced(call, volume, record, unfenced);
-    await writeRecord(call, "unpublish", volume, noted, () => true);
+    // This driver lists writers only. With a host that holds nothing the list would count as a person's, and outlive the epoch.
+    const list = unfenced && shortenedList(volume, nodeId);
+    const change = list === undefined ? {} : { allowedHosts: list };
+    await writeRecord(call, "unpublish", volume, noted, () => true, change);
   } else {
     const { exportNqn } = stored;
     const goesOn = (after: StoredVolume) => after.exported && after.exportNqn === exportNqn;

@@ -3,6 +3,9 @@ import { hostIdentityOf } from "./identity.ts";
 import type { StoredVolume } from "../inventory.ts";
 import type { Holder, OwnedVolume } from "../record.ts";
 
+/** Stands in a list for a node that was only struck off it, and may still be connected. The UUID is that of no host. */
+const nobody = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-000000000000";
+
 /** The hosts that the router admits while only these nodes hold a volume. */
 export function hostsOf(holders: readonly Pick<Holder, "nodeId">[]): readonly string[] {
   return holders.map(({ nodeId }) => hostIdentityOf(nodeId).hostNqn);
@@ -14,11 +17,11 @@ export function sameHosts(one: readonly string[] | undefined, other: readonly st
 }
 
 /**
- * Whether this driver wrote the router's list of a volume: then it contains only holders. Any other list is a person's,
- * and stays unchanged.
+ * Whether this driver wrote the router's list of a volume: then it contains only holders, and `nobody`. Any other list is a
+ * person's, and stays unchanged.
  */
 export function hasOwnList({ stored, record }: OwnedVolume): boolean {
-  const own = hostsOf(record.holders);
+  const own = [...hostsOf(record.holders), nobody];
   const listed = stored.allowedHosts ?? [];
   return listed.length > 0 && listed.every((host) => own.includes(host));
 }
@@ -30,7 +33,21 @@ export function hasOwnList({ stored, record }: OwnedVolume): boolean {
 export function widenedList(volume: OwnedVolume, nodeId: string): readonly string[] | undefined {
   const listed = volume.stored.allowedHosts ?? [];
   const own = hostsOf([{ nodeId }]);
-  return hasOwnList(volume) && !listed.includes(own[0]!) ? [...listed, ...own] : undefined;
+  const isMissing = hasOwnList(volume) && !listed.includes(own[0]!);
+  return isMissing ? [...listed.filter((host) => host !== nobody), ...own] : undefined;
+}
+
+/**
+ * The list without a node that leaves and may stay connected, so that it is not yet what `isNarrowed()` looks for. Undefined
+ * unless the list contains all holders and nobody else. `volume` is the volume while the node is still its holder.
+ */
+export function shortenedList(
+  { stored, record }: OwnedVolume,
+  nodeId: string,
+): readonly string[] | undefined {
+  const listed = (stored.allowedHosts ?? []).filter((host) => host !== nobody);
+  if (!sameHosts(listed, hostsOf(record.holders))) return undefined;
+  return [...hostsOf(record.holders.filter((holder) => holder.nodeId !== nodeId)), nobody];
 }
 
 /** What is known of a router; undefined fields are unknown. */

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { aDisk, aHolder, aRecord, testCluster } from "../../../../tests/fakes/records.ts";
 import { hostIdentityOf } from "./identity.ts";
-import { canShutOut, hasOwnList, hostsOf, isExportedTo, sameHosts, widenedList } from "./list.ts";
+import {
+  canShutOut,
+  hasOwnList,
+  hostsOf,
+  isExportedTo,
+  isNarrowed,
+  sameHosts,
+  shortenedList,
+  widenedList,
+} from "./list.ts";
 import type { OwnedVolume } from "../record.ts";
 import { assertOwned } from "../../rules/ownership.ts";
 import type { StoredVolume } from "../inventory.ts";
@@ -45,6 +54,17 @@ Deno.test("widenedList() adds a further node where there is a list of this drive
   assert.equal(widenedList(volume(["b"], [host("b")]), "b"), undefined);
   assert.equal(widenedList(volume(["b"]), "c"), undefined);
   assert.equal(widenedList(volume(["b"], [foreign]), "c"), undefined);
+});
+
+Deno.test("shortenedList() strikes a node off a list of this driver's, which admits nobody else and proves nothing", () => {
+  const struck = shortenedList(volume(["b", "c"], [host("b"), host("c")]), "b")!;
+  const left = volume(["c"], struck);
+  assert.deepEqual([struck.length, struck[0], hasOwnList(left)], [2, host("c"), true]);
+  assert.equal(isNarrowed(left, { allowHost: "list", endsSessionsAtOnce: true }), false);
+  assert.deepEqual(widenedList(left, "d"), [host("c"), host("d")]);
+  for (const list of [undefined, [host("b")], [host("b"), foreign], [host("b"), host("c"), foreign]]) {
+    assert.equal(shortenedList(volume(["b", "c"], list), "b"), undefined, String(list));
+  }
 });
 
 Deno.test("canShutOut() needs a proven list, a namespace that outlives a toggle, a toggle that ends sessions, two writers, an epoch of this driver's and no foreign list", () => {
