@@ -2,6 +2,7 @@ import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isEncrypted, nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import { raisedRecord } from "../../volume/rules/publish.ts";
 import { assertNotImported, loadForChange, notFound } from "../load.ts";
 import { writeRecord } from "../change.ts";
 import type { ControllerDeps } from "../deps.ts";
@@ -19,8 +20,10 @@ export async function allowFormat(deps: ControllerDeps, id: string, context: Cal
   if (volume === undefined) throw notFound("allow formatting", id);
   assertNotImported(volume, "allow formatting", "it may hold data of its owner");
   assertIdleFilesystemVolume(volume);
-  const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
-  await writeRecord(call, "allow formatting", volume, record, (after) => !after.exported);
+  // In epoch 0 the record would say that the volume was never written, and so would those of its clones and snapshots.
+  const record = volume.record.blankEpoch === 0 ? raisedRecord(volume.record, 1, call.random) : volume.record;
+  const allowed = { ...record, blankEpoch: (record.epoch?.counter ?? 0) + 1 };
+  await writeRecord(call, "allow formatting", volume, allowed, (after) => !after.exported);
 }
 
 function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {

@@ -1,6 +1,7 @@
 import { refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import {
+  aCreate,
   aPublish,
   inTime,
   testContext,
@@ -12,6 +13,8 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import { allowFormat } from "./allow_format.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
+import { createSnapshot } from "../snapshots/create.ts";
+import { createVolume } from "./create.ts";
 
 const context = testContext();
 const epoch = { counter: 5, nonce: "0123abcd" };
@@ -25,6 +28,23 @@ Deno.test("allowFormat() renews blankness for exactly the next epoch", async () 
   assert.equal((await publish()).mayFormat, "true");
   await unpublishVolume(deps, "pvc-1", "a", context);
   assert.equal((await publish()).mayFormat, "false");
+});
+
+Deno.test("allowFormat() allows it for a clone with data, and for nothing that is made from that clone", async () => {
+  const { deps, store, clock } = testController();
+  store.put(aDisk(aRecord({ epoch })));
+  const clone = async (name: string, id: string) =>
+    (await inTime(clock, createVolume(deps, aCreate(name, { source: { kind: "volume", id } }), context)))
+      .stored.id;
+  const publish = (id: string) =>
+    inTime(clock, publishVolume(deps, id, aPublish("a"), testParameters, context));
+  const first = await clone("first", "pvc-1");
+  await allowFormat(deps, first, context);
+  const snapshot = await inTime(clock, createSnapshot(deps, { name: "s", source: first }, context));
+  const second = await clone("second", first);
+  const { mayFormat } = await publish(second);
+  assert.deepEqual([snapshot.blank, mayFormat], [false, "false"]);
+  assert.equal((await publish(first)).mayFormat, "true");
 });
 
 Deno.test("allowFormat() refuses what is in use, exported, raw or not there", async () => {
