@@ -147,12 +147,10 @@ async function settle(
   const stillUnfenced = await reasonStillUnfenced(call, volume, request);
   const decision = decidePublish(volume, request, { nowMs: clock.now(), random, machine, stillUnfenced });
   const { id, comment, exportPort } = volume.stored;
+  const port = portOf(volume, request.nodeId, parameters);
   // A withdrawal that the router runs late would take away what is answered here.
   const inDoubt = call.inDoubt.mayStillApply(id, comment);
-  // Another port would cut the nodes that hold it already.
-  const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
-  const taken = volume.record.holders.length > 0 && isLegacyEpoch(volume.record.epoch);
-  const port = (others || taken) && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
+  const others = isHeldByOthers(volume, request.nodeId);
   const hosts = widenedList(volume, request.nodeId);
   if (decision.action === "held" && exportPort === port && !inDoubt && hosts === undefined) return volume;
   if (decision.action === "withdraw") {
@@ -185,6 +183,26 @@ async function reasonStillUnfenced(
   if (isSameNode(unfenced, nodeId, machine) || isNarrowed(volume, call.settings)) return "";
   const detached = { ...unfenced, volumeId: stored.id };
   return await call.detachedNodes.reasonAgainst(detached, call.context.signal) ?? "";
+}
+
+/**
+ * The port of the export. Another one would cut the nodes that hold the volume already: it changes only for the one node
+ * that holds it, and only to the port that its PersistentVolume names.
+ */
+function portOf(
+  volume: OwnedVolume,
+  nodeId: string,
+  { nvmePort, namesNoPort = false }: VolumeParameters,
+): number {
+  const { stored, record } = volume;
+  const keeps = isHeldByOthers(volume, nodeId) || isLegacyEpoch(record.epoch) || namesNoPort;
+  const isOfEpoch = record.holders.length > 0 && stored.exportPort !== 0 &&
+    isExportedAsRecorded({ ...volume, stored: { ...stored, exported: true } });
+  return keeps && isOfEpoch ? stored.exportPort : nvmePort;
+}
+
+function isHeldByOthers({ record }: OwnedVolume, nodeId: string): boolean {
+  return record.holders.some((holder) => holder.nodeId !== nodeId);
 }
 
 function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {

@@ -401,15 +401,6 @@ Deno.test("publishVolume() refuses a disk that was copied on the router, record 
   );
 });
 
-Deno.test("publishVolume() keeps the port for the node that holds the volume when another one joins", async () => {
-  const { store, deps, publish } = controller({ capabilities: "block/x" });
-  await publish("a", joint);
-  const elsewhere = { ...testParameters, nvmePort: 4421 };
-  const joined = await publishVolume(deps, "pvc-1", aPublish("b", joint), elsewhere, context);
-  assert.equal(joined["nvmePort"], "4420");
-  assert.equal(store.disks.get("pvc-1")?.exportPort, 4420);
-});
-
 Deno.test("publishVolume() refuses a router that cannot fence a node, for new and for old holders, and changes nothing", async () => {
   for (const record of [{}, { epoch, holders: [aHolder("a")] }]) {
     const { store, publish } = controller(record);

@@ -21,6 +21,8 @@ export interface VolumeParameters {
   /** One address or several, separated by commas; see {@linkcode parseNvmeAddresses}. */
   readonly nvmeAddress: string;
   readonly nvmePort: number;
+  /** Whether a PersistentVolume names no port, so that `nvmePort` is the controller's of now. @default {false} */
+  readonly namesNoPort?: boolean;
   /** How long two nodes may share a block volume for a migration, in seconds. */
   readonly migrationTimeoutSeconds: number;
   /** The file system of capabilities that name none; "" for the driver's default. */
@@ -213,7 +215,8 @@ export function parseVolumeContext(
     key !== "volumePath" &&
     Object.hasOwn(checks, key) && !Object.hasOwn(legacyKeys, key)
   );
-  return parseParameters(Object.fromEntries(known), defaults);
+  const parameters = parseParameters(Object.fromEntries(known), defaults);
+  return Object.hasOwn(context, "nvmePort") ? parameters : { ...parameters, namesNoPort: true };
 }
 
 /**

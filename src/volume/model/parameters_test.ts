@@ -242,6 +242,12 @@ Deno.test("parseVolumeContext() accepts a volume whose base path is no longer on
   assert.equal(parseVolumeContext(context, { ...defaults, basePaths: ["/other/csi"] }).backend, "default");
 });
 
+Deno.test("parseVolumeContext() notes that a PersistentVolume names no port", () => {
+  const { nvmePort } = defaults;
+  const named = parseVolumeContext({ nvmePort: String(nvmePort) }, defaults);
+  assert.deepEqual(parseVolumeContext({}, defaults), { ...named, namesNoPort: true });
+});
+
 Deno.test("parseVolumeContext() ignores foreign and legacy keys but checks its own", () => {
   const context = {
     ...volumeContext(parseParameters({}, defaults)),
