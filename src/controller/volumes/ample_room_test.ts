@@ -39,8 +39,8 @@ async function controller(record: Partial<VolumeRecord> = used, sizeBytes = gibi
   store.put(source);
   store.tree.contents.set(source.imagePath, "data");
   const snapshot = (name = "s") => createSnapshot(deps, { name, source: "pvc-1" }, context);
-  const clone = (source: SourceRef, requiredBytes = gibibyte) =>
-    createVolume(deps, aCreate("c", { source, range: { requiredBytes, limitBytes: 0n } }), context);
+  const clone = (source: SourceRef, requiredBytes = gibibyte, limitBytes = 0n) =>
+    createVolume(deps, aCreate("c", { source, range: { requiredBytes, limitBytes } }), context);
   await snapshot();
   store.takeCount();
   const commands = () => store.calls.splice(0).map(({ method }) => method);
@@ -174,6 +174,18 @@ Deno.test("a snapshot of a volume that was grown meanwhile is kept only after an
   made.store.mishap("addSubvolume", { before: grow });
   await assert.rejects(made.snapshot("t"), refusal("exhausted", /others took the room/));
   assert.deepEqual(made.commands(), ["sourceView", "addSubvolume", "createView", "removeImage"]);
+});
+
+Deno.test("within ample room a clone is taken back whose source was expanded beyond the limit meanwhile", async () => {
+  const made = await controller();
+  const grow = () => {
+    made.store.edit("pvc-1", { sizeBytes: 2n * gibibyte });
+    made.store.putFile(subvolumeImage("pvc-1"), 2n * gibibyte);
+  };
+  made.store.mishap("addAlone", { before: grow });
+  await assert.rejects(made.clone(fromVolume, gibibyte, gibibyte), refusal("out-of-range"));
+  assert.deepEqual(made.commands(), ["sourceView", "addAlone", "remove"]);
+  assert.ok(!made.store.disks.has(id));
 });
 
 Deno.test("within ample room a larger clone grows, also when an earlier try was cut off before that", async () => {

@@ -389,6 +389,20 @@ Deno.test("createVolume() counts a source that grew meanwhile as it is", async (
   await assert.rejects(clone(), refusal("exhausted", /2 GiB too much/));
 });
 
+Deno.test("createVolume() takes a clone back whose source was expanded beyond the limit meanwhile", async () => {
+  const { store, clone } = controller();
+  const grow = () => {
+    store.edit("pvc-1", { sizeBytes: 2n * gibibyte });
+    store.putFile(subvolumeImage("pvc-1"), 2n * gibibyte);
+  };
+  store.mishap("add", { before: grow });
+  const limited = ofSize(gibibyte, gibibyte);
+  await assert.rejects(clone(fromVolume, limited), refusal("out-of-range", /source is larger/));
+  assert.deepEqual([...store.disks.keys()], ["pvc-1"]);
+  assert.equal(subvolumeOf(store)?.path, "csi");
+  assert.equal((await clone(fromVolume, ofSize(gibibyte))).stored.sizeBytes, 2n * gibibyte);
+});
+
 Deno.test("createVolume() refuses a clone of the same name that was made from something else", async () => {
   const { clone, snapshot, deps } = controller();
   await snapshot();

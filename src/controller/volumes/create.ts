@@ -18,7 +18,13 @@ import {
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
-import { chooseGrownSize, chooseSize, formatBytes } from "../../volume/model/sizes.ts";
+import {
+  chooseCloneSize,
+  chooseGrownSize,
+  chooseSize,
+  formatBytes,
+  type SizeRange,
+} from "../../volume/model/sizes.ts";
 import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
 import { type CloneRequest, findCloneSource, planClone, type PlannedVolume } from "./clone.ts";
 import { giveUpCopies } from "./copying.ts";
@@ -102,7 +108,7 @@ async function cloneWithinAmpleRoom(
   if (found.sizeBytes > pool.freeBytes || !promised.isAmple(pool, found.sizeBytes)) return undefined;
   const planned = await planClone(call, view, plan, found);
   return await promised.during(pool.mountPoint, planned.sizeBytes, async () => {
-    return await finishAdded(call, await addVolume(call, planned.volume, "alone"), planned.sizeBytes);
+    return await finishAdded(call, await addVolume(call, planned.volume, "alone"), planned.sizeBytes, range);
   });
 }
 
@@ -167,7 +173,7 @@ async function createByExactRead(
   const planned = await planExactly(call, view, plan, request);
   return await promised.during(poolOf(plan.basePath), planned.sizeBytes, async () => {
     const added = await addVolume(call, planned.volume, "with-all");
-    return await finishAdded(call, added, planned.sizeBytes, view);
+    return await finishAdded(call, added, planned.sizeBytes, request.range, view);
   });
 }
 
@@ -263,17 +269,19 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
 
 /**
  * Two controllers, or two calls at once, may both have seen the same room: the one that finds none left removes its own
- * volume. It also removes a clone that the router does not grow, because the clone has the wrong size and no caller
- * would delete it. It removes only a volume that this call has made, because any other may have been reported to a
- * caller.
+ * volume. It also removes a clone that the router does not grow, or whose source was expanded beyond the limit meanwhile,
+ * because the clone has the wrong size and no caller would delete it. It removes only a volume that this call has made,
+ * because any other may have been reported to a caller.
  */
 async function finishAdded(
   call: ControllerCall,
   added: AddedVolume,
   sizeBytes: bigint,
+  range: SizeRange,
   before?: CreateView,
 ): Promise<OwnedVolume> {
   const { volume, after } = added;
+  await assertWithinLimit(call, added, range);
   await assertStillRoom(call, added, sizeBytes, before);
   try {
     return await grownTo(call, volume, sizeBytes);
@@ -284,6 +292,20 @@ async function finishAdded(
       const left = assertOwned(view.volume, call.settings.cluster, "create");
       await takeBack(call, left, after, "the router does not grow it");
     }
+    throw error;
+  }
+}
+
+/** Takes a clone back that is as large as its source has become meanwhile, and too large. */
+async function assertWithinLimit(
+  call: ControllerCall,
+  { volume, after }: AddedVolume,
+  range: SizeRange,
+): Promise<void> {
+  try {
+    chooseCloneSize(range, volume.stored.sizeBytes);
+  } catch (error) {
+    await takeBack(call, volume, after, "it is larger than the limit");
     throw error;
   }
 }
