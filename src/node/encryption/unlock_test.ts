@@ -332,6 +332,21 @@ Deno.test("a mapping on a device that is gone stays while a pod has it", async (
   await rejectsWith(stage(node), "in-use", /earlier mapping is in use/);
 });
 
+Deno.test("other mount options of an encrypted volume are refused while a pod has its mapping, and taken after a reboot of the node", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  await node.publish({ publishContext: encrypted() });
+  const edited = { mountFlags: ["noatime"] };
+  node.device.connected = false; // The kernel has given up the connection.
+  node.table = node.table.filter(({ mountPoint }) => mountPoint === targetPath);
+  await rejectsWith(stage(node, edited), "exists-incompatible");
+  node.table = [];
+  node.mapper.maps.clear();
+  node.showDevices();
+  await stage(node, edited, { mayFormat: "false" });
+  assert.deepEqual([isOpen(node), node.table.length, node.stagingState?.luks], [true, 1, "done"]);
+});
+
 Deno.test("an unstage without a state file closes the mapping, and refuses while it is mounted", async () => {
   const node = new FakeNode();
   await stage(node);

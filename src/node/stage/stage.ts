@@ -242,10 +242,11 @@ async function dropOlder(
     const { layer: _layer, ...rest } = same;
     return await stagingStore.write(wanted.layer === undefined ? rest : { ...rest, layer: wanted.layer });
   }
-  // Only the record of an unfinished file system is left.
-  const isHere = stagingState.staged || connected.includes(stagingState.nqn) ||
-    await isAnyMounted(deps, [stagingState.stagingPath]);
-  if (!isHere) return beginAnew(stagingState, wanted);
+  // After a reboot of the node, and after an unstage of an unfinished file system, only the record is left.
+  const targetPaths = stagingState.published.map(({ targetPath }) => targetPath);
+  const isHere = connected.includes(stagingState.nqn) ||
+    await isAnyMounted(deps, [stagingState.stagingPath, ...targetPaths]);
+  if (!isHere) return await stagingStore.write(beginAnew(stagingState, wanted));
   throw new VolumeError(
     "exists-incompatible",
     `Cannot stage the volume because it is staged in another way: volume=${wanted.volumeId} ${difference}`,

@@ -10,8 +10,10 @@ import {
   injected,
   sizeBytes,
   stagingPath,
+  targetPath,
 } from "../../../tests/fakes/node_deps.ts";
 import { type VolumeErrorKind } from "../../volume/errors.ts";
+import type { StageRequest } from "./stage.ts";
 
 /** A node on which mkfs was started once and never ended. */
 async function interrupted(change: Partial<FakeDevice> = {}): Promise<FakeNode> {
@@ -114,6 +116,77 @@ Deno.test("stage() refuses another kind of staging while anything of the first o
   node.device.connected = false;
   node.addMount("7:3", stagingPath);
   await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("exists-incompatible"));
+});
+
+/** How a volume is staged, and how it is asked for after its PersistentVolume was edited. */
+const edited: readonly [string, Partial<StageRequest>, Partial<StageRequest>][] = [
+  ["a file system", {}, { mountFlags: ["noatime"] }],
+  ["a file system over a device layer", { volumeContext: { deviceLayer: "multipath" } }, {
+    volumeContext: { deviceLayer: "multipath" },
+    mountFlags: ["noatime"],
+  }],
+  ["a raw block volume", { capability: block }, {
+    capability: { access: "block", mode: "single-node-reader-only" },
+  }],
+];
+
+/** The node's machine was reset: no mount, no map and no connection is left. */
+function reboot(node: FakeNode): void {
+  node.table = [];
+  node.device.connected = false;
+  node.mapper.maps.clear();
+  node.showDevices();
+}
+
+for (const [what, first, second] of edited) {
+  Deno.test(`stage() after a reboot of the node takes other options of ${what}, and knows the device still`, async () => {
+    const node = new FakeNode();
+    node.device.uniqueId = "a".repeat(32);
+    await node.stage(first);
+    await node.publish({ capability: first.capability ?? ext4 });
+    reboot(node);
+    Object.assign(node.device, { uniqueId: "b".repeat(32), sizeBytes: sizeBytes * 2n });
+    await assert.rejects(node.stage(second), refusal("identity-mismatch"));
+    Object.assign(node.device, { uniqueId: "a".repeat(32), sizeBytes });
+    await node.stage(second, { mayFormat: "false" });
+    const { staged, published } = node.stagingState!;
+    assert.deepEqual([staged, published, node.device.connected], [true, [], true]);
+  });
+
+  Deno.test(`stage() in another way is refused while a pod has ${what} whose connection was given up`, async () => {
+    const node = new FakeNode();
+    await node.stage(first);
+    await node.publish({ capability: first.capability ?? ext4 });
+    node.device.connected = false;
+    node.mapper.maps.clear();
+    node.showDevices();
+    node.table = node.table.filter(({ mountPoint }) => mountPoint === targetPath);
+    assert.equal(node.table.length, 1);
+    await assert.rejects(node.stage(second), refusal("exists-incompatible"));
+    assert.deepEqual(node.stagingState?.published.map((each) => each.targetPath), [targetPath]);
+  });
+}
+
+Deno.test("stage() in another way after a reboot of the node succeeds after a crash at any step", async () => {
+  const rebooted = async () => {
+    const node = new FakeNode();
+    await node.stage();
+    reboot(node);
+    return node;
+  };
+  const again = (node: FakeNode) => node.stage({ mountFlags: ["noatime"] }, { mayFormat: "false" });
+  await breakEachStep(rebooted, again, async (node, step) => {
+    await again(node);
+    assert.deepEqual(node.stagingState?.mountFlags, ["noatime"], step);
+  }, "crashes");
+});
+
+Deno.test("stage() in another way after a reboot of the node takes no device smaller than the volume has become", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.setStagingState({ sizeBytes: String(sizeBytes * 2n) as never });
+  reboot(node);
+  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("identity-mismatch"));
 });
 
 Deno.test("stage() after an interrupted mkfs refuses a device of another identity", async () => {

@@ -252,18 +252,18 @@ export function isUnfinished({ luks, mkfs, rootOpened }: StagingState): boolean 
 }
 
 /**
- * The staging state for another kind of staging of a volume that was begun: the wanted state, with all that is known of
- * the file system. Where the device is handed out raw that knowledge ends: from then on its content is data, and no
- * unfinished file system.
+ * The staging state for another kind of staging of a volume of which only the record is left: the wanted state, with all
+ * that is known of the device and of the file system. Where the device is handed out raw, the knowledge of the file
+ * system ends: from then on its content is data, and no unfinished file system.
  */
-export function beginAnew(
-  { device, luks, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid }: StagingState,
-  wanted: StagingState,
-): StagingState {
-  const encryption = luks === undefined || wanted.luks === undefined ? {} : { luks, device };
-  if (wanted.kind === "block") return { ...wanted, ...encryption };
+export function beginAnew(stagingState: StagingState, wanted: StagingState): StagingState {
+  const { device, luks, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid } = stagingState;
+  const sizeBytes = stagingState.sizeBytes > wanted.sizeBytes ? stagingState.sizeBytes : wanted.sizeBytes;
+  const encryption = luks === undefined || wanted.luks === undefined ? {} : { luks };
+  const anew = { ...wanted, device, sizeBytes, ...encryption };
+  if (wanted.kind === "block") return anew;
   const filesystem = filesystemUuid === undefined ? {} : { filesystemUuid };
-  return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened, ...filesystem, ...encryption };
+  return { ...anew, mkfs, everMounted, mountedAs, rootOpened, ...filesystem };
 }
 
 /** The staging state with that target published, replacing an earlier entry. */
