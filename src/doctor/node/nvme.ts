@@ -7,7 +7,7 @@ import type { Network, Reach } from "../../host/network.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
-import { type NodeVolume, stagingStateOf } from "./volumes.ts";
+import { isUnfinishedRecord, type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 const transportName = "nvme-transport";
 
@@ -125,7 +125,10 @@ function readControllers(files: KernelFiles, nqnPrefix: string): readonly Contro
 const targetName = "nvme-target";
 const connectMs = 5_000;
 
-/** The targets to check: the given addresses, separated by commas, or else those of this node's volumes. */
+/**
+ * The targets to check: the given addresses, separated by commas, or else those of this node's volumes, without those of
+ * which only the record of an unfinished file system is left.
+ */
 export function targetsOf(
   given: { readonly nvmeAddress: string; readonly nvmePort: number },
   volumes: readonly NodeVolume[],
@@ -133,8 +136,10 @@ export function targetsOf(
   if (given.nvmeAddress !== "") {
     return given.nvmeAddress.split(",").map((address) => ({ address, port: given.nvmePort }));
   }
-  const all = volumes.map(stagingStateOf).filter((stagingState) => stagingState !== undefined)
-    .flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
+  const all = volumes.filter((volume) => !isUnfinishedRecord(volume)).map(stagingStateOf)
+    .filter((stagingState) => stagingState !== undefined).flatMap(({ addresses, port }) =>
+      addresses.map((address) => ({ address, port }))
+    );
   return [...new Map(all.map((at) => [`${at.address} ${at.port}`, at])).values()];
 }
 

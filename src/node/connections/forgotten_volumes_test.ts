@@ -64,6 +64,15 @@ Deno.test("a volume that any call has named since is not forgotten", async () =>
   }
 });
 
+Deno.test("the record of an unfinished file system stays when a kubelet has forgotten its volume: its next stage may come late", async () => {
+  const { node, after } = await forgotten(ext4);
+  node.setStagingState({ staged: false, mkfs: "started" });
+  await after(11);
+  await after(11);
+  assert.deepEqual([node.device.connected, node.stagingState?.mkfs], [false, "started"]);
+  assert.equal(node.reported.filter((message) => message.includes("has forgotten")).length, 1);
+});
+
 Deno.test("a volume that is published, bound or open is left as it is until it is not", async () => {
   const { node, after } = await forgotten();
   node.holder = { certain: true, description: "process 7" };

@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
+import { call, FakeNode, injected, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 
@@ -67,6 +67,23 @@ Deno.test("storageHealth() reports a router that does not answer, and whether co
   assert.deepEqual(await reasons(node), ["RouterUnreachable"]);
   await node.clock.advance(10_000);
   node.device.connected = false;
+  assert.deepEqual(await reasons(node), ["RouterUnreachable"]);
+});
+
+Deno.test("storageHealth() asks about an unfinished file system only while its volume is connected", async () => {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (operation === "format") throw injected;
+  };
+  await assert.rejects(node.stage(), (error) => error === injected);
+  node.before = () => {};
+  await node.unstage();
+  assert.equal(node.stagingState?.mkfs, "started");
+  node.offered = refuse;
+  assert.deepEqual(await reasons(node), []);
+  await node.clock.advance(10_000);
+  node.device.connected = true;
+  node.connections.set(nqn, { state: "connecting" });
   assert.deepEqual(await reasons(node), ["RouterUnreachable"]);
 });
 
