@@ -105,6 +105,11 @@ export class LoopConnector implements Connector {
     return [{ nqn, name: attachment.device, state: "live", stateName: "live", ...nobody }];
   }
 
+  async allConnections(): Promise<ReadonlyMap<string, readonly Connection[]>> {
+    const nqns = await this.connected();
+    return new Map(await Promise.all(nqns.map(async (nqn) => [nqn, await this.connections(nqn)] as const)));
+  }
+
   async offered(): Promise<readonly string[]> {
     return await this.#options.paths.list(`${this.#options.backingPath}/exports`);
   }

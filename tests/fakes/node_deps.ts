@@ -271,9 +271,10 @@ export class FakeNode {
           if (device !== undefined) device.connected = false;
           this.showDevices();
         }),
-      connections: (nqn) =>
+      connections: (nqn) => Promise.resolve(this.#connectionsTo(nqn)),
+      allConnections: () =>
         Promise.resolve(
-          get(nqn)?.connected === true ? [{ nqn, ...this.connection, ...this.connections.get(nqn) }] : [],
+          new Map([...this.devices.keys()].map((nqn) => [nqn, this.#connectionsTo(nqn)] as const)),
         ),
       offered: async (at) => await this.offered(at),
       live: () =>
@@ -286,6 +287,11 @@ export class FakeNode {
       connected: () =>
         Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
     };
+  }
+
+  #connectionsTo(nqn: string): readonly Connection[] {
+    if (this.devices.get(nqn)?.connected !== true) return [];
+    return [{ nqn, ...this.connection, ...this.connections.get(nqn) }];
   }
 
   /** Devices exist while they are connected; a map is open while its number is mounted or held. */

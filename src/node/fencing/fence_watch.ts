@@ -4,6 +4,7 @@ import type { CallContext, Random } from "../../volume/ports/system.ts";
 import { type StagingState, withMissed } from "../../volume/model/staging_state.ts";
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
+import { RecentConnections } from "./recent_connections.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import type { ForgottenVolumes } from "../connections/forgotten_volumes.ts";
 import { OrphanedConnections } from "../connections/orphaned_connections.ts";
@@ -17,6 +18,12 @@ const volumeMs = 60_000;
 const atOnce = 4;
 /** By how much an interval may be shorter or longer, so that nodes do not all ask at the same time. */
 const jitter = 0.1;
+
+/** What the volumes of one check share. */
+interface CheckReads {
+  readonly offered: OfferedReads;
+  readonly connections: RecentConnections;
+}
 
 /** Options of {@linkcode FenceWatch}. */
 export interface FenceWatchOptions {
@@ -67,10 +74,10 @@ export class FenceWatch {
 
   /** Checks everything once. It never fails: a failure is logged, and the next check tries again. */
   async check(): Promise<void> {
-    const { fencing } = this.#options;
+    const { deps, fencing } = this.#options;
     await this.#noting("the node's state", async () => {
       const stagingStore = await this.#stagingStore.all();
-      const reads = fencing.newReads();
+      const reads = { offered: fencing.newReads(), connections: new RecentConnections(deps) };
       const queue = [...stagingStore];
       const worker = async () => {
         for (let stagingState = queue.shift(); stagingState !== undefined; stagingState = queue.shift()) {
@@ -95,7 +102,7 @@ export class FenceWatch {
     }
   }
 
-  async #readAt(stagingState: StagingState, reads: OfferedReads): Promise<void> {
+  async #readAt(stagingState: StagingState, reads: CheckReads): Promise<void> {
     if (this.#stop.signal.aborted) return;
     const { volumeId } = stagingState;
     const { forgotten } = this.#options;
@@ -123,10 +130,11 @@ export class FenceWatch {
     });
   }
 
-  async #decide(stagingState: StagingState, reads: OfferedReads, context: CallContext): Promise<void> {
+  async #decide(stagingState: StagingState, reads: CheckReads, context: CallContext): Promise<void> {
     const { volumeId, nqn } = stagingState;
     const subject = { volumeId, nqn, stagingState };
-    const result = await this.#options.fencing.judge(subject, reads, context);
+    const seen = await reads.connections.to(nqn, context);
+    const result = await this.#options.fencing.judge({ ...subject, seen }, reads.offered, context);
     this.#report(stagingState, result);
     if (result.state === "fenced") {
       const isDone = await this.#locked(

@@ -12,10 +12,13 @@ import {
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { Deps as Kernel, host } from "../../../tests/support/kernel_connector.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { FenceWatch } from "./fence_watch.ts";
+import { Fencing } from "./fencing.ts";
+import { RecentConnections } from "./recent_connections.ts";
 
 const later = nqn.replace(epoch, "2-22222222");
 const intervalMs = 30_000;
@@ -304,6 +307,80 @@ Deno.test("check() does not fail when nothing can be read, and logs that once", 
   node.deps.paths.list = () => Promise.reject(new Error("no disk"));
   await reads(watched(node), 3);
   assert.deepEqual(node.reported, ["cannot check for fenced volumes"]);
+});
+
+/** How many files of the kernel one check reads on a node where so many volumes are staged and well. */
+async function kernelReads(count: number): Promise<number> {
+  const kernel = new Kernel();
+  const node = new FakeNode(kernel.clock);
+  await node.stage();
+  const state = JSON.parse(node.paths.nodes.get(`/state/volumes/${volumeId}.json`)!.text!);
+  for (let at = 1; at <= count; at++) {
+    const [id, own] = [`pvc-${at}`, nqn.replace(volumeId, `pvc-${at}`)];
+    kernel.add({ nqn: own, address: "10.0.0.1", ...host });
+    const text = JSON.stringify({ ...state, volumeId: id, nqn: own, stagingPath: `/kubelet/staging/${id}` });
+    node.paths.nodes.set(`/state/volumes/${id}.json`, { kind: "file", text });
+  }
+  let files = 0;
+  const { readText } = kernel.files;
+  kernel.files.readText = (path) => {
+    files++;
+    return readText.call(kernel.files, path);
+  };
+  const deps = { ...node.deps, connector: kernel.connector, maps: undefined };
+  const lock = { tryTake: () => () => {} };
+  const fencing = new Fencing(deps);
+  await new FenceWatch({ deps, fencing, lock, random: new SeededRandom(), intervalMs }).check();
+  return files;
+}
+
+Deno.test("check() of volumes that are well reads as much of the kernel for each, however many there are", async () => {
+  assert.equal(await kernelReads(50), 5 * await kernelReads(10));
+});
+
+Deno.test("check() reads what is not live again, and judges by that", async () => {
+  const asked: unknown[] = [];
+  const { node, watch } = await down((at) => {
+    asked.push(at);
+    return [later];
+  });
+  const { allConnections } = node.deps.connector;
+  for (const isEmpty of [false, true]) {
+    node.connections.set(nqn, { state: "connecting" });
+    const before = isEmpty ? new Map() : await allConnections(call());
+    node.deps.connector.allConnections = () => Promise.resolve(before);
+    node.connections.delete(nqn); // It is live by now.
+    await watch.check();
+    assert.deepEqual([asked, node.operations], [[], []]);
+  }
+  node.connections.set(nqn, { state: "connecting" }); // It was not there when all were read, and is down.
+  await watch.check();
+  assert.equal(node.device.connected, false);
+});
+
+Deno.test("check() finds a connection that went down during a check of more than a second, and else at the next one", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.offered = () => [later];
+  const { allConnections } = node.deps.connector;
+  const recent = new RecentConnections(node.deps);
+  const stateOf = async () => (await recent.to(nqn, call())).map(({ state }) => state);
+  assert.deepEqual(await stateOf(), ["live"]);
+  node.connections.set(nqn, { state: "connecting" });
+  assert.deepEqual(await stateOf(), ["live"]);
+  await node.clock.advance(1_000);
+  assert.deepEqual(await stateOf(), ["connecting"]);
+
+  node.connections.delete(nqn);
+  const live = await allConnections(call());
+  node.connections.set(nqn, { state: "connecting" });
+  node.deps.connector.allConnections = () => Promise.resolve(live);
+  const { watch } = watched(node);
+  await watch.check();
+  assert.equal(node.device.connected, true);
+  node.deps.connector.allConnections = allConnections;
+  await watch.check();
+  assert.equal(node.device.connected, false);
 });
 
 Deno.test("start() reads once and then at every interval, and stop() ends it in the middle of a read", async () => {

@@ -16,6 +16,8 @@ export interface FenceSubject {
   readonly nqn: string;
   /** This node's record of the volume, if it is of this connection. */
   readonly stagingState: StagingState | undefined;
+  /** The paths to it as they were read shortly before. They count only while one is live, so that no old read fences. */
+  readonly seen?: readonly Connection[];
   /** The NQN under which a call says that the volume is published now. */
   readonly publishedNqn?: string;
   /** Whether a call asks to unstage the volume. */
@@ -52,8 +54,8 @@ export class Fencing {
 
   /** Judges a connection and changes nothing. It asks a target only about a volume that is connected and not live. */
   async judge(subject: FenceSubject, reads: OfferedReads, context: CallContext): Promise<FenceResult> {
-    const { nqn, stagingState } = subject;
-    const before = await this.#deps.connector.connections(nqn, context);
+    const { nqn, stagingState, seen } = subject;
+    const before = seen?.some(isLive) ? seen : await this.#deps.connector.connections(nqn, context);
     const queued = before.length === 0 && await isQueueing(this.#deps, nqn, context);
     const rest = (before.length === 0 && !queued) || before.some(isLive);
     const answers = rest ? [] : await reads.readAll(placesOf(before, stagingState));

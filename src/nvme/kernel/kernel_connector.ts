@@ -20,7 +20,15 @@ import type { Resolve } from "./addresses.ts";
 import { ConnectAttempt } from "./connect_attempt.ts";
 import { NvmeTool } from "./nvme_tool.ts";
 import { missingFabrics, missingTransport, transportAdvice } from "./refused_connect.ts";
-import { isGone, readControllers, readDevice, readDevices, readLiveNqns, readNqns } from "./sysfs.ts";
+import {
+  isGone,
+  readControllers,
+  readControllersOf,
+  readDevice,
+  readDevices,
+  readLiveNqns,
+  readNqns,
+} from "./sysfs.ts";
 
 /** Receives warnings. */
 export interface Notes {
@@ -108,6 +116,12 @@ export class KernelConnector implements Connector {
   // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
   async connections(nqn: string): Promise<readonly Connection[]> {
     return readControllers(this.#options.files, nqn);
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async allConnections(): Promise<ReadonlyMap<string, readonly Connection[]>> {
+    const own = readControllersOf(this.#options.files, (nqn) => this.#isOwn(nqn));
+    return Map.groupBy(own, ({ nqn }) => nqn);
   }
 
   async offered(at: TargetAddress, context: CallContext): Promise<readonly string[]> {

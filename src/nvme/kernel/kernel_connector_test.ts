@@ -450,13 +450,13 @@ for (const foreign of ["nqn.2024-01.com.example:x", `${prefix}x:pvc-1`, prefix, 
 
 Deno.test("connected() names this driver's subsystems once, in any state, and no other", async () => {
   const deps = new Deps();
-  deps.add({ ...ours, state: "connecting" });
-  deps.add({ ...ours, address: B });
-  deps.add({ nqn: other, state: "deleting" });
-  deps.add({ nqn: "nqn.2024-01.com.example:x" });
-  deps.add({ nqn: "(efault)" }); // The kernel shows this for a controller whose first connect is under way.
+  const own = [{ ...ours, state: "connecting" }, { ...ours, address: B }, { nqn: other, state: "deleting" }];
+  // The kernel shows (efault) for a controller whose first connect is under way.
+  for (const each of [...own, { nqn: "nqn.2024-01.com.example:x" }, { nqn: "(efault)" }]) deps.add(each);
   assert.deepEqual(await deps.connector.connected(), [nqn, other]);
   assert.deepEqual(await deps.connector.live(), new Set([nqn]));
+  const each = [nqn, other].map(async (at) => [at, await deps.connector.connections(at)] as const);
+  assert.deepEqual(await deps.connector.allConnections(), new Map(await Promise.all(each)));
 });
 
 Deno.test("connections() reports every path", async () => {

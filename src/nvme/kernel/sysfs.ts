@@ -28,9 +28,17 @@ export function readLiveNqns(files: KernelFiles): ReadonlySet<string> {
 
 /** The controllers of a subsystem, in any state. */
 export function readControllers(files: KernelFiles, nqn: string): readonly KernelController[] {
+  return readControllersOf(files, (each) => each === nqn);
+}
+
+/** The controllers of all such subsystems, in any state. */
+export function readControllersOf(
+  files: KernelFiles,
+  isWanted: (nqn: string) => boolean,
+): readonly KernelController[] {
   return namesAndNqns(files)
-    .filter((controller) => controller.nqn === nqn)
-    .flatMap(({ name }) => readController(files, name, nqn) ?? []);
+    .filter(({ nqn }) => isWanted(nqn))
+    .flatMap(({ name, nqn }) => readController(files, name, nqn) ?? []);
 }
 
 /**

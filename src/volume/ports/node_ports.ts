@@ -105,6 +105,11 @@ export interface Connector {
   /** The paths to a subsystem, in any state; empty when it is not connected. */
   connections(nqn: string, context: CallContext): Promise<readonly Connection[]>;
   /**
+   * The paths to every connected subsystem of this driver's prefix, in any state, by NQN. Each path is read once, however
+   * many there are.
+   */
+  allConnections(context: CallContext): Promise<ReadonlyMap<string, readonly Connection[]>>;
+  /**
    * NQNs of the subsystems that the target offers to this node right now, read with the identity under which
    * connections are made. Throws `unavailable` unless it answered completely.
    */
