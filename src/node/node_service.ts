@@ -78,7 +78,11 @@ export class NodeService {
 
   /** See {@linkcode unstageVolume}. */
   async unstage(request: UnstageRequest, context: CallContext): Promise<void> {
-    await this.#changing(request, () => unstageVolume(this.#deps, this.fencing, request, context));
+    const isGone = await this.#changing(
+      request,
+      () => unstageVolume(this.#deps, this.fencing, request, context),
+    );
+    if (isGone) this.forgotten.gone(request.volumeId);
   }
 
   /**

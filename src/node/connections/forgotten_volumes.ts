@@ -24,7 +24,7 @@ export class ForgottenVolumes {
   readonly #deps: NodeDeps;
   readonly #fencing: Fencing;
   #registeredMs: number | undefined;
-  /** Volumes that the kubelet knows of. */
+  /** Volumes that the kubelet knows of, until they are unstaged. */
   readonly #known = new Set<string>();
 
   constructor(deps: NodeDeps, fencing: Fencing) {
@@ -41,6 +41,11 @@ export class ForgottenVolumes {
   /** Notes that a call names the volume. */
   named(volumeId: string): void {
     this.#known.add(volumeId);
+  }
+
+  /** Notes, while the volume's lock is held, that its state file is gone: there is nothing to release. */
+  gone(volumeId: string): void {
+    this.#known.delete(volumeId);
   }
 
   /** Whether the kubelet has had time to ask for the volume, and has not. */
@@ -62,13 +67,13 @@ export class ForgottenVolumes {
       return;
     }
     try {
-      await unstageVolume(this.#deps, this.#fencing, { volumeId, stagingPath }, context);
+      const isGone = await unstageVolume(this.#deps, this.#fencing, { volumeId, stagingPath }, context);
+      if (!isGone) this.named(volumeId);
     } catch (error) {
       // A process has it open, or its target is away. The next check tries again.
       if (!VolumeError.is(error, "in-use") && !VolumeError.is(error, "unavailable")) throw error;
       return;
     }
-    this.named(volumeId);
     this.#deps.notes?.warn("released an unused volume that the kubelet has forgotten", {
       volumeId,
       nqn: stagingState.nqn,

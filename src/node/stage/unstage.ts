@@ -17,6 +17,7 @@ export interface UnstageRequest {
  * NQNs. It first disconnects what is fenced, so it never waits for a connection that does not come back. A state file
  * that records an unfinished file system stays, for the next stage.
  *
+ * @returns whether no state file is left
  * @throws {VolumeError} in-use while the volume is in use, precondition when the state file is damaged or the staging
  *   path is another volume's, unavailable while its target is away and may come back
  */
@@ -25,7 +26,7 @@ export async function unstageVolume(
   fencing: Fencing,
   request: UnstageRequest,
   context: CallContext,
-): Promise<void> {
+): Promise<boolean> {
   const stagingStore = new StagingStore(deps);
   const stagingState = await stagingStore.find(request.volumeId);
   if (stagingState?.stagingPath !== request.stagingPath) {
@@ -43,7 +44,9 @@ export async function unstageVolume(
   };
   await fencing.release(volume, context, { unstaging: true });
   await tearDown(deps, volume, context);
-  if (stagingState === undefined || !isUnfinished(stagingState)) await stagingStore.remove(request.volumeId);
+  if (stagingState !== undefined && isUnfinished(stagingState)) return false;
+  await stagingStore.remove(request.volumeId);
+  return true;
 }
 
 function unique(values: readonly string[]): readonly string[] {
