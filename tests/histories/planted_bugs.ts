@@ -69,7 +69,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a volume counts as deleted when the router does not show it yet",
     file: "src/controller/volumes/delete.ts",
-    from: "  assertAbsenceProven(view, deps.settings.basePaths, deps.settings.settleMs);\n",
+    from: "  assertAbsenceProven(view, folders, call.settings.settleMs);\n",
     to: "",
   },
   {
