@@ -137,9 +137,10 @@ function complaintOf({ findings }: Examined, check: string): Finding {
 
 practiceTest(
   "doctor finds nothing wrong with a router as it should be, and ends with 0",
-  async ({ examine }) => {
+  async ({ examine, router }) => {
     const { code, findings } = await examine();
     assert.equal(code, 0);
+    assert.deepEqual(router.journal.list().filter(({ outcome }) => outcome !== "ok"), [], "refused commands");
     assert.deepEqual(findings.map(({ check, state }) => `${check} ${state}`), [
       ...["reach ok", "host-key ok", "login ok", "version ok", "package ok", "policy ok", "ssh-sessions ok"],
       ...["clock ok", "pool ok", "base-path ok", "share ok", "disks ok", "nvme-port ok"],

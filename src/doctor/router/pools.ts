@@ -1,7 +1,6 @@
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { parseRows, type Row } from "../../routeros/console/json.ts";
 import { slotsBelow, stateOf } from "../../routeros/store/rows.ts";
-import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { poolOf } from "../../volume/model/ids.ts";
@@ -9,7 +8,7 @@ import { formatBytes } from "../../volume/model/sizes.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { routerFixes } from "./fixes.ts";
 import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
-import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
+import type { CheckSettings, RouterCheck } from "./check.ts";
 
 const poolName = "pool";
 /** Share of a pool below which its free space is reported. */
@@ -45,7 +44,7 @@ export const poolsCheck: RouterCheck = {
   name: poolName,
   essential: true,
   async run(router, settings) {
-    const disks = await readPoolDisks(router);
+    const disks = parsePoolDisks(await router.read(poolName, poolsInFullQuery));
     const labelled = parseLabels(await router.read(poolName, labelsQuery));
     const { volumes } = await router.inventory();
     const slots = new Set(volumes.map(({ id }) => id));
@@ -57,28 +56,14 @@ export const poolsCheck: RouterCheck = {
 export const poolDisksQuery: Fragment =
   ros`/disk print detail as-value proplist=slot,fs,fs-label,mounted,mount-point,state,size,free where type!=${"file"}`;
 
-/** The same disks, with their parts. */
-const poolPartsQuery: Fragment =
-  ros`/disk print detail as-value proplist=slot,fs,fs-label,fs-uuid,mounted,mount-point,state,size,free,raid-master,raid-member-failed,nvme-tcp-export,iscsi-export,parent,crypted-backend where type!=${"file"}`;
-
-/** The same disks with all keys that the router knows: a longer answer. */
+/**
+ * The same disks with all keys that the router knows. A list of keys is refused where one is unknown, and nobody must be advised
+ * to mount what another machine or a volume's user writes to.
+ */
 const poolsInFullQuery: Fragment = ros`/disk print detail as-value where type!=${"file"}`;
 
 /**
- * A RouterOS that does not know a key may refuse the whole query. The others still count: a drive that is exported has to be
- * known as one, because nobody must be advised to mount what another machine writes to.
- */
-async function readPoolDisks(router: RouterClient): Promise<PoolDisk[]> {
-  try {
-    return parsePoolDisks(await router.read(poolName, poolPartsQuery));
-  } catch (error) {
-    if (!VolumeError.is(error, "unavailable")) throw error;
-    return parsePoolDisks(await router.read(poolName, poolsInFullQuery));
-  }
-}
-
-/**
- * Parses the frame of {@linkcode poolDisksQuery}, or of one with more keys.
+ * Parses the frame of {@linkcode poolDisksQuery}, or of one with all keys.
  *
  * @throws {VolumeError} unavailable when a disk cannot be parsed
  */
