@@ -49,8 +49,8 @@ export interface SnapshotRequest {
  * Makes a snapshot, or finds the one that an earlier try made. On a Btrfs pool it is a read-only subvolume: two commands
  * while there is ample room, else three; one when it exists. Elsewhere it is a copy.
  *
- * @throws {VolumeError} exists-incompatible, not-found, exhausted; unavailable, also while a copy goes on; precondition when this pool or this
- * router cannot make one now
+ * @throws {VolumeError} exists-incompatible, not-found, exhausted; unavailable, also while a copy goes on; precondition
+ * when this pool or this router cannot make one now
  */
 export async function createSnapshot(
   deps: ControllerDeps,

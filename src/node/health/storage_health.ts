@@ -29,7 +29,8 @@ export class StorageHealth {
 
   /**
    * Returns an empty list when all is well. Asks the addresses of the node's volumes what they offer, without those of
-   * which only the record of an unfinished file system is left; a node without volumes asks none. Callers share one read, which goes on when a caller leaves. A failed read is not kept.
+   * which only the record of an unfinished file system is left; a node without volumes asks none. Callers share one
+   * read, which goes on when a caller leaves. A failed read is not kept.
    *
    * @throws {VolumeError} deadline when the reads take too long; the reason of the call's end
    */
