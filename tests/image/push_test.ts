@@ -4,7 +4,7 @@ import { version } from "../../src/cli/build_version.ts";
 import { findHelm } from "../../tools/deploy/helm.ts";
 import { architectures } from "../../tools/image/root.ts";
 import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
-import { projectRoot } from "../support/parts.ts";
+import { freePort, projectRoot } from "../support/parts.ts";
 import { ignoredBecause, isImageMade, unpackArchive, withScratch } from "./archive.ts";
 import { withDaemon } from "./engines.ts";
 import { archivePath, releaseFolder } from "./release_files.ts";
@@ -88,9 +88,4 @@ async function status(url: string): Promise<number> {
   const response = await fetch(url);
   await response.body?.cancel();
   return response.status;
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }

@@ -89,12 +89,29 @@ function sourceArgs(): string[] {
   ];
 }
 
-/** A loopback port that was free a moment ago. */
+/**
+ * The ports that tests serve on. They lie below those that a kernel gives to connections, because a connection of any other
+ * process may take one of those before it is served on.
+ */
+const ports = { from: 20_000, count: 10_000 };
+const takenPorts = new Set<number>();
+
+/** A TCP port of 127.0.0.1 on which nobody listens, and that this process gets once. */
 export function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
+  const port = ports.from + Math.floor(Math.random() * ports.count);
+  if (takenPorts.has(port) || !isFree(port)) return freePort();
+  takenPorts.add(port);
   return port;
+}
+
+function isFree(port: number): boolean {
+  try {
+    Deno.listen({ hostname: "127.0.0.1", port }).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.AddrInUse) return false;
+    throw error;
+  }
 }
 
 class ChildPart implements Part {

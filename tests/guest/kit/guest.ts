@@ -4,7 +4,7 @@ import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./e
 import { guestImage } from "./image.ts";
 import { hostOutput } from "./host_command.ts";
 import type { KernelName } from "./kernel.ts";
-import { freePort } from "./ports.ts";
+import { freePort } from "../../support/parts.ts";
 
 /** A disk of a guest: a sparse file that outlives the guest's power. */
 export interface DiskOptions {
