@@ -1,3 +1,4 @@
+import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
 import type { ServiceClient } from "../../src/csi/server/client.ts";
 import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../../src/csi/generated/csi.ts";
 
@@ -16,11 +17,34 @@ export interface LivesOptions {
   readonly nodeFolder: string | undefined;
 }
 
-/** Of so many lives one is staged on the node too: that runs tools, and takes ten times as long. */
-const stagedEvery = 20;
+/** Of so many lives one is used and grown on the node too: that runs tools, and takes ten times as long. */
+const usedEvery = 40;
+/** And one is copied, for which the simulator reads all of it while nobody else is answered. */
+const copiedEvery = 400;
 
-const gibibyte = 1n << 30n;
-const capability = { mount: { fsType: "ext4" }, accessMode: { mode: "SINGLE_NODE_WRITER" } } as const;
+/** The least that holds an xfs. */
+const firstBytes = 320n << 20n;
+/** The size of what has grown, and of copies, which hold it. */
+const grownBytes = 400n << 20n;
+const accessMode = { mode: "SINGLE_NODE_WRITER" } as const;
+/** What volumes are made for: those that are not used the first, the others each in turn. */
+const capabilities = [
+  { mount: { fsType: "ext4" }, accessMode },
+  { mount: { fsType: "xfs" }, accessMode },
+  { block: {}, accessMode },
+] as const;
+
+/** Whether this machine's kernel grows it under a pod: a mounted ext4 only with CAP_SYS_RESOURCE. */
+function growsInUse(capability: Living["volumeCapability"]): boolean {
+  return capability !== capabilities[0] || canGrowExt4Online();
+}
+
+/** A volume of a life. */
+interface Living {
+  readonly volumeId: string;
+  readonly volumeContext: Record<string, string>;
+  readonly volumeCapability: typeof capabilities[number];
+}
 
 /** Takes volumes through their lives, one after the other, with the calls that a cluster makes beside them. */
 export class Lives {
@@ -44,49 +68,81 @@ export class Lives {
 
   async #live(number: number): Promise<void> {
     const { clients: { identity, controller }, nodeId, nodeFolder } = this.#options;
-    const name = `soak-${number}`;
+    const isUsed = number % usedEvery === 0;
+    const kind = isUsed ? number / usedEvery % capabilities.length : 0;
     await this.#count(identity.call("Probe", {}));
-    const request = {
-      name,
-      capacityRange: { requiredBytes: String(gibibyte) },
-      volumeCapabilities: [capability],
-    };
-    const { volume } = await this.#count(controller.call("CreateVolume", request));
-    const { volumeId, volumeContext } = volume!;
-    const publish = { volumeId, nodeId, volumeCapability: capability, volumeContext };
+    const volume = await this.#create(`soak-${number}`, capabilities[kind]!);
+    const { volumeId } = volume;
+    const publish = { ...volume, nodeId };
     const { publishContext } = await this.#count(controller.call("ControllerPublishVolume", publish));
     await this.#count(controller.call("ListVolumes", {}));
     await this.#count(controller.call("ControllerPublishVolume", publish));
     await this.#count(controller.call("GetCapacity", {}));
-    if (nodeFolder !== undefined && number % stagedEvery === 0) {
-      await this.#stage(`${nodeFolder}/${number}`, { volumeId, volumeContext, publishContext });
+    if (isUsed && nodeFolder !== undefined) {
+      await this.#use(`${nodeFolder}/${number}`, { ...volume, publishContext });
     }
+    if (number % copiedEvery === 0) await this.#copy(volume, `soak-${number}`);
     await this.#count(controller.call("ControllerGetVolume", { volumeId }));
     await this.#refused(controller.call("DeleteVolume", { volumeId }));
     await this.#count(controller.call("ControllerUnpublishVolume", { volumeId, nodeId }));
+    await this.#delete(volumeId);
+  }
+
+  async #create(
+    name: string,
+    volumeCapability: Living["volumeCapability"],
+    volumeContentSource?: { volume: { volumeId: string } } | { snapshot: { snapshotId: string } },
+  ): Promise<Living> {
+    const { volume } = await this.#count(this.#options.clients.controller.call("CreateVolume", {
+      name,
+      capacityRange: { requiredBytes: String(volumeContentSource === undefined ? firstBytes : grownBytes) },
+      volumeCapabilities: [volumeCapability],
+      volumeContentSource,
+    }));
+    const { volumeId, volumeContext } = volume!;
+    return { volumeId, volumeContext, volumeCapability };
+  }
+
+  /** A second time too, as the sidecars do when they have not heard of the first. */
+  async #delete(volumeId: string): Promise<void> {
+    const { controller } = this.#options.clients;
     await this.#count(controller.call("DeleteVolume", { volumeId }));
     await this.#count(controller.call("DeleteVolume", { volumeId }));
   }
 
-  async #stage(
-    folder: string,
-    volume: {
-      volumeId: string;
-      volumeContext: Record<string, string>;
-      publishContext: Record<string, string>;
-    },
-  ): Promise<void> {
-    const { node } = this.#options.clients;
-    const [staging, target] = [`${folder}/staging`, `${folder}/target`];
-    const { volumeId } = volume;
-    const common = { ...volume, stagingTargetPath: staging, volumeCapability: capability };
-    await Deno.mkdir(staging, { recursive: true });
-    await this.#count(node.call("NodeStageVolume", common));
-    await this.#count(node.call("NodePublishVolume", { ...common, targetPath: target }));
-    await this.#count(node.call("NodeGetVolumeStats", { volumeId, volumePath: target }));
-    await this.#count(node.call("NodeUnpublishVolume", { volumeId, targetPath: target }));
-    await this.#count(node.call("NodeUnstageVolume", { volumeId, stagingTargetPath: staging }));
+  /** Stages it, and lets it grow below a pod. */
+  async #use(folder: string, volume: Living & { publishContext: Record<string, string> }): Promise<void> {
+    const { controller, node } = this.#options.clients;
+    const [stagingTargetPath, targetPath] = [`${folder}/staging`, `${folder}/target`];
+    const { volumeId, volumeCapability } = volume;
+    const capacityRange = { requiredBytes: String(grownBytes) };
+    await Deno.mkdir(stagingTargetPath, { recursive: true });
+    await this.#count(node.call("NodeStageVolume", { ...volume, stagingTargetPath }));
+    await this.#count(node.call("NodePublishVolume", { ...volume, stagingTargetPath, targetPath }));
+    await this.#count(node.call("NodeGetVolumeStats", { volumeId, volumePath: targetPath }));
+    if (growsInUse(volumeCapability)) {
+      const grow = { volumeId, capacityRange, volumeCapability };
+      await this.#count(controller.call("ControllerExpandVolume", grow));
+      const growNode = { ...grow, volumePath: targetPath, stagingTargetPath };
+      await this.#count(node.call("NodeExpandVolume", growNode));
+    }
+    await this.#count(node.call("NodeUnpublishVolume", { volumeId, targetPath }));
+    await this.#count(node.call("NodeUnstageVolume", { volumeId, stagingTargetPath }));
     await Deno.remove(folder, { recursive: true });
+  }
+
+  /** A snapshot, a volume that is restored from it, and a clone. */
+  async #copy({ volumeId, volumeCapability }: Living, name: string): Promise<void> {
+    const { controller } = this.#options.clients;
+    const { snapshot } = await this.#count(
+      controller.call("CreateSnapshot", { name: `${name}-snapshot`, sourceVolumeId: volumeId }),
+    );
+    const { snapshotId } = snapshot!;
+    const restored = await this.#create(`${name}-restored`, volumeCapability, { snapshot: { snapshotId } });
+    const cloned = await this.#create(`${name}-cloned`, volumeCapability, { volume: { volumeId } });
+    await this.#count(controller.call("ListSnapshots", {}));
+    for (const copy of [restored, cloned]) await this.#delete(copy.volumeId);
+    await this.#count(controller.call("DeleteSnapshot", { snapshotId }));
   }
 
   async #count<Answer>(call: Promise<Answer>): Promise<Answer> {

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { join } from "node:path";
 import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
@@ -6,6 +7,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import { getProfile } from "../../src/simulator/profile.ts";
 import { freePort, type Part, startPart, type Subject } from "../support/parts.ts";
+import { print } from "../../tools/print.ts";
 import type { Meters } from "./rpc.ts";
 
 /** A driver on a simulated router, each a process of its own. */
@@ -19,7 +21,11 @@ export interface Running {
   meters(): Promise<Meters>;
 }
 
-/** Starts both, lets `work` use them, and takes them away again. @param flags of the driver, beside the usual ones */
+/**
+ * Starts both, lets `work` use them, and takes them away again. @param flags of the driver, beside the usual ones
+ *
+ * @throws {AssertionError} where one of them did not end well, or something is left.
+ */
 export async function withStack<Result>(
   subject: Subject,
   mode: "controller" | "node" | "all",
@@ -27,38 +33,38 @@ export async function withStack<Result>(
   work: (running: Running) => Promise<Result>,
   flags: readonly string[] = [],
 ): Promise<Result> {
+  await using undo = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
-  const parts: Part[] = [];
+  undo.defer(async () => assert.deepEqual(await ScratchFolder.of(folder, systemClock).remove(), []));
+  const start = (subject: Subject, command: string, args: readonly string[]) => {
+    const part = startPart(subject, command, folder, args);
+    undo.defer(async () => assert.deepEqual(await part.stop(), []));
+    return part;
+  };
+  const [sshPort, controlPort, metricsPort] = [freePort(), freePort(), freePort()];
+  const simulator = start("sources", "simulator", [
+    ...["--ssh-port", String(sshPort), "--control-port", String(controlPort)],
+    ...["--backing", join(folder, "router"), "--exporter", "loop", "--timing-scale", String(scale)],
+    ...["--user", "csi", "--password", "bench", ...growsLive.simulator],
+  ]);
+  const controlUrl = `http://127.0.0.1:${controlPort}`;
+  const countUrl = `${controlUrl}/count`;
+  await simulator.ready(async () => (await fetch(countUrl).catch(() => undefined))?.ok ?? false);
+  const address = `unix://${folder}/csi.sock`;
+  const metrics = ["--metrics-address", `127.0.0.1:${metricsPort}`];
+  const driver = start(subject, "serve", [
+    ...await serveArgs(folder, address, mode, sshPort),
+    ...metrics,
+    ...flags,
+  ]);
+  await driver.ready(() => isReady(address));
+  const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
+  const meters = () => metersOf(countUrl, driver);
   try {
-    const [sshPort, controlPort, metricsPort] = [freePort(), freePort(), freePort()];
-    const backing = join(folder, "router");
-    const simulator = startPart("sources", "simulator", folder, [
-      ...["--ssh-port", String(sshPort), "--control-port", String(controlPort), "--backing", backing],
-      ...["--exporter", "loop", "--timing-scale", String(scale), "--user", "csi", "--password", "bench"],
-      ...growsLive.simulator,
-    ]);
-    parts.push(simulator);
-    const controlUrl = `http://127.0.0.1:${controlPort}`;
-    const countUrl = `${controlUrl}/count`;
-    await simulator.ready(async () => (await fetch(countUrl).catch(() => undefined))?.ok ?? false);
-    const address = `unix://${folder}/csi.sock`;
-    const metrics = ["--metrics-address", `127.0.0.1:${metricsPort}`];
-    const args = [...await serveArgs(folder, address, mode, sshPort), ...metrics, ...flags];
-    const driver = startPart(subject, "serve", folder, args);
-    parts.push(driver);
-    await driver.ready(() => isReady(address));
-    return await work({
-      address,
-      folder,
-      driver,
-      controlUrl,
-      metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
-      meters: () => metersOf(countUrl, driver),
-    });
-  } finally {
-    for (const part of parts.toReversed()) await part.stop();
-    const left = await ScratchFolder.of(folder, systemClock).remove();
-    if (left.length > 0) Deno.stderr.writeSync(new TextEncoder().encode(`left behind: ${left.join(", ")}\n`));
+    return await work({ address, folder, driver, controlUrl, metricsUrl, meters });
+  } catch (error) {
+    print(Deno.inspect(error)); // Before what the end of both has to say.
+    throw error;
   }
 }
 
