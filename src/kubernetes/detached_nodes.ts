@@ -1,4 +1,5 @@
 import { limitSignal } from "../async/deadline.ts";
+import { VolumeError } from "../volume/errors.ts";
 import { nodeDigest } from "../volume/model/record.ts";
 import type { DetachedNode, DetachedNodes } from "../volume/ports/cluster_ports.ts";
 import type { Clock } from "../volume/ports/system.ts";
@@ -39,7 +40,8 @@ export class KubernetesDetachedNodes implements DetachedNodes {
   }
 
   async reasonAgainst(detached: DetachedNode, signal: AbortSignal): Promise<string | undefined> {
-    using limited = limitSignal(this.#options.clock, signal, timeoutMs, new Error("it takes too long"));
+    const late = new VolumeError("deadline", "it takes too long");
+    using limited = limitSignal(this.#options.clock, signal, timeoutMs, late);
     try {
       return await this.#reasonAgainst(detached, limited.signal);
     } catch (error) {

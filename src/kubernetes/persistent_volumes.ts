@@ -90,9 +90,15 @@ export class PersistentVolumes {
     }
   }
 
-  /** Lists them, page by page; one list at a time. @throws {ApiError} */
+  /**
+   * Lists them, page by page; one list at a time, which goes on for the others when one of them leaves.
+   *
+   * @throws {ApiError}
+   * @throws {VolumeError} the reason of the signal, or cancelled, when that ends first
+   */
   async list(signal: AbortSignal): Promise<void> {
-    await this.#listing.run(() => this.#list(signal));
+    const call = { requestId: "", signal, deadlineMs: Infinity };
+    await this.#listing.runDuringCall(call, this.#clock, (shared) => this.#list(shared.signal));
   }
 
   /**

@@ -48,3 +48,16 @@ Deno.test("volumes with the same volume context share it", async () => {
   assert.equal(first, second);
   assert.deepEqual([first, third], [contexts[0], contexts[2]]);
 });
+
+Deno.test("a call that ends does not end the list that another waits for", async () => {
+  await using kube = await startKube();
+  kube.api.put(volumesPath, aPersistentVolume("a"));
+  const volumes = new PersistentVolumes({ api: kube.client, clock: systemClock, driverName: testDriver });
+  const over = new AbortController();
+  const first = volumes.list(over.signal);
+  const second = volumes.list(signal);
+  over.abort(new Error("it ends"));
+  await assert.rejects(first);
+  await second;
+  assert.equal(volumes.all.length, 1);
+});

@@ -124,7 +124,8 @@ export class Exchange {
    * Sends statements and queries in one exec, once. Whatever its end, it is never sent again.
    *
    * @throws {VolumeError} unavailable when it was certainly not sent
-   * @throws {VolumeError} deadline or cancelled when the call ends first; its effect is then unknown
+   * @throws {VolumeError} deadline, cancelled or the reason of the call's signal, which may be unavailable too, when the call
+   *   ends first; its effect is then unknown
    */
   async exec(statements: readonly Fragment[], question: Question): Promise<ExecOutcome> {
     const nonce = newFrameNonce(this.#random);

@@ -139,7 +139,8 @@ export class Session {
    *
    * @throws {VolumeError} unavailable when it was certainly not sent: no connection, no channel, a full queue, an open
    *   circuit breaker, or another connection than `onlyOn`
-   * @throws {VolumeError} deadline or cancelled when the call ends first; if it was running, its outcome is unknown
+   * @throws {VolumeError} deadline, cancelled or the reason of the call's signal, which may be unavailable too, when the call
+   *   ends first; if it was running, its outcome is unknown
    */
   run(request: ExecRequest): Promise<ExecReply> {
     const { clock } = this.#options;

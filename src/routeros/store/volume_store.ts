@@ -174,7 +174,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     isAll: (after: VolumeView) => boolean = () => true,
   ): Promise<UnseenMutation | undefined> {
     const { key: id, context } = question;
-    const outcome = await ifSent(this.exchange.exec(statements, question));
+    const outcome = await ifSent(this.exchange.exec(statements, question), context.signal);
     if (outcome === undefined) return undefined;
     const { answer, refusal } = outcome;
     const shown = answer === undefined ? undefined : ifAvailable(() => this.leftOf(id, undefined, answer));
@@ -430,12 +430,18 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   }
 }
 
-/** How an exec ended; undefined when it was certainly not sent. */
-async function ifSent(exec: Promise<ExecOutcome>): Promise<ExecOutcome | undefined> {
+/**
+ * How an exec ended; undefined when it was certainly not sent. A call that ends may do so as unavailable, too, as when the
+ * lead runs out: what it has sent is on its way.
+ */
+async function ifSent(
+  exec: Promise<ExecOutcome>,
+  signal: AbortSignal,
+): Promise<ExecOutcome | undefined> {
   try {
     return await exec;
   } catch (error) {
-    if (VolumeError.is(error, "unavailable")) return undefined;
+    if (VolumeError.is(error, "unavailable") && !signal.aborted) return undefined;
     throw error;
   }
 }

@@ -8,6 +8,7 @@ import {
   torn,
 } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import { plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
@@ -191,6 +192,26 @@ Deno.test("change() throws unavailable when it was certainly not sent", async ()
   await clock.advance(10_000);
   await failure;
   assert.equal(ssh.commands.length, 0);
+});
+
+Deno.test("growUnseen() does not take a command as unsent because its call ends as unavailable, as by a lost lead", async () => {
+  const { store, ssh, replies, call } = bench({ disks: [poolRow, diskRow("s1", { comment: "old" })] });
+  await store.view("s1", filePrefix, call());
+  const lead = new AbortController();
+  replies.push((_command, signal) => {
+    lead.abort(new VolumeError("unavailable", "the lead ran out"));
+    return new Promise((resolve) => {
+      if (signal.aborted) resolve(torn(""));
+      signal.addEventListener("abort", () => resolve(torn("")));
+    });
+  });
+  const disk = { id: "s1", comment: "old", imagePath: path, sizeBytes: 1024n, exported: true };
+  const growing = store.growUnseen(disk, { comment: "new", sizeBytes: 2048n }, {
+    ...call(),
+    signal: lead.signal,
+  });
+  await rejectsWith(growing, "unavailable", /the lead ran out/);
+  assert.equal(ssh.commands.length, 2);
 });
 
 Deno.test("remove() never takes the uptime of another connection for its own", async () => {
