@@ -31,6 +31,7 @@ import {
 } from "../../volume/model/snapshots.ts";
 import { poolOf, snapshotIdFor } from "../../volume/model/ids.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
+import type { FinishedCopy } from "../volumes/copies.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
 import { assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
@@ -87,8 +88,9 @@ async function findOrMakeWithinAmpleRoom(
     const { sizeBytes } = source;
     const pool = getPool(view, source.location.path);
     if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
+    const make = await prepareSnapshot(call, view, source, purpose);
     return await promised.during(pool.mountPoint, sizeBytes, async () => {
-      const made = await makeSnapshot(call, view, source, purpose);
+      const made = await make();
       // Calls that began meanwhile may have read everything before it was there; its volume may have been grown.
       const isCounted = made.sizeBytes <= sizeBytes && promised.isAmple(pool);
       return isCounted ? made : await assertStillRoom(call, made);
@@ -109,7 +111,7 @@ async function findOrMakeByExactRead(
     const source = findVolume(call, view, request.source);
     const { location, sizeBytes } = source;
     assertRoom(all, location.path, sizeBytes, settings.overcommit, purpose.unfinished);
-    const make = () => makeSnapshot(call, view, source, purpose);
+    const make = await prepareSnapshot(call, view, source, purpose);
     return await promised.during(poolOf(location.path), sizeBytes, make);
   });
   return await assertStillRoom(call, made);
@@ -171,12 +173,16 @@ function assertNoRemovalOf({ inDoubt }: ControllerDeps, id: string, imagePath: s
   );
 }
 
-async function makeSnapshot(
+/**
+ * Copies the image where it lies in no subvolume, which may take hours and many calls. What is returned makes the snapshot
+ * with one command.
+ */
+async function prepareSnapshot(
   call: ControllerCall,
   state: RouterState,
   source: FoundVolume,
   purpose: CopyPurpose,
-): Promise<StoredSnapshot> {
+): Promise<() => Promise<StoredSnapshot>> {
   const name: SnapshotName = {
     id: purpose.key,
     source: purpose.from.id,
@@ -186,8 +192,8 @@ async function makeSnapshot(
     cluster: call.settings.cluster,
   };
   return source.location.subvolume === undefined
-    ? await copySnapshot(call, state, source, name, purpose)
-    : await freezeSubvolume(call, state, source, name);
+    ? await copyForSnapshot(call, state, source, name, purpose)
+    : () => freezeSubvolume(call, state, source, name);
 }
 
 function findVolume(deps: ControllerDeps, view: SnapshotView, id: string): FoundVolume {
@@ -269,18 +275,18 @@ function notMade(
   );
 }
 
-async function copySnapshot(
+async function copyForSnapshot(
   call: ControllerCall,
   state: RouterState,
   source: FoundVolume,
   name: SnapshotName,
   purpose: CopyPurpose,
-): Promise<StoredSnapshot> {
+): Promise<() => Promise<StoredSnapshot>> {
   const base = folderOf(source.volume, call.settings.cluster);
   const location = plainLocation(`${base}/${formatSnapshotName(name)}.img`);
   assertNoRemovalOf(call, name.id, location.path);
   const copy = await copyImage(call, { ...purpose, source, target: location, state });
-  const { target, finished } = copy;
+  const { finished } = copy;
   // Whoever is told that a snapshot was cut, if not yet ready, changes the volume (CSI specification, "CreateSnapshot").
   if (finished === undefined) {
     throw new VolumeError(
@@ -289,7 +295,16 @@ async function copySnapshot(
         `volume=${name.source}; leave the volume alone, and try again`,
     );
   }
-  const part = partIn(base, name);
+  return () => nameCopy(call, name, finished, copy.target, partIn(base, name));
+}
+
+async function nameCopy(
+  call: ControllerCall,
+  name: SnapshotName,
+  finished: FinishedCopy,
+  target: ImageLocation,
+  part: string,
+): Promise<StoredSnapshot> {
   const outcome = await call.store.renameFile(finished.path, target.path, finished.guard, part, call.context);
   if (outcome.after.files.some((file) => file.path === finished.path)) {
     await discardCopy(call, finished.path);

@@ -13,6 +13,7 @@ import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plai
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { getSnapshot, listSnapshots } from "./list.ts";
+import { PromisedRoom } from "../volumes/promised_room.ts";
 import { createSnapshot } from "./create.ts";
 
 const context = testContext();
@@ -75,6 +76,27 @@ Deno.test("createSnapshot() tells of no snapshot while the copy goes on, and a l
   assert.deepEqual(paths(), [made.imagePath]);
   assert.equal(store.calls.filter((call) => call.method === "copyFile").length, 1);
   assert.deepEqual(await listSnapshots(deps, { id: "", source: "" }, context), [made]);
+});
+
+Deno.test("createSnapshot() takes no room for the calls that wait for its copy", async () => {
+  const { store, deps, clock, soon } = controller();
+  const promised = new PromisedRoom(clock, deps.settings, true);
+  store.mishap("copyFile", { takesMs: 60_000 });
+  const wait = async () => {
+    const made = createSnapshot({ ...deps, promised }, { name: "s", source: "pvc-1" }, soon());
+    await assert.rejects(inTime(clock, made), refusal("unavailable", /still being copied/));
+  };
+  const ampleGibibytes = async () => {
+    const { pools } = await promised.learnFrom(() => store.createView(undefined, context));
+    let count = 0;
+    while (promised.isAmple(pools[0]!, BigInt(count + 1) * gibibyte)) count++;
+    return count;
+  };
+  await wait();
+  const before = await ampleGibibytes();
+  await wait();
+  await wait();
+  assert.deepEqual([before > 0, await ampleGibibytes()], [true, before]);
 });
 
 Deno.test("createSnapshot() gives two calls at once the same snapshot", async () => {
