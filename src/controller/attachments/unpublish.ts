@@ -64,7 +64,7 @@ function assertShownOrGone(deps: ControllerDeps, id: string, view: VolumeView): 
 }
 
 /** Takes a volume, as it was just read, from a node, or from all of them. */
-async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
+export async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
   const { id } = volume.stored;
   if (!usesOwnImage(volume, call.settings.cluster)) await assertInNoOtherSlot(call, id, nodeId);
   const decision = decideUnpublish(volume, nodeId);

@@ -9,7 +9,7 @@ import {
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { epochNqn } from "../../volume/model/epoch.ts";
-import { parseComment } from "../../volume/model/record.ts";
+import { nodeIdsOf, parseComment } from "../../volume/model/record.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { ReconcileLoop, type ReconcileLoopSettings } from "./loop.ts";
@@ -113,6 +113,17 @@ Deno.test("a holder that no attachment names is taken away for the node that wai
   await clock.advance(60_000);
   await publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext());
   assert.notEqual(disk().exportNqn, before);
+});
+
+Deno.test("of two holders the one that no attachment names is taken away, so that the next node may join", async () => {
+  const { store, cluster, record, run } = scene();
+  const mode = "multi-node-multi-writer";
+  const holders = [aHolder("node-1", { mode }), aHolder("node-2", { mode })];
+  store.put(aDisk(aRecord({ epoch, holders })));
+  cluster.attach("pvc-1", "node-1");
+  cluster.attach("pvc-1", "node-3", { nodeId: "node-3", attached: false });
+  await run(graceMs + 60_000);
+  assert.deepEqual([nodeIdsOf(record().holders), store.disks.get("pvc-1")!.exported], [["node-1"], true]);
 });
 
 Deno.test("a holder stays as long as any attachment of the volume is done, or is that node's", async () => {

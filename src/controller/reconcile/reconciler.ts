@@ -4,6 +4,7 @@ import { nodeIdsOf, type OwnedVolume, rewritten } from "../../volume/model/recor
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
   isStillUnwanted,
+  isStillUnwantedOn,
   latestEpoch,
   reconcile,
   type ReconcileRules,
@@ -13,6 +14,7 @@ import {
 } from "../../volume/rules/reconcile.ts";
 import { assertImageUsable, loadForChange, withImage } from "../load.ts";
 import type { VolumeInventory } from "../inventory.ts";
+import { takeFrom } from "../attachments/unpublish.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { formatEpoch } from "../../volume/model/epoch.ts";
@@ -73,10 +75,12 @@ export class Reconciler {
     await this.#trySteps(first.steps.filter((step) => !isWithdrawal(step)), attachments, context);
     const { steps, heldBack, heldBackReason } = await this.#withoutOthers(first, view, context);
     if (heldBackReason !== undefined) {
-      const fields = { reason: heldBackReason, volumes: heldBack.length };
-      notes.warn("left on exports that no VolumeAttachment wants", fields);
+      const volumes = new Set(heldBack.map(({ volume }) => volume)).size;
+      notes.warn("left on exports that no VolumeAttachment wants", { reason: heldBackReason, volumes });
     }
-    for (const volume of heldBack) events.occurred(unwantedEvent(volume, false));
+    for (const { volume, nodeId } of heldBack) {
+      if (nodeId === undefined) events.occurred(unwantedEvent(volume, false));
+    }
     await this.#trySteps(steps.filter(isWithdrawal), attachments, context);
   }
 
@@ -153,6 +157,8 @@ export class Reconciler {
     if (step.action === "restore") {
       const done = await restoreExport({ ...this.#deps, context }, volume, own);
       if (done) events.occurred({ kind: "export-restored", volumeId, nodeIds });
+    } else if (step.action === "leave") {
+      await this.#leave(volume, step.nodeId, context);
     } else if (step.action === "withdraw") {
       const isUnwanted = (now: readonly ClusterAttachment[]) => isStillUnwanted(volume, now);
       if (await this.#withdraw(volume, isUnwanted, context)) events.occurred(unwantedEvent(volume, true));
@@ -168,6 +174,18 @@ export class Reconciler {
       const withdrawn = volume.stored.exported && done;
       events.occurred({ kind: "older-epoch", volumeId, recorded, known, withdrawn });
     }
+  }
+
+  /** Takes a volume from one of its holders, if the cluster still wants it on others only. */
+  async #leave(seen: OwnedVolume, nodeId: string, context: CallContext): Promise<void> {
+    const { id, comment } = seen.stored;
+    if (!isStillUnwantedOn(seen, nodeId, await this.#cluster.allAttachments(context))) return;
+    const call = { ...this.#deps, context };
+    const { volume } = await loadForChange(call, id, "reconcile");
+    if (volume === undefined || volume.stored.comment !== comment) return;
+    await takeFrom(call, volume, nodeId);
+    const fields = { volume: id, node: nodeId };
+    this.#deps.notes.warn("took a volume from a node that no VolumeAttachment names", fields);
   }
 
   /**
@@ -194,7 +212,7 @@ export class Reconciler {
 }
 
 function isWithdrawal({ action }: ReconcileStep): boolean {
-  return action === "withdraw";
+  return action === "withdraw" || action === "leave";
 }
 
 function holdersOf({ record }: OwnedVolume): string[] {

@@ -10,22 +10,33 @@ export type ReconcileStep =
   | { readonly action: "restore"; readonly volume: OwnedVolume }
   /** It is exported or held, and wanted nowhere. */
   | { readonly action: "withdraw"; readonly volume: OwnedVolume }
+  /** Several nodes hold it, and it is wanted, but not on this one: the others go on. */
+  | { readonly action: "leave"; readonly volume: OwnedVolume; readonly nodeId: string }
   /** The cluster knows of a later epoch than the router: nodes do not use what the router exports. */
   | { readonly action: "older-epoch"; readonly volume: OwnedVolume; readonly known: number };
 
 /** The result of one round. */
 export interface Reconciliation {
   readonly steps: readonly ReconcileStep[];
-  /** Volumes that have been unwanted for long enough and are still kept, with the reason. */
-  readonly heldBack: readonly OwnedVolume[];
+  /** What has been unwanted for long enough and is still kept, with the reason. */
+  readonly heldBack: readonly Unwanted[];
   readonly heldBackReason: string | undefined;
-  /** Since when each volume has been unwanted, for the next round. */
+  /** Since when each volume, or one holder of it, has been unwanted, for the next round. */
   readonly unwantedSinceMs: ReadonlyMap<string, number>;
+}
+
+/** A volume that nothing wants, or one of its holders that nothing wants it on. */
+export interface Unwanted {
+  readonly volume: OwnedVolume;
+  /** Those that are to be taken away. */
+  readonly holders: readonly Holder[];
+  /** Undefined for all of them. */
+  readonly nodeId?: string;
 }
 
 /** The limits of a round. */
 export interface ReconcileRules {
-  /** How long a volume has to be unwanted, and held, before it is withdrawn, in milliseconds. */
+  /** How long a volume has to be unwanted, and held, before it is withdrawn or taken from a node, in milliseconds. */
   readonly graceMs: number;
   /** The maximum number of withdrawals in a round. */
   readonly maxWithdrawals: number;
@@ -62,30 +73,43 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
   const inUse = readable.filter(isInUse);
   const byVolume = Map.groupBy(view.attachments, ({ volumeId }) => volumeId);
   const steps: ReconcileStep[] = [];
-  const unwanted: OwnedVolume[] = [];
+  const unwanted: Unwanted[] = [];
   for (const volume of readable) {
     const attachments = byVolume.get(volume.stored.id) ?? [];
     const known = latestEpoch(attachments);
     if (known > (volume.record.epoch?.counter ?? 0)) steps.push({ action: "older-epoch", volume, known });
     else if (!isInUse(volume)) continue;
-    else if (!isWanted(volume, attachments)) unwanted.push(volume);
-    else if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
+    else if (!isWanted(volume, attachments)) unwanted.push({ volume, holders: volume.record.holders });
+    else {
+      if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
+      for (const holder of unwantedHolders(volume, attachments)) {
+        unwanted.push({ volume, holders: [holder], nodeId: holder.nodeId });
+      }
+    }
   }
   const unwantedSinceMs = new Map(
-    unwanted.map(({ stored: { id } }) => [id, view.unwantedSinceMs.get(id) ?? view.monotonicMs]),
+    unwanted.map(keyOf).map((key) => [key, view.unwantedSinceMs.get(key) ?? view.monotonicMs]),
   );
-  const due = unwanted.filter((volume) => isDue(volume, unwantedSinceMs, view, rules))
-    .toSorted((a, b) => unwantedSinceMs.get(a.stored.id)! - unwantedSinceMs.get(b.stored.id)!);
-  const doubt = doubtOf(view, due.length, inUse.length, rules);
-  const named = due.filter(({ stored }) => view.isNamed(stored.id));
+  const due = unwanted.filter((one) => isDue(one, unwantedSinceMs, view, rules))
+    .toSorted((a, b) => unwantedSinceMs.get(keyOf(a))! - unwantedSinceMs.get(keyOf(b))!);
+  const doubt = doubtOf(view, new Set(due.map(({ volume }) => volume)).size, inUse.length, rules);
+  const named = due.filter(({ volume }) => view.isNamed(volume.stored.id));
   const taken = doubt === undefined ? named.slice(0, rules.maxWithdrawals) : [];
-  const heldBack = doubt === undefined ? due.filter(({ stored }) => !view.isNamed(stored.id)) : due;
+  const heldBack = doubt === undefined ? due.filter((one) => !named.includes(one)) : due;
   return {
-    steps: [...steps, ...taken.map((volume) => ({ action: "withdraw" as const, volume }))],
+    steps: [...steps, ...taken.map(stepOf)],
     heldBack,
     heldBackReason: heldBack.length === 0 ? undefined : doubt ?? unnamed,
     unwantedSinceMs,
   };
+}
+
+function keyOf({ volume: { stored: { id } }, nodeId }: Unwanted): string {
+  return nodeId === undefined ? id : `${id} ${nodeId}`;
+}
+
+function stepOf({ volume, nodeId }: Unwanted): ReconcileStep {
+  return nodeId === undefined ? { action: "withdraw", volume } : { action: "leave", volume, nodeId };
 }
 
 function isInUse({ stored, record }: OwnedVolume): boolean {
@@ -100,6 +124,32 @@ const unnamed =
 export function isStillUnwanted(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
   if (attachments.some(({ volumeId }) => volumeId === undefined)) return false;
   return !isWanted(volume, attachments.filter(({ volumeId }) => volumeId === volume.stored.id));
+}
+
+/** Whether nothing wants a volume on that one of its holders, by attachments that were just read. */
+export function isStillUnwantedOn(
+  volume: OwnedVolume,
+  nodeId: string,
+  attachments: readonly ClusterAttachment[],
+): boolean {
+  if (attachments.some(({ volumeId }) => volumeId === undefined)) return false;
+  const own = attachments.filter(({ volumeId }) => volumeId === volume.stored.id);
+  return unwantedHolders(volume, own).some((holder) => holder.nodeId === nodeId);
+}
+
+/**
+ * Those of several holders that no attachment names, such as a node whose removal the router forgot. None as long as an
+ * attachment may be of any of them, because the id of its node is not recorded yet.
+ */
+function unwantedHolders(
+  { record: { holders } }: OwnedVolume,
+  attachments: readonly ClusterAttachment[],
+): readonly Holder[] {
+  const isClear = attachments.every((one) => one.nodeId !== undefined || isOfHolder(one, holders));
+  if (holders.length < 2 || !isClear) return [];
+  const unnamed = holders.filter((holder) => !attachments.some((one) => isOfHolder(one, [holder])));
+  // With none left the whole volume is unwanted, which is for others to say.
+  return unnamed.length < holders.length ? unnamed : [];
 }
 
 /**
@@ -147,13 +197,14 @@ function isToBeRestored(volume: OwnedVolume, attachments: readonly ClusterAttach
 }
 
 function isDue(
-  { stored, record }: OwnedVolume,
+  unwanted: Unwanted,
   unwantedSinceMs: ReadonlyMap<string, number>,
   view: ReconcileView,
   { graceMs }: ReconcileRules,
 ): boolean {
-  const youngestMs = Math.max(0, ...record.holders.map(({ sinceSeconds }) => sinceSeconds * 1000));
-  return view.monotonicMs - unwantedSinceMs.get(stored.id)! >= graceMs && view.nowMs - youngestMs >= graceMs;
+  const youngestMs = Math.max(0, ...unwanted.holders.map(({ sinceSeconds }) => sinceSeconds * 1000));
+  const sinceMs = unwantedSinceMs.get(keyOf(unwanted))!;
+  return view.monotonicMs - sinceMs >= graceMs && view.nowMs - youngestMs >= graceMs;
 }
 
 function doubtOf(

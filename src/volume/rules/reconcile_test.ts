@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import type { OwnedVolume } from "../model/record.ts";
-import { isStillUnwanted, reconcile, type ReconcileView } from "./reconcile.ts";
+import { isStillUnwanted, isStillUnwantedOn, reconcile, type ReconcileView } from "./reconcile.ts";
 
 const rules = { graceMs: 600_000, maxWithdrawals: 3 };
 const nowMs = 1_800_000_000_000;
@@ -159,4 +159,43 @@ Deno.test("reconcile() removes a holder when only another node's attachment of a
     assert.deepEqual(pass([held("a")], [one]).steps, [], JSON.stringify(over));
     assert.deepEqual(pass([held("a")], [earlier, one]).steps, [], JSON.stringify(over));
   }
+});
+
+const shared = () => aVolume({ epoch, holders: [aHolder("n"), aHolder("gone")] }, { id: "a" });
+const waiting = attachment("a", { nodeName: "x", nodeId: "x", attached: false, publishContext: {} });
+const sharedBy: readonly (readonly [what: string, attachments: ClusterAttachment[], steps: string[]])[] = [
+  ["another node waits beside the one that has it", [attachment("a"), waiting], ["leave a"]],
+  ["both are named", [attachment("a"), attachment("a", { nodeName: "x", nodeId: "gone" })], []],
+  ["one is being detached", [attachment("a"), attachment("a", { nodeName: "gone", deleting: true })], []],
+  ["an attachment may be of any node", [attachment("a"), { ...waiting, nodeId: undefined }], []],
+  ["none is named", [waiting], ["withdraw a"]],
+];
+for (const [what, attachments, steps] of sharedBy) {
+  Deno.test(`reconcile() takes a shared volume from whom nothing names, where ${what}: ${steps}`, () => {
+    const since = { unwantedSinceMs: new Map([["a", 0], ["a gone", 0]]) };
+    assert.deepEqual(pass([shared()], attachments, since).steps, steps);
+    assert.equal(isStillUnwantedOn(shared(), "gone", attachments), steps[0] === "leave a");
+    assert.equal(isStillUnwantedOn(shared(), "n", attachments), false);
+  });
+}
+
+Deno.test("reconcile() waits the grace period for one holder, too, and takes none away on a doubt", () => {
+  const unseen = { unwantedSinceMs: new Map() };
+  const first = pass([shared()], [attachment("a")], unseen);
+  assert.deepEqual([first.steps, [...first.unwantedSinceMs.keys()]], [[], ["a gone"]]);
+  const due = { unwantedSinceMs: new Map([["a gone", 0]]) };
+  for (const over of [{ settled: false }, { isNamed: () => false }]) {
+    const { steps, heldBack, heldBackReason } = pass([shared()], [attachment("a")], { ...due, ...over });
+    assert.deepEqual([steps, heldBack.map(({ nodeId }) => nodeId)], [[], ["gone"]]);
+    assert.match(heldBackReason ?? "", /./);
+  }
+  // Many holders of one volume are no sign of a restored cluster.
+  const holders = ["n", "g1", "g2", "g3", "g4"].map((nodeId) => aHolder(nodeId));
+  const since = new Map(holders.map(({ nodeId }) => [`a ${nodeId}`, 0]));
+  const many = pass([aVolume({ epoch, holders }, { id: "a" }), held("b"), held("c")], [
+    attachment("a"),
+    attachment("b"),
+    attachment("c"),
+  ], { unwantedSinceMs: since });
+  assert.deepEqual(many.steps, ["leave a", "leave a", "leave a"]);
 });
