@@ -1,4 +1,4 @@
-import type { StoredVolume } from "../volume/model/inventory.ts";
+import type { FileView, StoredVolume } from "../volume/model/inventory.ts";
 import { parseComment } from "../volume/model/record.ts";
 
 /** How many volumes are remembered, those changed last: a few megabytes. */
@@ -14,16 +14,26 @@ export class KnownVolumes {
   readonly #alone: boolean;
   /** By id, the one changed last at the end. */
   readonly #volumes = new Map<string, StoredVolume>();
+  /** Those whose image was larger than their disk when they were read: the router forgot that they had grown. */
+  readonly #outgrown = new Set<string>();
 
   /** @param alone whether no other controller changes volumes of this router while this one does */
   constructor(alone: boolean) {
     this.#alone = alone;
   }
 
+  /** Notes of a volume that was read whether its image is larger than its disk: then only a read is to be concluded from. */
+  noteImage({ id, imagePath, sizeBytes }: StoredVolume, { files }: Pick<FileView, "files">): void {
+    const image = files.find(({ path }) => path === imagePath);
+    if (image !== undefined && image.sizeBytes > sizeBytes) this.#outgrown.add(id);
+    else this.#outgrown.delete(id);
+  }
+
   /** Remembers a volume as it was read back. One without a whole record is left out. */
   remember(stored: StoredVolume): void {
     this.#volumes.delete(stored.id);
-    if (!this.#alone || parseComment(stored.comment).state !== "record") return;
+    const isWhole = parseComment(stored.comment).state === "record" && !this.#outgrown.has(stored.id);
+    if (!this.#alone || !isWhole) return;
     this.#volumes.set(stored.id, stored);
     if (this.#volumes.size <= maxVolumes) return;
     for (const eldest of this.#volumes.keys()) return void this.#volumes.delete(eldest);
@@ -42,5 +52,6 @@ export class KnownVolumes {
   /** Forgets all: another controller may have led meanwhile. */
   forgetAll(): void {
     this.#volumes.clear();
+    this.#outgrown.clear();
   }
 }

@@ -113,6 +113,7 @@ export async function loadDisk(
     assertVolumeGone(call, id, view);
     return { view, stored: undefined };
   }
+  call.known.noteImage(view.volume, view);
   const stored = claim === undefined
     ? await migrateFirst(call, view, view.volume)
     : await importFirst(call, view.volume, claim) ??

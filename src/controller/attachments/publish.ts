@@ -1,10 +1,11 @@
 import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isExportedTo, isNarrowed, widenedList } from "../../volume/model/host/list.ts";
+import { isNarrowed, widenedList } from "../../volume/model/host/list.ts";
+import { poolOf } from "../../volume/model/ids.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
+import type { FileView, RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import {
   assertFences,
   decidePublish,
@@ -13,14 +14,12 @@ import {
   isReadOnlyUse,
   mayFormat,
   mayReplay,
-  nqnOf,
   type PublishFacts,
   type PublishRequest,
   withoutLayer,
 } from "../../volume/rules/publish.ts";
 import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
-import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import {
   type Holder,
   maxGrowths,
@@ -36,8 +35,10 @@ import {
   notFound,
   withImage,
 } from "../load.ts";
-import { exportKnown, fits, writeRecord } from "../change.ts";
+import { exportKnown, fits } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
+import { growVolume } from "../volumes/expand.ts";
+import { exportAs, recordNqn } from "./export_as.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -46,7 +47,8 @@ export type PublishContext = Readonly<Record<string, string>>;
 
 /**
  * Publishes a volume to a node: the record names the holder and the export is on under the epoch's NQN. Two commands;
- * one when it is so already, or when the router has the record of an unpublished volume that this process has written last. One more when it was imported, and two more when that happens now.
+ * one when it is so already, or when the router has the record of an unpublished volume that this process has written
+ * last. One more when it was imported, or the router forgot that it had grown; two more when it is imported now.
  *
  * @throws {VolumeError} not-found, node-unknown, published-elsewhere, exists-incompatible, precondition, unavailable
  */
@@ -118,11 +120,13 @@ async function publish(
     }
     : undefined;
   const loaded = await loadForChange(call, id, "publish", claim);
-  const { view, volume } = await withImage(call, loaded, "publish");
-  if (volume === undefined) throw notFound("publish", id);
-  assertImageUsable(call, volume, view, "publish");
+  const { view, volume: found } = await withImage(call, loaded, "publish");
+  if (found === undefined) throw notFound("publish", id);
+  assertImageUsable(call, found, view, "publish");
   // An epoch that goes on has shown its image when it began.
-  if (volume.record.holders.length === 0) assertImageShown(volume, view, "publish");
+  const isUnheld = found.record.holders.length === 0;
+  if (isUnheld) assertImageShown(found, view, "publish");
+  const volume = isUnheld ? await withForgottenGrowth(call, found, view) : found;
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
   const holds = holderOf(volume, request.nodeId) !== undefined;
@@ -132,6 +136,25 @@ async function publish(
   if (published === "waited") return await publish(call, id, request, parameters);
   call.projection.show(id, published.record);
   return publishContext(call, published, view, request, parameters);
+}
+
+/**
+ * Grows a disk again whose router lost its last seconds after the volume had grown: the image has kept the size that the
+ * PersistentVolume names, and that a file system may have. One command; none for any other volume.
+ */
+async function withForgottenGrowth(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  { files }: Pick<FileView, "files">,
+): Promise<OwnedVolume> {
+  const { id, imagePath, sizeBytes, exported } = volume.stored;
+  const imageBytes = files.find(({ path }) => path === imagePath)?.sizeBytes ?? 0n;
+  const canGrow = call.settings.growth !== "never" && !exported && !isImported(volume.record);
+  if (imageBytes <= sizeBytes || !canGrow) return volume;
+  const fields = { volume: id, size: String(sizeBytes), image: String(imageBytes) };
+  call.notes.warn("the router forgot that the volume had grown: growing its disk to its image", fields);
+  const grow = () => growVolume(call, "publish", volume, imageBytes);
+  return await call.promised.during(poolOf(imagePath), imageBytes - sizeBytes, grow);
 }
 
 /** Returns the volume as it is published; "waited" when it is to be read again first, as that was seconds ago. */
@@ -237,35 +260,6 @@ async function withConsent(
   return { ...record, blankEpoch: counter };
 }
 
-/** How a volume is to be exported. */
-export interface Export {
-  readonly record: VolumeRecord;
-  readonly port: number;
-  /** The router's list of hosts, where it has to change. */
-  readonly hosts: readonly string[] | undefined;
-}
-
-/** Writes the record and turns the export on, in one command, and believes only what is read back. */
-export async function exportAs(
-  call: ControllerCall,
-  volume: OwnedVolume,
-  state: Pick<RouterState, "unfenced">,
-  { record, port, hosts }: Export,
-): Promise<OwnedVolume> {
-  const nqn = recordNqn(call, volume, state, record);
-  const list = hosts === undefined ? {} : { allowedHosts: hosts };
-  const unmounted = isToBeKeptUnmounted(volume.stored);
-  const mount = unmounted ? { neverMounted: true } as const : {};
-  const wanted = (after: StoredVolume) =>
-    after.exportPort === port && after.routerUses === undefined && !(unmounted && after.mayBeMounted) &&
-    isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
-  return await writeRecord(call, "publish", volume, record, wanted, {
-    export: { nqn, port },
-    ...list,
-    ...mount,
-  });
-}
-
 function publishContext(
   deps: ControllerDeps,
   volume: OwnedVolume,
@@ -313,19 +307,6 @@ function claimContext(
 ): PublishContext {
   const claim = mayConsentToFormat(record, capability, readOnly) ? consents?.claimOf(id) : undefined;
   return claim === undefined ? {} : { claim: `${claim.namespace}/${claim.name}` };
-}
-
-function recordNqn(
-  deps: ControllerDeps,
-  volume: OwnedVolume,
-  state: Pick<RouterState, "unfenced">,
-  record: VolumeRecord,
-): string {
-  if (record.epoch === undefined) {
-    const { id } = volume.stored;
-    throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
-  }
-  return nqnOf(volume, record.epoch, deps.settings.nqnPrefix, state);
 }
 
 /** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */

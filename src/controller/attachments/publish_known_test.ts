@@ -12,6 +12,7 @@ import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { nodeIdsOf, parseComment } from "../../volume/model/record.ts";
 import { KnownVolumes } from "../known_volumes.ts";
+import { expandVolume } from "../volumes/expand.ts";
 import { publishVolume } from "./publish.ts";
 import { unpublishVolume } from "./unpublish.ts";
 
@@ -52,6 +53,26 @@ Deno.test("publishVolume() takes one command for a volume that this controller h
   assert.deepEqual(methods(), ["change", "exportUnseen"]);
   assert.ok(isOn("b"));
   assert.notEqual(again.nqn, answered.nqn);
+});
+
+Deno.test("publishVolume() reads first where the router forgot a growth before the volume was unpublished", async () => {
+  const { store, deps, publish, unpublish, disk, methods } = remembering();
+  await publish();
+  const { comment, sizeBytes } = disk();
+  const grown = 2n * sizeBytes;
+  await expandVolume(deps, id, { requiredBytes: grown, limitBytes: 0n }, context);
+  store.edit(id, { comment, sizeBytes });
+  await unpublish();
+  methods();
+  assert.equal((await publish("b")).size, String(grown));
+  assert.deepEqual(methods(), ["view", "change", "change"]);
+  await unpublish("b");
+  await publish("b");
+  assert.deepEqual(
+    methods(),
+    ["view", "change", "exportUnseen"],
+    "as before, once a read has shown the image to fit",
+  );
 });
 
 Deno.test("publishVolume() answers without a read what it answers after one", async () => {

@@ -19,7 +19,7 @@ import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { formatEpoch } from "../../volume/model/epoch.ts";
 import { assertFences, isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
-import { exportAs } from "../attachments/publish.ts";
+import { exportAs } from "../attachments/export_as.ts";
 
 /** How the router is compared with the cluster. */
 export interface ReconcileSettings {

@@ -18,15 +18,16 @@ import {
   ownFilePrefix,
 } from "../load.ts";
 import { growKnown, outdateInDoubt, writeRecord } from "../change.ts";
-import { exportAs } from "../attachments/publish.ts";
+import { exportAs } from "../attachments/export_as.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Grows a volume and returns its size as read back, in bytes, without the header of an encrypted one; its present size when that is enough. Two commands; one when there
- * is nothing to do, or when the router has what this process has written last, and ample room. Where the router shows a new size after a toggle only, the export of a volume in use is toggled
- * if each of its nodes has the device layer.
+ * Grows a volume and returns its size as read back, in bytes, without the header of an encrypted one; its present size when
+ * that is enough. Two commands; one when there is nothing to do, or when the router has what this process has written last,
+ * and ample room. Where the router shows a new size after a toggle only, the export of a volume in use is toggled if each of
+ * its nodes has the device layer.
  *
  * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
  * disk, or not one that is exported
@@ -149,7 +150,8 @@ async function growPromised(call: ControllerCall, volume: OwnedVolume, sizeBytes
 /**
  * Grows a disk, and returns it as read back. One command.
  *
- * @throws {VolumeError} precondition when this router does not grow a disk, or not one that is exported; busy when another call grows it, too; unavailable
+ * @throws {VolumeError} precondition when this router does not grow a disk, or not one that is exported; busy when another
+ * call grows it, too; unavailable
  */
 export async function growVolume(
   call: ControllerCall,

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import {
+  aPublish,
+  gibibyte,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aRecord, subvolumeImage } from "../../../tests/fakes/records.ts";
+import { importedSource } from "../../volume/model/sources.ts";
+import type { VolumeRecord } from "../../volume/model/record.ts";
+import type { ControllerSettings } from "../deps.ts";
+import { publishVolume } from "./publish.ts";
+
+/** A controller on a router with the volume `pvc-1`, of a gibibyte. */
+function controller(record: Partial<VolumeRecord> = {}, settings: Partial<ControllerSettings> = {}) {
+  const { store, deps } = testController(settings);
+  store.put(aDisk(aRecord({ epoch: { counter: 3, nonce: "0123abcd" }, ...record })));
+  const publish = (nodeId: string) =>
+    publishVolume(deps, "pvc-1", aPublish(nodeId), testParameters, testContext());
+  return { store, publish };
+}
+
+Deno.test("publishVolume() grows a disk again whose router forgot that it had grown", async () => {
+  const { store, publish } = controller();
+  const { imagePath } = store.disks.get("pvc-1")!;
+  store.putFile(imagePath, 2n * gibibyte);
+  const { size } = await publish("a");
+  assert.deepEqual([size, store.disks.get("pvc-1")!.sizeBytes], [String(2n * gibibyte), 2n * gibibyte]);
+  store.putFile(imagePath, 3n * gibibyte);
+  assert.equal((await publish("a")).size, size, "who has it has it in that size");
+});
+
+const notGrown = {
+  "was imported": [{ source: importedSource("pvc-1", subvolumeImage("pvc-1")) }, {}],
+  "lies on a router that grows none": [{}, { growth: "never" }],
+} as const;
+for (const [what, [record, settings]] of Object.entries(notGrown)) {
+  Deno.test(`publishVolume() leaves a disk as large as it is that ${what}`, async () => {
+    const { store, publish } = controller(record, settings);
+    store.putFile(store.disks.get("pvc-1")!.imagePath, 2n * gibibyte);
+    assert.equal((await publish("a")).size, String(gibibyte));
+  });
+}
