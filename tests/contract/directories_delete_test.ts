@@ -75,6 +75,18 @@ Deno.test("a name that was deleted can be made again while the earlier directory
   await until(() => filesBelow(stack, "/share/k8s/").length === 0);
 });
 
+Deno.test("a directory is not made again while the router may still carry out a deletion whose end is unknown", async () => {
+  await using stack = await startDirectoryStack();
+  const { handle, path } = await createDirectory(stack, name);
+  const late = { match: "/file set", nth: 1, times: 1, action: "error", value: "action timed out" } as const;
+  stack.simulator.faults.arm(late);
+  await rejectsWith(status.UNAVAILABLE, remove(stack, handle));
+  await remove(stack, handle);
+  assert.equal(stack.simulator.model.files.find(path.slice(1)), undefined);
+  await rejectsWith(status.ABORTED, createDirectory(stack, name), /may still happen/);
+  await createDirectory(stack, `${name.slice(0, -1)}f`);
+});
+
 Deno.test("DeleteVolume touches nothing that this cluster has not made below its folders", async () => {
   const short = "cache-1";
   await using stack = await startDirectoryStack();

@@ -2,6 +2,7 @@
 import { createVolume } from "../../src/controller/volumes/create.ts";
 import { createDirectory } from "../../src/controller/directories/create.ts";
 import type { DirectoryDeps } from "../../src/controller/directories/deps.ts";
+import { RecentRecords } from "../../src/controller/in_doubt.ts";
 import type { ServiceMethods } from "../../src/csi/server/call.ts";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
 import { directoryControllerMethods } from "../../src/csi/services/directory_controller.ts";
@@ -206,7 +207,8 @@ async function startDirectoryController(): Promise<Served> {
     events: { occurred: () => {} },
     removals: { add: (path: string) => void router.files.remove(path.slice(1)) },
   };
-  const deps: DirectoryDeps = { store, clock, random, settings, notes: noNotes, ...ends };
+  const inDoubt = new RecentRecords(clock);
+  const deps: DirectoryDeps = { store, clock, random, settings, notes: noNotes, inDoubt, ...ends };
   const parameters = parseDirectoryParameters({}, settings);
   const wanted = { name: "a", range: { requiredBytes: 1n, limitBytes: 0n }, parameters };
   const { handle, path } = await inTime(clock, createDirectory(deps, wanted, testContext()));

@@ -2,6 +2,7 @@ import type { DirectoryControllerConfig } from "../config/directories.ts";
 import type { DirectoryDeps } from "../../controller/directories/deps.ts";
 import { DirectoryRemovals } from "../../controller/directories/removals.ts";
 import { shareOf } from "../../controller/directories/deps.ts";
+import { RecentRecords } from "../../controller/in_doubt.ts";
 import { directoryControllerMethods } from "../../csi/services/directory_controller.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import { RouterDirectoryStore } from "../../routeros/directories/directory_store.ts";
@@ -62,7 +63,7 @@ export async function openDirectoryController(
       events,
     };
     const removals = new DirectoryRemovals(shared);
-    const deps: DirectoryDeps = { ...shared, random, removals };
+    const deps: DirectoryDeps = { ...shared, random, removals, inDoubt: new RecentRecords(clock) };
     return served(deps, removals, { side, close: () => volumes.close() }, log);
   } catch (error) {
     await side?.close();

@@ -29,8 +29,9 @@ export interface CreatedDirectory {
  * Makes a directory, and the folders above it that are missing. The same request leads to the same directory, whatever
  * size it asks for: a directory has none. Two commands, and one for each missing folder.
  *
- * @throws {VolumeError} invalid when the folder is missing and may not be made; exhausted when more is asked for than the
- *   share has free; precondition when the share is not fit for it; exists-incompatible when a file is in the way
+ * @throws {VolumeError} busy while an earlier one of that path may still be deleted; invalid when the folder is missing and
+ *   may not be made; exhausted when more is asked for than the share has free; precondition when the share is not fit for
+ *   it; exists-incompatible when a file is in the way
  */
 export async function createDirectory(
   deps: DirectoryDeps,
@@ -42,6 +43,7 @@ export async function createDirectory(
   const { folder, addresses } = parameters;
   const path = `${folder}/${markedName(own, deps.settings.cluster)}`;
   const handle = formatDirectoryHandle(addresses, { path, name: own });
+  assertNotInDoubt(deps, path);
   const folders = foldersOf(folder);
   const view = await deps.store.find([...folders, path], context);
   const { freeBytes } = assertShareUsable(view, shareOf(deps.settings));
@@ -52,6 +54,16 @@ export async function createDirectory(
     for (const one of [...missing, path]) await make(deps, one, context);
   }
   return { handle, path, capacityBytes: range.requiredBytes };
+}
+
+/** The router would rename the new directory, and the background remove it with all that it holds then. */
+function assertNotInDoubt({ inDoubt }: DirectoryDeps, path: string): void {
+  if (!inDoubt.has(path, "")) return;
+  throw new VolumeError(
+    "busy",
+    `Cannot create the directory because a recent deletion of it may still happen: path=${path}; try again in some ` +
+      "minutes",
+  );
 }
 
 async function make({ store }: DirectoryDeps, path: string, context: CallContext): Promise<void> {

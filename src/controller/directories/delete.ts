@@ -26,10 +26,15 @@ export async function deleteDirectory(
   if (!found.directory) throw refused(path, "it is no directory");
   assertNothingElseIn(view, path);
   const to = deletedPath(path, deps.random.bytes(4).toHex());
-  const { after, refusal } = await deps.store.rename(path, to, context);
-  getShareDisk(after, shareOf(deps.settings));
+  const { after, refusal } = await deps.store.rename(path, to, context).catch((error) => {
+    deps.inDoubt.note(path, "");
+    throw error;
+  });
   const paths = after.entries.map((entry) => entry.path);
-  if (paths.includes(path) || !paths.includes(to)) {
+  const isRenamed = !paths.includes(path) && paths.includes(to);
+  if (!isRenamed) deps.inDoubt.note(path, "");
+  getShareDisk(after, shareOf(deps.settings));
+  if (!isRenamed) {
     const reason = refusal === undefined ? "it is not renamed" : `the router refused: ${refusal}`;
     throw new VolumeError("unavailable", `Cannot delete the directory because ${reason}: path=${path}`);
   }

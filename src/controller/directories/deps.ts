@@ -4,6 +4,7 @@ import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { DirectoryStore } from "../../volume/ports/directory_store.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { Notes } from "../deps.ts";
+import type { RecentRecords } from "../in_doubt.ts";
 
 /** What an operator sets for a controller of directories. */
 export interface DirectorySettings extends DirectoryDefaults {
@@ -23,6 +24,8 @@ export interface RemovalDeps {
 /** Everything that the controller's operations on directories need, handed in. */
 export interface DirectoryDeps extends RemovalDeps {
   readonly random: Random;
+  /** The paths of directories whose renaming was sent and may still come. */
+  readonly inDoubt: RecentRecords;
   /** Receives the paths of deleted directories, to be removed in the background. */
   readonly removals: { add(path: string): void };
 }
