@@ -38,8 +38,8 @@ export function isRenewed({ device }: StagingState, found: FoundDevice): boolean
  * Throws unless such a device can be taken for the volume. Its NQN names one epoch of one volume; NQN and namespace id
  * are compared when the device is proven.
  *
- * @throws {VolumeError} identity-mismatch when it has another size; in-use while pods use the earlier device, or
- *   something has this one open
+ * @throws {VolumeError} identity-mismatch when its size is not one that the volume may have; in-use while pods use the
+ *   earlier device, or something has this one open
  */
 export async function assertRenewable(
   deps: NodeDeps,
@@ -47,9 +47,12 @@ export async function assertRenewable(
   found: FoundDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, luks, device, sizeBytes, published } = stagingState;
+  const { volumeId, luks, mkfs, device, sizeBytes, published } = stagingState;
   const foundBytes = usableBytes(found.sizeBytes, luks === "done");
-  if (foundBytes !== device?.sizeBytes && foundBytes !== sizeBytes) {
+  // It may have grown while this node was down; on what was begun here it must not.
+  const mayHaveGrown = mkfs !== "started" && luks !== "started" && device !== undefined;
+  const isAsLarge = foundBytes === device?.sizeBytes || foundBytes === sizeBytes;
+  if (!isAsLarge && !(mayHaveGrown && foundBytes > device.sizeBytes)) {
     throw new VolumeError(
       "identity-mismatch",
       `Cannot use the device because it is not the volume: device=${found.path} expected id=${device?.uniqueId} ` +

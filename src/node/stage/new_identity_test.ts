@@ -37,6 +37,17 @@ Deno.test("stage() accepts the same volume under a new UUID once nothing uses it
   assert.equal(node.stagingState?.filesystemUuid, "f5-1");
 });
 
+Deno.test("stage() accepts a volume under a new UUID that grew while the node was down", async () => {
+  const node = await rebooted();
+  node.device.sizeBytes = sizeBytes * 2n;
+  await node.stage();
+  assert.deepEqual(node.stagingState?.device, {
+    uniqueId: "bb11",
+    deviceNumber: "7:4",
+    sizeBytes: sizeBytes * 2n,
+  });
+});
+
 Deno.test("stage() accepts a raw block volume under a new UUID", async () => {
   const node = await rebooted(block);
   await node.stage({ capability: block });
@@ -63,7 +74,7 @@ for (const capability of [undefined, block]) {
 
 for (
   const [what, change, kind] of [
-    ["another size", { sizeBytes: sizeBytes * 2n }, "identity-mismatch"],
+    ["a smaller size", { sizeBytes: sizeBytes / 2n }, "identity-mismatch"],
     ["another namespace number", { nsid: 2 }, "identity-mismatch"],
     ["another file system", { filesystemUuid: "f5-2" }, "identity-mismatch"],
     ["no file system any more", { content: "garbage", filesystemUuid: undefined }, "identity-mismatch"],

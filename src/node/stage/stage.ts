@@ -258,15 +258,19 @@ function isSameLayer({ layer: one }: StagingState, { layer: other }: StagingStat
 }
 
 /**
- * Writes the state file. After a failure it stays while the volume is connected, because unstaging goes by it. It stays
- * also once mkfs was started, because nothing else shows that the file system on the device is unfinished.
+ * Writes the state file. After a failure it stays while a connection is left that this call has made, because unstaging goes
+ * by it. It stays also once mkfs was started, because nothing else shows that the file system on the device is unfinished.
  */
-async function remember({ deps, stagingStore, undo }: Staging, wanted: StagingState): Promise<StagingState> {
+async function remember(
+  { deps, stagingStore, undo, context }: Staging,
+  wanted: StagingState,
+): Promise<StagingState> {
+  const wasConnected = (await deps.connector.connected(context)).includes(wanted.nqn);
   undo.add("forget the volume", async (undoing) => {
     const stagingState = await stagingStore.find(wanted.volumeId);
     const connected = await deps.connector.connected(undoing);
     const isUnformatted = stagingState?.mkfs === "none" && stagingState.luks !== "started";
-    if (isUnformatted && !connected.includes(stagingState.nqn)) {
+    if (isUnformatted && (wasConnected || !connected.includes(stagingState.nqn))) {
       await stagingStore.remove(wanted.volumeId);
     }
   });

@@ -55,11 +55,18 @@ export async function stageDevice(
   stagingState: StagingState,
   filesystem: FilesystemType | undefined,
 ): Promise<StagingState> {
-  const { deps, device, context } = staging;
-  await deps.devices.setReadOnly(device, wantsReadOnlyDevice(stagingState), context);
   if (filesystem !== undefined) return await stageFilesystem(staging, stagingState, filesystem);
+  await setAccess(staging, stagingState);
   await writeDeviceFile(staging, stagingState);
   return stagingState;
+}
+
+/** Only once nobody else has it mounted: a person may have attached it read-only, to look at it. */
+async function setAccess(
+  { deps, device, context }: DeviceStaging,
+  stagingState: StagingState,
+): Promise<void> {
+  await deps.devices.setReadOnly(device, wantsReadOnlyDevice(stagingState), context);
 }
 
 /** Writes the file that names the device of a raw block volume. It reads nothing of the device. */
@@ -88,7 +95,9 @@ async function stageFilesystem(
 ): Promise<StagingState> {
   const { deps, context, device, mountPoint } = staging;
   let current = stagingState;
-  if (!await isMountedRight(staging, current)) {
+  const isMounted = await isMountedRight(staging, current);
+  await setAccess(staging, current);
+  if (!isMounted) {
     current = await prepareFilesystem(staging, current, filesystem);
     await mount(staging, current, filesystem);
   }

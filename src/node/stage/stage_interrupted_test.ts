@@ -145,7 +145,7 @@ for (const [what, first, second] of edited) {
     await node.stage(first);
     await node.publish({ capability: first.capability ?? ext4 });
     reboot(node);
-    Object.assign(node.device, { uniqueId: "b".repeat(32), sizeBytes: sizeBytes * 2n });
+    Object.assign(node.device, { uniqueId: "b".repeat(32), sizeBytes: sizeBytes / 2n });
     await assert.rejects(node.stage(second), refusal("identity-mismatch"));
     Object.assign(node.device, { uniqueId: "a".repeat(32), sizeBytes });
     await node.stage(second, { mayFormat: "false" });

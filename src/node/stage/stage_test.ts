@@ -343,6 +343,15 @@ Deno.test("stage() leaves another device at the staging path alone", async () =>
   assert.equal(node.table.length, 1);
 });
 
+Deno.test("stage() that is refused leaves a device that a person attached to look at it as it was", async () => {
+  const node = new FakeNode();
+  Object.assign(node.device, { connected: true, content: "ext4", readOnly: true });
+  node.showDevices();
+  node.addMount("7:3", "/mnt/rescue");
+  await assert.rejects(node.stage(), refusal("in-use", /mounted elsewhere.*rescue/));
+  assert.deepEqual([node.device.readOnly, node.device.connected, node.stagingState], [true, true, undefined]);
+});
+
 Deno.test("stage() throws in-use when the device is mounted elsewhere", async () => {
   const node = new FakeNode();
   node.device.connected = true;

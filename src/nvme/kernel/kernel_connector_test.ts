@@ -437,17 +437,6 @@ Deno.test("disconnect() waits for an earlier attempt that hangs in the kernel", 
   assert.deepEqual(await deps.connector.connected(), []);
 });
 
-for (const foreign of ["nqn.2024-01.com.example:x", `${prefix}x:pvc-1`, prefix, ""]) {
-  Deno.test(`no call changes anything of ${JSON.stringify(foreign)}`, async () => {
-    const deps = new Deps();
-    const { connector, call } = deps;
-    await assert.rejects(connector.connect({ ...target, nqn: foreign }, call), refusal("precondition"));
-    await assert.rejects(connector.disconnect(foreign, call), refusal("precondition"));
-    await assert.rejects(connector.forceDisconnect(foreign, call), refusal("precondition"));
-    assert.deepEqual(deps.processes.lines, []);
-  });
-}
-
 Deno.test("connected() names this driver's subsystems once, in any state, and no other", async () => {
   const deps = new Deps();
   const own = [{ ...ours, state: "connecting" }, { ...ours, address: B }, { nqn: other, state: "deleting" }];
