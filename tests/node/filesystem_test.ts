@@ -208,7 +208,7 @@ for (const capability of [ext4, xfs]) {
       const before = await run("sha256sum", volume.image);
       await assert.rejects(
         node.stage(volume, { capability }),
-        refusal("precondition", new RegExp(`rds-csi allow-format pvc-${at}$`)),
+        refusal("precondition", new RegExp(`volume=pvc-${at};.* delete its claim$`)),
       );
       assert.equal(await run("sha256sum", volume.image), before);
       assert.deepEqual(mountsUnder(node.folder), []);
@@ -223,7 +223,10 @@ for (const capability of [ext4, xfs]) {
       const volume = new TestVolume(node, "pvc-1");
       await node.stage(volume, { capability: filesystem === "ext4" ? xfs : ext4 });
       await node.unstage(volume);
-      await assert.rejects(node.stage(volume, { capability }), refusal("precondition", /allow-format/));
+      await assert.rejects(
+        node.stage(volume, { capability }),
+        refusal("precondition", /it holds .*delete its claim/),
+      );
     },
   );
 

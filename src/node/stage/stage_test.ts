@@ -263,20 +263,19 @@ Deno.test("stage() that may not format gives the owner of the claim the command 
   assert.deepEqual(node.formats, []);
 });
 
-const refusals: readonly [string, FakeDevice["content"], Record<string, string>, Capability][] = [
-  ["nothing, though it was written before", "blank", { mayFormat: "false" }, ext4],
-  ["nothing, to be used read-only", "blank", { readonly: "true" }, ext4],
-  ["nothing, to be read by many", "blank", {}, { ...ext4, mode: "multi-node-reader-only" }],
+const written = /rds-csi allow-format pvc-1$/;
+const onlyRead = /let a pod write to it first$/;
+const refusals: readonly [string, RegExp, Record<string, string>, Capability][] = [
+  ["nothing, though it was written before", written, { mayFormat: "false" }, ext4],
+  ["nothing, to be used read-only", onlyRead, { readonly: "true" }, ext4],
+  ["nothing, to be read by many", onlyRead, {}, { ...ext4, mode: "multi-node-reader-only" }],
 ];
 
-for (const [name, content, context, capability] of refusals) {
+for (const [name, said, context, capability] of refusals) {
   Deno.test(`stage() refuses to format a device with ${name}`, async () => {
     const node = new FakeNode();
-    node.device.content = content;
-    await assert.rejects(
-      node.stage({ capability }, context),
-      refusal("precondition", /rds-csi allow-format pvc-1$/),
-    );
+    node.device.content = "blank";
+    await assert.rejects(node.stage({ capability }, context), refusal("precondition", said));
     assert.equal(node.formats.length, 0);
     assertNothingLeft(node, name);
     assert.equal(node.stagingState, undefined);

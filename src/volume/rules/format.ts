@@ -146,8 +146,16 @@ function consentAdvice({ volumeId, epoch, claim }: FormatQuestion, [refusal]: Ob
   }`;
 }
 
+/** What is not empty is refused again, whoever allows a format. */
+function formatAdvice({ volumeId, probe, readOnly }: FormatQuestion): string {
+  if (readOnly && probe.blank) return "; let a pod write to it first";
+  return probe.blank
+    ? `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}`
+    : "; if nothing on it is needed, delete its claim";
+}
+
 function refuseFormat(
-  { volumeId }: FormatQuestion,
+  question: FormatQuestion,
   refusal: FormatRefusal,
   reason: string,
   advice = "",
@@ -155,8 +163,8 @@ function refuseFormat(
   return refuse(
     "precondition",
     refusal,
-    `${reason}: volume=${volumeId}`,
-    `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}${advice}`,
+    `${reason}: volume=${question.volumeId}`,
+    formatAdvice(question) + advice,
   );
 }
 

@@ -93,15 +93,32 @@ Deno.test("decideFormat() formats in exactly one combination of the plain condit
   assert.equal(formatting, 1);
 });
 
-Deno.test("decideFormat() names what it found and the command that allows formatting again", () => {
-  const decision = decideFormat({ ...fresh, probe: holding("LVM2_member") });
-  assert.equal(decision.action, "refuse");
-  assert.equal(decision.action === "refuse" && decision.kind, "precondition");
-  assert.match(
-    decision.action === "refuse" ? decision.reason : "",
-    /LVM2_member.*rds-csi allow-format pvc-1/,
-  );
-});
+const advised: readonly (readonly [what: string, change: Partial<FormatQuestion>, advice: RegExp])[] = [
+  [
+    "an empty device",
+    { mayFormat: false, claim: undefined },
+    /needed, unpublish it and run: rds-csi allow-format pvc-1$/,
+  ],
+  [
+    "an empty one that is only to be read",
+    { readOnly: true },
+    /read-only: volume=pvc-1; let a pod write to it first$/,
+  ],
+  ["another content", { probe: holding("LVM2_member") }, /LVM2_member, not .*needed, delete its claim$/],
+  ["data of no known kind", { probe: garbage }, /needed, delete its claim$/],
+  [
+    "an mkfs that was begun in another epoch",
+    { ...interrupted, sameEpoch: false },
+    /needed, delete its claim$/,
+  ],
+];
+for (const [what, change, advice] of advised) {
+  Deno.test(`decideFormat() says what helps with ${what}`, () => {
+    const decision = decideFormat({ ...fresh, ...change });
+    assert.equal(decision.action === "refuse" && decision.kind, "precondition");
+    assert.match(decision.action === "refuse" ? decision.reason : "", advice);
+  });
+}
 
 Deno.test("decideFormat() gives the claim's owner the complete command, where only his consent is missing", () => {
   const reasonOf = (change: Partial<FormatQuestion>) => {
