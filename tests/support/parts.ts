@@ -96,7 +96,7 @@ function sourceArgs(): string[] {
 const ports = { from: 20_000, count: 10_000 };
 const takenPorts = new Set<number>();
 
-/** A TCP port of 127.0.0.1 on which nobody listens, and that this process gets once. */
+/** A TCP port of 127.0.0.1 on which nobody listens, and that this process gets once; it may also be taken for UDP. */
 export function freePort(): number {
   const port = ports.from + Math.floor(Math.random() * ports.count);
   if (takenPorts.has(port) || !isFree(port)) return freePort();

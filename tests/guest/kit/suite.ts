@@ -4,10 +4,10 @@ import { bundle } from "../../../tools/build.ts";
 import { Guest, type GuestOptions } from "./guest.ts";
 import { eventMark, type InsideEvent } from "./inside.ts";
 import { isLong } from "../../support/long.ts";
+import { freePort } from "../../support/parts.ts";
 import { Report } from "../../support/suite_report.ts";
 import type { AnySuite } from "../../support/suites.ts";
 import type { LanPlace } from "./emulator.ts";
-import { freeDatagramPorts } from "./ports.ts";
 
 /** The exports of a file of suites/. */
 export interface Suite extends AnySuite<Bench> {
@@ -79,7 +79,7 @@ export class Bench {
     names: readonly Name[],
     options: GuestOptions | ((name: Name) => GuestOptions) = {},
   ): Promise<Record<Name, Guest>> {
-    const lan = await Lan.make(...names);
+    const lan = new Lan(names);
     const of = typeof options === "function" ? options : () => options;
     const started = names.map(async (name) =>
       [name, await this.guest({ cpus: 1, ...of(name), name, lan: lan.location(name) })] as const
@@ -231,17 +231,11 @@ class Lan {
   readonly #hub: readonly number[];
   readonly #spokes: readonly number[];
 
-  private constructor(names: readonly string[], hub: readonly number[], spokes: readonly number[]) {
+  /** The addresses are 10.77.0.1 and following, in the order of the guests' host names. */
+  constructor(names: readonly string[]) {
     this.#names = names;
-    this.#hub = hub;
-    this.#spokes = spokes;
-  }
-
-  /** Makes one; the addresses are 10.77.0.1 and following, in the order of the guests' host names. */
-  static async make(...names: readonly string[]): Promise<Lan> {
-    const others = names.length - 1;
-    const ports = await freeDatagramPorts(2 * others);
-    return new Lan(names, ports.slice(0, others), ports.slice(others));
+    this.#hub = names.slice(1).map(freePort);
+    this.#spokes = names.slice(1).map(freePort);
   }
 
   /** The address of a guest in it. */
