@@ -22,6 +22,7 @@ export interface ImageConfig {
   readonly created: string;
   readonly config: {
     readonly User: string;
+    readonly Env: readonly string[];
     readonly Entrypoint: readonly string[];
     readonly Cmd: readonly string[];
     readonly Labels: Readonly<Record<string, string>>;

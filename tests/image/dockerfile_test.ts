@@ -50,7 +50,7 @@ Deno.test({
       const built = await unpackArchive(file, join(folder, "built", architecture));
       assert.deepEqual(await filesBelow(built.root), await filesBelow(made.root));
       const settings = ({ config }: typeof built) => [
-        ...[config.os, config.config.User, config.config.Entrypoint, config.config.Cmd],
+        ...[config.os, config.config.User, config.config.Env, config.config.Entrypoint, config.config.Cmd],
         Object.entries(config.config.Labels).filter(([label]) => !label.startsWith("io.buildah.")).toSorted(),
       ];
       assert.deepEqual(settings(built), settings(made));

@@ -2,6 +2,7 @@
 // written here.
 
 import { join } from "node:path";
+import { runtimeLicenses } from "./runtime_licenses.ts";
 
 /** A package with its path and the licence under which it is distributed. */
 export interface Licensed extends Package {
@@ -49,8 +50,8 @@ export function noticesOf(packages: readonly Licensed[]): string {
     return `${name} ${version} (${license})\n\n${text}\n`;
   });
   const head = "rds-csi is licensed under the Apache License 2.0. Its executable contains Deno " +
-    "(https://github.com/denoland/deno, MIT; what that contains is listed there), and of these packages:\n";
-  return [head, ...parts].join(`\n${"-".repeat(80)}\n\n`);
+    "(https://github.com/denoland/deno, where everything in it is listed), with V8, and of these packages:\n";
+  return [head, runtimeLicenses, ...parts].join(`\n${"-".repeat(80)}\n\n`);
 }
 
 /** A package in the executable. */
