@@ -1,4 +1,5 @@
-// Files that are cut or changed at any byte: each is refused with an error of its own, or read completely.
+// Files that are cut or changed at any byte: each is refused with an error of its own, or read. A state file that is cut is
+// never read.
 import assert from "node:assert/strict";
 import { readServeConfig } from "../../src/cli/config/config.ts";
 import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
@@ -95,12 +96,12 @@ for (const [name, { text, read }] of Object.entries(files)) {
   const bytes = new TextEncoder().encode(text);
   const decode = (part: Uint8Array) => new TextDecoder().decode(part);
 
-  Deno.test(`${name} is refused or read completely when it is cut at any byte`, () => {
+  Deno.test(`${name} that is cut at any byte is read, or refused with an error of its own`, () => {
     assert.notEqual(read(text), undefined);
     for (let at = 0; at < bytes.length; at++) read(decode(bytes.subarray(0, at)));
   });
 
-  Deno.test(`${name} is refused or read completely when any byte of it is changed`, () => {
+  Deno.test(`${name} of which any byte is changed is read, or refused with an error of its own`, () => {
     let refused = 0;
     for (let at = 0; at < bytes.length; at++) {
       for (const byte of [0, 0x22, 0x7d, 0xff, bytes[at]! ^ 1]) {

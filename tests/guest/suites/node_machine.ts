@@ -12,7 +12,8 @@ import { directoryValues } from "./node_machine/shared_folder.ts";
 import { testUpstream } from "./node_machine/upstream.ts";
 import { blockSubject, directorySubject } from "./node_machine/upstream_subjects.ts";
 
-const needs = { needsGo: true, needsImage: true } as const;
+/** Alone, because two machines at once keep each other from starting. */
+const needs = { needsGo: true, needsImage: true, alone: true } as const;
 
 /** A guest that is a node as a user's machine is, in a cluster whose control plane is on the host. */
 export const suite: Suite = {
