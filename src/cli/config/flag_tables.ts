@@ -82,7 +82,7 @@ export const routerFlags: FlagTable = {
   "nqn-prefix": {
     form: "text",
     fallback: "nqn.2000-02.com.mikrotik",
-    help: "Prefix of the NQNs of this driver's exports.",
+    help: "Prefix of the NQNs of this driver's exports. Change it only while no node has a volume.",
   },
   "cluster-id": {
     form: "text",
