@@ -6,7 +6,7 @@ import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import { getProfile } from "../../src/simulator/profile.ts";
-import { freePort, type Part, startPart, type Subject } from "../support/parts.ts";
+import { freePort, type Part, programOf, startProgram, type Subject } from "../support/parts.ts";
 import { print } from "../../tools/print.ts";
 import type { Meters } from "./rpc.ts";
 
@@ -18,8 +18,13 @@ export interface Running {
   /** Where the router's faults are armed and its state is shown, see docs/reference/simulator.md. */
   readonly controlUrl: string;
   readonly metricsUrl: string;
+  /** Of the driver's inspector, where it has one. */
+  readonly inspectAddress: string;
   meters(): Promise<Meters>;
 }
+
+/** What is started as the driver; inspected are the sources, with an inspector. */
+export type Driver = Subject | "inspected";
 
 /**
  * Starts both, lets `work` use them, and takes them away again. @param flags of the driver, beside the usual ones
@@ -27,7 +32,7 @@ export interface Running {
  * @throws {AssertionError} where one of them did not end well, or something is left.
  */
 export async function withStack<Result>(
-  subject: Subject,
+  subject: Driver,
   mode: "controller" | "node" | "all",
   scale: number,
   work: (running: Running) => Promise<Result>,
@@ -36,8 +41,10 @@ export async function withStack<Result>(
   await using undo = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
   undo.defer(async () => assert.deepEqual(await ScratchFolder.of(folder, systemClock).remove(), []));
-  const start = (subject: Subject, command: string, args: readonly string[]) => {
-    const part = startPart(subject, command, folder, args);
+  const inspectAddress = `127.0.0.1:${freePort()}`;
+  const start = (subject: Driver, command: string, args: readonly string[]) => {
+    const program = subject === "inspected" ? inspected(inspectAddress) : programOf(subject);
+    const part = startProgram(command, [...program, command], folder, args);
     undo.defer(async () => assert.deepEqual(await part.stop(), []));
     return part;
   };
@@ -61,11 +68,16 @@ export async function withStack<Result>(
   const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
   const meters = () => metersOf(countUrl, driver);
   try {
-    return await work({ address, folder, driver, controlUrl, metricsUrl, meters });
+    return await work({ address, folder, driver, controlUrl, metricsUrl, inspectAddress, meters });
   } catch (error) {
     print(Deno.inspect(error)); // Before what the end of both has to say.
     throw error;
   }
+}
+
+function inspected(address: string): readonly string[] {
+  const [deno = "", run = "", ...others] = programOf("sources");
+  return [deno, run, `--inspect=${address}`, ...others];
 }
 
 async function serveArgs(folder: string, address: string, mode: string, sshPort: number): Promise<string[]> {
