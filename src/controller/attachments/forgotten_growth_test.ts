@@ -31,6 +31,15 @@ Deno.test("publishVolume() grows a disk again whose router forgot that it had gr
   assert.equal((await publish("a")).size, size, "who has it has it in that size");
 });
 
+Deno.test("publishVolume() gives a volume to its node all the same where the router takes the size and grows nothing", async () => {
+  const { store, publish } = controller();
+  store.putFile(store.disks.get("pvc-1")!.imagePath, 2n * gibibyte);
+  store.mishap("change", { after: () => store.edit("pvc-1", { sizeBytes: gibibyte }) });
+  assert.equal((await publish("a")).size, String(gibibyte));
+  assert.deepEqual(store.calls.map(({ method }) => method), ["view", "change", "view", "change"]);
+  assert.equal(store.disks.get("pvc-1")!.exported, true);
+});
+
 const notGrown = {
   "was imported": [{ source: importedSource("pvc-1", subvolumeImage("pvc-1")) }, {}],
   "lies on a router that grows none": [{}, { growth: "never" }],

@@ -140,7 +140,8 @@ async function publish(
 
 /**
  * Grows a disk again whose router lost its last seconds after the volume had grown: the image has kept the size that the
- * PersistentVolume names, and that a file system may have. One command; none for any other volume.
+ * PersistentVolume names, and that a file system may have. One command; none for any other volume. A router that grows no
+ * disk keeps its volume from no node: that is published as it is, after another look.
  */
 async function withForgottenGrowth(
   call: ControllerCall,
@@ -154,7 +155,15 @@ async function withForgottenGrowth(
   const fields = { volume: id, size: String(sizeBytes), image: String(imageBytes) };
   call.notes.warn("the router forgot that the volume had grown: growing its disk to its image", fields);
   const grow = () => growVolume(call, "publish", volume, imageBytes);
-  return await call.promised.during(poolOf(imagePath), imageBytes - sizeBytes, grow);
+  try {
+    return await call.promised.during(poolOf(imagePath), imageBytes - sizeBytes, grow);
+  } catch (error) {
+    if (!VolumeError.is(error, "precondition")) throw error;
+    call.notes.warn("the volume is published in the size of its disk", { ...fields, reason: error.message });
+    const { volume: kept } = await loadForChange(call, id, "publish");
+    if (kept === undefined) throw notFound("publish", id);
+    return kept;
+  }
 }
 
 /** Returns the volume as it is published; "waited" when it is to be read again first, as that was seconds ago. */
