@@ -1,5 +1,5 @@
 import { counted } from "../../volume/model/counted.ts";
-import { type Audit, auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
+import { type Audit, auditRouter, deleteOrphan, refuseByAge } from "../../controller/audit/audit.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import { systemFiles } from "../config/backends.ts";
@@ -27,6 +27,9 @@ cluster owns it.
 It deletes nothing by default. --delete removes findings by name, --delete-older-than by age. It never deletes a finding
 that is published, exported, named by a PersistentVolume, a source of snapshots, damaged, young or of another owner. A
 volume that the reclaim policy Retain kept, and whose PersistentVolume was deleted, has no owner.
+
+It deletes nothing by age, and fails, where the cluster may not know all volumes: more than half of them have no
+PersistentVolume, a PersistentVolume names another cluster's volume, or a node has a volume that no PersistentVolume names.
 
 With --config it audits each of the routers, or the one that --backend names. The ids for --delete then have their router's
 prefix, and --json prints an object for each router.
@@ -123,8 +126,15 @@ export async function runAudit(
     if (failed === undefined) io.out(`deleted: ${id} ${path}`);
     else io.err(`not deleted: ${id} ${path}: ${failed}`);
   };
-  for (const finding of toDelete(audit, options, deps.clock.now())) {
-    done(await tryDelete(deps, finding, audit, context));
+  const named = namedFindings(audit, options);
+  for (const finding of named) done(await tryDelete(deps, finding, audit, context));
+  const due = dueFindings(audit, options, deps.clock.now()).filter((one) => !named.includes(one));
+  if (audit.reasonAgainstAge === undefined || due.length === 0) {
+    for (const finding of due) done(await tryDelete(deps, finding, audit, context));
+  } else {
+    const failed = refuseByAge(audit.reasonAgainstAge);
+    if (!json) io.err(`rds-csi audit: ${failed}`);
+    deletions.push(...due.map(({ id, path }) => ({ id, path, failed })));
   }
   for (const wanted of options.chosen) {
     if (deletions.some(({ id, path }) => id === wanted || path === wanted)) continue;
@@ -156,14 +166,10 @@ async function auditOrFirst(
   }
 }
 
-/**
- * The findings that were named, even protected ones, so that the result is reported; and those that are old enough.
- * Each once.
- */
-function toDelete(
+/** The findings that were named, even protected ones, so that the result is reported; each once. */
+function namedFindings(
   { findings }: Audit,
-  { chosen, deleteOlderThanMs }: Pick<AuditCommandOptions, "chosen" | "deleteOlderThanMs">,
-  nowMs: number,
+  { chosen }: Pick<AuditCommandOptions, "chosen">,
 ): readonly AuditFinding[] {
   const named = findings.filter(({ id, path }) =>
     chosen.includes(id) || (path !== "" && chosen.includes(path))
@@ -172,10 +178,17 @@ function toDelete(
   const reported = named.filter(({ id, path, kept }) =>
     kept !== undefined && (chosen.includes(path) || !deletable.some((one) => one.id === id))
   );
-  const due = deleteOlderThanMs === undefined
+  return [...new Set([...deletable, ...reported])];
+}
+
+function dueFindings(
+  { findings }: Audit,
+  { deleteOlderThanMs }: Pick<AuditCommandOptions, "deleteOlderThanMs">,
+  nowMs: number,
+): readonly AuditFinding[] {
+  return deleteOlderThanMs === undefined
     ? []
     : findings.filter((one) => isDue(one, nowMs, deleteOlderThanMs));
-  return [...new Set([...deletable, ...reported, ...due])];
 }
 
 async function tryDelete(
@@ -222,6 +235,7 @@ function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
   return [
     ...rows.length === 0 ? [] : alignColumns([header, ...rows]),
     ...foreignLines(audit),
+    ...audit.reasonAgainstAge === undefined ? [] : [`nothing is deleted by age: ${audit.reasonAgainstAge}`],
     summary(audit),
   ];
 }
@@ -236,6 +250,7 @@ function auditJson(
   const counts = Map.groupBy(audit.findings, ({ kind }) => kind);
   return {
     cluster: audit.cluster,
+    reasonAgainstAge: audit.reasonAgainstAge ?? null,
     counts: Object.fromEntries([...counts].map(([kind, of]) => [kind, of.length])),
     findings: shownFindings(audit, foreign).map(({ kind, id, path, found, sinceSeconds, kept }) => ({
       state: auditKinds[kind],

@@ -11,7 +11,9 @@ import {
 import { startClusterStack } from "../../../tests/support/cluster_stack.ts";
 import type { FakeKubeApi } from "../../../tests/fakes/kube_api.ts";
 import { fakeCommandIo } from "../../../tests/fakes/command_io.ts";
-import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import { aClusterVolume, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
+import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { testDriver } from "../../../tests/fakes/kube_client.ts";
 import { clusterId, type Stack, startStack } from "../../../tests/support/stack.ts";
 import { FlagError } from "../flags.ts";
@@ -201,6 +203,49 @@ Deno.test("audit reports an array below a pool that is not sound, and accepts on
   const { out, code } = await audit(stack);
   assert.match(out, /^a pool's array has a fault: pool=storage-pool array=m0 state=degraded$/m);
   assert.equal(code, exitCodes.ok);
+});
+
+/** Eight old volumes, of which the cluster names the first ones, and an audit with these options. */
+async function oldVolumes(named: number, options: Partial<Parameters<typeof runAudit>[1]>) {
+  const cluster = new FakeClusterView();
+  const test = testController({}, 1, cluster);
+  const ids = Array.from({ length: 8 }, (_, i) => `pvc-${i}`);
+  for (const id of ids) test.store.put(aDisk(aRecord({ withdrawnAtSeconds: 1_700_000_000 }), { id }));
+  cluster.used = ids.slice(0, named).map((id) => aClusterVolume(id));
+  const { io, out, err } = fakeCommandIo();
+  const chosen = { json: false, foreign: false, vouched: false, chosen: [], deleteOlderThanMs: 86_400_000 };
+  const code = await inTime(test.clock, runAudit(test.deps, { ...chosen, ...options }, io, testContext()));
+  return { code, left: [...test.store.disks.keys()], out: out.join("\n"), err: err.join("\n") };
+}
+
+Deno.test("audit deletes nothing by age where most volumes have no PersistentVolume, and fails", async () => {
+  for (const named of [0, 1, 3]) {
+    const { code, left, out, err } = await oldVolumes(named, {});
+    assert.deepEqual([code, left.length], [exitCodes.failed, 8], `${named} of 8`);
+    assert.match(
+      err,
+      /^rds-csi audit: Cannot delete by age because .*PersistentVolume.*; look at each, and name .* --delete/,
+    );
+    assert.match(out, /^nothing is deleted by age: /m);
+  }
+  const { code, left } = await oldVolumes(4, {});
+  assert.deepEqual([code, left], [exitCodes.ok, ["pvc-0", "pvc-1", "pvc-2", "pvc-3"]]);
+});
+
+Deno.test("audit deletes what is named also where it deletes nothing by age", async () => {
+  const { code, left } = await oldVolumes(1, { chosen: ["pvc-7"], deleteOlderThanMs: undefined });
+  assert.deepEqual([code, left.length, left.includes("pvc-7")], [exitCodes.ok, 7, false]);
+  const both = await oldVolumes(1, { chosen: ["pvc-7"], json: true });
+  assert.deepEqual([both.code, both.left.length], [exitCodes.failed, 7]);
+  const { deleted, failed, reasonAgainstAge } = JSON.parse(both.out);
+  assert.deepEqual([deleted.length, failed.length], [1, 6]);
+  assert.match(failed[0].failed, /^Cannot delete by age because more than half/);
+  assert.match(reasonAgainstAge, /^more than half/);
+});
+
+Deno.test("audit by age fails for nothing where there is nothing to delete", async () => {
+  const { code, left } = await oldVolumes(8, {});
+  assert.deepEqual([code, left.length], [exitCodes.ok, 8]);
 });
 
 Deno.test("audit prints the findings of the first read when it is stopped before the second", async () => {

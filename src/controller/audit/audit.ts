@@ -1,6 +1,7 @@
 import { isSnapshotId } from "../../volume/model/ids.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { judgeAudit } from "../../volume/rules/audit/audit.ts";
+import { hasAge, reasonAgainstAge } from "../../volume/rules/audit/by_age.ts";
 import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit/finding.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { locationOf } from "../../volume/model/layout.ts";
@@ -19,6 +20,8 @@ export interface Audit {
   readonly findings: readonly AuditFinding[];
   /** Whether the cluster was asked, or why it could not be. */
   readonly cluster: "none" | "read" | { readonly unreadable: string };
+  /** Why nothing may be deleted for its age alone; undefined when nothing speaks against it. */
+  readonly reasonAgainstAge: string | undefined;
   /** The pools and disks as they were seen last. */
   readonly view: FileView & Inventory;
 }
@@ -46,21 +49,35 @@ export async function auditRouter(
   const first = await readAround(call);
   // After the first look and before the second: what either has is in use.
   const { cluster, used } = await askCluster(deps, context);
-  const judge = (view: Inventory & FileView) =>
-    judgeAudit(view, {
-      ...deps.settings,
-      used,
-      vouched: options.vouched && deps.clusterView === undefined,
-      nowMs: deps.clock.now(),
-      isCopying: (id) => deps.copies.find(id) !== undefined,
-    });
-  const before = judge(first);
-  if (before.length === 0) return { findings: [], cluster, view: first };
-  options.firstSeen?.({ findings: before, cluster, view: first });
+  const scope = () => ({
+    ...deps.settings,
+    used,
+    vouched: options.vouched && deps.clusterView === undefined,
+    nowMs: deps.clock.now(),
+    isCopying: (id: string) => deps.copies.find(id) !== undefined,
+  });
+  const audit = (view: Inventory & FileView, findings: readonly AuditFinding[]): Audit => ({
+    findings,
+    cluster,
+    reasonAgainstAge: typeof cluster === "string"
+      ? reasonAgainstAge(findings, view, scope())
+      : findings.some(hasAge)
+      ? `the cluster could not be asked: ${cluster.unreadable}`
+      : undefined,
+    view,
+  });
+  const before = judgeAudit(first, scope());
+  if (before.length === 0) return audit(first, []);
+  options.firstSeen?.(audit(first, before));
   await deps.clock.sleep(deps.settings.unexportGraceMs, context.signal);
   const view = await readAround(call);
   const seen = new Set(before.map(findingKey));
-  return { findings: judge(view).filter((one) => seen.has(findingKey(one))), cluster, view };
+  return audit(view, judgeAudit(view, scope()).filter((one) => seen.has(findingKey(one))));
+}
+
+/** The refusal to delete findings for their age, for people. */
+export function refuseByAge(reason: string): string {
+  return `Cannot delete by age because ${reason}; look at each, and name what is left over with --delete`;
 }
 
 /**

@@ -1,7 +1,6 @@
 import { messageOf } from "../../volume/errors.ts";
 import type { AuditKind } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit/finding.ts";
-import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
 import { runLimited } from "../../async/deadline.ts";
 import type { ControllerDeps } from "../deps.ts";
@@ -18,7 +17,7 @@ export interface AuditLoopSettings {
 const auditMs = 300_000;
 const firstMs = 60_000;
 
-/** A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it. */
+/** So few are deleted in one audit that a person who sees it can stop it. */
 const maxDeletions = 5;
 
 /** Looks from time to time for what lies on the router without an owner, beside all calls. */
@@ -85,22 +84,15 @@ export class AuditLoop {
       this.#before = new Set(audit.findings.map(judgedAs));
       const { deleteOlderThanMs } = this.#settings;
       if (deleteOlderThanMs === undefined) return;
+      if (audit.reasonAgainstAge !== undefined) {
+        deps.notes.warn("the audit deletes nothing", { reason: audit.reasonAgainstAge });
+        return;
+      }
       const due = audit.findings.filter((one) =>
         isDue(one, deps.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
       );
-      const volumes = due.filter(({ kind }) => kind === "disk-without-pv").length;
-      if (volumes * 2 > this.#countOwned(audit)) {
-        const reason = "most volumes have no owner: the cluster may be restored from an old backup";
-        deps.notes.warn("the audit deletes nothing", { reason, volumes });
-        return;
-      }
       for (const finding of due.slice(0, maxDeletions)) await this.#delete(finding, audit, context);
     });
-  }
-
-  #countOwned({ view }: Audit): number {
-    const { cluster } = this.#deps.settings;
-    return view.volumes.filter((stored) => judgeOwnership(stored, cluster).state === "owned").length;
   }
 
   async #delete(

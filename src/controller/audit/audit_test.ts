@@ -11,6 +11,7 @@ import {
 } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
+  aHolder,
   aRecord,
   plainImage,
   subvolumeImage,
@@ -176,6 +177,10 @@ Deno.test("an audit loop counts, deletes nothing unless told to, and then only w
   for (const deleteOlderThanMs of [undefined, 86_400_000]) {
     const test = audited();
     const old = await used(test, "pvc-old");
+    test.cluster.used = [
+      aClusterVolume(await used(test, "pvc-a")),
+      aClusterVolume(await used(test, "pvc-b")),
+    ];
     await test.clock.advance(86_400_000);
     const young = await used(test, "pvc-young");
     test.store.putImage(plainImage("pvc-9"), gibibyte);
@@ -299,6 +304,97 @@ Deno.test("an audit loop deletes nothing of a cluster that most volumes are miss
     await test.clock.advance(5 * 3_600_000);
     assert.deepEqual([...test.store.disks.keys()].toSorted(), ids.slice(0, enough).toSorted());
   }
+});
+
+/** Eight volumes, all old; the cluster names the first ones. */
+async function oldVolumes(test: ReturnType<typeof audited>, named: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < 8; i++) ids.push(await used(test, `pvc-${i}`));
+  test.cluster.used = ids.slice(0, named).map((id) => aClusterVolume(id));
+  await test.clock.advance(2 * 86_400_000);
+  return ids;
+}
+
+/** A volume that a node of another cluster with this id holds. */
+function theirDisk(): StoredVolume {
+  const epoch = { counter: 1, nonce: "0a0b0c0d" };
+  return aDisk(aRecord({ epoch, holders: [aHolder("theirs")] }), { id: "pvc-theirs" });
+}
+
+Deno.test("an audit loop deletes nothing while another cluster of the same id has a volume, and says so", async () => {
+  const unknown = theirDisk();
+  const uses: readonly Partial<StoredVolume>[] = [
+    {},
+    { exported: false },
+    { comment: aDisk(aRecord({ withdrawnAtSeconds: 1 })).comment },
+    { comment: "what a person wrote" },
+  ];
+  for (const use of uses) {
+    const test = audited();
+    const ids = await oldVolumes(test, 7);
+    test.store.put({ ...unknown, ...use });
+    await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
+    const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+    loop.start();
+    await test.clock.advance(5 * 3_600_000);
+    assert.equal(test.store.disks.size, 9, JSON.stringify(use));
+    assert.ok(test.notes.includes("the audit deletes nothing"));
+    assert.match((await test.audit()).reasonAgainstAge ?? "", /^another cluster .*: volumes=pvc-theirs; /);
+    test.cluster.used = [...test.cluster.used, aClusterVolume("pvc-theirs")];
+    await test.clock.advance(5 * 3_600_000);
+    assert.equal(test.store.disks.has(ids[7]!), false, "its object has come");
+  }
+});
+
+Deno.test("a volume in use that a driver of another name has is no sign of another cluster", async () => {
+  const test = audited();
+  await oldVolumes(test, 7);
+  test.store.put(theirDisk());
+  test.cluster.others = ["pvc-theirs"];
+  assert.equal((await test.audit()).reasonAgainstAge, undefined);
+});
+
+Deno.test("an audit does not judge by age with the PersistentVolumes of another cluster, or without them", async () => {
+  const cases: readonly (readonly [RegExp, (test: ReturnType<typeof audited>) => void])[] = [
+    [/^more than half of its volumes .*: without=7 volumes=8$/, (test) => {
+      test.cluster.used = test.cluster.used.slice(0, 1);
+    }],
+    [/^the cluster has no PersistentVolume of this driver/, (test) => (test.cluster.used = [])],
+    [/^the cluster that answers has a PersistentVolume of another mark's volume: .*pvc-foreign/, (test) => {
+      test.store.put(aDisk(aRecord({ cluster: "ffffffff" }), { id: "pvc-foreign" }));
+      test.cluster.used = [...test.cluster.used, aClusterVolume("pvc-foreign")];
+    }],
+    [/^the cluster could not be asked: Cannot reach/, (test) => {
+      const copy = `snap-${"1".repeat(28)}.pvc-1.${(1).toString(36)}.n.${testCluster}`;
+      test.store.putFile(`${testBase}/${copy}.img.0011aabb.part`, gibibyte);
+      test.cluster.readable = false;
+    }],
+  ];
+  for (const [reason, change] of cases) {
+    const test = audited();
+    await oldVolumes(test, 7);
+    assert.equal((await test.audit()).reasonAgainstAge, undefined);
+    change(test);
+    assert.match((await test.audit()).reasonAgainstAge ?? "", reason);
+  }
+});
+
+Deno.test("an audit has nothing to say about age where nothing can be deleted by it", async () => {
+  const test = audited();
+  test.store.put(aDisk(aRecord({ cluster: "ffffffff" }), { id: "pvc-foreign" }));
+  const { findings, reasonAgainstAge } = await test.audit();
+  assert.deepEqual([findings.map(({ kind }) => kind), reasonAgainstAge], [["other-cluster"], undefined]);
+});
+
+Deno.test("an audit counts young volumes without a PersistentVolume, too: in time they would all be old", async () => {
+  const test = audited();
+  const ids = await oldVolumes(test, 7);
+  for (let i = 10; i < 18; i++) await used(test, `pvc-${i}`);
+  await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
+  const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+  loop.start();
+  await test.clock.advance(5 * 3_600_000);
+  assert.equal(test.store.disks.has(ids[7]!), true);
 });
 
 Deno.test("an audit deletes no volume that the router serves in another way, nor one that is exported since it was judged", async () => {
