@@ -1,4 +1,5 @@
 import type { ReportedEvent } from "../ports/controller_events.ts";
+import { howToWithdraw } from "./used_elsewhere.ts";
 
 /** The text of an event. */
 export interface EventText {
@@ -69,7 +70,7 @@ export function eventText(event: ReportedEvent): EventText {
 }
 
 function unwantedText(
-  { nodeIds, withdrawn }: { readonly nodeIds: readonly string[]; readonly withdrawn: boolean },
+  { volumeId, nodeIds, withdrawn }: Extract<ReportedEvent, { kind: "export-unwanted" }>,
 ): string {
   const held = nodeIds.length === 0
     ? "No node holds the volume"
@@ -77,7 +78,8 @@ function unwantedText(
   return `${held}, and no VolumeAttachment wants it anywhere` +
     (withdrawn
       ? "; its export was withdrawn"
-      : "; its export was left on: see the controller's log for the reason");
+      : "; its export was left on: see the controller's log for the reason. If no node uses the volume any more, run " +
+        `"${howToWithdraw(volumeId)}" in the controller's pod`);
 }
 
 function healthText(problems: Extract<ReportedEvent, { kind: "health" }>["problems"]): EventText {

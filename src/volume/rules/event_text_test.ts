@@ -65,7 +65,7 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       { kind: "export-unwanted", volumeId: "v", nodeIds: [], withdrawn: false },
       "Warning",
       "ExportUnwanted",
-      /^No node holds the volume, .* left on/,
+      /^No node holds the volume, .* left on: .* run "rds-csi withdraw v --vouch" in the controller's pod$/,
     ],
     [
       { kind: "node-without-driver", volumeId: "v", nodeName: "n" },
