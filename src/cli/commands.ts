@@ -108,7 +108,7 @@ export const commands: Readonly<Record<string, Command>> = {
     run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
   },
   withdraw: {
-    help: "take a volume from all nodes that hold it, once their cluster is gone",
+    help: "take a volume from all nodes that hold it, where nothing detaches it any more",
     isAboutVolume: true,
     flags: async () => ({ ...(await import("./withdraw.ts")).withdrawFlags, ...await volumeFlags() }),
     usage: async () => (await import("./withdraw.ts")).usage,

@@ -10,6 +10,9 @@ import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/record
 import { VolumeError } from "../../volume/errors.ts";
 import { epochNqn } from "../../volume/model/epoch.ts";
 import { nodeIdsOf, parseComment } from "../../volume/model/record.ts";
+import type { DetachedNode } from "../../volume/ports/cluster_ports.ts";
+import { unfencedNode } from "../../volume/rules/detached_nodes.ts";
+import { eventText } from "../../volume/rules/event_text.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { ReconcileLoop, type ReconcileLoopSettings } from "./loop.ts";
@@ -242,6 +245,72 @@ Deno.test("a cluster that was restored from an old backup loses nothing", async 
   );
   assert.match(notes.join(), /left on exports/);
   assert.ok(events.every((event) => event.kind === "export-unwanted" && !event.withdrawn));
+});
+
+/** Four volumes of node-1 whose detaches the router has forgotten: their pods wait on node-2. */
+function forgottenDetaches(
+  mode: "on" | "dry-run",
+  reasonAgainst: (node: DetachedNode) => string | undefined,
+) {
+  const all = scene(mode);
+  const ids = ["pvc-1", "pvc-2", "pvc-3", "pvc-4"];
+  for (const id of ids) {
+    all.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id }));
+    all.cluster.attach(id, "node-2", { attached: false, nodeId: "node-2" });
+  }
+  const asked: DetachedNode[] = [];
+  Object.assign(all.deps, {
+    detachedNodes: {
+      reasonAgainst: (node: DetachedNode) => (asked.push(node), Promise.resolve(reasonAgainst(node))),
+    },
+  });
+  return { ...all, asked, exported: () => ids.filter((id) => all.disk(id).exported) };
+}
+
+Deno.test("a small cluster gets volumes back whose detaches the router has forgotten, once their node has given them up", async () => {
+  const { asked, exported, record, run, events } = forgottenDetaches("on", () => undefined);
+  await run(2 * graceMs);
+  assert.deepEqual(exported(), []);
+  assert.deepEqual(record("pvc-4").holders, []);
+  const { nodeDigest, sinceSeconds } = unfencedNode(aHolder("node-1"));
+  assert.deepEqual(asked[0], { volumeId: "pvc-1", nodeDigest, sinceSeconds });
+  assert.ok(events.every((event) => event.kind === "export-unwanted" && event.withdrawn));
+});
+
+Deno.test("volumes that their node may still use are held back, and the command that ends that is named", async () => {
+  const { exported, run, events, notes } = forgottenDetaches("on", () => "its kubelet uses the volume");
+  await run(2 * graceMs);
+  assert.equal(exported().length, 4);
+  assert.match(notes.join(), /left on exports that no VolumeAttachment wants/);
+  const texts = events.flatMap((event) => event.kind === "export-unwanted" ? [eventText(event).message] : []);
+  assert.match(texts[0] ?? "", /rds-csi withdraw pvc-1 --vouch/);
+});
+
+Deno.test("of many volumes that are held back a few are asked about in a round, and all in time", async () => {
+  const { store, clock, cluster, asked, run, disk } = forgottenDetaches(
+    "on",
+    ({ volumeId }) => volumeId === "pvc-40" ? undefined : "its kubelet uses the volume",
+  );
+  for (let i = 5; i <= 40; i++) {
+    const id = `pvc-${i}`;
+    store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id }));
+    cluster.attach(id, "node-2", { attached: false, nodeId: "node-2" });
+  }
+  const counts: number[] = [];
+  for (const rounds of [0, 1]) {
+    clock.timer(graceMs + 30_000 + rounds * 60_000, () => counts.push(asked.length));
+  }
+  await run(graceMs + 10 * 60_000);
+  assert.deepEqual(counts, [10, 20]);
+  assert.equal(new Set(asked.map(({ volumeId }) => volumeId)).size, 40);
+  assert.equal(disk("pvc-40").exported, false);
+});
+
+Deno.test("a dry run says of volumes that their node has given up that it would withdraw them", async () => {
+  const { exported, notes, run } = forgottenDetaches("dry-run", () => undefined);
+  await run(2 * graceMs);
+  assert.equal(exported().length, 4);
+  assert.ok(notes.some((note) => note.includes("--reconcile dry-run")));
 });
 
 Deno.test("nothing is done while the API server does not answer, and that is said once", async () => {

@@ -2,15 +2,19 @@ import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cl
 import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { howToWithdraw } from "../../volume/rules/used_elsewhere.ts";
+import { unfencedNode } from "../../volume/rules/detached_nodes.ts";
 import {
   isStillUnwanted,
   isStillUnwantedOn,
+  keyOf,
   latestEpoch,
   reconcile,
   type ReconcileRules,
   type ReconcileStep,
   type ReconcileView,
   type Reconciliation,
+  type Unwanted,
 } from "../../volume/rules/reconcile.ts";
 import { assertImageUsable, loadForChange, withImage } from "../load.ts";
 import type { VolumeInventory } from "../inventory.ts";
@@ -32,6 +36,12 @@ export interface ReconcileSettings {
 /** The most volumes that are withdrawn in a pass. */
 export const maxWithdrawals = 3;
 
+/** Of how many held-back volumes a pass asks the cluster whether nodes have given them up: each takes several requests. */
+const maxAsked = 10;
+
+/** The most volumes that a message names. */
+const maxNamed = 5;
+
 /**
  * Compares, pass by pass, what the router exports with what the cluster wants: exports that nodes have lost are turned on
  * again, and those that nobody wants for long are withdrawn, a few at a time.
@@ -41,6 +51,8 @@ export class Reconciler {
   readonly #cluster: ReconciledCluster;
   readonly #settings: ReconcileSettings;
   #unwantedSinceMs: ReadonlyMap<string, number> = new Map();
+  /** Where the next pass begins to ask. */
+  #asked = 0;
 
   constructor(deps: ControllerDeps, cluster: ReconciledCluster, settings: ReconcileSettings) {
     this.#deps = deps;
@@ -58,7 +70,7 @@ export class Reconciler {
     attachments: readonly ClusterAttachment[],
     context: CallContext,
   ): Promise<void> {
-    const { clock, settings, notes, events } = this.#deps;
+    const { clock, settings } = this.#deps;
     if (this.#settings.mode === "off") return;
     const view = {
       volumes,
@@ -67,21 +79,57 @@ export class Reconciler {
       nowMs: clock.now(),
       monotonicMs: clock.monotonicMs(),
       isNamed: (id: string) => this.#cluster.volumeContext(id) !== undefined,
+      isGivenUp: () => false,
       settled: inventory.upMs >= settings.settleMs,
     };
     const first = reconcile(view, this.#rules);
     this.#unwantedSinceMs = first.unwantedSinceMs;
     // No node that has lost its export waits for what is asked only because of a withdrawal.
     await this.#trySteps(first.steps.filter((step) => !isWithdrawal(step)), attachments, context);
-    const { steps, heldBack, heldBackReason } = await this.#withoutOthers(first, view, context);
-    if (heldBackReason !== undefined) {
-      const volumes = new Set(heldBack.map(({ volume }) => volume)).size;
-      notes.warn("left on exports that no VolumeAttachment wants", { reason: heldBackReason, volumes });
-    }
+    const asked = await this.#askNodes(first.mayBeGivenUp, view, context);
+    const second = asked === view ? first : reconcile(asked, this.#rules);
+    const { steps, heldBack, heldBackReason } = await this.#withoutOthers(second, asked, context);
+    this.#reportHeldBack(heldBack, heldBackReason);
+    await this.#trySteps(steps.filter(isWithdrawal), attachments, context);
+  }
+
+  #reportHeldBack(heldBack: readonly Unwanted[], reason: string | undefined): void {
+    const { notes, events } = this.#deps;
+    const ids = [...new Set(heldBack.map(({ volume }) => volume.stored.id))];
+    if (ids.length === 0) return;
+    const next = `${howToWithdraw("VOLUME")} ends it for a volume that no node uses any more`;
+    const fields = { reason, count: ids.length, volumes: ids.slice(0, maxNamed), next };
+    notes.warn("left on exports that no VolumeAttachment wants", fields);
     for (const { volume, nodeId } of heldBack) {
       if (nodeId === undefined) events.occurred(unwantedEvent(volume, false));
     }
-    await this.#trySteps(steps.filter(isWithdrawal), attachments, context);
+  }
+
+  /**
+   * The view with what kubelets say of some volumes that their nodes may have given up. The next pass asks about the next
+   * ones.
+   */
+  async #askNodes(
+    mayBeGivenUp: readonly Unwanted[],
+    view: ReconcileView,
+    context: CallContext,
+  ): Promise<ReconcileView> {
+    if (mayBeGivenUp.length === 0) return view;
+    const start = this.#asked % mayBeGivenUp.length;
+    const next = [...mayBeGivenUp.slice(start), ...mayBeGivenUp.slice(0, start)].slice(0, maxAsked);
+    this.#asked = start + next.length;
+    const givenUp = new Set<string>();
+    for (const one of next) if (await this.#isGivenUp(one, context)) givenUp.add(keyOf(one));
+    return { ...view, isGivenUp: (one) => givenUp.has(keyOf(one)) };
+  }
+
+  async #isGivenUp({ volume, holders }: Unwanted, { signal }: CallContext): Promise<boolean> {
+    const volumeId = volume.stored.id;
+    for (const holder of holders) {
+      const node = { ...unfencedNode(holder), volumeId };
+      if (await this.#deps.detachedNodes.reasonAgainst(node, signal) !== undefined) return false;
+    }
+    return holders.length > 0;
   }
 
   get #rules(): ReconcileRules {

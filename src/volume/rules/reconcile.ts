@@ -3,6 +3,7 @@ import { type Epoch, formatEpoch, parseEpoch } from "../model/epoch.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
 import { usesOwnImage } from "../model/sources.ts";
 import { isExportedAsRecorded } from "./publish.ts";
+import { isInUse, isUsedElsewhere } from "./used_elsewhere.ts";
 
 /** A step for a volume on which the cluster and the router differ. */
 export type ReconcileStep =
@@ -21,6 +22,8 @@ export interface Reconciliation {
   /** What has been unwanted for long enough and is still kept, with the reason. */
   readonly heldBack: readonly Unwanted[];
   readonly heldBackReason: string | undefined;
+  /** Those of them that are no doubt if their nodes have given them up: only many at once are held back. */
+  readonly mayBeGivenUp: readonly Unwanted[];
   /** Since when each volume, or one holder of it, has been unwanted, for the next round. */
   readonly unwantedSinceMs: ReadonlyMap<string, number>;
 }
@@ -54,6 +57,8 @@ export interface ReconcileView {
   readonly monotonicMs: number;
   /** Whether the cluster has an object of a volume, and none of a driver of another name. */
   isNamed(volumeId: string): boolean;
+  /** Whether the kubelets of its nodes say that they do not use it; false where none was asked. */
+  isGivenUp(unwanted: Unwanted): boolean;
   /** Whether the router shows everything it has. */
   readonly settled: boolean;
 }
@@ -64,6 +69,9 @@ export interface ReconcileView {
  * restored backup of the cluster. A volume without an object in the cluster is a doubt too: another cluster with the
  * same `--cluster-id` may use it. So is one that a driver of another name has an object of. A volume whose record a
  * newer version wrote, or whose disk uses the image of another volume, is left alone.
+ *
+ * No doubt, however many they are, are volumes that another node waits for and that their own nodes have given up: the
+ * router has forgotten their detaches.
  */
 export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
   // By a person's hand a disk may be in the slot of another volume, whose attachments say nothing about it.
@@ -92,19 +100,24 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
   );
   const due = unwanted.filter((one) => isDue(one, unwantedSinceMs, view, rules))
     .toSorted((a, b) => unwantedSinceMs.get(keyOf(a))! - unwantedSinceMs.get(keyOf(b))!);
-  const doubt = doubtOf(view, new Set(due.map(({ volume }) => volume)).size, inUse.length, rules);
-  const named = due.filter(({ volume }) => view.isNamed(volume.stored.id));
-  const taken = doubt === undefined ? named.slice(0, rules.maxWithdrawals) : [];
-  const heldBack = doubt === undefined ? due.filter((one) => !named.includes(one)) : due;
+  const named = due.filter(({ volume }) => !isUsedElsewhere(volume, view.isNamed));
+  const awaited = named.filter((one) => isAwaited(one, byVolume.get(one.volume.stored.id) ?? []));
+  const givenUp = new Set(awaited.filter(view.isGivenUp));
+  const doubt = doubtOf(view);
+  const tooMany = areTooMany(due.filter((one) => !givenUp.has(one)), inUse.length - countOf(givenUp), rules);
+  const certain = new Set(doubt !== undefined ? [] : tooMany ? givenUp : named);
+  const heldBack = due.filter((one) => !certain.has(one));
   return {
-    steps: [...steps, ...taken.map(stepOf)],
+    steps: [...steps, ...[...certain].slice(0, rules.maxWithdrawals).map(stepOf)],
     heldBack,
-    heldBackReason: heldBack.length === 0 ? undefined : doubt ?? unnamed,
+    heldBackReason: heldBack.length === 0 ? undefined : doubt ?? (tooMany ? tooManyUnwanted : unnamed),
+    mayBeGivenUp: doubt === undefined && tooMany ? awaited.filter((one) => !givenUp.has(one)) : [],
     unwantedSinceMs,
   };
 }
 
-function keyOf({ volume: { stored: { id } }, nodeId }: Unwanted): string {
+/** The key of one that is unwanted, to recognise it in another round. */
+export function keyOf({ volume: { stored: { id } }, nodeId }: Unwanted): string {
   return nodeId === undefined ? id : `${id} ${nodeId}`;
 }
 
@@ -112,9 +125,16 @@ function stepOf({ volume, nodeId }: Unwanted): ReconcileStep {
   return nodeId === undefined ? { action: "withdraw", volume } : { action: "leave", volume, nodeId };
 }
 
-function isInUse({ stored, record }: OwnedVolume): boolean {
-  return stored.exported || record.holders.length > 0;
+/** Whether another node waits for it, which is known not to be one of its holders. */
+function isAwaited({ volume }: Unwanted, attachments: readonly ClusterAttachment[]): boolean {
+  return attachments.some((one) =>
+    !one.attached && !one.deleting && one.nodeId !== undefined && !isOfHolder(one, volume.record.holders)
+  );
 }
+
+const tooManyUnwanted =
+  "more than half of the volumes in use are not wanted where they are: the cluster may be " +
+  "restored from an old backup, or its router may have lost detaches";
 
 const unnamed =
   "no PersistentVolume of this driver alone names them: another cluster, or a driver of another name, may use them; " +
@@ -207,18 +227,23 @@ function isDue(
   return view.monotonicMs - sinceMs >= graceMs && view.nowMs - youngestMs >= graceMs;
 }
 
-function doubtOf(
-  { attachments, settled }: ReconcileView,
-  due: number,
-  inUse: number,
-  { maxWithdrawals }: ReconcileRules,
-): string | undefined {
+function doubtOf({ attachments, settled }: ReconcileView): string | undefined {
   if (attachments.some(({ volumeId }) => volumeId === undefined)) {
     return "the volume of some VolumeAttachments is not known";
   }
-  if (!settled) return "the router booted a moment ago";
-  if (due > maxWithdrawals && due * 2 > inUse) {
-    return "most volumes in use have no VolumeAttachment: the cluster may be restored from an old backup";
-  }
-  return undefined;
+  return settled ? undefined : "the router booted a moment ago";
+}
+
+/** Whether so many volumes are unwanted that it is not by chance. */
+function areTooMany(
+  unwanted: readonly Unwanted[],
+  inUse: number,
+  { maxWithdrawals }: ReconcileRules,
+): boolean {
+  const count = countOf(unwanted);
+  return count > maxWithdrawals && count * 2 > inUse;
+}
+
+function countOf(unwanted: Iterable<Unwanted>): number {
+  return new Set([...unwanted].map(({ volume }) => volume)).size;
 }

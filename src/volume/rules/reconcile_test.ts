@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import type { OwnedVolume } from "../model/record.ts";
-import { isStillUnwanted, isStillUnwantedOn, reconcile, type ReconcileView } from "./reconcile.ts";
+import {
+  isStillUnwanted,
+  isStillUnwantedOn,
+  reconcile,
+  type ReconcileView,
+  type Unwanted,
+} from "./reconcile.ts";
 
 const rules = { graceMs: 600_000, maxWithdrawals: 3 };
 const nowMs = 1_800_000_000_000;
@@ -32,6 +38,7 @@ function pass(
     nowMs,
     monotonicMs: 1_000_000,
     isNamed: () => true,
+    isGivenUp: () => false,
     settled: true,
   };
   const { steps, ...rest } = reconcile({ ...view, ...over }, rules);
@@ -122,6 +129,44 @@ for (const [what, attachments, over] of doubts) {
     assert.match(heldBackReason ?? "", /./);
   });
 }
+
+const waitsOn = (id: string) =>
+  attachment(id, { nodeName: "x", nodeId: "x", attached: false, publishContext: {} });
+
+Deno.test("reconcile() withdraws what its node has given up and another one waits for, whatever else is unwanted", () => {
+  const all = ["a", "b", "c", "d", "e", "f", "g", "h"];
+  const volumes = all.map((id) => held(id));
+  const attachments = [...["a", "b", "c", "d"].map(waitsOn), attachment("h", { deleting: true })];
+  const first = pass(volumes, attachments);
+  assert.deepEqual(first.steps, []);
+  assert.deepEqual(first.heldBack.length, 7);
+  assert.deepEqual(first.mayBeGivenUp.map(({ volume }) => volume.stored.id), ["a", "b", "c", "d"]);
+  const given = (ids: string[]) => ({ isGivenUp: ({ volume }: Unwanted) => ids.includes(volume.stored.id) });
+  const second = pass(volumes, attachments, given(["b", "d"]));
+  assert.deepEqual(second.steps, ["withdraw b", "withdraw d"]);
+  assert.equal(second.heldBack.length, 5);
+  assert.match(second.heldBackReason ?? "", /restored from an old backup, or its router may have lost/);
+  // Three are few, as before.
+  const third = pass(volumes, attachments, given(["a", "b", "c", "d"]));
+  assert.deepEqual([third.steps.length, third.heldBack, third.mayBeGivenUp], [3, [], []]);
+});
+
+Deno.test("reconcile() takes nothing for given up that is unwanted for another reason, or that is in doubt", () => {
+  const volumes = ["a", "b", "c", "d"].map((id) => held(id));
+  const isGivenUp = () => true;
+  const detaching = attachment("a", { nodeName: "x", nodeId: "x", attached: false, deleting: true });
+  assert.deepEqual(pass(volumes, [detaching]).mayBeGivenUp, []);
+  assert.deepEqual(pass(volumes, []).mayBeGivenUp, []);
+  for (const over of [{ settled: false }, { isNamed: () => false }]) {
+    const { steps, heldBack, mayBeGivenUp } = pass(volumes, volumes.map(({ stored }) => waitsOn(stored.id)), {
+      ...over,
+      isGivenUp,
+    });
+    assert.deepEqual([steps, heldBack.length, mayBeGivenUp], [[], 4, []]);
+  }
+  const unknown = pass(volumes, [attachment(undefined), waitsOn("a")], { isGivenUp });
+  assert.deepEqual([unknown.steps, unknown.mayBeGivenUp], [[], []]);
+});
 
 Deno.test("reconcile() never restores a volume of which the cluster knows a later epoch", () => {
   const later = attachment("a", { publishContext: { epoch: "5-ffffffff" } });
