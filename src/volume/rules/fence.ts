@@ -64,9 +64,10 @@ const askLastsMs = 300_000;
  * Decides whether the router has withdrawn a volume from this node. Only then may it be disconnected: a router that is
  * silent, still starting, or reconfigured for a moment has not withdrawn it.
  *
- * Another epoch proves a withdrawal only if it is later. An earlier epoch, or a name that cannot be parsed, can come
- * from a router that forgot its last seconds or from a person's edit, which the controller may still correct: it counts
- * as a read that does not offer the volume.
+ * Another epoch proves a withdrawal only if it is later. Epochs that the router offers are later also with the same
+ * counter: there are two of them only when it went back in time in between, and then it offers the present one.
+ * An earlier epoch, or a name that cannot be parsed, can come from a router that forgot its last seconds or from a
+ * person's edit, which the controller may still correct: it counts as a read that does not offer the volume.
  *
  * Such a read proves nothing: a router that boots slowly and a pool that waits for its password look the same for
  * hours. It counts only while the volume is being unstaged, and only after a long time, so that an unstage ends.
@@ -82,14 +83,16 @@ export function judgeFence(input: FenceInput): FenceResult {
   }
   const offers = input.reads.flatMap((read) => read.offered ?? []);
   if (offers.includes(nqn)) return undecided("its target offers it");
-  if (input.publishedNqn !== undefined && isLater(input.publishedNqn, nqn, volumeId)) {
+  // A call may be an old one: of two epochs with one counter it does not say which is over.
+  if (input.publishedNqn !== undefined && isAhead(input.publishedNqn, nqn, volumeId, 1)) {
     return { state: "fenced", why: `it is published in a later epoch: nqn=${input.publishedNqn}` };
   }
   const answers = input.reads.filter((read) =>
     read.offered !== undefined && (queued || leadsTo(read, connections))
   );
   if (answers.length === 0) return undecided("its target does not answer");
-  const successor = answers.flatMap((read) => read.offered!).find((other) => isLater(other, nqn, volumeId));
+  const successor = answers.flatMap((read) => read.offered!)
+    .find((other) => isAhead(other, nqn, volumeId, 0));
   if (successor !== undefined) {
     return { state: "fenced", why: `its target offers a later epoch of it: nqn=${successor}` };
   }
@@ -146,11 +149,12 @@ function leadsTo(read: OfferedRead, connections: readonly Connection[]): boolean
   return connections.some((path) => path.address === read.address && path.port === read.port);
 }
 
-/** Whether `other` names a later epoch of the same volume. */
-function isLater(other: string, nqn: string, volumeId: string): boolean {
+/** Whether `other` names another epoch of the same volume, whose counter is larger by that much at least. */
+function isAhead(other: string, nqn: string, volumeId: string, atLeast: 0 | 1): boolean {
   const [own, theirs] = [splitNqn(nqn, volumeId), splitNqn(other, volumeId)];
   if (own === undefined || theirs?.epoch === undefined || own.base !== theirs.base) return false;
-  return own.epoch === undefined || theirs.epoch.counter > own.epoch.counter;
+  if (own.epoch === undefined) return true;
+  return other !== nqn && theirs.epoch.counter >= own.epoch.counter + atLeast;
 }
 
 /**

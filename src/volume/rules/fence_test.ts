@@ -6,6 +6,7 @@ import type { Connection } from "../ports/node_ports.ts";
 const prefix = "nqn.2000-02.com.mikrotik";
 const own = `${prefix}:pvc-1:5-0a0b0c0d`;
 const later = `${prefix}:pvc-1:6-11111111`;
+const sameCounter = `${prefix}:pvc-1:5-99999999`;
 const other = `${prefix}:pvc-2:9-22222222`;
 const host = { hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1", hostId: "node-1" };
 const settleMs = 120_000;
@@ -63,6 +64,9 @@ const fenced: readonly [string, Partial<FenceInput>][] = [
     connections: [path(), path({ address: "10.0.0.2" })],
     reads: [read(undefined), read([later], { address: "10.0.0.2" })],
   }],
+  ["an epoch of the same counter that began after the router went back in time", {
+    reads: [read([sameCounter])],
+  }],
   ["any epoch of a volume that the legacy driver connected", {
     nqn: `${prefix}:pvc-1`,
     connections: [path({ nqn: `${prefix}:pvc-1` })],
@@ -117,6 +121,14 @@ const spared: readonly [string, Partial<FenceInput>][] = [
   ["what a call names in an earlier epoch", {
     publishedNqn: `${prefix}:pvc-1:4-44444444`,
     reads: [read(undefined)],
+  }],
+  ["what a call names with the same counter, from a silent target: the call may be old", {
+    publishedNqn: sameCounter,
+    reads: [read(undefined)],
+  }],
+  ["what its target offers beside an epoch of the same counter", {
+    memory: almost,
+    reads: [read([sameCounter]), read([own])],
   }],
   ["what a call names in the same epoch", { publishedNqn: own, reads: [read(undefined)] }],
   ["what a silent target might offer", { memory: almost, reads: [read(undefined)] }],
@@ -179,7 +191,6 @@ const waiting: readonly [string, readonly string[]][] = [
   ["an empty list", []],
   ["a list of others", [other]],
   ["an earlier epoch", [`${prefix}:pvc-1:4-44444444`]],
-  ["the same counter with another nonce", [`${prefix}:pvc-1:5-ffffffff`]],
   ["the form of the legacy driver", [`${prefix}:pvc-1`]],
   ["an epoch of another form", [`${prefix}:pvc-1:7`, `${prefix}:pvc-1:7-zz`, `${prefix}:pvc-1:`]],
   ["a later epoch of a volume whose name begins alike", [`${prefix}:pvc-11:6-11111111`]],
