@@ -78,11 +78,8 @@ export class NodeService {
 
   /** See {@linkcode unstageVolume}. */
   async unstage(request: UnstageRequest, context: CallContext): Promise<void> {
-    const isGone = await this.#changing(
-      request,
-      () => unstageVolume(this.#deps, this.fencing, request, context),
-    );
-    if (isGone) this.forgotten.gone(request.volumeId);
+    await this.#changing(request, () => unstageVolume(this.#deps, this.fencing, request, context));
+    this.forgotten.gone(request.volumeId);
   }
 
   /**

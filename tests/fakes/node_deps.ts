@@ -17,6 +17,7 @@ import type {
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Capability, FilesystemType } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
+import { type Content, parseContent } from "../../src/volume/model/content.ts";
 import { parseStagingState, type StagingState } from "../../src/volume/model/staging_state.ts";
 import { DeviceMapper } from "../../src/device_mapper/device_mapper.ts";
 import { Cryptsetup } from "../../src/device_mapper/cryptsetup.ts";
@@ -93,19 +94,17 @@ export class FakeNode {
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
-  readonly #files: FakeKernelFiles;
+  readonly #files = new FakeKernelFiles();
   #mountId = 100;
 
   /** @param devices by NQN; by default only the volume's */
   constructor(clock = new FakeClock(), devices?: Map<string, FakeDevice>) {
     this.clock = clock;
     this.devices = devices ?? new Map([[nqn, this.newDevice()]]);
-    for (const path of ["/kubelet", "/kubelet/pods", "/kubelet/pods/1", "/state"]) {
+    for (const path of ["/kubelet", "/kubelet/pods", "/kubelet/pods/1", "/kubelet/staging", "/state"]) {
       this.paths.nodes.set(path, { kind: "directory" });
     }
-    this.paths.nodes.set(stagingPath.slice(0, stagingPath.lastIndexOf("/")), { kind: "directory" });
-    const [files, processes] = [new FakeKernelFiles(), this.processes];
-    this.#files = files;
+    const [files, processes] = [this.#files, this.processes];
     this.mapper = new FakeDeviceMapper(files);
     this.cryptsetup = new FakeCryptsetup(this.mapper, (at) => this.#connectedAt(at));
     processes.script = (run) => this.#runMapper(run, files);
@@ -163,6 +162,11 @@ export class FakeNode {
   get stagingState(): StagingState | undefined {
     const text = this.paths.nodes.get(`/state/volumes/${volumeId}.json`)?.text;
     return text === undefined ? undefined : parseStagingState(text, volumeId, "");
+  }
+
+  get known(): Content | undefined {
+    const text = this.paths.nodes.get(`/state/known/${volumeId}.json`)?.text;
+    return text === undefined ? undefined : parseContent(text, volumeId, "");
   }
 
   setStagingState(change: Partial<StagingState>): void {

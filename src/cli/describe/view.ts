@@ -2,7 +2,7 @@ import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { bindsOf, mountsAt, mountsOf } from "../../node/mount_table.ts";
 import { prove } from "../../node/connections/device.ts";
-import { stagingStateName } from "../../node/stage/staging_store.ts";
+import { stateFileName } from "../../node/stage/state_file_name.ts";
 import { recordedNumbers } from "../../node/connections/teardown.ts";
 import { findDevice } from "../../node/layer/maps.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
@@ -76,7 +76,7 @@ export async function viewVolume(
   const device = typeof found === "string" ? undefined : found;
   return {
     id: volume.id,
-    stateFile: `${deps.settings.statePath}/volumes/${stagingStateName(volume.id)}`,
+    stateFile: `${deps.settings.statePath}/volumes/${stateFileName(volume.id)}`,
     stagingState,
     damaged: volume.stagingState !== undefined && "damaged" in volume.stagingState
       ? volume.stagingState.damaged

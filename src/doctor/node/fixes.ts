@@ -52,8 +52,6 @@ export const nodeFixes = {
     advice(`if rds-csi describe ${id} shows neither a mount nor a connection: remove ${file}`),
   otherName: (id: string) => advice(`rds-csi describe ${id} shows what uses it`),
   notConnected: (id: string) => advice(`rds-csi describe ${id}; the kubelet stages it again, or unstages it`),
-  unfinished: (file: string) =>
-    advice(`the next stage of it goes on with that; if the volume is deleted: remove ${file}`),
   nodeId: () => advice("set --node-id to the node's name in the cluster, if that differs"),
   otherHost: (nqn: string) =>
     advice(`rds-csi describe says what uses it; if nobody does: rds-csi detach ${nqn}`),

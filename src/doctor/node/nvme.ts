@@ -7,7 +7,7 @@ import type { Network, Reach } from "../../host/network.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
-import { isUnfinishedRecord, type NodeVolume, stagingStateOf } from "./volumes.ts";
+import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 const transportName = "nvme-transport";
 
@@ -125,10 +125,7 @@ function readControllers(files: KernelFiles, nqnPrefix: string): readonly Contro
 const targetName = "nvme-target";
 const connectMs = 5_000;
 
-/**
- * The targets to check: the given addresses, separated by commas, or else those of this node's volumes, without those of
- * which only the record of an unfinished file system is left.
- */
+/** The targets to check: the given addresses, separated by commas, or else those of this node's volumes. */
 export function targetsOf(
   given: { readonly nvmeAddress: string; readonly nvmePort: number },
   volumes: readonly NodeVolume[],
@@ -136,7 +133,7 @@ export function targetsOf(
   if (given.nvmeAddress !== "") {
     return given.nvmeAddress.split(",").map((address) => ({ address, port: given.nvmePort }));
   }
-  const all = volumes.filter((volume) => !isUnfinishedRecord(volume)).map(stagingStateOf)
+  const all = volumes.map(stagingStateOf)
     .filter((stagingState) => stagingState !== undefined).flatMap(({ addresses, port }) =>
       addresses.map((address) => ({ address, port }))
     );

@@ -1,11 +1,12 @@
 import { nodeFixes } from "./fixes.ts";
-import { stagingStateName, StagingStore } from "../../node/stage/staging_store.ts";
+import { StagingStore } from "../../node/stage/staging_store.ts";
+import { stateFileName } from "../../node/stage/state_file_name.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection } from "../../volume/ports/node_ports.ts";
-import { isUnfinished, type StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { HostIdentity } from "../../volume/model/host/identity.ts";
 
@@ -21,12 +22,6 @@ export interface NodeVolume {
 /** The state file if it can be used. */
 export function stagingStateOf({ stagingState }: NodeVolume): StagingState | undefined {
   return stagingState !== undefined && "damaged" in stagingState ? undefined : stagingState;
-}
-
-/** Whether nothing of a volume is left here but the record of an unfinished file system: the volume may be deleted. */
-export function isUnfinishedRecord(volume: NodeVolume): boolean {
-  const stagingState = stagingStateOf(volume);
-  return volume.connected.length === 0 && stagingState !== undefined && isUnfinished(stagingState);
 }
 
 /**
@@ -78,7 +73,7 @@ export function judgeVolumes(volumes: readonly NodeVolume[], statePath: string):
 
 function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] {
   const { id, stagingState, connected } = volume;
-  const file = `${statePath}/volumes/${stagingStateName(id)}`;
+  const file = `${statePath}/volumes/${stateFileName(id)}`;
   const nqns = connected.map(({ nqn }) => nqn);
   if (stagingState === undefined) {
     const found =
@@ -96,11 +91,6 @@ function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] 
     return [problem(check, found, nodeFixes.otherName(id))];
   }
   if (nqns.length > 0) return [];
-  if (isUnfinishedRecord(volume)) {
-    const found =
-      `${id} has a state file because its file system was begun and not finished, and is not connected`;
-    return [warning(check, found, nodeFixes.unfinished(file))];
-  }
   const found = stagingState.staged
     ? `${id} is staged by its state file, and not connected: the machine was booted, or the connection was given up`
     : `${id} has a state file of a staging that did not end, and is not connected`;

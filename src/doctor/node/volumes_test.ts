@@ -96,23 +96,6 @@ Deno.test("targetsOf() reads every given address", () => {
   assert.deepEqual(at, [{ address: "10.0.0.1", port: 4420 }, { address: "fd00::2", port: 4420 }]);
 });
 
-Deno.test("an unfinished file system whose volume may be deleted is named with its state file, and its target is not asked", async () => {
-  const node = new FakeNode();
-  await node.stage();
-  const given = { nvmeAddress: "", nvmePort: 4420 };
-  const state = { staged: false, mkfs: "started", rootOpened: false } as const;
-  node.setStagingState(state);
-  assert.equal(targetsOf(given, await volumesOfNode(node.deps, call())).length, 1, "it is connected");
-  node.device.connected = false;
-  const volumes = await volumesOfNode(node.deps, call());
-  assert.deepEqual(targetsOf(given, volumes), []);
-  const [finding] = judgeVolumes(volumes, "/state");
-  assert.match(
-    `${finding?.found}; ${JSON.stringify(finding?.fix)}`,
-    /begun and not finished.*remove \/state\/volumes\/pvc-1/,
-  );
-});
-
 for (const [what, staged, reach, offered, state, found] of targets) {
   Deno.test(`checkTargets() says ${state} about ${what}`, async () => {
     const node = new FakeNode();

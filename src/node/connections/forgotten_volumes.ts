@@ -67,8 +67,7 @@ export class ForgottenVolumes {
       return;
     }
     try {
-      const isGone = await unstageVolume(this.#deps, this.#fencing, { volumeId, stagingPath }, context);
-      if (!isGone) this.named(volumeId);
+      await unstageVolume(this.#deps, this.#fencing, { volumeId, stagingPath }, context);
     } catch (error) {
       // A process has it open, or its target is away. The next check tries again.
       if (!VolumeError.is(error, "in-use") && !VolumeError.is(error, "unavailable")) throw error;

@@ -80,11 +80,11 @@ Deno.test("a header that is written by half is begun anew by its own node in its
     const node = new FakeNode();
     kill(node, "luksFormat", "half");
     await rejectsWith(stage(node), "unavailable");
-    assert.equal(node.stagingState!.luks, "started");
+    assert.equal(node.known!.header, "started");
     return node;
   };
   const otherNode = await half();
-  otherNode.paths.nodes.delete(`/state/volumes/${volumeId}.json`);
+  otherNode.paths.nodes.delete(`/state/known/${volumeId}.json`);
   const later = await half();
   const renewed = await half();
   renewed.device.uniqueId = "b".repeat(32);

@@ -2,7 +2,7 @@ import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
-import { isUnfinished, type StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { type AddressReading, judgeStorage, type StorageProblem } from "../../volume/rules/storage_health.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
@@ -28,9 +28,8 @@ export class StorageHealth {
   }
 
   /**
-   * Returns an empty list when all is well. Asks the addresses of the node's volumes what they offer, without those of
-   * which only the record of an unfinished file system is left; a node without volumes asks none. Callers share one
-   * read, which goes on when a caller leaves. A failed read is not kept.
+   * Returns an empty list when all is well. Asks the addresses of the node's volumes what they offer; a node without
+   * volumes asks none. Callers share one read, which goes on when a caller leaves. A failed read is not kept.
    *
    * @throws {VolumeError} deadline when the reads take too long; the reason of the call's end
    */
@@ -55,11 +54,7 @@ export class StorageHealth {
 }
 
 async function readAndJudge(deps: NodeDeps, context: CallContext): Promise<readonly StorageProblem[]> {
-  const connected = await deps.connector.connected(context);
-  // The record of an unfinished file system outlives its volume.
-  const stagingStore = (await new StagingStore(deps).all()).filter((stagingState) =>
-    !isUnfinished(stagingState) || connected.includes(stagingState.nqn)
-  );
+  const stagingStore = await new StagingStore(deps).all();
   const [obstacle, stateFailure, addresses] = await Promise.all([
     deps.connector.obstacle(context),
     failureOf(deps, context, "write to the state folder", () => tryState(deps)),

@@ -58,7 +58,8 @@ export async function publishVolume(
   assertPublishable(stagingState, live, target, request.capability);
   const mounted = mountsAt(table, mountPoint);
   await assertTargetFits(deps, mounted, stagingState, device, live, target, context);
-  const planned = withPublished({ ...stagingState, published: live }, target);
+  // A file system was used with its mount; a raw device is, from its first bind on.
+  const planned = withPublished({ ...stagingState, everMounted: true, published: live }, target);
   const isAt = async (undoing: CallContext) => {
     const top = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
     return top !== undefined && await isThisVolume(deps, top, stagingState, device, undoing);

@@ -3,12 +3,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import {
-  beginAnew,
-  type Digest,
-  stagingDifference,
-  type StagingState,
-} from "../../volume/model/staging_state.ts";
+import { beginAnew, isAllowed, withContent } from "../../volume/model/content.ts";
+import { type Digest, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
 import {
   type NodeParameters,
   parseNodeParameters,
@@ -27,6 +23,7 @@ import { unlock, type Unlocking } from "../encryption/unlock.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
+import { KnownStore } from "./known_store.ts";
 import { StagingStore } from "./staging_store.ts";
 import { connectedNqns, disconnectUnrecorded, disconnectUnused, tearDown } from "../connections/teardown.ts";
 import { withUndo } from "./undo.ts";
@@ -74,7 +71,7 @@ export async function stageVolume(
     // A node that may write may replay the log, even if the mount is to be read-only.
     const mayReplay = publish.mayReplay || !(publish.readOnly || isReadOnlyMode(capability.mode));
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
-    const stagingState = known ?? await remember(staging, wanted);
+    const stagingState = known ?? await remember(staging, await recall(deps, publish, wanted));
     const mountPoint = await ensureStagingFolder(staging, stagingState);
     const below = await connect(staging, stagingState);
     const unlocking = { ...staging, ...below, passphrases, isSoleWriter: isSoleWriter(request), mountPoint };
@@ -88,6 +85,8 @@ export async function stageVolume(
       filesystem,
     );
     context.signal.throwIfAborted();
+    // Its router offers this epoch, so every other one is over.
+    await new KnownStore(deps).forget(volumeId, { but: publish.epoch });
     await stagingStore.write({ ...ready, staged: true });
     await release();
   });
@@ -191,6 +190,7 @@ function newStagingState(
     volumeId: request.volumeId,
     nqn: publish.nqn,
     epoch: publish.epoch,
+    mayFormat: publish.mayFormat,
     addresses: publish.addresses,
     port: publish.port,
     ...digests.length === 0 ? {} : { digests },
@@ -233,16 +233,18 @@ async function dropOlder(
     const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stagingState: left };
     await fencing.release(volume, context, { publishedNqn: publish.nqn });
     await tearDown(deps, volume, context);
+    if (left !== undefined) await stagingStore.end(left);
   }
   if (stagingState === undefined || !isCurrent) return undefined;
   const difference = stagingDifference(stagingState, wanted);
   if (difference === undefined) {
-    const same = { ...stagingState, addresses: publish.addresses, port: publish.port };
+    const { addresses, port } = publish;
+    const same = { ...stagingState, mayFormat: isAllowed(stagingState, wanted), addresses, port };
     if (connected.includes(publish.nqn) || isSameLayer(same, wanted)) return same;
     const { layer: _layer, ...rest } = same;
     return await stagingStore.write(wanted.layer === undefined ? rest : { ...rest, layer: wanted.layer });
   }
-  // After a reboot of the node, and after an unstage of an unfinished file system, only the record is left.
+  // After a reboot of the node only the record is left.
   const targetPaths = stagingState.published.map(({ targetPath }) => targetPath);
   const isHere = connected.includes(stagingState.nqn) ||
     await isAnyMounted(deps, [stagingState.stagingPath, ...targetPaths]);
@@ -258,8 +260,23 @@ function isSameLayer({ layer: one }: StagingState, { layer: other }: StagingStat
 }
 
 /**
+ * The wanted state, with what this node knows since an earlier stage of the epoch.
+ *
+ * @throws {VolumeError} precondition when that is damaged, and the context does not forbid a format by itself
+ */
+async function recall(
+  deps: NodeDeps,
+  { epoch, mayFormat }: PublishContext,
+  wanted: StagingState,
+): Promise<StagingState> {
+  const store = new KnownStore(deps);
+  const content = await (mayFormat ? store.find(wanted.volumeId) : store.findUndamaged(wanted.volumeId));
+  return content?.epoch === epoch ? withContent(wanted, content) : wanted;
+}
+
+/**
  * Writes the state file. After a failure it stays while a connection is left that this call has made, because unstaging goes
- * by it. It stays also once mkfs was started, because nothing else shows that the file system on the device is unfinished.
+ * by it.
  */
 async function remember(
   { deps, stagingStore, undo, context }: Staging,
@@ -269,9 +286,8 @@ async function remember(
   undo.add("forget the volume", async (undoing) => {
     const stagingState = await stagingStore.find(wanted.volumeId);
     const connected = await deps.connector.connected(undoing);
-    const isUnformatted = stagingState?.mkfs === "none" && stagingState.luks !== "started";
-    if (isUnformatted && (wasConnected || !connected.includes(stagingState.nqn))) {
-      await stagingStore.remove(wanted.volumeId);
+    if (stagingState !== undefined && (wasConnected || !connected.includes(stagingState.nqn))) {
+      await stagingStore.end(stagingState);
     }
   });
   return await stagingStore.write(wanted);

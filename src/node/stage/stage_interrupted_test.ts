@@ -23,7 +23,7 @@ async function interrupted(change: Partial<FakeDevice> = {}): Promise<FakeNode> 
   };
   await assert.rejects(node.stage(), (error) => error === injected);
   node.before = () => {};
-  assert.equal(node.stagingState?.mkfs, "started");
+  assert.deepEqual([node.stagingState, node.known?.filesystem], [undefined, "started"]);
   Object.assign(node.device, { content: "garbage" }, change);
   return node;
 }
@@ -54,7 +54,7 @@ Deno.test("stage() after an interrupted mkfs throws busy while the old one may r
     await assert.rejects(node.stage(), refusal("busy"));
     for (const step of ["erase", "check", "mountDevice"]) assert.ok(!node.operations.includes(step));
     assert.equal(node.formats.length, 0);
-    assert.equal(node.stagingState?.mkfs, "started");
+    assert.equal(node.known?.filesystem, "started");
   }
 });
 
@@ -76,7 +76,7 @@ Deno.test("stage() after an interrupted mkfs that was unstaged finishes it, also
   for (const change of [{}, { mountFlags: ["noatime"] }, { stagingPath: "/kubelet/staging/other" }]) {
     const node = await interrupted();
     await node.unstage();
-    assert.equal(node.stagingState?.mkfs, "started");
+    assert.equal(node.known?.filesystem, "started");
     await node.stage(change);
     assert.equal(node.formats.length, 1);
     await node.service.unstage({ volumeId: "pvc-1", stagingPath, ...change }, call());
@@ -89,7 +89,7 @@ Deno.test("stage() after an interrupted mkfs keeps what a raw block use has writ
   await node.unstage();
   await node.stage({ capability: block });
   await node.unstage();
-  assert.equal(node.stagingState, undefined);
+  assert.deepEqual([node.stagingState, node.known], [undefined, undefined]);
   node.device.content = "garbage";
   await assert.rejects(node.stage(), refusal("precondition", /data of no known kind/));
   assert.deepEqual([node.formats.length, node.operations.includes("erase")], [0, false]);
@@ -110,11 +110,10 @@ Deno.test("stage() opens the root of a file system whose stage was killed after 
 });
 
 Deno.test("stage() refuses another kind of staging while anything of the first one is there", async () => {
-  const node = await interrupted();
-  node.device.connected = true;
+  const node = new FakeNode();
+  await node.stage();
   await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("exists-incompatible"));
   node.device.connected = false;
-  node.addMount("7:3", stagingPath);
   await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("exists-incompatible"));
 });
 
@@ -191,9 +190,10 @@ Deno.test("stage() in another way after a reboot of the node takes no device sma
 
 Deno.test("stage() after an interrupted mkfs refuses a device of another identity", async () => {
   const node = await interrupted();
-  node.setStagingState({
-    device: { deviceNumber: "7:3", uniqueId: "00ff", sizeBytes: String(sizeBytes) as never },
-  });
+  const path = "/state/known/pvc-1.json";
+  const { begunOn, ...known } = JSON.parse(node.paths.nodes.get(path)!.text!);
+  const other = { ...known, begunOn: { ...begunOn, uniqueId: "00ff" } };
+  node.paths.nodes.set(path, { kind: "file", text: JSON.stringify(other) });
   await assert.rejects(node.stage(), refusal("identity-mismatch"));
 });
 

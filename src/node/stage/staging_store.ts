@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { decodeHandle, encodeHandle } from "../../volume/model/ids.ts";
+import { idsOf, stateFileName } from "./state_file_name.ts";
 import type { NodeEvents } from "../../volume/ports/node_events.ts";
 import type { Paths } from "../../volume/ports/node_ports.ts";
 import {
@@ -7,30 +7,22 @@ import {
   parseStagingState,
   type StagingState,
 } from "../../volume/model/staging_state.ts";
+import { contentOf, isToBeKept } from "../../volume/model/content.ts";
 import type { NodeDeps } from "../deps.ts";
-
-const ending = ".json";
-
-/** Name of a volume's state file. No two volumes share one, and the id can be read from it. */
-export function stagingStateName(volumeId: string): string {
-  return `${encodeHandle(volumeId)}${ending}`;
-}
-
-function idsOf(names: readonly string[]): string[] {
-  return names.filter((name) => name.endsWith(ending))
-    .map((name) => decodeHandle(name.slice(0, -ending.length)));
-}
+import { KnownStore } from "./known_store.ts";
 
 /** The state files of a node, one a volume. */
 export class StagingStore {
   readonly #paths: Paths;
   readonly #events: NodeEvents;
   readonly #folder: string;
+  readonly #known: KnownStore;
 
   constructor(deps: NodeDeps) {
     this.#paths = deps.paths;
     this.#events = deps.events;
     this.#folder = `${deps.settings.statePath}/volumes`;
+    this.#known = new KnownStore(deps);
   }
 
   /**
@@ -79,6 +71,18 @@ export class StagingStore {
     return stagingState;
   }
 
+  /**
+   * Removes the record of a volume that is not on this node any more. What it knows of what lies on the volume is written
+   * to {@linkcode KnownStore} before, if the next stage of the epoch must know it. A node that dies in between has both,
+   * and then the record counts.
+   */
+  async end(stagingState: StagingState): Promise<void> {
+    const { volumeId, epoch, mayFormat } = stagingState;
+    if (isToBeKept(stagingState)) await this.#known.keep(contentOf(stagingState));
+    else if (mayFormat !== false) await this.#known.forget(volumeId, { only: epoch });
+    await this.remove(volumeId);
+  }
+
   /** Removes a volume's record. OK when there is none. */
   async remove(volumeId: string): Promise<void> {
     await this.#paths.removeFile(this.#path(volumeId));
@@ -97,6 +101,6 @@ export class StagingStore {
   }
 
   #path(volumeId: string): string {
-    return `${this.#folder}/${stagingStateName(volumeId)}`;
+    return `${this.#folder}/${stateFileName(volumeId)}`;
   }
 }

@@ -1,5 +1,4 @@
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isUnfinished } from "../../volume/model/staging_state.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { StagingStore } from "./staging_store.ts";
@@ -14,10 +13,9 @@ export interface UnstageRequest {
 
 /**
  * Takes a volume off this node. It works from the state file; without one, from the connections under the volume's
- * NQNs. It first disconnects what is fenced, so it never waits for a connection that does not come back. A state file
- * that records an unfinished file system stays, for the next stage.
+ * NQNs. It first disconnects what is fenced, so it never waits for a connection that does not come back. What the next
+ * stage must know of the volume's content stays, see {@linkcode StagingStore.end}.
  *
- * @returns whether no state file is left
  * @throws {VolumeError} in-use while the volume is in use, precondition when the state file is damaged or the staging
  *   path is another volume's, unavailable while its target is away and may come back
  */
@@ -26,7 +24,7 @@ export async function unstageVolume(
   fencing: Fencing,
   request: UnstageRequest,
   context: CallContext,
-): Promise<boolean> {
+): Promise<void> {
   const stagingStore = new StagingStore(deps);
   const stagingState = await stagingStore.find(request.volumeId);
   if (stagingState?.stagingPath !== request.stagingPath) {
@@ -44,9 +42,8 @@ export async function unstageVolume(
   };
   await fencing.release(volume, context, { unstaging: true });
   await tearDown(deps, volume, context);
-  if (stagingState !== undefined && isUnfinished(stagingState)) return false;
-  await stagingStore.remove(request.volumeId);
-  return true;
+  if (stagingState === undefined) await stagingStore.remove(request.volumeId);
+  else await stagingStore.end(stagingState);
 }
 
 function unique(values: readonly string[]): readonly string[] {

@@ -48,6 +48,8 @@ export interface StagingState {
   readonly volumeId: string;
   readonly nqn: string;
   readonly epoch: string;
+  /** Whether any publish context of the epoch allowed a format; absent where that is not known. */
+  readonly mayFormat?: boolean;
   /** The addresses where the volume is reached. */
   readonly addresses: readonly string[];
   readonly port: number;
@@ -62,7 +64,7 @@ export interface StagingState {
   /** The device last found. If mkfs was started, its size and unique id are those on which it was started. */
   readonly device: StagedDevice | undefined;
   readonly mkfs: MkfsState;
-  /** Set before the first mount. */
+  /** Set before the first mount of its file system, or the first bind of its device. */
   readonly everMounted: boolean;
   /** Device number that was mounted last: a mount that it left behind may be removed. */
   readonly mountedAs: string | undefined;
@@ -119,7 +121,8 @@ export function parseStagingState(text: string, volumeId: string, path: string):
   return stagingState;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+/** The fields of a JSON object. */
+export type Fields = Readonly<Record<string, unknown>>;
 
 /** Returns the staging state, or the name of the first wrong field. */
 function readStagingState(fields: Fields): StagingState | string {
@@ -141,12 +144,20 @@ function readStagingState(fields: Fields): StagingState | string {
   } as unknown as StagingState;
 }
 
-type Check = (value: unknown) => boolean;
+/** Whether a value of a file has the right form. */
+export type Check = (value: unknown) => boolean;
 
-const isText: Check = (value) => typeof value === "string" && value !== "";
-const isFlag: Check = (value) => typeof value === "boolean";
+/** Whether it is a text, and not an empty one. */
+export const isText: Check = (value) => typeof value === "string" && value !== "";
+/** Whether it is true or false. */
+export const isFlag: Check = (value) => typeof value === "boolean";
 const isSize: Check = (value) => typeof value === "string" && /^(?:0|[1-9][0-9]{0,18})$/.test(value);
 const isDeviceNumber: Check = (value) => typeof value === "string" && /^[0-9]+:[0-9]+$/.test(value);
+
+/** Whether a field is absent, or has the right form. */
+export function isOptional(check: Check): Check {
+  return (value) => value === undefined || check(value);
+}
 
 function isOneOf(...values: readonly string[]): Check {
   return (value) => values.some((allowed) => allowed === value);
@@ -162,13 +173,17 @@ function isRecord(shape: Readonly<Record<string, Check>>): Check {
     Object.entries(shape).every(([name, check]) => check((value as Fields)[name]));
 }
 
-const isDevice = isRecord({
+/** Whether it is how far something came that is made on a device. */
+export const isMkfsState = isOneOf("none", "started", "done");
+
+/** Whether it is a {@linkcode StagedDevice} as it is written. */
+export const isStagedDevice = isRecord({
   deviceNumber: isDeviceNumber,
   uniqueId: (value) => typeof value === "string",
   sizeBytes: isSize,
 });
 
-const isSetting: Check = (value) => value === undefined || Number.isInteger(value);
+const isSetting = isOptional(Number.isInteger);
 const isLayer = isRecord({
   ctrlLossTmo: isSetting,
   reconnectDelay: isSetting,
@@ -183,26 +198,28 @@ const checks: Readonly<
   volumeId: isText,
   nqn: isText,
   epoch: isText,
+  mayFormat: isOptional(isFlag),
   addresses: isList(isText),
   port: (value) => Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536,
-  digests: (value) => value === undefined || isList(isOneOf("header", "data"))(value),
+  digests: isOptional(isList(isOneOf("header", "data"))),
   kind: isOneOf("block", "ext4", "xfs"),
   readOnly: isFlag,
   mountFlags: isList(isText),
   stagingPath: isText,
   sizeBytes: isSize,
-  device: (value) => value === undefined || isDevice(value),
-  mkfs: isOneOf("none", "started", "done"),
+  device: isOptional(isStagedDevice),
+  mkfs: isMkfsState,
   everMounted: isFlag,
-  mountedAs: (value) => value === undefined || isDeviceNumber(value),
+  mountedAs: isOptional(isDeviceNumber),
   rootOpened: isFlag,
-  luks: (value) => value === undefined || isOneOf("none", "started", "done")(value),
-  layer: (value) => value === undefined || isLayer(value),
+  luks: isOptional(isMkfsState),
+  layer: isOptional(isLayer),
   staged: isFlag,
   published: isList(isRecord({ targetPath: isText, readOnly: isFlag })),
 };
 
-function readObject(text: string): Fields | undefined {
+/** Reads a JSON object; undefined when the text is something else. */
+export function readObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : undefined;
@@ -241,29 +258,6 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
   if (staged !== asked) return `staged digests=${staged || "none"} asked digests=${asked || "none"}`;
   if (flags(stagingState.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
   return undefined;
-}
-
-/**
- * Whether a file system or an encryption header was begun here and not handed over yet. Only this record shows that: without it, the content of
- * the device would count as data, and its root would stay closed.
- */
-export function isUnfinished({ luks, mkfs, rootOpened }: StagingState): boolean {
-  return luks === "started" || mkfs === "started" || (mkfs === "done" && !rootOpened);
-}
-
-/**
- * The staging state for another kind of staging of a volume of which only the record is left: the wanted state, with all
- * that is known of the device and of the file system. Where the device is handed out raw, the knowledge of the file
- * system ends: from then on its content is data, and no unfinished file system.
- */
-export function beginAnew(stagingState: StagingState, wanted: StagingState): StagingState {
-  const { device, luks, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid } = stagingState;
-  const sizeBytes = stagingState.sizeBytes > wanted.sizeBytes ? stagingState.sizeBytes : wanted.sizeBytes;
-  const encryption = luks === undefined || wanted.luks === undefined ? {} : { luks };
-  const anew = { ...wanted, device, sizeBytes, ...encryption };
-  if (wanted.kind === "block") return anew;
-  const filesystem = filesystemUuid === undefined ? {} : { filesystemUuid };
-  return { ...anew, mkfs, everMounted, mountedAs, rootOpened, ...filesystem };
 }
 
 /** The staging state with that target published, replacing an earlier entry. */

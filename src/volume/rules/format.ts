@@ -29,7 +29,7 @@ export interface FormatQuestion {
   readonly mkfs: MkfsState;
   /** Whether it is the device on which mkfs was started: same unique id, same size. */
   readonly sameDevice: boolean;
-  /** Whether the file system was ever mounted from here in this epoch. */
+  /** Whether the volume was ever mounted or bound here in this epoch. */
   readonly everMounted: boolean;
   /**
    * Whether the file system whose signature was found was made completely. Checked only when mkfs was started and its
@@ -84,12 +84,11 @@ export function decideFormat(question: FormatQuestion): FormatDecision {
   }
   if (probe.signature.state === "found") return decideFound(question, probe.signature.type);
   if (question.everMounted || question.mkfs === "done") {
-    return refuse(
-      "precondition",
-      "filesystem-lost",
-      `the ${nameOf(wanted)} made here is gone: volume=${question.volumeId}`,
-      "; find out first what happened to the data",
-    );
+    const lost = question.mkfs === "none"
+      ? `it was used here before, and holds no ${nameOf(wanted)}`
+      : `the ${nameOf(wanted)} made here is gone`;
+    const advice = `; find out first what happened to the data${wipeAdvice(question)}`;
+    return refuse("precondition", "filesystem-lost", `${lost}: volume=${question.volumeId}`, advice);
   }
   if (question.mkfs === "started") {
     return decideInterrupted(question, `the beginnings of ${beginnings(wanted)}`);
@@ -146,9 +145,13 @@ function consentAdvice({ volumeId, epoch, claim }: FormatQuestion, [refusal]: Ob
   }`;
 }
 
+function formatAdvice(question: FormatQuestion): string {
+  const { probe, readOnly } = question;
+  return readOnly && probe.blank ? "; let a pod write to it first" : wipeAdvice(question);
+}
+
 /** What is not empty is refused again, whoever allows a format. */
-function formatAdvice({ volumeId, probe, readOnly }: FormatQuestion): string {
-  if (readOnly && probe.blank) return "; let a pod write to it first";
+function wipeAdvice({ volumeId, probe }: FormatQuestion): string {
   return probe.blank
     ? `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}`
     : "; if nothing on it is needed, delete its claim";

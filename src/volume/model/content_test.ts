@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { formatContent, type KeptContent, parseContent } from "./content.ts";
+
+const content: KeptContent = {
+  volumeId: "pvc-1",
+  epoch: "1-0a0b0c0d",
+  header: "done",
+  filesystem: "started",
+  rootOpened: false,
+  begunOn: { deviceNumber: "253:40", uniqueId: "00ff", sizeBytes: 1n << 30n },
+  used: false,
+  keptMs: 1_700_000_000_000,
+};
+
+Deno.test("parseContent() reads what formatContent() writes", () => {
+  const { header: _header, begunOn: _begunOn, ...plain } = content;
+  for (const one of [content, plain]) assert.deepEqual(parseContent(formatContent(one), "pvc-1", "f"), one);
+});
+
+const damages: readonly [string, (text: string) => string][] = [
+  ["a part of it", (text) => text.slice(0, 40)],
+  ["nothing", () => ""],
+  ["a list", (text) => `[${text}]`],
+  ["another version", (text) => text.replace('"version": 1', '"version": 2')],
+  ["another volume", (text) => text.replace("pvc-1", "pvc-2")],
+  ["no word of use", (text) => text.replace('"used"', '"unused"')],
+  ["an unknown state of the file system", (text) => text.replace('"started"', '"begun"')],
+  ["an unknown state of the header", (text) => text.replace('"header": "done"', '"header": 1')],
+  ["a device without a size", (text) => text.replace('"sizeBytes"', '"size"')],
+  ["no time", (text) => text.replace('"keptMs"', '"kept"')],
+];
+
+for (const [what, damage] of damages) {
+  Deno.test(`parseContent() refuses a file that holds ${what}`, () => {
+    const text = damage(formatContent(content));
+    assert.throws(() => parseContent(text, "pvc-1", "/f"), refusal("precondition", /damaged.*file=\/f/));
+  });
+}
