@@ -20,7 +20,7 @@ interface OpenCall extends Call {
  *
  * - Two nodes can never write to one image at once.
  * - Only a writer changes data, and a read returns the last acknowledged data.
- * - A file system is made only on a blank image.
+ * - A file system is made only on a blank image, and never where data was.
  * - The claim of an OK was true at some moment between the call and its answer; at the answer, when the opposite call
  *   has begun and was answered OK meanwhile.
  * - An export that a node was given stays until a call or a person takes it back, and so does the node's connection.
@@ -57,6 +57,8 @@ class Checker {
   readonly #finished = new Map<string, string | undefined>();
   /** Empty file systems, by their value. */
   readonly #empty = new Set<string>();
+  /** Volumes whose data the router has lost. */
+  readonly #lost = new Set<string>();
   /** Volumes and snapshots for which a delete was called. */
   readonly #unwanted = new Set<string>();
 
@@ -73,8 +75,15 @@ class Checker {
     else if (event.kind === "stuck") this.#violated("a call goes on long after its time");
     else if (event.kind === "left") this.#violated(`${event.of} is left`);
     else if (event.kind === "edited") this.#release(event.of);
+    else if (event.kind === "blanked") this.#blank(event.of);
     else if (event.kind === "crashed") this.#crash(event.node);
     else this.#reboot(event.forgets);
+  }
+
+  #blank(of: string): void {
+    const data = [...this.#expectedOf(of)].some((value) => value !== undefined && !this.#empty.has(value));
+    if (data) this.#lost.add(of);
+    this.#expected.set(of, new Set([undefined]));
   }
 
   #reboot(forgets: boolean): void {
@@ -279,6 +288,7 @@ class Checker {
     if (data.length > 0) {
       this.#violated(`${node} made a file system on ${of}, which had ${data.join(" or ")}`);
     }
+    if (this.#lost.has(of)) this.#violated(`${node} made a file system on ${of}, which had lost its data`);
     this.#expected.set(of, new Set([value]));
   }
 

@@ -89,6 +89,13 @@ const good: Record<string, readonly HistoryEvent[]> = {
     { kind: "format", node: "n1", of: volume, value: "ext4-2" },
     image("ext4-2", first),
   ],
+  "a file system that was never written to is lost, and made once more": [
+    ...staged,
+    { kind: "blanked", of: volume },
+    image(undefined, first),
+    { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+    image("ext4-2", first),
+  ],
   "a node that restarts": [...written, { kind: "crashed", node: "n1" }, kernel("n1", [])],
   "a publish that fails after its unpublish": [
     ...created,
@@ -130,6 +137,15 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   "a file system on data": [
     [...written, { kind: "format", node: "n1", of: volume, value: "ext4-2" }],
     /n1 made a file system on pvc-1, which had w1/,
+  ],
+  "a file system where data was lost": [
+    [...written, { kind: "blanked", of: volume }, image(undefined, first), {
+      kind: "format",
+      node: "n1",
+      of: volume,
+      value: "ext4-2",
+    }],
+    /n1 made a file system on pvc-1, which had lost its data/,
   ],
   "an OK for what never was": [
     [...written, call(4, "unpublish", { node: "n1" }), ok(4)],

@@ -87,5 +87,7 @@ export type HistoryEvent =
   | { readonly kind: "left"; readonly of: string }
   /** A person, not the driver, has turned an export on or off. */
   | { readonly kind: "edited"; readonly of: string }
+  /** The router has an empty image in the place of the volume's: all data is lost, and nobody was asked. */
+  | { readonly kind: "blanked"; readonly of: string }
   /** The router restarts. It may lose its latest configuration, including changes that were answered OK. */
   | { readonly kind: "rebooted"; readonly forgets: boolean };

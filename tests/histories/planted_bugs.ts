@@ -113,6 +113,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: `if (probe.signature.state === "found") return { action: "format" };`,
   },
   {
+    title: "a node forgets with its unstage that the volume was used",
+    file: "src/volume/model/content.ts",
+    from: `return mayFormat !== false && (everMounted || mkfs !== "none" || luks !== "none");`,
+    to: "return false;",
+  },
+  {
     title: "a node leaves the connection when it unstages",
     file: "src/node/stage/unstage.ts",
     from: "  await tearDown(deps, volume, context);\n",

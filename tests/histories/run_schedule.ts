@@ -189,6 +189,9 @@ class Cluster {
         node!.cut(step.cuts);
         this.#clock.timer(step.forMs, () => node!.cut(undefined));
         break;
+      case "blank":
+        this.#blank(volumeIdFor(step.volume));
+        break;
       case "reboot":
         await this.#reboot(step.forgets, step.disksAfterMs);
         break;
@@ -218,6 +221,16 @@ class Cluster {
     if (exported) this.#turnedOn.add(nqn);
     this.history.push({ kind: "edited", of: id });
     this.#store.edit(id, { exported });
+  }
+
+  #blank(id: string): void {
+    const path = this.#store.disks.get(id)?.imagePath ?? "";
+    const isHere = this.#nodes.map((node) => node.state(id)).some(({ connected, staged }) =>
+      staged || connected.length > 0
+    );
+    if (isHere || !this.#store.tree.contents.has(path)) return;
+    this.history.push({ kind: "blanked", of: id });
+    this.#store.tree.contents.delete(path);
   }
 
   /** A command ends with the session that sent it. */

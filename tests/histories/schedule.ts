@@ -60,6 +60,12 @@ export interface NodeCutStep {
   readonly cuts: "devices" | "offers" | "all";
 }
 
+/** The router makes the volume's image anew, as where its pool is away. It does nothing while a node has the volume. */
+export interface BlankStep {
+  readonly step: "blank";
+  readonly volume: string;
+}
+
 /** Events other than calls. */
 export type OtherStep =
   /** A workload writes, or reads. */
@@ -78,12 +84,13 @@ export type OtherStep =
   | { readonly step: "clock"; readonly byMs: number }
   /** A person turns an export on or off. */
   | { readonly step: "edit"; readonly volume: string; readonly exported: boolean }
+  | BlankStep
   | IsolationStep
   | NodeCutStep;
 
 export type Step = CallStep | OtherStep;
 /** The steps that every schedule may have. */
-type DrawnStep = Exclude<Step, IsolationStep | NodeCutStep>;
+type DrawnStep = Exclude<Step, IsolationStep | NodeCutStep | BlankStep>;
 
 /** The volumes of a schedule; all but the first are clones. */
 export const volumeNames = ["a", "b"];
@@ -107,6 +114,8 @@ const opposites: Partial<Record<CallStep["step"], CallStep["step"]>> = {
 };
 /** Keeps the draws of partitions apart from those of the other steps. */
 const partitionSeed = 1_000_000_007;
+/** The same for those of blank images. */
+const blankSeed = 2_000_000_011;
 
 /** How often each step is drawn, in schedules with many node changes and in schedules with many copies. */
 const weights: readonly (readonly [DrawnStep["step"], moves: number, copies: number])[] = [
@@ -159,7 +168,20 @@ export function drawSchedule(seed: number): Step[] {
   const lot = draw.pick(lots);
   const opening = steps.length;
   for (let number = 0; number < count; number++) steps.push(draw.step(lot));
+  if (seed % 8 === 7) addBlank(steps, opening, new Draw(seed + blankSeed));
   return hasPartitions(seed) ? withPartitions(steps, opening, new Draw(seed + partitionSeed)) : steps;
+}
+
+/** Takes the volume off its node at that step or soon after, and back onto it when its image is empty. */
+function addBlank(steps: Step[], opening: number, draw: Draw): void {
+  const at = Math.min(opening + draw.below(4), steps.length);
+  steps.splice(
+    at,
+    0,
+    { ...smooth, step: "unstage" },
+    { step: "blank", volume: smooth.volume },
+    { ...smooth, step: "stage" },
+  );
 }
 
 /** Three quarters of the schedules, with subvolumes and without. */
