@@ -100,9 +100,30 @@ for (const capability of [ext4, xfs]) {
         await run("dd", ...zeros, `seek=${at}`);
       }
       const before = await run("sha256sum", volume.image);
+      await assert.rejects(node.stage(volume, { capability }), refusal("precondition", /made here is gone/));
+      // A node that knows nothing of the volume has to see it on the device.
+      await Deno.remove(`${node.state}/known`, { recursive: true });
       await assert.rejects(
         node.stage(volume, { capability }),
         refusal("precondition", /data of no known kind/),
+      );
+      assert.equal(await run("sha256sum", volume.image), before);
+    },
+  );
+
+  nodeTest(
+    `${filesystem}: a used volume that comes back blank in the same epoch is not formatted`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1");
+      await node.stage(volume, { capability });
+      await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "precious");
+      await node.unstage(volume);
+      await run("truncate", "--size=0", volume.image);
+      await run("truncate", `--size=${volumeBytes}`, volume.image);
+      const before = await run("sha256sum", volume.image);
+      await assert.rejects(
+        node.stage(volume, { capability }),
+        refusal("precondition", /made here is gone.*allow-format/),
       );
       assert.equal(await run("sha256sum", volume.image), before);
     },
