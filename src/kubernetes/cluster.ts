@@ -82,7 +82,7 @@ export class Cluster {
 
   /** Lets only the pods of one KubeVirt virtual machine share a volume. */
   kubevirtPairs(): MigrationPairs {
-    return kubevirtPairs(this.#client, this.volumes);
+    return kubevirtPairs({ ...this.#options, api: this.#client, volumes: this.volumes });
   }
 
   /** Finds out whether nodes have given up volumes. */

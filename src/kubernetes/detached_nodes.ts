@@ -3,19 +3,17 @@ import { VolumeError } from "../volume/errors.ts";
 import { nodeDigest } from "../volume/model/record.ts";
 import type { DetachedNode, DetachedNodes } from "../volume/ports/cluster_ports.ts";
 import type { Clock } from "../volume/ports/system.ts";
-import { type ClusterNode, reasonAgainstDetached } from "../volume/rules/detached_nodes.ts";
-import { ApiError, type KubernetesApi } from "./api.ts";
+import { reasonAgainstDetached } from "../volume/rules/detached_nodes.ts";
+import type { KubernetesApi } from "./api.ts";
 import {
   attachmentsPath,
   csiNodesPath,
+  findNode,
   listKept,
-  nodesPath,
   parseAttachment,
   parseCsiNode,
-  parseNode,
   type RawAttachment,
   type RawCsiNode,
-  type RawNode,
   type VolumeAttachment,
 } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
@@ -73,7 +71,7 @@ export class KubernetesDetachedNodes implements DetachedNodes {
     return reasonAgainstDetached(detached, {
       nodeNames,
       // Read last, so that it is no older than the attachments.
-      node: name === undefined ? undefined : await this.#node(name, signal),
+      node: name === undefined ? undefined : await findNode(api, name, signal),
       isAttached,
       volumeInUse: `kubernetes.io/csi/${driverName}^${volumeId}`,
       nowSeconds: Math.floor(clock.now() / 1000),
@@ -97,15 +95,5 @@ export class KubernetesDetachedNodes implements DetachedNodes {
     return attachments.some(({ volumeName, inlineHandle }) =>
       inlineHandle === volumeId || (volumeName !== undefined && names.has(volumeName))
     );
-  }
-
-  async #node(name: string, signal: AbortSignal): Promise<ClusterNode | undefined> {
-    const path = `${nodesPath}/${name}`;
-    try {
-      return parseNode(await this.#options.api.request<RawNode>({ method: "GET", path, signal }));
-    } catch (error) {
-      if (ApiError.is(error, 404)) return undefined;
-      throw error;
-    }
   }
 }

@@ -219,6 +219,20 @@ export function parseNode({ metadata, spec, status }: RawNode): ClusterNode {
   };
 }
 
+/** Reads a Node; undefined when there is none of that name. @throws {ApiError} */
+export async function findNode(
+  api: KubernetesApi,
+  name: string,
+  signal: AbortSignal,
+): Promise<ClusterNode | undefined> {
+  try {
+    return parseNode(await api.request<RawNode>({ method: "GET", path: `${nodesPath}/${name}`, signal }));
+  } catch (error) {
+    if (ApiError.is(error, 404)) return undefined;
+    throw error;
+  }
+}
+
 /** Parses a CSINode; undefined when this driver is not registered there. */
 export function parseCsiNode({ metadata = {}, spec }: RawCsiNode, driverName: string): CsiNode | undefined {
   const driver = spec?.drivers?.find(({ name }) => name === driverName);

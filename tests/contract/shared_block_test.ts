@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { attachmentsPath, csiNodesPath, nodesPath, volumesPath } from "../../src/kubernetes/objects.ts";
-import { clusterRules, namespaceRules } from "../support/access_rules.ts";
+import { clusterRules, kubevirtRules, namespaceRules } from "../support/access_rules.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
@@ -11,6 +11,7 @@ import { type ClusterStack, startClusterStack } from "../support/cluster_stack.t
 import { cost, create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
 
 const shared = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } } as const;
+const podsPath = "/api/v1/namespaces/apps/pods";
 const timeAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 
 interface NodeState {
@@ -69,6 +70,21 @@ class Machines {
     this.report(name);
   }
 
+  /** Puts the pod of a virtual machine instance on a node. */
+  run(machine: string, nodeName: string, phase = "Running"): void {
+    this.api.put(podsPath, {
+      metadata: {
+        ...{ name: `virt-launcher-${machine}-${nodeName}`, namespace: "apps" },
+        labels: { "kubevirt.io": "virt-launcher", "kubevirt.io/created-by": machine },
+      },
+      spec: {
+        nodeName,
+        volumes: [{ name: "disk", persistentVolumeClaim: { claimName: `claim-${this.volumeId}` } }],
+      },
+      status: { phase },
+    });
+  }
+
   /** Detaches the volume from a node, as the attacher does. */
   async detach(name: string): Promise<void> {
     const { metadata: { name: attachment } } = this.#attachment(name);
@@ -109,9 +125,12 @@ class Machines {
 
 async function withMachines(
   work: (machines: Machines, cluster: ClusterStack) => Promise<void>,
+  pairs: "any" | "kubevirt" = "any",
 ): Promise<void> {
-  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
-  await using cluster = await startClusterStack({ prepare, flags: ["--reconcile", "off"] });
+  const rules = [...clusterRules, ...namespaceRules, ...pairs === "any" ? [] : kubevirtRules];
+  const prepare = (api: FakeKubeApi) => void (api.rules = rules);
+  const flags = ["--reconcile", "off", "--migration-pairs", pairs];
+  await using cluster = await startClusterStack({ prepare, flags });
   const volumeId = await create(cluster.stack, "pvc-vm", { volumeCapabilities: [shared] });
   await work(new Machines(cluster, volumeId), cluster);
   assert.deepEqual(cluster.api.requests.filter(({ status }) => status === 403), []);
@@ -220,4 +239,40 @@ Deno.test("while the API server is away no volume is known to be released, and a
     machines.api.faults.length = 0;
     await machines.attach("worker-3");
   });
+});
+
+for (
+  const [what, lose] of [
+    ["was set to Failed", (machines: Machines) => machines.run("vm-1", "worker-1", "Failed")],
+    [
+      "is gone from the API",
+      ({ api }: Machines) => void api.delete(podsPath, "virt-launcher-vm-1-worker-1"),
+    ],
+  ] as const
+) {
+  Deno.test(`the machine that replaces one whose pod ${what} gets the volume by a new epoch only`, async () => {
+    await withMachines(async (machines) => {
+      machines.run("vm-1", "worker-1");
+      const lost = await machines.attach("worker-1");
+      machines.report("worker-1", { ready: "Unknown", heartbeatAgo: 400 });
+      lose(machines);
+      machines.run("vm-2", "worker-2", "Pending");
+      await machines.isKeptOut("worker-2", /node=worker-1 requested=worker-2: no pod .* on worker-1/);
+      await machines.detach("worker-1");
+      assert.notEqual((await machines.attach("worker-2"))["epoch"], lost["epoch"]);
+      assert.deepEqual(await machines.record(), { holders: ["worker-2"], hasUnfenced: false });
+    }, "kubevirt");
+  });
+}
+
+Deno.test("the two pods of one machine share its volume, unless the node that has it stops reporting", async () => {
+  await withMachines(async (machines) => {
+    machines.run("vm-1", "worker-1");
+    const { nqn } = await machines.attach("worker-1");
+    machines.run("vm-1", "worker-2", "Pending");
+    machines.report("worker-1", { ready: "Unknown" });
+    await machines.isKeptOut("worker-2", /its Node is not ready: worker-1/);
+    machines.report("worker-1");
+    assert.equal((await machines.attach("worker-2"))["nqn"], nqn);
+  }, "kubevirt");
 });

@@ -46,8 +46,9 @@ export const clusterFlags: FlagTable = {
     choices: ["any", "kubevirt"],
     fallback: "any",
     help:
-      "Which two nodes may share a block volume for a migration: any, or only those of the pods of one KubeVirt " +
-      "virtual machine, for which the controller has to be allowed to list pods.",
+      "Which two nodes may share a block volume for a migration: any, also a lost node and the one that takes its pods " +
+      "over, so that both may write; or only those of the two running pods of one KubeVirt virtual machine, for which " +
+      "the controller has to be allowed to list pods.",
   },
   "startup-taint": {
     form: "text",

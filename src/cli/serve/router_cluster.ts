@@ -39,7 +39,12 @@ export function sharedWithRouter(
           ),
       },
     },
-    ...pairs && { pairs: { reasonAgainst: (id, signal) => pairs.reasonAgainst(ids.add(id), signal) } },
+    ...pairs && {
+      pairs: {
+        reasonAgainst: (pair, signal) =>
+          pairs.reasonAgainst({ ...pair, volumeId: ids.add(pair.volumeId) }, signal),
+      },
+    },
     ...detachedNodes && {
       detachedNodes: {
         reasonAgainst: (node, signal) =>

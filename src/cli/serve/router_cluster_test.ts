@@ -193,11 +193,14 @@ Deno.test("the cluster is asked by handles whether a node has given up a volume,
   const shared = sharedWithRouter(new VolumeIdPrefix("nas2/"), {
     events: { occurred: () => {} },
     locks: new VolumeLocks(),
-    pairs: { reasonAgainst: (id) => (asked.push(id), Promise.resolve("no pair")) },
+    pairs: { reasonAgainst: ({ volumeId }) => (asked.push(volumeId), Promise.resolve("no pair")) },
     detachedNodes: { reasonAgainst: ({ volumeId }) => (asked.push(volumeId), Promise.resolve("away")) },
   }, false);
   const { signal } = new AbortController();
-  assert.equal(await shared.pairs!.reasonAgainst("pvc-1", signal), "no pair");
+  assert.equal(
+    await shared.pairs!.reasonAgainst({ volumeId: "pvc-1", nodeId: "a", holders: [] }, signal),
+    "no pair",
+  );
   const left = { volumeId: "pvc-1", nodeDigest: "0a0b0c0d" };
   assert.equal(await shared.detachedNodes!.reasonAgainst(left, signal), "away");
   assert.deepEqual(asked, ["nas2/pvc-1", "nas2/pvc-1"]);

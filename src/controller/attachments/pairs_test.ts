@@ -7,6 +7,7 @@ import {
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import { publishVolume } from "./publish.ts";
 
 /** A shared block volume that node a holds, and pairs of which `reason` is said. */
@@ -15,8 +16,13 @@ function scene(reason: string | undefined) {
   const holders = [aHolder("a", { mode: "multi-node-multi-writer" })];
   const epoch = { counter: 1, nonce: "0a0b0c0d" };
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
-  const asked: string[] = [];
-  const pairs = { reasonAgainst: (id: string) => (asked.push(id), Promise.resolve(reason)) };
+  const asked: unknown[] = [];
+  const pairs: MigrationPairs = {
+    reasonAgainst: ({ volumeId, nodeId, holders }) => {
+      asked.push([volumeId, nodeId, ...holders.map((holder) => holder.nodeId)]);
+      return Promise.resolve(reason);
+    },
+  };
   const publish = (nodeId: string) => {
     const request = aPublish(nodeId, { capability: sharedBlock });
     return publishVolume({ ...deps, pairs }, "pvc-1", request, testParameters, testContext());
@@ -27,7 +33,10 @@ function scene(reason: string | undefined) {
 Deno.test("a second node gets a volume only when the two are a pair, and is told why they are not", async () => {
   const { store, events, publish } = scene("no pod uses its claim");
   const before = store.disks.get("pvc-1");
-  await assert.rejects(publish("b"), { kind: "precondition", message: /no pod uses its claim/ });
+  await assert.rejects(publish("b"), {
+    kind: "published-elsewhere",
+    message: /node=a requested=b: no pod uses its claim/,
+  });
   assert.deepEqual(store.disks.get("pvc-1"), before);
   assert.deepEqual(events.map(({ kind }) => kind), ["attach-refused"]);
 });
@@ -39,5 +48,5 @@ Deno.test("nobody asks about pairs for the first node, nor for one that has the 
   const pair = scene(undefined);
   await pair.publish("b");
   await pair.publish("b");
-  assert.deepEqual(pair.asked, ["pvc-1"]);
+  assert.deepEqual(pair.asked, [["pvc-1", "b", "a"]]);
 });

@@ -23,6 +23,7 @@ import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import {
   type Holder,
   maxGrowths,
+  nodeIdsOf,
   type OwnedVolume,
   rewritten,
   type VolumeRecord,
@@ -190,7 +191,9 @@ async function settle(
     return await settle(call, withdrawn, state, request, parameters);
   }
   const joins = others && holderOf(volume, request.nodeId) === undefined;
-  if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
+  if (joins && request.capability.mode === "multi-node-multi-writer") {
+    await assertPair(call, volume, request.nodeId);
+  }
   const decided = asFits(call, volume, decision.record);
   const record = inDoubt ? rewritten(decided) : decided;
   if (decision.action === "begin") {
@@ -319,13 +322,15 @@ function claimContext(
 }
 
 /** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */
-async function assertPair(call: ControllerCall, id: string): Promise<void> {
-  const reason = await call.pairs.reasonAgainst(id, call.context.signal);
+async function assertPair(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
+  const { stored: { id: volumeId }, record: { holders } } = volume;
+  const reason = await call.pairs.reasonAgainst({ volumeId, nodeId, holders }, call.context.signal);
   if (reason === undefined) return;
+  const names = nodeIdsOf(holders).join(", ");
   throw new VolumeError(
-    "precondition",
-    `Cannot publish the volume to a second node because no virtual machine migrates between them: volume=${id}: ` +
-      `${reason} (--migration-pairs)`,
+    "published-elsewhere",
+    `Cannot publish the volume to a second node because no virtual machine migrates between them: volume=${volumeId} ` +
+      `node=${names} requested=${nodeId}: ${reason} (--migration-pairs); it goes on when node=${names} has given the volume up`,
   );
 }
 

@@ -1,5 +1,13 @@
-import type { UnfencedNode } from "../model/record.ts";
+import type { Holder, UnfencedNode } from "../model/record.ts";
 import type { CallContext } from "./system.ts";
+
+/** A node that would write to a volume beside those that have it. */
+export interface MigrationPair {
+  readonly volumeId: string;
+  /** The node that joins. */
+  readonly nodeId: string;
+  readonly holders: readonly Holder[];
+}
 
 /** Decides which nodes may share a volume for a migration. */
 export interface MigrationPairs {
@@ -8,7 +16,7 @@ export interface MigrationPairs {
    *
    * @throws {VolumeError} unavailable when that is unknown
    */
-  reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined>;
+  reasonAgainst(pair: MigrationPair, signal: AbortSignal): Promise<string | undefined>;
 }
 
 /** The consents of claims' owners. A consent adds to a node's own checks of the device and replaces none. */

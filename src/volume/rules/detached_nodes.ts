@@ -69,14 +69,33 @@ export function reasonAgainstDetached(
   if (node.createdSeconds === undefined || node.createdSeconds > sinceSeconds) {
     return `its Node is younger than its hold of the volume: ${name}`;
   }
+  const silent = reasonKubeletIsSilent({ name, node, machine, nowSeconds: view.nowSeconds });
+  if (silent !== undefined) return silent;
+  return node.volumesInUse.includes(view.volumeInUse) ? `its kubelet uses the volume: ${name}` : undefined;
+}
+
+/**
+ * Why the cluster's objects may not show what runs on a holder's machine, for people; undefined when its kubelet
+ * reports.
+ *
+ * @param holder its Node, with the machine that the record names
+ */
+export function reasonKubeletIsSilent(
+  { name, node, machine, nowSeconds }: {
+    readonly name: string;
+    readonly node: ClusterNode;
+    readonly machine: string | undefined;
+    /** Seconds since the Unix epoch. */
+    readonly nowSeconds: number;
+  },
+): string | undefined {
   if (!isSameMachine(machine, node.machine)) return `another machine has its name now: ${name}`;
   if (node.isOutOfService) return `its Node is out of service: ${name}`;
   if (!node.isReady) return `its Node is not ready: ${name}`;
   const heartbeatSeconds = node.heartbeatSeconds ?? -Infinity;
-  if (view.nowSeconds - heartbeatSeconds > maxHeartbeatAgeSeconds) {
-    return `its kubelet has not reported for more than ${maxHeartbeatAgeSeconds / 60} minutes: ${name}`;
-  }
-  return node.volumesInUse.includes(view.volumeInUse) ? `its kubelet uses the volume: ${name}` : undefined;
+  return nowSeconds - heartbeatSeconds > maxHeartbeatAgeSeconds
+    ? `its kubelet has not reported for more than ${maxHeartbeatAgeSeconds / 60} minutes: ${name}`
+    : undefined;
 }
 
 /** An unknown machine matches every machine. */

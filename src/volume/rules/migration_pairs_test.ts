@@ -1,17 +1,47 @@
 import assert from "node:assert/strict";
-import { type ClaimUser, isMigrating, overdueMigration, reasonAgainstPair } from "./migration_pairs.ts";
+import {
+  type ClaimUser,
+  isMigrating,
+  overdueMigration,
+  type PairNode,
+  reasonAgainstPair,
+} from "./migration_pairs.ts";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
 
+/** A pod on the Node of its name. */
 const pod = (name: string, over: Partial<ClaimUser> = {}): ClaimUser => ({
-  ...{ name, uid: `uid-${name}`, usesClaim: true, hasEnded: false, machine: "vm-1", owners: [] },
+  ...{ name, uid: `uid-${name}`, nodeName: `node-${name}` },
+  ...{ usesClaim: true, hasEnded: false, machine: "vm-1", owners: [] },
   ...over,
 });
 const ended = (name: string) => pod(name, { usesClaim: false, hasEnded: true });
-const disk = (name: string, owner: string) => pod(name, { machine: undefined, owners: [`uid-${owner}`] });
+const disk = (name: string, owner: string) =>
+  pod(name, { machine: undefined, owners: [`uid-${owner}`], nodeName: `node-${owner}` });
+
+/** What the node a has, and b asks for. */
+const nodes = ["a", "b"].map((nodeId): PairNode => ({ nodeId, nodeNames: [`node-${nodeId}`] }));
 
 const pairs: readonly (readonly [what: string, pods: ClaimUser[], reason: RegExp | undefined])[] = [
   ["the two pods of one machine", [pod("a"), pod("b")], undefined],
-  ["one pod of a machine, as the other is to come", [pod("a")], undefined],
+  ["one pod of a machine", [pod("a")], /no pod of its virtual machine runs on node-b/],
+  [
+    "a new machine's pod, when that of the holder's node is gone,",
+    [pod("b", { machine: "vm-2" })],
+    /on node-a/,
+  ],
+  [
+    "a new machine's pod, when that of the holder's node has ended,",
+    [ended("a"), pod("b", { machine: "vm-2" })],
+    /on node-a/,
+  ],
+  ["a machine's pod, when its other one has ended,", [ended("a"), pod("b")], /on node-a/],
+  ["two pods of one machine on one node", [pod("b"), pod("c", { nodeName: "node-b" })], /on node-a/],
+  ["a pod that no node has yet", [pod("a"), pod("b", { nodeName: "" })], /on node-b/],
+  [
+    "a plugged disk whose machine's pod has ended",
+    [{ ...ended("a"), machine: "vm-1" }, pod("b", { usesClaim: false }), disk("da", "a"), disk("db", "b")],
+    /on node-a/,
+  ],
   [
     "plugged disks of one machine's pods",
     [pod("a", { usesClaim: false }), pod("b", { usesClaim: false }), disk("da", "a"), disk("db", "b")],
@@ -56,11 +86,18 @@ const pairs: readonly (readonly [what: string, pods: ClaimUser[], reason: RegExp
 ];
 for (const [what, pods, reason] of pairs) {
   Deno.test(`reasonAgainstPair() ${reason === undefined ? "lets" : "does not let"} ${what} share a volume`, () => {
-    const found = reasonAgainstPair(pods);
+    const found = reasonAgainstPair(pods, nodes);
     if (reason === undefined) assert.equal(found, undefined);
     else assert.match(found ?? "", reason);
   });
 }
+
+Deno.test("reasonAgainstPair() names a node whose id no Node has, or several", () => {
+  const found = (...nodeNames: string[]) =>
+    reasonAgainstPair([pod("a"), pod("b")], [nodes[1]!, { nodeId: "id-a", nodeNames }]);
+  assert.match(found() ?? "", /registered on no Node under the id id-a/);
+  assert.match(found("node-a", "node-b") ?? "", /several Nodes have the id id-a/);
+});
 
 const shared = (nodeId: string, sinceSeconds: number) =>
   aHolder(nodeId, { sinceSeconds, mode: "multi-node-multi-writer" });
