@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { annotationPrefix } from "../../src/kubernetes/objects.ts";
+import { volumeIdFor } from "../../src/volume/model/ids.ts";
+import { filePrefixOf } from "../../src/volume/model/layout.ts";
 import { readPage } from "./pages.ts";
 
 /** Every metric that 3whiskeywhiskey/rds-csi registers at its last commit, 9759724 (pkg/observability/prometheus.go). */
@@ -55,4 +57,27 @@ Deno.test("every metric and annotation in the table's right column exists in thi
   assert.deepEqual(found.filter((name) => !isThere(name)), []);
   const annotations = names.filter((name) => name.includes("attach") && name.includes("/"));
   assert.deepEqual(annotations, ["attached-node", "attach-time"].map((name) => annotationPrefix + name));
+});
+
+/** The numbered steps of the way back. */
+function stepsBack(): readonly string[] {
+  const [, section = ""] = readPage("docs/guides/from-the-go-driver.md").text.split("\n## Back\n");
+  return section.split(/^[0-9]+[.] /m).slice(1).map((step) => step.replaceAll(/\s+/g, " "));
+}
+
+Deno.test("the way back begins with the Go driver's orphan loop, and then detaches what that driver cannot", () => {
+  const [loop = "", detach = "", stop = ""] = stepsBack();
+  // cmd/rds-csi-plugin/main.go, and values.yaml of the chart, at 9759724.
+  assert.match(loop, /orphan loop off.*`controller[.]orphanReconciler[.]enabled: false`/);
+  for (const flag of ["-enable-orphan-reconciler", "-orphan-dry-run"]) assert(loop.includes(`\`${flag}\``));
+  assert.match(detach, /Detach every volume.*neither detach nor delete/);
+  assert.match(stop, /Scale this driver's controller to 0/);
+});
+
+Deno.test("this driver's volumes and images are what the guide says that the Go driver takes them for", () => {
+  const id = volumeIdFor("pvc-0f8fad5b-d9cb-469f-a165-70867728950e");
+  // pkg/utils/volumeid.go: "pvc-" is followed by a whole uuid.
+  assert(id.startsWith("pvc-") && !/^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id));
+  // pkg/reconciler/orphan_reconciler.go: what is no `<volumeHandle>.img` has no owner without a disk.
+  assert.notEqual(filePrefixOf(id, "1a2b3c4d"), id);
 });
