@@ -1,10 +1,12 @@
 import { stringify } from "yaml";
-import { routerFlags, serveFlags } from "./config/flag_tables.ts";
+import { readClusterAddress } from "./config/cluster.ts";
+import { objectFlags, routerFlags } from "./config/flag_tables.ts";
 import { type ConfigFiles, noFiles, readOneBackend, systemFiles } from "./config/backends.ts";
 import { type Import, type ImportRequest, importVolume } from "../controller/import/import.ts";
+import { readExistingObjects } from "./existing_objects.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
-import { withController } from "./controller_command.ts";
+import { type ControllerRun, withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
 import type { ControllerConfig, Environment } from "./config/config.ts";
 import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
@@ -23,6 +25,9 @@ longer mounts a file system in it; file and slot keep their names.
 The driver never formats or deletes such a volume, and takes no snapshots of it. "rds-csi release SLOT" removes the record
 again.
 
+With a cluster to ask (--kubeconfig; in a pod it is found) it prints nothing for a volume that a PersistentVolume names
+already.
+
 The command refuses a disk that may be in use: its export is on, the router has mounted its file system, another disk uses
 its file, or it carries another cluster's record. For a volume that already has this cluster's record the command only
 prints the PersistentVolume: with a lost cluster's --cluster-id it restores that cluster's PersistentVolumes.
@@ -35,14 +40,29 @@ const timeoutMs = 120_000;
 
 /** `rds-csi import`: makes an existing disk or file a volume, and prints a PersistentVolume for it. */
 export async function importCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const { config, request, object, json } = readImportOptions(args, io.env, await systemFiles(args, io.env));
-  const done = await withController(
-    { name: "import", config, timeoutMs },
+  const { config, cluster, isOfSeveral, request, object, json } = readImportOptions(
+    args,
+    io.env,
+    await systemFiles(args, io.env),
+  );
+  const { done, existing } = await withController(
+    { name: "import", config, timeoutMs, cluster, isOfSeveral },
     io,
-    (deps, context) => importVolume(deps, request, context),
+    async (deps, context) => {
+      const objects = await readExistingObjects(deps, context);
+      const done = await importVolume(deps, request, context);
+      return { done, existing: objects.get(done.id) };
+    },
   );
   // The output goes into a file; messages for the person go to standard error.
   for (const line of explain(done)) io.err(line);
+  if (existing !== undefined) {
+    io.err(`Nothing is printed because ${existing} names the volume already.`);
+    return exitCodes.ok;
+  }
+  if (cluster === undefined) {
+    io.err("No cluster was asked: apply this only if no PersistentVolume names the volume yet.");
+  }
   const sizeBytes = usableBytes(done.sizeBytes, done.encrypted);
   const volume = persistentVolume({ ...done, volumeHandle: config.prefix + done.id, sizeBytes }, object);
   io.out(json ? JSON.stringify(volume, undefined, 2) : toYaml(volume));
@@ -163,11 +183,15 @@ export const importCommandFlags: FlagTable = {
 };
 
 /** Flags of `rds-csi import` except those of the router. */
-export const importFlags: FlagTable = { ...importCommandFlags, "driver-name": serveFlags["driver-name"]! };
+export const importFlags: FlagTable = { ...importCommandFlags, ...objectFlags };
 
 /** The options of `rds-csi import`. */
 export interface ImportOptions {
   readonly config: ControllerConfig;
+  /** The cluster whose PersistentVolumes are compared; undefined when there is none. */
+  readonly cluster: ControllerRun["cluster"];
+  /** Whether the router is one of `--config`. */
+  readonly isOfSeveral: boolean;
   readonly request: ImportRequest;
   readonly object: VolumeObjectOptions;
   readonly json: boolean;
@@ -205,7 +229,10 @@ export function readImportOptions(
     );
   }
   const imagePath = flags.text("path");
+  const address = readClusterAddress(flags, env);
   const options = {
+    cluster: address && { address, driverName: flags.text("driver-name") },
+    isOfSeveral: flags.text("config") !== "",
     request: {
       id,
       imagePath: imagePath === "" ? undefined : imagePath,

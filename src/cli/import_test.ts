@@ -10,6 +10,10 @@ import {
   rejectsWith,
   state,
 } from "../../tests/support/controller_calls.ts";
+import { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
+import { aPersistentVolume } from "../../tests/fakes/kube_client.ts";
+import { withKubeconfig } from "../../tests/support/cluster_stack.ts";
+import { volumesPath } from "../kubernetes/objects.ts";
 import { clusterId, probedProfile, type StackOptions, startStack } from "../../tests/support/stack.ts";
 import {
   addDisk,
@@ -61,6 +65,30 @@ Deno.test("import prints a PersistentVolume, says what it would do before, and d
   await doImport(stack, "data", "--kind", "xfs");
   assert.equal((await recordOf(stack)).record.capabilities, "xfs/m");
   await scene.assertIntact();
+});
+
+Deno.test("import prints no PersistentVolume of a volume that has one, and fails when the cluster does not say", async () => {
+  await using scene = await startWithFile();
+  await using api = new FakeKubeApi();
+  const { stack } = scene;
+  await addDisk(stack);
+  await withKubeconfig(api, async (kubeconfig) => {
+    const first = await doImport(stack, "data", "--kind", "ext4", ...kubeconfig);
+    assert.match(first.out, /volumeHandle: "data"/);
+    assert.doesNotMatch(first.err, /No cluster was asked/);
+    api.put(volumesPath, aPersistentVolume("data"));
+    const again = await doImport(stack, "data", "--kind", "ext4", ...kubeconfig);
+    assert.equal(again.out, "");
+    assert.match(
+      again.err,
+      /Nothing is printed because the PersistentVolume pv-data names the volume already/,
+    );
+    api.faults.push({ match: /persistentvolumes/, status: 500 });
+    await assert.rejects(doImport(stack, "data", "--kind", "ext4", ...kubeconfig), { kind: "unavailable" });
+  });
+  const { out, err } = await doImport(stack, "data", "--kind", "ext4");
+  assert.notEqual(out, "");
+  assert.match(err, /No cluster was asked: apply this only if no PersistentVolume names the volume yet/);
 });
 
 Deno.test("import prints an encrypted volume of this driver with a place for its Secret, and without its header", async () => {

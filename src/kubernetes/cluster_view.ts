@@ -128,6 +128,10 @@ export class KubernetesClusterView implements ClusterView {
     return Math.max(0, ...counters);
   }
 
+  async objectsOf(volumeId: string, { signal }: CallContext): Promise<readonly string[]> {
+    return (await this.#volumes.namesakes(volumeId, signal)).map(({ name }) => name).toSorted();
+  }
+
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
     return this.#volumes.known(volumeId)?.attributes;
   }

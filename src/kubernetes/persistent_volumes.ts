@@ -81,6 +81,27 @@ export class PersistentVolumes {
     return this.known(volumeId);
   }
 
+  /**
+   * Every object of the last list that names that volume. If there are several, each is read again; one that cannot be
+   * read counts as it was.
+   *
+   * @throws whatever the signal's reason is
+   */
+  async namesakes(volumeId: string, signal: AbortSignal): Promise<readonly PersistentVolume[]> {
+    const known = this.#all.filter((one) => one.volumeId === volumeId);
+    if (known.length < 2) return known;
+    const read = known.map(async (one) => {
+      try {
+        return await this.#readIfThere(one, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof ApiError) return one;
+        throw error;
+      }
+    });
+    return (await Promise.all(read)).filter((one) => one !== undefined);
+  }
+
   async #readIfThere(known: PersistentVolume, signal: AbortSignal): Promise<PersistentVolume | undefined> {
     try {
       return await this.read(known, signal);

@@ -61,3 +61,32 @@ Deno.test("a call that ends does not end the list that another waits for", async
   await second;
   assert.equal(volumes.all.length, 1);
 });
+
+Deno.test("namesakes() reads again only objects that share a volume, and keeps those that cannot be read", async () => {
+  await using kube = await startKube();
+  const { api } = kube;
+  const again = aPersistentVolume("a");
+  for (
+    const object of [
+      aPersistentVolume("a"),
+      { ...again, metadata: { name: "again" } },
+      aPersistentVolume("b"),
+    ]
+  ) {
+    api.put(volumesPath, object);
+  }
+  const volumes = new PersistentVolumes({ api: kube.client, clock: systemClock, driverName: testDriver });
+  const names = async (id: string) =>
+    (await volumes.namesakes(id, signal)).map(({ name }) => name).toSorted();
+  assert.deepEqual(await names("a"), []);
+  await volumes.list(signal);
+  api.requests.length = 0;
+  assert.deepEqual(await names("b"), ["pv-b"]);
+  assert.equal(api.requests.length, 0);
+  assert.deepEqual(await names("a"), ["again", "pv-a"]);
+  api.faults.push({ match: /persistentvolumes/, status: 500 });
+  assert.deepEqual(await names("a"), ["again", "pv-a"]);
+  api.faults.length = 0;
+  api.delete(volumesPath, "again");
+  assert.deepEqual(await names("a"), ["pv-a"]);
+});

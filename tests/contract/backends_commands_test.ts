@@ -166,6 +166,7 @@ Deno.test("adopt --from-cluster names the volumes of one router by their handles
     "--backend",
     "nas2",
     "--json",
+    "--vouch",
   );
   const { items } = JSON.parse(out) as { items: { spec: { csi: { volumeHandle: string } } }[] };
   assert.deepEqual(items.map(({ spec }) => spec.csi.volumeHandle), [free]);

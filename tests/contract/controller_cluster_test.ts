@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { clusterRules, namespaceRules, startupTaintRules } from "../support/access_rules.ts";
-import { clusterHash } from "../../src/volume/model/ids.ts";
+import { clusterHash, volumeIdFor } from "../../src/volume/model/ids.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
-import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
+import { changesNothing, create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
 
 const node = "csi.rds.srvlab.io/attached-node";
 const attachments = "/apis/storage.k8s.io/v1/volumeattachments";
@@ -44,6 +44,35 @@ Deno.test("under the rules of its role a controller attaches, detaches, and show
   await eventually(() => api.all(onClaim).length === 2);
   assert.match(String(api.all(onClaim).map((event) => event["message"])), /worker-2 was refused.*worker-1/);
   assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
+});
+
+Deno.test("a volume that several PersistentVolumes name is deleted only for the last one", async () => {
+  const shared = volumeIdFor("pvc-shared");
+  const object = aPersistentVolume(shared);
+  const prepare = (api: FakeKubeApi) => {
+    api.rules = [...clusterRules, ...namespaceRules];
+    api.put(volumesPath, { ...object, metadata: { ...object.metadata, name: "again" } });
+    api.put(volumesPath, object);
+  };
+  await using cluster = await startClusterStack({ prepare, flags: ["--unexport-grace=0s"] });
+  const { api, stack } = cluster;
+  const { controller } = stack.clients;
+  await eventually(() => api.count(/GET .*persistentvolumes/) > 0);
+  await create(stack, "pvc-shared");
+  const names = new RegExp(`persistentvolumes=again, pv-${shared}`);
+  const refused = async () =>
+    await rejectsWith(
+      status.FAILED_PRECONDITION,
+      controller.call("DeleteVolume", { volumeId: shared }),
+      names,
+    );
+  await changesNothing(stack, refused);
+  api.faults.push({ match: /persistentvolumes/, status: 500 });
+  await changesNothing(stack, refused);
+  api.faults.length = 0;
+  api.delete(volumesPath, "again");
+  await controller.call("DeleteVolume", { volumeId: shared });
+  assert.deepEqual((await state(stack)).disks.filter(({ slot }) => slot === shared), []);
 });
 
 Deno.test("the annotation of a claim lets its volume be formatted in its next epoch", async () => {

@@ -60,6 +60,12 @@ export class FakeClusterView implements ClusterView {
     return this.#answer(() => [...this.list]);
   }
 
+  objectsOf(volumeId: string): Promise<readonly string[]> {
+    return Promise.resolve(
+      this.used.filter((one) => one.volumeId === volumeId).map(({ name }) => name).toSorted(),
+    );
+  }
+
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
     return this.unnamed.has(volumeId) ? undefined : this.contexts.get(volumeId) ?? {};
   }

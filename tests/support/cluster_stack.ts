@@ -44,6 +44,20 @@ export async function startClusterStack(options: ClusterStackOptions = {}): Prom
   }
 }
 
+/** Lends the flags with which a command finds the fake API server. */
+export async function withKubeconfig(
+  api: FakeKubeApi,
+  work: (flags: readonly string[]) => Promise<void>,
+): Promise<void> {
+  const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
+  try {
+    await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+    await work(["--kubeconfig", kubeconfig]);
+  } finally {
+    await Deno.remove(kubeconfig);
+  }
+}
+
 /** Waits until the condition holds. */
 export async function eventually(isSo: () => boolean | Promise<boolean>, limitMs = 20_000): Promise<void> {
   const end = performance.now() + limitMs;

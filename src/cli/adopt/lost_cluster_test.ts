@@ -8,7 +8,12 @@ import {
   mount,
   publishRequest,
 } from "../../../tests/support/controller_calls.ts";
+import type { FakeKubeApi } from "../../../tests/fakes/kube_api.ts";
+import { aPersistentVolume } from "../../../tests/fakes/kube_client.ts";
+import { clusterRules, namespaceRules } from "../../../tests/support/access_rules.ts";
+import { startClusterStack, withKubeconfig } from "../../../tests/support/cluster_stack.ts";
 import { clusterId, startStack } from "../../../tests/support/stack.ts";
+import { volumesPath } from "../../kubernetes/objects.ts";
 import { FlagError } from "../flags.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
@@ -40,6 +45,7 @@ Deno.test("adopt --from-cluster prints the free volumes of a lost cluster, and c
         id,
         "--storage-class-name",
         "rds-ext4",
+        "--vouch",
       ];
       const { code, out, err } = await runCommand(stack, adoptCommand, args);
       assert.equal(code, exitCodes.ok);
@@ -57,6 +63,7 @@ Deno.test("adopt --from-cluster prints the free volumes of a lost cluster, and c
         accessModes: ["ReadWriteOnce"],
         persistentVolumeReclaimPolicy: "Retain",
         storageClassName: "rds-ext4",
+        claimRef: { namespace: "namespace-of-its-claim", name: "name-of-its-claim" },
         csi: { driver: "rds.csi.srvlab.io", volumeHandle: ids.file, fsType: "ext4" },
       });
       const modes = (id: string) => [byName.get(id)?.["volumeMode"], byName.get(id)?.["accessModes"]];
@@ -69,10 +76,10 @@ Deno.test("adopt --from-cluster prints the free volumes of a lost cluster, and c
 Deno.test("adopt --from-cluster prints one List as JSON, and says when there are no volumes", async () => {
   await using stack = await startStack();
   const id = await create(stack, "a");
-  const { out } = await runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--json"]);
+  const { out } = await runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--json", "--vouch"]);
   const { kind, items } = JSON.parse(out) as { kind: string; items: Printed[] };
   assert.deepEqual([kind, items.map(({ spec }) => spec.csi["volumeHandle"])], ["List", [id]]);
-  const none = await runCommand(stack, adoptCommand, ["--from-cluster", "another one"]);
+  const none = await runCommand(stack, adoptCommand, ["--from-cluster", "another one", "--vouch"]);
   assert.deepEqual([none.code, none.out], [exitCodes.unknown, ""]);
   assert.match(none.err, /No volume on this router carries that cluster's mark/);
 });
@@ -80,7 +87,11 @@ Deno.test("adopt --from-cluster prints one List as JSON, and says when there are
 Deno.test("adopt --from-cluster prints an encrypted volume with a place for its Secret, and without its header", async () => {
   await using stack = await startStack();
   const id = await create(stack, "a", { parameters: { encrypted: "true" } });
-  const { out, err } = await runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--json"]);
+  const { out, err } = await runCommand(stack, adoptCommand, [
+    `--from-cluster=${clusterId}`,
+    "--json",
+    "--vouch",
+  ]);
   const [{ spec }] = (JSON.parse(out) as { items: [Printed] }).items;
   assert.deepEqual(spec["capacity"], { storage: String(1 << 30) });
   assert.deepEqual(spec.csi, {
@@ -91,6 +102,46 @@ Deno.test("adopt --from-cluster prints an encrypted volume with a place for its 
     nodeStageSecretRef: { name: "name-of-its-secret", namespace: "namespace-of-its-secret" },
   } as never);
   assert.match(err, /1 volume of them with encryption/);
+});
+
+Deno.test("adopt --from-cluster prints no volume that a PersistentVolume names, of whatever name and driver", async () => {
+  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
+  const flags = ["--cluster-id", clusterId, "--reconcile", "off"];
+  await using cluster = await startClusterStack({ prepare, flags });
+  const { api, stack } = cluster;
+  const [own, others, missing] = [
+    await create(stack, "a"),
+    await create(stack, "b"),
+    await create(stack, "c"),
+  ];
+  api.put(volumesPath, aPersistentVolume(own));
+  const foreign = aPersistentVolume(others);
+  const csi = { driver: "another.driver", volumeHandle: others };
+  api.put(volumesPath, { ...foreign, spec: { ...foreign["spec"] as object, csi } });
+  await withKubeconfig(api, async (kubeconfig) => {
+    const args = [`--from-cluster=${clusterId}`, "--json", ...kubeconfig];
+    await changesNothing(stack, async () => {
+      const { out, err } = await runCommand(stack, adoptCommand, args);
+      const { items } = JSON.parse(out) as { items: Printed[] };
+      assert.deepEqual(items.map(({ spec }) => spec.csi["volumeHandle"]), [missing]);
+      assert.match(err, /Printed for 1 volume of 3;/);
+      assert.match(err, new RegExp(`Left out: ${own}, which the PersistentVolume pv-${own} names already`));
+      assert.match(err, new RegExp(`Left out: ${others}, which a PersistentVolume of another driver`));
+    });
+    api.faults.push({ match: /persistentvolumes/, status: 500 });
+    await assert.rejects(runCommand(stack, adoptCommand, args), { kind: "unavailable" });
+  });
+});
+
+Deno.test("adopt --from-cluster refuses without a cluster to ask, unless somebody vouches", async () => {
+  await using stack = await startStack();
+  await create(stack, "a");
+  const before = await stack.count();
+  await assert.rejects(
+    runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`]),
+    (error) => error instanceof FlagError && /which PersistentVolumes exist.*--vouch/.test(error.message),
+  );
+  assert.deepEqual(await stack.count(), before);
 });
 
 Deno.test("adopt --from-cluster refuses a missing id, two ids, and an invalid hash", async () => {

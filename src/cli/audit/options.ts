@@ -1,6 +1,6 @@
 import type { ControllerConfig, Environment } from "../config/config.ts";
-import { clusterFlags, readClusterAddress } from "../config/cluster.ts";
-import { routerFlags, serveFlags } from "../config/flag_tables.ts";
+import { readClusterAddress } from "../config/cluster.ts";
+import { objectFlags, routerFlags } from "../config/flag_tables.ts";
 import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
@@ -32,15 +32,8 @@ export const auditCommandFlags: FlagTable = {
   },
 };
 
-/** The flags of `rds-csi serve` that find the cluster. */
-const clusterOnly: FlagTable = {
-  "kubernetes": clusterFlags["kubernetes"]!,
-  "kubeconfig": clusterFlags["kubeconfig"]!,
-  "driver-name": serveFlags["driver-name"]!,
-};
-
 /** Every flag of `rds-csi audit` except those of the router. */
-export const auditFlags: FlagTable = { ...auditCommandFlags, ...clusterOnly };
+export const auditFlags: FlagTable = { ...auditCommandFlags, ...objectFlags };
 
 /** The options of `rds-csi audit`. */
 export interface AuditCommandOptions {

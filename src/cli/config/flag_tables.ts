@@ -301,3 +301,10 @@ export const serveFlags: FlagTable = {
   },
   ...legacyFlags,
 };
+
+/** Flags of a command that compares volumes with the cluster's objects of them. */
+export const objectFlags: FlagTable = {
+  "kubernetes": clusterFlags["kubernetes"]!,
+  "kubeconfig": clusterFlags["kubeconfig"]!,
+  "driver-name": serveFlags["driver-name"]!,
+};

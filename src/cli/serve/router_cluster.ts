@@ -94,6 +94,7 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
         one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
       ),
     latestEpoch: (id, context) => view.latestEpoch(ids.add(id), context),
+    objectsOf: (id, context) => view.objectsOf(ids.add(id), context),
     volumeContext: (id) => view.volumeContext(ids.add(id)),
     snapshotHandles: async (context) => {
       const handles = await view.snapshotHandles(context);

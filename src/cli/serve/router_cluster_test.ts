@@ -138,6 +138,7 @@ Deno.test("viewOfRouter() shows volumes and attachments of its own router, and o
       attachments: (await view.attachments(context)).map(({ volumeId }) => volumeId),
       others: [...await view.othersHandles(context)].toSorted(),
       orphans: (await view.unknownVolumeAttachments(context)).length,
+      objects: await view.objectsOf("pvc-1", context),
     };
   };
   assert.deepEqual(await seen("", true), {
@@ -145,12 +146,14 @@ Deno.test("viewOfRouter() shows volumes and attachments of its own router, and o
     attachments: ["pvc-1"],
     others: ["nas2/pvc-1", "nas2/pvc-9", "nas3/pvc-3", "pvc-1", "pvc-3", "pvc-9"],
     orphans: 1,
+    objects: ["pv-of-pvc-1"],
   });
   assert.deepEqual(await seen("nas2/", false), {
     volumes: ["pvc-1"],
     attachments: ["pvc-1"],
     others: ["nas2/pvc-9", "nas3/pvc-3", "pvc-1", "pvc-3", "pvc-9"],
     orphans: 0,
+    objects: ["pv-of-nas2/pvc-1"],
   });
 });
 

@@ -27,16 +27,29 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there, or when the router has
  * the record of an unpublished volume that this process has written last.
  *
- * @throws {VolumeError} precondition while a node holds it, or when it is not this cluster's; unavailable when it is
- * not there and that proves nothing, or the router has just booted
+ * @throws {VolumeError} precondition while a node holds it, when it is not this cluster's, or when several
+ * PersistentVolumes name it; unavailable when it is not there and that proves nothing, or the router has just booted
  */
 export async function deleteVolume(deps: ControllerDeps, id: string, context: CallContext): Promise<void> {
   const call = { ...deps, context };
+  await assertOneObject(call, id);
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await deps.copies.cancel(id);
   const left = await deleteKnown(call, id);
   if (left === "nothing") return;
   await deleteRead(call, id, left?.view ?? await read(call, id), left?.folder);
+}
+
+/** The deletion of one claim must not take the data of another, whose PersistentVolume names the same volume. */
+async function assertOneObject({ clusterView, context }: ControllerCall, id: string): Promise<void> {
+  const names = await clusterView?.objectsOf(id, context) ?? [];
+  if (names.length < 2) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot delete the volume because several PersistentVolumes name it: volume=${id} persistentvolumes=${
+      names.join(", ")
+    }; set the reclaim policy of all but one to Retain, and delete those objects: that keeps the data for the one that is left`,
+  );
 }
 
 /**

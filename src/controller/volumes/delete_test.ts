@@ -10,7 +10,7 @@ import {
   subvolumeImage,
   testCluster,
 } from "../../../tests/fakes/records.ts";
-import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
+import { aClusterVolume, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import { createVolume } from "./create.ts";
@@ -313,4 +313,23 @@ Deno.test("deleteVolume() says at once that the grace outlasts the call", async 
   const short = testContext({ deadlineMs: clock.now() + 5_000 });
   await assert.rejects(deleteVolume(deps, id, short), refusal("unavailable", /try again in 10 s/));
   assert.deepEqual([store.disks.size, store.calls.length, clock.waiting], [1, 1, 0]);
+});
+
+Deno.test("deleteVolume() touches nothing while several PersistentVolumes name the volume", async () => {
+  const view = new FakeClusterView();
+  const { store, deps } = testController({}, 1, view);
+  store.put(disk);
+  view.used = [
+    aClusterVolume(id, { name: "pv-b" }),
+    aClusterVolume(id, { name: "pv-a" }),
+    aClusterVolume("c"),
+  ];
+  await assert.rejects(
+    deleteVolume(deps, id, context),
+    refusal("precondition", /persistentvolumes=pv-a, pv-b; .*Retain/),
+  );
+  assert.equal(store.takeCount(), 0);
+  view.used = view.used.slice(1);
+  await deleteVolume(deps, id, context);
+  assert.equal(store.disks.has(id), false);
 });

@@ -101,6 +101,11 @@ export interface ClusterView {
    * @throws {VolumeError} unavailable when the list cannot be read completely
    */
   latestEpoch(volumeId: string, context: CallContext): Promise<number>;
+  /**
+   * Names of the PersistentVolumes of this driver that name a volume, as of the last read. Only if there are several,
+   * they are read again; while the API server does not answer, the last read counts.
+   */
+  objectsOf(volumeId: string, context: CallContext): Promise<readonly string[]>;
   /** The volume context of a volume, as of the last read; undefined when it is not known. */
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
   /**
