@@ -72,6 +72,48 @@ Deno.test("adopt and release migrate a volume and give it back unchanged, while 
   });
 });
 
+Deno.test("adopt repeated with another kind, access mode or use says what the volume is, and changes nothing", async () => {
+  await using stack = await startStack();
+  await addEarlier(stack);
+  await adopt(stack, "--kind", "ext4", "--node", "node-1");
+  const refused = (text: RegExp, ...args: string[]) =>
+    assert.rejects(
+      adopt(stack, ...args, "--node", "node-1"),
+      (error) => VolumeError.is(error, "precondition") && text.test(error.message),
+    );
+  await changesNothing(stack, async () => {
+    await refused(/is="ext4, ReadWriteOnce" claimed="xfs, ReadWriteOnce"/, "--kind", "xfs");
+    await refused(/claimed="block, ReadWriteOnce"/, "--kind", "block");
+    await refused(
+      /is="ext4, ReadWriteOnce" claimed="ext4, ReadWriteOncePod"/,
+      ...["--kind", "ext4", "--access-mode", "ReadWriteOncePod"],
+    );
+    await refused(/adopted writable: .*claimed=read-only/, "--kind", "ext4", "--read-only");
+  });
+});
+
+Deno.test("release exports a volume under the prefix of its own name, whatever --nqn-prefix says, or refuses", async () => {
+  const flags = ["--nqn-prefix", "nqn.2014-08.org.example"];
+  await using stack = await startStack({ flags });
+  const own = `nqn.2014-08.org.example:${id}`;
+  await addEarlier(stack, { "nvme-tcp-server-nqn": own });
+  await adopt(stack, "--kind", "ext4", ...flags);
+  await publish(stack, "node-1");
+  await unpublish(stack);
+  const under = String((await disk(stack))["nvme-tcp-server-nqn"]);
+  for (const name of [id, `nqn.2014-08.org.example:another`, `${own}:1:2`]) {
+    await post(stack, `/disks/${id}`, { "nvme-tcp-server-nqn": name });
+    await changesNothing(stack, () =>
+      assert.rejects(
+        release(stack),
+        (error) => VolumeError.is(error, "precondition") && /its prefix is unknown/.test(error.message),
+      ));
+  }
+  await post(stack, `/disks/${id}`, { "nvme-tcp-server-nqn": under });
+  assert.match((await release(stack)).out, new RegExp(`it is exported under ${own}`));
+  assert.equal((await disk(stack))["nvme-tcp-server-nqn"], own);
+});
+
 Deno.test("release turns the export on again if it is off, and refuses volumes that the legacy driver could not use", async () => {
   await using stack = await startStack();
   await addEarlier(stack);

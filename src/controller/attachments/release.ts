@@ -6,7 +6,7 @@ import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import { isExportedAsRecorded } from "../../volume/rules/publish.ts";
+import { exportedPrefix, isExportedAsRecorded } from "../../volume/rules/publish.ts";
 import { commentWithoutRecord } from "../../volume/rules/legacy_migration.ts";
 import { assertImageUsable, assertOwnImage, readAt } from "../load.ts";
 import { changeVolume } from "../change.ts";
@@ -53,7 +53,7 @@ export async function releaseVolume(
   const nodes = nodeIdsOf(record.holders);
   const comment = commentWithoutRecord(volume.comment);
   const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
-  const nqn = isAsLeft ? stored.exportNqn : `${nqnPrefix}:${id}`;
+  const nqn = isAsLeft ? stored.exportNqn : `${prefixOf(stored, nqnPrefix)}:${id}`;
   const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
   if (!isAsLeft) await waitForGrace(call, volume, view, "release");
   // Whoever has it must not even feel it: an export that is right is not set again.
@@ -62,6 +62,22 @@ export async function releaseVolume(
     after.comment === comment && after.exported && after.exportNqn === nqn;
   await changeVolume(call, "release", stored, change, wanted);
   return { already: false, nqn, nodes };
+}
+
+/**
+ * The prefix that its PersistentVolume names, whatever this process is told: under any other, no node finds it.
+ *
+ * @throws {VolumeError} precondition when the router knows it under a name that does not tell
+ */
+function prefixOf(stored: StoredVolume, nqnPrefix: string): string {
+  const { id, exportNqn } = stored;
+  const own = exportNqn === "" ? nqnPrefix : exportedPrefix(stored);
+  if (own !== undefined) return own;
+  throw new VolumeError(
+    "precondition",
+    `Cannot release the volume because its export has another name than this driver gives, so that its prefix is unknown: volume=${id} ` +
+      `nqn=${exportNqn}; set nvme-tcp-server-nqn of its disk to the nqn of its PersistentVolume's volumeAttributes`,
+  );
 }
 
 /** Its disk, its file and the note in its comment stay, and its export is off: nobody knows under which name it was on before. */

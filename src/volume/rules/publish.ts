@@ -13,7 +13,7 @@ import { VolumeError } from "../errors.ts";
 import { isSameNode, unfencedNode } from "./detached_nodes.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { Random } from "../ports/system.ts";
-import type { RouterState } from "../model/inventory.ts";
+import type { RouterState, StoredVolume } from "../model/inventory.ts";
 import {
   type Holder,
   isEncrypted,
@@ -191,6 +191,18 @@ export function nqnOf(
     formatEpoch(record.epoch) === formatEpoch(epoch);
   if (isRunning && exportNqn === id) return id;
   return exportNqn.endsWith(`:${id}:${formatEpoch(epoch)}`) ? exportNqn : epochNqn(nqnPrefix, id, epoch);
+}
+
+/**
+ * The prefix of the name under which the router exports the volume, or last did; undefined when that is no name of the
+ * volume.
+ */
+export function exportedPrefix(
+  { id, exportNqn }: Pick<StoredVolume, "id" | "exportNqn">,
+): string | undefined {
+  const parts = exportNqn.split(":");
+  if (parseEpoch(parts.at(-1)!) !== undefined) parts.pop();
+  return parts.length > 1 && parts.pop() === id ? parts.join(":") : undefined;
 }
 
 /** The counter of the epoch that the export is named after; 0 when it is named in another way. */
