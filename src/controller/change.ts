@@ -3,7 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
 import { filePrefixOf } from "../volume/model/layout.ts";
 import type { FileView, ImageLocation, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
-import type { MutationOutcome, UnseenMutation, VolumeChange, VolumeExport } from "../volume/ports/store.ts";
+import type { MutationOutcome, VolumeChange, VolumeExport } from "../volume/ports/store.ts";
 import {
   formatComment,
   type OwnedVolume,
@@ -316,8 +316,11 @@ async function putBack(call: ControllerCall, before: StoredVolume, after: Stored
   await remembered(call, after, send);
 }
 
-/** Sends a mutation that expects the comment of `before`; one whose end stays unknown is remembered. */
-export async function remembered<Outcome extends MutationOutcome<VolumeView> | UnseenMutation | undefined>(
+/**
+ * Sends a mutation that expects the comment of `before`; one that may still come is remembered. What the router said decides
+ * nothing: only a whole answer is an end.
+ */
+export async function remembered<Outcome extends MutationOutcome<VolumeView> | undefined>(
   deps: ControllerDeps,
   before: StoredVolume,
   send: () => Promise<Outcome>,
@@ -325,17 +328,15 @@ export async function remembered<Outcome extends MutationOutcome<VolumeView> | U
   const { id, comment } = before;
   try {
     const outcome = await send();
-    const hasEnded = outcome?.refusal !== undefined || isAnswered(outcome);
-    if (!hasEnded && outcome?.after.volume?.comment === comment) deps.inDoubt.remember(id, comment);
+    if (outcome !== undefined && !outcome.ended) {
+      const found = outcome.after.volume?.comment ?? comment;
+      if (found === comment) deps.inDoubt.remember(id, comment);
+    }
     return outcome;
   } catch (error) {
     deps.inDoubt.remember(id, comment);
     throw error;
   }
-}
-
-function isAnswered(outcome: MutationOutcome<VolumeView> | UnseenMutation | undefined): boolean {
-  return outcome !== undefined && "isUnanswered" in outcome && !outcome.isUnanswered;
 }
 
 /**
@@ -347,15 +348,15 @@ export async function removeSnapshotImage(
   id: string,
   location: ImageLocation,
 ): Promise<MutationOutcome<FileView>> {
-  let gone = false;
+  let isOver = false;
   try {
     const outcome = await call.store.removeImage(location, snapshotPart(id), call.context);
     const { pools, files } = outcome.after;
     const isMounted = pools.some((pool) => pool.mountPoint === poolOf(location.path));
-    gone = isMounted && !files.some((file) => file.path === location.path);
+    isOver = outcome.ended && isMounted && !files.some((file) => file.path === location.path);
     return outcome;
   } finally {
-    if (!gone) call.inDoubt.remember(id, location.path);
+    if (!isOver) call.inDoubt.remember(id, location.path);
   }
 }
 

@@ -24,6 +24,7 @@ export const faultKinds = {
     what: "No answer ever comes; the command does not run, or with `after` it has run.",
   },
   "error": { value: "text", what: "The command does not run, and fails with this text." },
+  "error-late": { value: "text", what: "The command fails with this text at once, and runs a second later." },
   "refuse-channel": {
     value: "none",
     what: "The exec request is refused; with a match that fits the empty text, the opening of the channel.",

@@ -43,6 +43,18 @@ Deno.test("a volume that this controller has published is unpublished in one com
   assert.deepEqual(await stack.violations(), []);
 });
 
+Deno.test("an error text is no end: a withdrawal that runs after it takes nothing from whoever was answered OK", async () => {
+  await using stack = await startStack();
+  const { publish, unpublish, disk } = await published(stack);
+  await post(stack, "/faults", { match: "^/disk set", action: "error-late", value: "action timed out" });
+  await rejectsWith(status.UNAVAILABLE, unpublish(), /action timed out/);
+  const { publishContext } = await publish();
+  // The withdrawal has come by now.
+  await eventually(() => stack.simulator.journal.list().some(({ outcome }) => outcome.startsWith("fault error-late")));
+  const { "nvme-tcp-export": exported, "nvme-tcp-server-nqn": nqn } = await disk();
+  assert.deepEqual([exported, nqn], [true, publishContext["nqn"]]);
+});
+
 Deno.test("a volume that this controller has made or unpublished last is published in one command", async () => {
   await using stack = await startStack();
   await create(stack, "warm-up");

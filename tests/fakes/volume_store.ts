@@ -24,7 +24,6 @@ import type {
   NewVolume,
   StoredSubvolume,
   Unseen,
-  UnseenMutation,
   VolumeChange,
   VolumeStore,
 } from "../../src/volume/ports/store.ts";
@@ -37,6 +36,8 @@ import { StoreContents } from "./store_contents.ts";
 
 /** Whether a mutation took effect, or the router's message instead. */
 type Effect = (half: boolean) => string | undefined;
+/** What the router said of a command, and whether it has ended for certain. */
+type End = Pick<MutationOutcome<unknown>, "refusal" | "ended">;
 
 /**
  * A router in memory: disks, files and pools, with the faults of a real one on request. It does what must never happen,
@@ -171,20 +172,20 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   }
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const refusal = await this.#mutate("add", volume.id, context, (half) => this.#add(volume, half));
-    return { after: this.#list(), refusal };
+    const end = await this.#mutate("add", volume.id, context, (half) => this.#add(volume, half));
+    return { after: this.#list(), ...end };
   }
 
   async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
-    const refusal = await this.#mutate("addAlone", volume.id, context, (half) => this.#add(volume, half));
-    return { after: this.#check(volume.id, undefined), refusal };
+    const end = await this.#mutate("addAlone", volume.id, context, (half) => this.#add(volume, half));
+    return { after: this.#check(volume.id, undefined), ...end };
   }
 
   async addUnseen(
     volume: NewVolume,
     { filePrefix, settleMs }: Unseen,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { id } = volume;
     if (this.#state().upMs < settleMs) return undefined;
     const isSeen = () =>
@@ -201,8 +202,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
     const effect = () => this.#change(id, expectedComment, change);
-    const refusal = await this.#mutate("change", id, context, effect);
-    return { after: this.#check(id, undefined), refusal };
+    const end = await this.#mutate("change", id, context, effect);
+    return { after: this.#check(id, undefined), ...end };
   }
 
   async exportUnseen(
@@ -210,7 +211,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     change: VolumeChange,
     filePrefix: string,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     if (this.unfenced) return undefined;
     const isFit = () => isUnused(this.#shown(), id, filePrefix) && this.#hasImage(imagePath);
     const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
@@ -221,7 +222,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     disk: KnownDisk,
     change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { id, comment, imagePath } = disk;
     const effect = () =>
       this.#hasImage(imagePath) && isAsKnown(this.disks.get(id), disk)
@@ -237,8 +238,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
     const effect: Effect = (half) => this.#remove(disk, location, half);
-    const refusal = await this.#mutate("remove", disk.id, context, effect);
-    return { after: this.#check(disk.id, filePrefix), refusal };
+    const end = await this.#mutate("remove", disk.id, context, effect);
+    return { after: this.#check(disk.id, filePrefix), ...end };
   }
 
   async removeUnseen(
@@ -246,7 +247,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     imagePath: string,
     { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { id } = disk;
     if (this.#state().upMs < settleMs) return undefined;
     const isFit = () => isUnexportedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(imagePath);
@@ -260,8 +261,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    const refusal = await this.#mutate("removeImage", part, context, () => this.#removeImage(location));
-    return { after: this.#readFilesNow(part), refusal };
+    const end = await this.#mutate("removeImage", part, context, () => this.#removeImage(location));
+    return { after: this.#readFilesNow(part), ...end };
   }
 
   async addSubvolume(
@@ -270,8 +271,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<Pick<FileView, "files">>> {
     const effect = () => this.tree.holding(part).length > 0 ? undefined : this.#addSubvolume(subvolume);
-    const refusal = await this.#mutate("addSubvolume", part, context, effect);
-    return { after: this.#readFilesNow(part), refusal };
+    const end = await this.#mutate("addSubvolume", part, context, effect);
+    return { after: this.#readFilesNow(part), ...end };
   }
 
   async copyFile(
@@ -292,7 +293,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
       done = !half;
     };
     try {
-      const refusal = await this.#mutate("copyFile", to, context, effect);
+      const { refusal } = await this.#mutate("copyFile", to, context, effect);
       return { done, ...refusal === undefined ? {} : { refusal } };
     } catch (error) {
       if (VolumeError.is(error, "unavailable")) return { done: false };
@@ -307,8 +308,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    const refusal = await this.#mutate("renameFile", part, context, () => this.#rename(from, to, guard));
-    return { after: this.#readFilesNow(part), refusal };
+    const end = await this.#mutate("renameFile", part, context, () => this.#rename(from, to, guard));
+    return { after: this.#readFilesNow(part), ...end };
   }
 
   async #read(method: StoreMethod, id: string, context: CallContext): Promise<void> {
@@ -320,7 +321,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     id: string,
     context: CallContext,
     effect: Effect,
-  ): Promise<string | undefined> {
+  ): Promise<End> {
     context.signal.throwIfAborted();
     this.calls.push({ method, id });
     const mishap = this.#mishaps.get(method)?.shift() ?? {};
@@ -333,7 +334,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     mishap.after?.();
     if (this.#clock.now() > context.deadlineMs) throw new VolumeError("deadline", "Cannot wait any longer");
     if (mishap.unreadable) throw new VolumeError("unavailable", "Cannot read what became of the command");
-    return refusal;
+    // Like the adapter: whatever the router said, nothing but a whole answer shows that the command is over.
+    return { refusal, ended: refusal === undefined && runs === true && !mishap.late };
   }
 
   async #mutateUnseen(
@@ -342,9 +344,9 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     context: CallContext,
     effect: Effect,
     filePrefix?: string,
-  ): Promise<UnseenMutation> {
-    const refusal = await this.#mutate(method, id, context, effect);
-    return { after: this.#check(id, filePrefix), refusal, isUnanswered: this.#late.includes(effect) };
+  ): Promise<MutationOutcome<VolumeView>> {
+    const end = await this.#mutate(method, id, context, effect);
+    return { after: this.#check(id, filePrefix), ...end };
   }
 
   #add(volume: NewVolume, half: boolean): string | undefined {

@@ -80,6 +80,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     rare: true,
   },
   {
+    title: "a text of the router counts as the end of a command",
+    file: "src/controller/change.ts",
+    from: "if (outcome !== undefined && !outcome.ended) {",
+    to: "if (outcome !== undefined && !outcome.ended && outcome.refusal === undefined) {",
+    rare: true,
+  },
+  {
     title: "what an earlier leader's command may still do is forgotten",
     file: "src/controller/in_doubt.ts",
     from: "return this.#suspects() && this.#own.get(id) !== comment;",

@@ -12,6 +12,7 @@ const mishaps: Partial<Record<string, Mishap>> = {
   refused: { refusal: "failure" },
   half: { runs: "half" },
   late: { late: true, unreadable: true },
+  "refused-late": { refusal: "action timed out", late: true },
 };
 
 /** The least duration of a copy, in milliseconds. */

@@ -7,10 +7,11 @@ export interface Trouble {
     /** The command is lost, or only its answer. */
     | "lost"
     | "unanswered"
-    /** The router refuses it, does half of it, or does it long after the caller has given up. */
+    /** The router refuses it, does half of it, or does it long after the caller has given up, or was refused. */
     | "refused"
     | "half"
     | "late"
+    | "refused-late"
     /** The process dies before the command, or after it. */
     | "dies-before"
     | "dies-after";
@@ -116,6 +117,8 @@ const opposites: Partial<Record<CallStep["step"], CallStep["step"]>> = {
 const partitionSeed = 1_000_000_007;
 /** The same for those of blank images. */
 const blankSeed = 2_000_000_011;
+/** The same for refusals. */
+const refusalSeed = 1_000_000_009;
 
 /** How often each step is drawn, in schedules with many node changes and in schedules with many copies. */
 const weights: readonly (readonly [DrawnStep["step"], moves: number, copies: number])[] = [
@@ -169,7 +172,18 @@ export function drawSchedule(seed: number): Step[] {
   const opening = steps.length;
   for (let number = 0; number < count; number++) steps.push(draw.step(lot));
   if (seed % 8 === 7) addBlank(steps, opening, new Draw(seed + blankSeed));
-  return hasPartitions(seed) ? withPartitions(steps, opening, new Draw(seed + partitionSeed)) : steps;
+  const all = hasPartitions(seed) ? withPartitions(steps, opening, new Draw(seed + partitionSeed)) : steps;
+  return withLateRefusals(all, new Draw(seed + refusalSeed));
+}
+
+/** Lets the router carry out later most of what it refuses, and refuse some of what it carries out late. */
+function withLateRefusals(steps: readonly Step[], draw: Draw): Step[] {
+  return steps.map((step) => {
+    if (!("commandMs" in step) || step.trouble === undefined) return step;
+    const { what } = step.trouble;
+    const isChanged = what === "refused" && draw.chance(0.7) || what === "late" && draw.chance(0.3);
+    return isChanged ? { ...step, trouble: { ...step.trouble, what: "refused-late" } } : step;
+  });
 }
 
 /** Takes the volume off its node at that step or soon after, and back onto it when its image is empty. */

@@ -85,7 +85,7 @@ export async function addUnseen(
   }
   // In a slot that is taken it adds nothing later either.
   const isTaken = stored !== undefined || after.foreign !== undefined;
-  return isTaken ? { found: after, mayStillApply: false } : { mayStillApply: outcome.isUnanswered };
+  return isTaken ? { found: after, mayStillApply: false } : { mayStillApply: !outcome.ended };
 }
 
 function rememberAdded(call: ControllerCall, stored: StoredVolume): void {

@@ -97,7 +97,7 @@ export class RouterDirectoryStore implements DirectoryStore {
     const after = answer === undefined
       ? await this.#exchange.settle(readAgain, context)
       : this.#removalOf(path, answer);
-    return { after, refusal };
+    return { after, refusal, ended: answer !== undefined };
   }
 
   async #change(
@@ -114,7 +114,7 @@ export class RouterDirectoryStore implements DirectoryStore {
     const after = answer === undefined
       ? await this.#exchange.settle(readAgain, context)
       : this.#viewOf(paths, answer);
-    return { after, refusal };
+    return { after, refusal, ended: answer !== undefined };
   }
 
   #viewOf(paths: readonly string[], { frames }: Answer): DirectoryView {

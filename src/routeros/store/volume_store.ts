@@ -8,7 +8,6 @@ import type {
   NewSubvolume,
   NewVolume,
   Unseen,
-  UnseenMutation,
   VolumeChange,
   VolumeStore,
 } from "../../volume/ports/store.ts";
@@ -151,7 +150,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     volume: NewVolume,
     unseen: Unseen,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { id } = volume;
     const onlyOn = this.connectionUpFor(unseen.settleMs);
     const statements = [unseenDiskStatement(volume, unseen)];
@@ -172,7 +171,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     question: Question,
     { filePrefix, folder }: Partial<Unseen> = {},
     isAll: (after: VolumeView) => boolean = () => true,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { key: id, context } = question;
     const outcome = await ifSent(this.exchange.exec(statements, question), context.signal);
     if (outcome === undefined) return undefined;
@@ -180,8 +179,8 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const shown = answer === undefined ? undefined : ifAvailable(() => this.leftOf(id, undefined, answer));
     const after = shown !== undefined && isAll(shown) ? shown : undefined;
     const readAgain = () => this.view(id, filePrefix, context, folder);
-    const isUnanswered = answer === undefined && refusal === undefined;
-    return { after: after ?? await this.exchange.settle(readAgain, context), refusal, isUnanswered };
+    const ended = answer !== undefined;
+    return { after: after ?? await this.exchange.settle(readAgain, context), refusal, ended };
   }
 
   async #assertAddable({ makeFolder, subvolume }: NewVolume, context: CallContext): Promise<void> {
@@ -199,7 +198,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     if (change.export !== undefined && change.export !== false) this.#assertFenced(id);
     const statements = changeStatements(id, expectedComment, change, this.supportsNqn);
     const readAgain = () => this.view(id, undefined, context);
-    if (statements.length === 0) return { after: await readAgain(), refusal: undefined };
+    if (statements.length === 0) return { after: await readAgain(), refusal: undefined, ended: true };
     // Each statement takes a router time: the uptime is read only where none is known on this connection.
     const isUpKnown = this.connectionUpFor(0) !== undefined;
     return await this.#mutate({
@@ -218,7 +217,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     change: VolumeChange,
     filePrefix: string,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { id } = disk;
     if (!isSendable(disk.comment)) return undefined;
     const statements = [unseenExportStatement(disk, change, filePrefix)];
@@ -233,7 +232,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     disk: KnownDisk,
     change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { id } = disk;
     if (!isSendable(disk.comment)) return undefined;
     const statements = [unseenGrowthStatement(disk, change)];
@@ -272,7 +271,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     imagePath: string,
     { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined> {
+  ): Promise<MutationOutcome<VolumeView> | undefined> {
     const { id } = disk;
     const onlyOn = this.connectionUpFor(settleMs);
     const location = ifAvailable(() => locationOf(imagePath, this.lastPools));
@@ -415,7 +414,8 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       const after = answer !== undefined && queries !== undefined
         ? ifAvailable(() => mutation.read(answer))
         : undefined;
-      return { after: after ?? await this.exchange.settle(readAgain, context), refusal };
+      const ended = answer !== undefined;
+      return { after: after ?? await this.exchange.settle(readAgain, context), refusal, ended };
     }
     throw new VolumeError("internal", `Cannot send a change without a statement: what=${kind}`);
   }

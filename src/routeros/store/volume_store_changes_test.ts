@@ -48,6 +48,7 @@ Deno.test("add() adds and reads everything back in one command of at most four s
       upMs: 86_402_000,
     },
     refusal: undefined,
+    ended: true,
   });
   assert.equal(ssh.commands.length, 2);
   assert.equal(queriesOf(ssh.commands[1]!).length, 1);
@@ -110,8 +111,9 @@ for (const [how, reply] of [["is torn", () => torn("")], ["is refused", () => en
     const { store, ssh, replies, call } = bench();
     await store.createView(wanted, call());
     replies.push(reply);
-    const { after, refusal } = await store.add(copied, call());
+    const { after, refusal, ended } = await store.add(copied, call());
     assert.deepEqual(after.volumes, []);
+    assert.equal(ended, false);
     assert.equal(refusal, how === "is refused" ? `"no"` : undefined);
     assert.deepEqual(ssh.commands.slice(2).map(statementsOf), [""]);
   });
@@ -175,10 +177,44 @@ for (
     replies.push(reply, ...Array(7).fill(() => torn("")));
     const outcome = store.change("s1", "old", { comment: "new" }, call());
     await clock.advance(10_000);
-    const { after, refusal } = await outcome;
+    const { after, refusal, ended } = await outcome;
     assert.deepEqual(after.volume, volume("s1", { comment: "old" }));
-    assert.equal(refusal, undefined);
+    // In whole frames, whatever is in them: then the statements have run.
+    assert.deepEqual([refusal, ended], [undefined, how === "unreadable"]);
     assert.deepEqual(ssh.commands.slice(1).map(statementsOf), Array(8).fill(""));
+  });
+}
+
+const subvolume = { label: "pool-fs", path: "csi/snap", readOnly: true };
+const disk = { id: "s1", comment: "old", imagePath: path, sizeBytes: 1024n, exported: false };
+const unseen = { filePrefix, folder: "/pool/csi", settleMs: 0 };
+const mutations: Readonly<
+  Record<string, (store: RouterVolumeStore, context: CallContext) => Promise<{ ended: boolean } | undefined>>
+> = {
+  add: (store, context) => store.add(newVolume, context),
+  addAlone: (store, context) => store.addAlone(newVolume, context),
+  addUnseen: (store, context) => store.addUnseen(newVolume, unseen, context),
+  change: (store, context) => store.change("s1", "old", { comment: "new" }, context),
+  exportUnseen: (store, context) =>
+    store.exportUnseen(disk, { comment: "new", export: { nqn: "nqn.x", port: 4420 } }, filePrefix, context),
+  growUnseen: (store, context) => store.growUnseen(disk, { comment: "new", sizeBytes: 2048n }, context),
+  remove: (store, context) => store.remove(guard, location, filePrefix, context),
+  removeUnseen: (store, context) => store.removeUnseen(guard, path, unseen, context),
+  removeImage: (store, context) => store.removeImage(location, filePrefix, context),
+  addSubvolume: (store, context) => store.addSubvolume(subvolume, part, context),
+  renameFile: (store, context) => store.renameFile(copy, path, undefined, filePrefix, context),
+};
+
+for (const [name, mutate] of Object.entries(mutations)) {
+  Deno.test(`${name}() has ended with a whole answer, and with no text of the router`, async () => {
+    const { store, replies, call } = bench({ disks: [poolRow, diskRow("s1", { comment: "old" })] });
+    const context = call();
+    await store.view("s1", filePrefix, context);
+    replies.push(() => ended("failure: action timed out"));
+    assert.equal((await mutate(store, context))?.ended, false);
+    replies.push(() => torn(""));
+    assert.equal((await mutate(store, context))?.ended, false);
+    assert.equal((await mutate(store, context))?.ended, true);
   });
 }
 

@@ -41,6 +41,8 @@ export interface ExecService {
 
 const routerNoise = "\r\n(25 messages not shown)\r\n";
 const defaultDelayMs = 1000;
+/** When a command runs that was answered before, in milliseconds. */
+const lateMs = 1000;
 
 /** Runs a command and answers, as far as its fault allows. */
 export async function serveExec(request: ExecRequest, service: ExecService): Promise<void> {
@@ -66,10 +68,15 @@ async function attempt(request: ExecRequest, service: ExecService): Promise<stri
     case "delay":
       await service.clock.sleep(Number(fault.value ?? defaultDelayMs));
       break;
-    case "error": {
+    case "error":
+    case "error-late": {
       const refusal = String(fault.value ?? "failure: fault");
       await answer(request, { output: "", refusal, statements: 0 }, service);
-      return `fault error: ${refusal}`;
+      if (fault.action === "error-late") {
+        await service.clock.sleep(lateMs);
+        await run(request, service);
+      }
+      return `fault ${fault.action}: ${refusal}`;
     }
   }
   const outcome = await runDisturbed(request, service);

@@ -197,6 +197,18 @@ Deno.test("error fails with the given text, and nothing has run", async () => {
   });
 });
 
+Deno.test("error-late fails with the given text at once, and the command runs later", async () => {
+  const clock = new FakeClock();
+  await using simulator = await startQuickly({ clock });
+  using client = await SshClient.connect(simulator);
+  simulator.faults.arm({ match: "", nth: 1, times: 1, action: "error-late", value: "action timed out" });
+  assert.equal((await client.exec(mark)).stdout, "action timed out\r\n");
+  assert.equal(hasRun(simulator), false);
+  while (clock.waiting === 0) await client.exec(':put "meanwhile"');
+  await clock.advance(1000);
+  while (!hasRun(simulator)) await client.exec(':put "meanwhile"');
+});
+
 Deno.test("delay lets the command run later", async () => {
   const clock = new FakeClock();
   await using simulator = await startQuickly({ clock });

@@ -98,6 +98,11 @@ export interface MutationOutcome<View> {
    * when its end is unknown.
    */
   readonly refusal: string | undefined;
+  /**
+   * Whether the command has ended for certain: its whole answer came. Where it is false the router may still carry the
+   * command out later, also one that it refused: `action timed out` says no more than that nobody waits any longer.
+   */
+  readonly ended: boolean;
 }
 
 /** Conditions under which a disk is added or removed without a read before. */
@@ -107,12 +112,6 @@ export interface Unseen {
   readonly folder: string;
   /** The least uptime of the router, in milliseconds. */
   readonly settleMs: number;
-}
-
-/** The result of a mutation of a disk that was not read before. */
-export interface UnseenMutation extends MutationOutcome<VolumeView> {
-  /** Whether the answer was lost, so that the router may still run the command later. */
-  readonly isUnanswered: boolean;
 }
 
 /**
@@ -164,7 +163,7 @@ export interface VolumeStore {
     volume: NewVolume,
     unseen: Unseen,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined>;
+  ): Promise<MutationOutcome<VolumeView> | undefined>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command. Withdrawing an
    * export and setting a new one in the same change is also one command, so that it is off as briefly as possible.
@@ -186,7 +185,7 @@ export interface VolumeStore {
     change: VolumeChange,
     filePrefix: string,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined>;
+  ): Promise<MutationOutcome<VolumeView> | undefined>;
   /**
    * Grows a disk without a read before, with a new comment, and reads it back: only if the disk is exactly as given here,
    * its image exists, and its pool is mounted. One command; undefined, and nothing changed, if the conditions do not fit
@@ -196,7 +195,7 @@ export interface VolumeStore {
     disk: KnownDisk,
     change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined>;
+  ): Promise<MutationOutcome<VolumeView> | undefined>;
   /**
    * Removes a disk if its comment is still exactly `expectedComment`. It then removes the image, or the subvolume with
    * it, only when no disk uses it any more, and reads back what is left of the file-name prefix. One command.
@@ -219,7 +218,7 @@ export interface VolumeStore {
     imagePath: string,
     unseen: Pick<Unseen, "filePrefix" | "settleMs">,
     context: CallContext,
-  ): Promise<UnseenMutation | undefined>;
+  ): Promise<MutationOutcome<VolumeView> | undefined>;
   /**
    * Removes an image, or the subvolume with it, if no disk uses it; reads back every file whose path contains `part`.
    * One command.
