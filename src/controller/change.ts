@@ -76,7 +76,7 @@ export async function changeVolume(
   if (after !== undefined && wanted(after)) {
     const kept = await confirmKept(call, verb, before, after, wanted);
     if (change.comment !== undefined) call.inDoubt.wrote(kept.id, kept.comment);
-    call.known.remember(kept);
+    call.known.remember(kept, before.comment);
     return kept;
   }
   const written = change.comment ?? before.comment;
@@ -124,7 +124,7 @@ export async function writeKnown(
   if (after?.comment === stored.comment) failMutation(verb, stored.id, stored.comment, after, refusal);
   if (after?.comment !== comment || !wanted(after)) return undefined;
   call.inDoubt.wrote(after.id, comment);
-  call.known.remember(after);
+  call.known.remember(after, stored.comment);
   return getOwned(after, call.settings.cluster, verb);
 }
 
@@ -163,7 +163,7 @@ export async function exportKnown(
     return undefined;
   }
   call.inDoubt.wrote(id, comment);
-  call.known.remember(after);
+  call.known.remember(after, stored.comment);
   return getOwned(after, cluster, verb);
 }
 
@@ -194,7 +194,7 @@ export async function growKnown(
   }
   if (after?.comment !== comment) return undefined;
   call.inDoubt.wrote(id, comment);
-  call.known.remember(after);
+  call.known.remember(after, stored.comment);
   keepWithdrawal(call, known, record, after);
   return getOwned(after, call.settings.cluster, verb);
 }

@@ -16,6 +16,8 @@ export class KnownVolumes {
   readonly #volumes = new Map<string, StoredVolume>();
   /** Those whose image was larger than their disk when they were read: the router forgot that they had grown. */
   readonly #outgrown = new Set<string>();
+  /** The latest epochs that the cluster knew, by id: each for the comment that it was asked for, or that was written since. */
+  readonly #latest = new Map<string, { readonly comment: string; readonly counter: number }>();
 
   /** @param alone whether no other controller changes volumes of this router while this one does */
   constructor(alone: boolean) {
@@ -29,14 +31,31 @@ export class KnownVolumes {
     else this.#outgrown.delete(id);
   }
 
-  /** Remembers a volume as it was read back. One without a whole record is left out. */
-  remember(stored: StoredVolume): void {
+  /**
+   * Remembers a volume as it was read back. One without a whole record is left out.
+   *
+   * @param before the comment that this process has changed
+   */
+  remember(stored: StoredVolume, before?: string): void {
+    const latest = this.#latest.get(stored.id);
+    if (before !== undefined && latest?.comment === before) this.noteLatestEpoch(stored, latest.counter);
     this.#volumes.delete(stored.id);
     const isWhole = parseComment(stored.comment).state === "record" && !this.#outgrown.has(stored.id);
-    if (!this.#alone || !isWhole) return;
-    this.#volumes.set(stored.id, stored);
-    if (this.#volumes.size <= maxVolumes) return;
-    for (const eldest of this.#volumes.keys()) return void this.#volumes.delete(eldest);
+    if (this.#alone && isWhole) setLast(this.#volumes, stored.id, stored);
+  }
+
+  /** Notes the counter of the latest epoch that the cluster knows of a volume with that comment. */
+  noteLatestEpoch({ id, comment }: Pick<StoredVolume, "id" | "comment">, counter: number): void {
+    if (this.#alone) setLast(this.#latest, id, { comment, counter });
+  }
+
+  /**
+   * What was noted of that comment, or of the one that this process has made it of: nobody else gives epochs. Undefined for any
+   * other, such as one that a router has brought back.
+   */
+  latestEpoch({ id, comment }: Pick<StoredVolume, "id" | "comment">): number | undefined {
+    const latest = this.#latest.get(id);
+    return latest?.comment === comment ? latest.counter : undefined;
   }
 
   /** The volume as it was after the last change; undefined when that is not known. */
@@ -53,5 +72,14 @@ export class KnownVolumes {
   forgetAll(): void {
     this.#volumes.clear();
     this.#outgrown.clear();
+    this.#latest.clear();
   }
+}
+
+/** Sets an entry at the end of a map, which drops the eldest of too many. */
+function setLast<Value>(map: Map<string, Value>, id: string, value: Value): void {
+  map.delete(id);
+  map.set(id, value);
+  if (map.size <= maxVolumes) return;
+  for (const eldest of map.keys()) return void map.delete(eldest);
 }

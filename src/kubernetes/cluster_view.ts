@@ -7,7 +7,8 @@ import type {
   NodeAttachment,
   UnknownVolumeAttachment,
 } from "../volume/ports/cluster_view.ts";
-import type { CallContext } from "../volume/ports/system.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
+import { SingleFlight } from "../async/single_flight.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import {
   attachmentsPath,
@@ -29,6 +30,7 @@ import type { PersistentVolumes } from "./persistent_volumes.ts";
 interface Source {
   readonly api: KubernetesApi;
   readonly driverName: string;
+  readonly clock: Clock;
 }
 
 /** An attachment with its volume's handle; undefined when that is unknown. */
@@ -38,10 +40,13 @@ type ReadAttachment = VolumeAttachment & { readonly volumeId: string | undefined
 export class KubernetesClusterView implements ClusterView {
   readonly #source: Source;
   readonly #volumes: PersistentVolumes;
+  readonly #lists = new SingleFlight<readonly VolumeAttachment[]>();
+  /** The list that is read now; it never rejects. */
+  #reading: Promise<unknown> = Promise.resolve();
 
   /** @param options the volumes of the last list, which `allAttachments()` reads again */
-  constructor({ api, driverName, volumes }: Source & { readonly volumes: PersistentVolumes }) {
-    this.#source = { api, driverName };
+  constructor({ api, driverName, clock, volumes }: Source & { readonly volumes: PersistentVolumes }) {
+    this.#source = { api, driverName, clock };
     this.#volumes = volumes;
   }
 
@@ -113,7 +118,7 @@ export class KubernetesClusterView implements ClusterView {
   }
 
   async latestEpoch(volumeId: string, context: CallContext): Promise<number> {
-    const attachments = await this.#attachments(context);
+    const attachments = await this.#nextAttachments(context);
     if (this.#volumes.known(volumeId) === undefined) {
       await this.#ask(context, (signal) => this.#volumes.list(signal));
     }
@@ -167,6 +172,17 @@ export class KubernetesClusterView implements ClusterView {
       ...one,
       volumeId: one.volumeName === undefined ? one.inlineHandle : handles.get(one.volumeName),
     }));
+  }
+
+  /** One list for all calls that come while the one before is read: a new leader meets every volume for the first time. */
+  async #nextAttachments(context: CallContext): Promise<readonly VolumeAttachment[]> {
+    return await this.#lists.runDuringCall(context, this.#source.clock, async (shared, depart) => {
+      await this.#reading;
+      depart();
+      const list = this.#attachments(shared);
+      this.#reading = list.catch(() => {});
+      return await list;
+    });
   }
 
   async #attachments(context: CallContext): Promise<readonly VolumeAttachment[]> {

@@ -138,6 +138,24 @@ Deno.test("KubernetesClusterView knows the latest epoch of a volume's attachment
   );
 });
 
+Deno.test("KubernetesClusterView reads one list for all that ask for latest epochs while another is read, and none from before", async () => {
+  await using pair = await start();
+  for (const name of ["a", "b", "c"]) pair.api.put(volumesPath, aVolume(name, {}));
+  await pair.use.volumes(call());
+  const before = pair.api.count(/volumeattachments/);
+  const first = pair.use.latestEpoch("handle-of-a", call());
+  // By now the first list is on its way.
+  await Promise.resolve();
+  const inEpoch = {
+    ...anAttachment("c", "node-1"),
+    status: { attached: true, attachmentMetadata: { epoch: "7-0a0b0c0d" } },
+  };
+  pair.api.put(attachmentsPath, inEpoch);
+  const later = ["a", "b", "c"].map((name) => pair.use.latestEpoch(`handle-of-${name}`, call()));
+  assert.deepEqual([await first, ...await Promise.all(later)], [0, 0, 0, 7]);
+  assert.equal(pair.api.count(/volumeattachments/) - before, 2);
+});
+
 Deno.test("KubernetesClusterView names this driver's attachments whose PersistentVolume is gone, and no others", async () => {
   await using pair = await start();
   pair.api.put(volumesPath, aVolume("a", {}));

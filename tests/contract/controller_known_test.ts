@@ -50,7 +50,9 @@ Deno.test("an error text is no end: a withdrawal that runs after it takes nothin
   await rejectsWith(status.UNAVAILABLE, unpublish(), /action timed out/);
   const { publishContext } = await publish();
   // The withdrawal has come by now.
-  await eventually(() => stack.simulator.journal.list().some(({ outcome }) => outcome.startsWith("fault error-late")));
+  await eventually(() =>
+    stack.simulator.journal.list().some(({ outcome }) => outcome.startsWith("fault error-late"))
+  );
   const { "nvme-tcp-export": exported, "nvme-tcp-server-nqn": nqn } = await disk();
   assert.deepEqual([exported, nqn], [true, publishContext["nqn"]]);
 });

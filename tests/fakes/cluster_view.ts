@@ -27,6 +27,8 @@ export class FakeClusterView implements ClusterView {
   readonly unnamed = new Set<string>();
   /** How often every attachment was read. */
   asked = 0;
+  /** How often the latest epoch of a volume was asked for. */
+  askedEpochs = 0;
   /** Called each time, before the answer. */
   onAsked: (asked: number) => void = () => {};
 
@@ -47,6 +49,7 @@ export class FakeClusterView implements ClusterView {
   }
 
   latestEpoch(volumeId: string): Promise<number> {
+    this.askedEpochs++;
     const own = this.attached.filter((one) => one.volumeId === volumeId);
     return this.#answer(() => Math.max(0, ...own.map(({ epochCounter }) => epochCounter)));
   }

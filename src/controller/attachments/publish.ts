@@ -40,7 +40,8 @@ import { exportKnown, fits } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { growVolume } from "../volumes/expand.ts";
 import { exportAs, recordNqn } from "./export_as.ts";
-import { waitForGrace, withdrawExport } from "./withdrawal.ts";
+import { isOlderThan, latestEpoch, latestEpochIfTold } from "../epochs.ts";
+import { waitForGrace, withdrawExport, withdrawOlder } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What a node needs to reach a published volume: the publish context. */
@@ -82,7 +83,9 @@ async function publishKnown(
   if (!await call.nodes.isKnown(request.nodeId, call.context)) return undefined;
   const machine = await call.nodes.machineOf(request.nodeId, call.context);
   const { clock, random } = call;
-  const decision = decidePublish(known, request, { nowMs: clock.now(), random, machine });
+  const latest = await latestEpochIfTold(call, known);
+  const facts = { nowMs: clock.now(), random, machine, latestEpoch: latest };
+  const decision = decidePublish(known, request, facts);
   if (decision.action !== "begin") return undefined;
   const record = await withConsent(call, known, asFits(call, known, decision.record), request);
   const published = await exportAsKnown(call, known, record, parameters.nvmePort);
@@ -178,7 +181,10 @@ async function settle(
   const { clock, random } = call;
   const { machine } = request;
   const stillUnfenced = await reasonStillUnfenced(call, volume, request);
-  const decision = decidePublish(volume, request, { nowMs: clock.now(), random, machine, stillUnfenced });
+  const isStep = holderOf(volume, request.nodeId) === undefined || !isExportedAsRecorded(volume);
+  const latest = await (isStep ? latestEpochIfTold : latestEpoch)(call, volume);
+  const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest };
+  const decision = decidePublish(volume, request, facts);
   const { id, comment, exportPort } = volume.stored;
   const port = portOf(volume, request.nodeId, parameters);
   // A withdrawal that the router runs late would take away what is answered here.
@@ -187,7 +193,9 @@ async function settle(
   const hosts = widenedList(volume, request.nodeId);
   if (decision.action === "held" && exportPort === port && !inDoubt && hosts === undefined) return volume;
   if (decision.action === "withdraw") {
-    const withdrawn = await withdrawExport(call, volume, "publish");
+    const withdrawn = isOlderThan(latest, volume)
+      ? await withdrawOlder(call, volume, latest, "publish")
+      : await withdrawExport(call, volume, "publish");
     return await settle(call, withdrawn, state, request, parameters);
   }
   const joins = others && holderOf(volume, request.nodeId) === undefined;

@@ -19,7 +19,8 @@ import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { assertVolumeGone, loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
-import { withdrawExport, withdrawKnown } from "./withdrawal.ts";
+import { isOlderThan, latestEpoch, latestEpochIfTold } from "../epochs.ts";
+import { withdrawExport, withdrawKnown, withdrawOlder } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { canShutOut, hostsOf, sameHosts, shortenedList } from "../../volume/model/host/list.ts";
 
@@ -68,8 +69,12 @@ export async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId
   const { id } = volume.stored;
   if (!usesOwnImage(volume, call.settings.cluster)) await assertInNoOtherSlot(call, id, nodeId);
   const decision = decideUnpublish(volume, nodeId);
-  if (decision.action === "done" || decision.action === "not-holder") {
-    if (await withdrawOlder(call, volume)) return;
+  const isStep = decision.action === "withdraw" || decision.action === "leave";
+  const latest = await (isStep ? latestEpochIfTold : latestEpoch)(call, volume);
+  if (isOlderThan(latest, volume)) {
+    const { record } = await withdrawOlder(call, volume, latest, "unpublish");
+    call.projection.show(id, record);
+  } else if (decision.action === "done" || decision.action === "not-holder") {
     await outdateInDoubt(call, "unpublish", volume);
     call.projection.show(id, volume.record);
     if (decision.action === "done") return;
@@ -90,23 +95,6 @@ export async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId
   }
 }
 
-/**
- * Withdraws a volume whose record is older than the cluster's last VolumeAttachment of it, as when a router has lost its last
- * seconds: the record's holders were shut out, and that attachment is about to go, which alone knows it.
- *
- * @throws {VolumeError} unavailable when the cluster does not answer
- */
-async function withdrawOlder(call: ControllerCall, volume: OwnedVolume): Promise<boolean> {
-  const { stored: { id: volumeId, exported }, record: { epoch } } = volume;
-  const known = await call.clusterView?.latestEpoch(volumeId, call.context) ?? 0;
-  const recorded = epoch?.counter ?? 0;
-  if (known <= recorded) return false;
-  const { record } = await withdrawExport(call, volume, "unpublish", known);
-  call.projection.show(volumeId, record);
-  call.events.occurred({ kind: "older-epoch", volumeId, recorded, known, withdrawn: exported });
-  return true;
-}
-
 /** Takes a volume from its only holder, as this process remembers it; false when it has to be read first. */
 async function unpublishKnown(call: ControllerCall, id: string, nodeId: string): Promise<boolean> {
   const stored = call.known.get(id);
@@ -114,6 +102,7 @@ async function unpublishKnown(call: ControllerCall, id: string, nodeId: string):
   const known = getOwned(stored, call.settings.cluster, "unpublish");
   const { holders } = known.record;
   if (holders.length !== 1 || holders[0]!.nodeId !== nodeId) return false;
+  if (isOlderThan(await latestEpochIfTold(call, known), known)) return false;
   const withdrawn = await withdrawKnown(call, known, "unpublish");
   if (withdrawn === undefined) return false;
   call.projection.show(id, withdrawn.record);

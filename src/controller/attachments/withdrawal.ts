@@ -34,6 +34,28 @@ export async function withdrawExport(
 }
 
 /**
+ * Withdraws a volume whose record is older than an epoch that the cluster knows, as when a router has lost its last seconds: the
+ * record's holders were shut out, and the attachment that knows of the later epoch may be about to go.
+ */
+export async function withdrawOlder(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  known: number,
+  verb: string,
+): Promise<OwnedVolume> {
+  const { stored: { id: volumeId, exported: withdrawn }, record: { epoch } } = volume;
+  const after = await withdrawExport(call, volume, verb, known);
+  call.events.occurred({
+    kind: "older-epoch",
+    volumeId,
+    recorded: epoch?.counter ?? 0,
+    known,
+    withdrawn,
+  });
+  return after;
+}
+
+/**
  * Withdraws the export of a volume as this process remembers it, held by one node or several. One command; a second one where
  * `withdrawExport()` needs one, or where a person has listed the hosts of its holders since.
  *

@@ -8,7 +8,7 @@ import {
   isStillUnwanted,
   isStillUnwantedOn,
   keyOf,
-  latestEpoch,
+  latestEpoch as latestEpochOf,
   reconcile,
   type ReconcileRules,
   type ReconcileStep,
@@ -24,6 +24,7 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { formatEpoch } from "../../volume/model/epoch.ts";
 import { assertFences, isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
 import { exportAs } from "../attachments/export_as.ts";
+import { isOlderThan, latestEpoch } from "../epochs.ts";
 
 /** How the router is compared with the cluster. */
 export interface ReconcileSettings {
@@ -217,7 +218,7 @@ export class Reconciler {
       if (now.volume?.stored.comment !== volume.stored.comment) return;
       const recorded = volume.record.epoch?.counter ?? 0;
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
-        latestEpoch(now.filter((one) => one.volumeId === volumeId)) > recorded;
+        latestEpochOf(now.filter((one) => one.volumeId === volumeId)) > recorded;
       const done = await this.#withdraw(volume, isStillOlder, context);
       const withdrawn = volume.stored.exported && done;
       events.occurred({ kind: "older-epoch", volumeId, recorded, known, withdrawn });
@@ -250,7 +251,7 @@ export class Reconciler {
     if (!isStillSo(attachments)) return false;
     const { volume } = await loadForChange({ ...this.#deps, context }, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return false;
-    const known = latestEpoch(attachments.filter(({ volumeId }) => volumeId === id));
+    const known = latestEpochOf(attachments.filter(({ volumeId }) => volumeId === id));
     const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile", known);
     this.#deps.projection.show(id, withdrawn.record);
     const fields = { volume: id, holders: holdersOf(seen) };
@@ -289,6 +290,7 @@ async function restoreExport(
   const { view, volume } = await withImage(call, loaded, "restore");
   if (volume === undefined || volume.stored.comment !== seen.stored.comment) return false;
   if (isExportedAsRecorded(volume) || volume.record.epoch === undefined) return false;
+  if (isOlderThan(await latestEpoch(call, volume), volume)) return false;
   assertImageUsable(call, volume, view, "restore");
   assertFences(id, view, call.settings.allowUnfenced);
   const { epoch } = volume.record;

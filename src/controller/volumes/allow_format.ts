@@ -5,6 +5,7 @@ import { isEncrypted, nodeIdsOf, type OwnedVolume } from "../../volume/model/rec
 import { raisedRecord } from "../../volume/rules/publish.ts";
 import { assertNotImported, loadForChange, notFound } from "../load.ts";
 import { writeRecord } from "../change.ts";
+import { latestEpoch } from "../epochs.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /**
@@ -21,7 +22,8 @@ export async function allowFormat(deps: ControllerDeps, id: string, context: Cal
   assertNotImported(volume, "allow formatting", "it may hold data of its owner");
   assertIdleFilesystemVolume(volume);
   // In epoch 0 the record would say that the volume was never written, and so would those of its clones and snapshots.
-  const record = volume.record.blankEpoch === 0 ? raisedRecord(volume.record, 1, call.random) : volume.record;
+  const least = volume.record.blankEpoch === 0 ? 1 : 0;
+  const record = raisedRecord(volume.record, Math.max(least, await latestEpoch(call, volume)), call.random);
   const allowed = { ...record, blankEpoch: (record.epoch?.counter ?? 0) + 1 };
   await writeRecord(call, "allow formatting", volume, allowed, (after) => !after.exported);
 }

@@ -62,6 +62,8 @@ export interface PublishFacts {
    * @default {the cluster was not asked}
    */
   readonly stillUnfenced?: string;
+  /** The counter of the latest epoch that the cluster knows. @default {0} */
+  readonly latestEpoch?: number;
 }
 
 /** The maximum number of nodes that hold an RWX block volume at once: the two sides of a live migration. */
@@ -83,7 +85,7 @@ export function decidePublish(
 ): PublishDecision {
   assertKind(volume, request.capability);
   assertEncryption(volume, request);
-  if (exportsLaterEpoch(volume)) return { action: "withdraw" };
+  if (isOfEarlierEpoch(volume, deps.latestEpoch)) return { action: "withdraw" };
   const { record } = volume;
   const own = record.holders.find((holder) => holder.nodeId === request.nodeId);
   if (own !== undefined) {
@@ -212,11 +214,11 @@ export function exportedCounter({ stored: { id, exportNqn } }: OwnedVolume): num
 }
 
 /**
- * Whether the export is named after a later epoch than the record's: somebody has put an older record back. Its holders have
- * been shut out since, and whoever got the later epoch may still write.
+ * Whether the export is named after a later epoch than the record's, or the cluster knows one: an older record is back. Its
+ * holders have been shut out since, and whoever got the later epoch may still write.
  */
-function exportsLaterEpoch(volume: OwnedVolume): boolean {
-  return exportedCounter(volume) > (volume.record.epoch?.counter ?? 0);
+function isOfEarlierEpoch(volume: OwnedVolume, latestEpoch = 0): boolean {
+  return Math.max(latestEpoch, exportedCounter(volume)) > (volume.record.epoch?.counter ?? 0);
 }
 
 /** Whether the export is on under the NQN of the record's epoch. */
@@ -304,7 +306,7 @@ export type UnpublishDecision =
  * @param nodeId the node, or "" for all of them (CSI specification, ControllerUnpublishVolumeRequest.node_id)
  */
 export function decideUnpublish(volume: OwnedVolume, nodeId: string): UnpublishDecision {
-  if (exportsLaterEpoch(volume)) return { action: "withdraw" };
+  if (isOfEarlierEpoch(volume)) return { action: "withdraw" };
   const { record, stored } = volume;
   const remaining = nodeId === "" ? [] : record.holders.filter((holder) => holder.nodeId !== nodeId);
   if (remaining.length > 0) {

@@ -1,0 +1,52 @@
+import { withDeadline } from "../async/deadline.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { OwnedVolume } from "../volume/model/record.ts";
+import type { ControllerCall } from "./deps.ts";
+
+/** How long a step waits for the cluster, in milliseconds: while the API server is away, nodes get and lose volumes as usual. */
+const patienceMs = 5_000;
+
+/**
+ * The counter of the latest epoch that a node was given of a volume, by what the cluster knows; 0 where there is none to ask. A
+ * router may have gone back in time, and its record with it: the next epoch is later than both. The cluster is asked only for a
+ * record that this process has not written: to its own nobody has given a later epoch.
+ *
+ * @throws {VolumeError} unavailable when the cluster does not answer
+ */
+export async function latestEpoch(call: ControllerCall, { stored }: OwnedVolume): Promise<number> {
+  const { clusterView, known, context } = call;
+  const remembered = clusterView === undefined ? 0 : known.latestEpoch(stored);
+  if (clusterView === undefined || remembered !== undefined) return remembered ?? 0;
+  const latest = await clusterView.latestEpoch(stored.id, context);
+  known.noteLatestEpoch(stored, latest);
+  return latest;
+}
+
+/**
+ * The same for a step that goes on without the answer, as 0: a node takes another epoch of the same counter for a later one. The
+ * next call asks again.
+ */
+export async function latestEpochIfTold(call: ControllerCall, volume: OwnedVolume): Promise<number> {
+  const { clock, context, notes } = call;
+  const late = new VolumeError("unavailable", `it has not answered within ${patienceMs / 1000} s`);
+  try {
+    return await withDeadline(
+      clock,
+      context,
+      patienceMs,
+      late,
+      (limited) => latestEpoch({ ...call, context: limited }, volume),
+    );
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!VolumeError.is(error, "unavailable")) throw error;
+    const fields = { volume: volume.stored.id, reason: error.message };
+    notes.warn("going on without the cluster's word on the volume's latest epoch", fields);
+    return 0;
+  }
+}
+
+/** Whether the record is older than what a node was given since, by that counter. */
+export function isOlderThan(latest: number, { record }: OwnedVolume): boolean {
+  return latest > (record.epoch?.counter ?? 0);
+}
