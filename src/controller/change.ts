@@ -40,15 +40,17 @@ export function failMutation(
   after: StoredVolume | undefined,
   refusal: string | undefined,
 ): never {
-  if (after !== undefined && after.comment !== before) {
-    throw new VolumeError(
-      "busy",
-      `Cannot ${verb} the volume because its record was changed at the same time: volume=${id}; try again`,
-    );
-  }
+  if (after !== undefined && after.comment !== before) throw changedMeanwhile(verb, id);
   throw new VolumeError(
     "unavailable",
     `Cannot ${verb} the volume because ${whyNotDone(refusal)}: volume=${id}`,
+  );
+}
+
+function changedMeanwhile(verb: string, id: string): VolumeError {
+  return new VolumeError(
+    "busy",
+    `Cannot ${verb} the volume because its record was changed at the same time: volume=${id}; try again`,
   );
 }
 
@@ -62,7 +64,8 @@ const findToChangeMs = 2_000;
  * Changes a volume if its comment is still the same, and returns it as it was read afterwards. One command; a second one, two
  * seconds later, for the first change after another controller has led.
  *
- * @throws {VolumeError} busy or unavailable, by `failMutation()`, when what was read is not `wanted`
+ * @throws {VolumeError} busy or unavailable, by `failMutation()`, when what was read is not `wanted`; busy when it is on another
+ * image
  */
 export async function changeVolume(
   call: ControllerCall,
@@ -73,6 +76,8 @@ export async function changeVolume(
 ): Promise<StoredVolume> {
   const outcome = await sendChange(call, before, change);
   const after = outcome.after.volume;
+  // By a person's hand another disk may be in the slot, with the same comment.
+  if (after !== undefined && after.imagePath !== before.imagePath) throw changedMeanwhile(verb, before.id);
   if (after !== undefined && wanted(after)) {
     const kept = await confirmKept(call, verb, before, after, wanted);
     if (change.comment !== undefined) call.inDoubt.wrote(kept.id, kept.comment);
@@ -101,12 +106,12 @@ async function sendChange(
 
 /**
  * Writes the record of a volume as this process remembers it, with whatever else changes, and returns the volume as it was read
- * back; undefined when it has to be read first. One command, or none.
+ * back; undefined when it has to be read first. One command, or none. The router looks that the disk is still on its image.
  *
- * Undefined proves nothing: the router has another record, or the volume is gone. Whoever reads then finds out. The comment may
- * not grow, so that the router cannot cut it.
+ * Undefined proves nothing: the router has another record or image, or the volume is gone. Whoever reads then finds out. The
+ * comment may not grow, so that the router cannot cut it.
  *
- * @throws {VolumeError} unavailable, by `failMutation()`, when the router has the remembered record and has not changed it
+ * @throws {VolumeError} unavailable, by `failMutation()`, when the router has the remembered record and may still change it
  */
 export async function writeKnown(
   call: ControllerCall,
@@ -120,9 +125,13 @@ export async function writeKnown(
   const comment = formatComment({ ...known.comment, record }, Infinity);
   if (comment === stored.comment || comment.length > stored.comment.length) return undefined;
   if (call.inDoubt.mayStillApply(stored.id, stored.comment)) return undefined;
-  const { after: { volume: after }, refusal } = await sendChange(call, stored, { ...change, comment });
-  if (after?.comment === stored.comment) failMutation(verb, stored.id, stored.comment, after, refusal);
-  if (after?.comment !== comment || !wanted(after)) return undefined;
+  const onImage = stored.imagePath;
+  const outcome = await sendChange(call, stored, { ...change, comment, onImage });
+  const { after: { volume: after }, refusal, ended } = outcome;
+  if (!ended && after?.comment === stored.comment) {
+    failMutation(verb, stored.id, stored.comment, after, refusal);
+  }
+  if (after?.comment !== comment || after.imagePath !== onImage || !wanted(after)) return undefined;
   call.inDoubt.wrote(after.id, comment);
   call.known.remember(after, stored.comment);
   return getOwned(after, call.settings.cluster, verb);
@@ -222,29 +231,40 @@ async function confirmKept(
   return failMutation(verb, id, after.comment, volume, undefined);
 }
 
-/** The comment of a volume with that record in it. @throws {VolumeError} exhausted when it does not fit */
+/** The comment of a volume with that record in it. @throws {VolumeError} precondition when it does not fit */
 export function commentWith(
-  { settings }: Pick<ControllerDeps, "settings">,
-  volume: Pick<OwnedVolume, "comment">,
+  deps: Pick<ControllerDeps, "settings">,
+  volume: OwnedVolume,
   record: VolumeRecord,
 ): string {
-  return formatComment({ ...volume.comment, record }, settings.maxCommentBytes);
+  return formatComment({ ...volume.comment, record }, roomFor(deps, volume));
 }
 
 /** Whether the router keeps the whole comment of a volume with that record in it. */
 export function fits(
-  { settings }: Pick<ControllerDeps, "settings">,
-  { comment }: Pick<OwnedVolume, "comment">,
+  deps: Pick<ControllerDeps, "settings">,
+  volume: OwnedVolume,
   record: VolumeRecord,
 ): boolean {
-  const text = formatComment({ ...comment, record }, Infinity);
-  return new TextEncoder().encode(text).length <= settings.maxCommentBytes;
+  return byteLength(formatComment({ ...volume.comment, record }, Infinity)) <= roomFor(deps, volume);
+}
+
+/** How long the comment of a volume may be, in bytes: what the router keeps of it now, it keeps again. */
+function roomFor(
+  { settings }: Pick<ControllerDeps, "settings">,
+  { stored }: Pick<OwnedVolume, "stored">,
+): number {
+  return Math.max(settings.maxCommentBytes, byteLength(stored.comment));
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
 
 /**
  * Writes the record of a volume, with whatever else changes, and returns the volume as it was read afterwards. One command.
  *
- * @throws {VolumeError} busy or unavailable, as {@linkcode changeVolume} does; exhausted when the record does not fit
+ * @throws {VolumeError} busy or unavailable, as {@linkcode changeVolume} does; precondition when the record does not fit
  */
 export async function writeRecord(
   call: ControllerCall,

@@ -16,7 +16,7 @@ export type VolumeErrorKind =
   | "published-elsewhere"
   /** The node named in the request is not known to the cluster. */
   | "node-unknown"
-  /** The pool, the record or a limit leaves no room for it. */
+  /** The pool or a limit leaves no room for it. */
   | "exhausted"
   /** A size or limit cannot be met. */
   | "out-of-range"

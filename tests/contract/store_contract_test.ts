@@ -102,6 +102,17 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     ]);
     assert.equal(has(plain(bench).location.path), false);
   },
+  "changes a disk only while it is on the image that is named": async (bench) => {
+    const { store, call } = bench;
+    await addPlain(bench);
+    const { path } = plain(bench).location;
+    for (const onImage of [`${path}.other`, `${bench.folder}/other/${path.split("/").at(-1)}`]) {
+      const { after, ended } = await store.change("pvc-1", "one", { comment: "two", onImage }, call());
+      assert.deepEqual([after.volume?.comment, ended], ["one", true], onImage);
+    }
+    const { after } = await store.change("pvc-1", "one", { comment: "two", onImage: path }, call());
+    assert.equal(after.volume?.comment, "two");
+  },
   "adds a volume and shows it alone, and the pools without any": async (bench) => {
     const { store, call, folder } = bench;
     await addPlain(bench);

@@ -375,6 +375,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   #change(id: string, expectedComment: string, change: VolumeChange): undefined {
     const disk = this.disks.get(id);
     if (disk === undefined || this.hidden.has(id) || disk.comment !== expectedComment) return;
+    if (change.onImage !== undefined && change.onImage !== disk.imagePath) return;
     const after = changedDisk(disk, change, this.unfenced);
     const grows = after.sizeBytes > disk.sizeBytes;
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {

@@ -89,7 +89,7 @@ Deno.test("publishVolume() leaves the mark of the device layer out where the rec
     return said;
   };
   const layered = await outcomes(true);
-  assert.deepEqual([...new Set(layered)], ["marked", "not marked", "exhausted"]);
+  assert.deepEqual([...new Set(layered)], ["marked", "not marked", "precondition"]);
   assert.equal(layered.indexOf("exhausted"), (await outcomes(false)).indexOf("exhausted"));
 });
 

@@ -364,7 +364,7 @@ Deno.test("publishVolume() refuses holders that do not fit into the record befor
     holders,
     source: `v:${"s".repeat(32)}`,
   });
-  await refusedUnchanged(store, () => publish("m".repeat(64), joint), refusal("exhausted"));
+  await refusedUnchanged(store, () => publish("m".repeat(64), joint), refusal("precondition"));
   assert.equal(store.calls.length, 1);
 });
 

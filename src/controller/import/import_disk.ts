@@ -12,7 +12,7 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  * driver made it. No command then, else two.
  *
  * @returns the disk as it is now
- * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
+ * @throws {VolumeError} precondition on any doubt, or when the record does not fit; busy or unavailable
  */
 export async function importFirst(
   call: ControllerCall,
@@ -45,7 +45,7 @@ export function assertMayBeImported(
  * Writes the record of a disk that was found importable. Nothing else of it changes, but that the router mounts nothing in
  * it any more. One command.
  *
- * @throws {VolumeError} exhausted when the record does not fit beside the note; busy or unavailable
+ * @throws {VolumeError} precondition when the record does not fit beside the note; busy or unavailable
  */
 export async function importDisk(
   call: ControllerCall,

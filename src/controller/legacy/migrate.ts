@@ -60,7 +60,7 @@ export async function migrateFirst(
  * when it was taken over before, and the router does not remember that: nobody has it then as it is exported.
  *
  * @param view a look at the disk, with its files and whoever shares its image
- * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
+ * @throws {VolumeError} precondition on any doubt, or when the record does not fit; busy or unavailable
  */
 export async function migrate(
   call: ControllerCall,

@@ -251,6 +251,7 @@ export class Reconciler {
     if (!isStillSo(attachments)) return false;
     const { volume } = await loadForChange({ ...this.#deps, context }, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return false;
+    if (volume.stored.imagePath !== seen.stored.imagePath) return false;
     const known = latestEpochOf(attachments.filter(({ volumeId }) => volumeId === id));
     const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile", known);
     this.#deps.projection.show(id, withdrawn.record);

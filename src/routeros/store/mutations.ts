@@ -136,7 +136,8 @@ function plainAdd({ id, location, sizeBytes, comment }: NewVolume): Fragment {
 
 /**
  * Changes a disk whose comment is still exactly `expectedComment`: whether anything matched shows only in what is read
- * back. One statement, so that an export is never off in between, but for a bounce. No change is no statement.
+ * back. One statement, so that an export is never off in between, but for a bounce. No change is no statement, nor is one whose
+ * condition on the image has no room.
  *
  * @param supportsNqn whether the export can be given an NQN; where not, the router names it after the slot
  */
@@ -158,7 +159,10 @@ export function changeStatements(
   if (change.bounce) return [bounceStatement(guard, hosts, settings)];
   settings.push(...hosts);
   if (settings.length === 0) return [];
-  return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
+  if (change.onImage === undefined) return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
+  const own = ros`slot=${id} and comment=${expectedComment} and file-path~${holding(change.onImage)}`;
+  const guarded = ros`/disk set [find where ${own}] ${joined(settings, " ")}`;
+  return fitsOneExec([guarded], []) ? [guarded] : [];
 }
 
 /**

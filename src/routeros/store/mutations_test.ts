@@ -134,6 +134,17 @@ Deno.test("changeStatements() sets everything in one statement that compares the
   ]);
 });
 
+Deno.test("changeStatements() changes a disk only while it is on its image, and nothing where there is no room to ask", () => {
+  const onImage = "/pool/csi/s1.0a0b0c0d/disk.img";
+  assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", export: false, onImage })), [
+    `/disk set [find where slot="s1" and comment="old" and ` +
+    `file-path~"(^|/)pool/csi/s1[.]0a0b0c0d/disk[.]img"] nvme-tcp-export="no" comment="new"`,
+  ]);
+  const comment = "c".repeat(430);
+  assert.equal(changeStatements("s1", comment, { comment, export: false }).length, 1);
+  assert.deepEqual(changeStatements("s1", comment, { comment, export: false, onImage }), []);
+});
+
 Deno.test("changeStatements() has room to keep a disk unmounted beside the longest record", () => {
   const [id, comment] = ["s".repeat(40), "c".repeat(255)];
   const on = { nqn: `nqn.2000-02.com.mikrotik:${id}:4294967295-0123abcd`, port: 65535 };

@@ -159,7 +159,18 @@ function changes({ base, id, label, comment }: Lengths): Record<string, Fragment
       bounce: true,
     }),
     "grow": changeStatements(id, comment, { comment, sizeBytes: 1n << 50n }),
+    "withdraw unread": withdrawal(disk, inner),
   };
+}
+
+/** A withdrawal of a volume that is remembered. */
+function withdrawal(
+  { id, comment }: Pick<Lengths, "id" | "comment">,
+  { path }: Pick<ImageLocation, "path">,
+): Fragment[] {
+  const statements = changeStatements(id, comment, { comment, export: false, onImage: path });
+  assert.equal(statements.length, 1);
+  return statements;
 }
 
 function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
@@ -264,6 +275,8 @@ Deno.test("default changes read everything back in the same exec", () => {
     // The comment of a volume that was published a dozen times and never copied.
     const known = unseenRemovalStatements({ id, comment: "x".repeat(90) }, location, filePrefix);
     assert.ok(fitsOneExec(known, [disksQuery(id)]), `remove unread ${location.path}`);
+    const off = withdrawal({ id, comment: "x".repeat(170) }, location);
+    assert.ok(fitsOneExec(off, [disksQuery(id)]), `withdraw unread ${location.path}`);
   }
   const on = { nqn: `nqn.2000-02.com.mikrotik:${id}:12-ab12cd34`, port: 4420 };
   const longer = "x".repeat(200);

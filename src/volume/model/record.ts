@@ -164,7 +164,7 @@ export function parseComment(text: string): ParsedComment {
 /**
  * Writes a record into a comment, and keeps what people wrote around it.
  *
- * @throws {VolumeError} exhausted when it does not fit into what the router keeps
+ * @throws {VolumeError} precondition when it does not fit into what the router keeps
  */
 export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes): string {
   const body = formatBody(comment.record);
@@ -172,7 +172,7 @@ export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes
   const bytes = new TextEncoder().encode(text).length;
   if (bytes > maxBytes) {
     throw new VolumeError(
-      "exhausted",
+      "precondition",
       `Cannot write the volume's record because it would not fit: bytes=${bytes} most=${maxBytes}; ` +
         "fewer or shorter node ids, or a shorter note in the disk's comment, make room",
     );

@@ -248,11 +248,14 @@ Deno.test("formatComment() refuses two long holders, and counts a note in bytes"
   const epoch = { counter: 1, nonce: "ffffffff" };
   const holders = [aHolder("n".repeat(64)), aHolder("m".repeat(64))];
   const record = aRecord({ epoch, holders, source: `v:${"s".repeat(32)}` });
-  assert.throws(() => formatComment(newComment(record)), refusal("exhausted", /bytes=\d+ most=255/));
+  assert.throws(() => formatComment(newComment(record)), refusal("precondition", /bytes=\d+ most=255/));
   const left = maxCommentBytes - formatComment(newComment(aRecord())).length;
   formatComment({ record: aRecord(), before: "x".repeat(left), after: "" });
   const umlauts = "ü".repeat(left / 2 + 1);
-  assert.throws(() => formatComment({ record: aRecord(), before: umlauts, after: "" }), refusal("exhausted"));
+  assert.throws(
+    () => formatComment({ record: aRecord(), before: umlauts, after: "" }),
+    refusal("precondition"),
+  );
 });
 
 Deno.test("rewritten() makes another comment each time, and changes nothing else", () => {

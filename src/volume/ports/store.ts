@@ -84,6 +84,11 @@ export interface VolumeChange {
    * comment.
    */
   readonly bounce?: boolean;
+  /**
+   * Not a change, but a condition besides the comment: the path of the image that the disk is still on. Nothing changes where it
+   * is another one, or where the command has no room for it.
+   */
+  readonly onImage?: string;
 }
 
 /**

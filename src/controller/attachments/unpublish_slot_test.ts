@@ -1,0 +1,63 @@
+// A person gives a disk another slot, and puts a copy of it into the old one: both have the record, and one is exported on.
+import assert from "node:assert/strict";
+import {
+  aPublish,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_deps.ts";
+import { testBase } from "../../../tests/fakes/records.ts";
+import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { KnownVolumes } from "../known_volumes.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume, withdrawVolume } from "./unpublish.ts";
+
+const context = testContext();
+const id = "pvc-1";
+
+async function published() {
+  const made = testController({ unexportGraceMs: 0 });
+  const { store, clock } = made;
+  const deps = { ...made.deps, known: new KnownVolumes(true) };
+  store.put(aDisk(aRecord()));
+  const done = <T>(work: Promise<T>) => inTime(clock, work);
+  await done(publishVolume(deps, id, aPublish("n1"), testParameters, context));
+  store.takeCount();
+  const giveAnotherSlot = () => {
+    const disk = store.disks.get(id)!;
+    const imagePath = `${testBase}/a-copy.img`;
+    store.put({ ...disk, id, imagePath });
+    store.put({ ...disk, id: "moved" });
+  };
+  const unpublish = () => done(unpublishVolume(deps, id, "n1", context));
+  const withdraw = () => done(withdrawVolume(deps, id, context));
+  const isExported = () => store.disks.get("moved")!.exported;
+  return { ...made, deps, giveAnotherSlot, unpublish, withdraw, isExported };
+}
+
+Deno.test("an unpublish without a read is not answered while the volume is exported from another slot", async () => {
+  const { store, giveAnotherSlot, unpublish, isExported } = await published();
+  giveAnotherSlot();
+  for (let attempt = 0; attempt < 2; attempt++) {
+    await assert.rejects(
+      unpublish(),
+      refusal("precondition", /another slot and is still exported.*slot=moved/),
+    );
+  }
+  assert.ok(isExported());
+  // Its nodes would have lost it, and whoever has the copy.
+  assert.ok(store.disks.get(id)!.exported);
+});
+
+for (const how of ["unpublish", "withdraw"] as const) {
+  Deno.test(`a disk that was given another slot between the read and the command is looked at again: ${how}`, async () => {
+    const { store, deps, giveAnotherSlot, isExported, ...calls } = await published();
+    deps.known.forgetAll();
+    store.mishap("change", { before: giveAnotherSlot });
+    await assert.rejects(calls[how](), refusal("busy"));
+    await assert.rejects(calls[how](), refusal("precondition", /another slot/));
+    assert.ok(isExported());
+  });
+}
