@@ -4,7 +4,7 @@ import type { OwnedVolume } from "../volume/model/record.ts";
 import type { ControllerCall } from "./deps.ts";
 
 /** How long a step waits for the cluster, in milliseconds: while the API server is away, nodes get and lose volumes as usual. */
-const patienceMs = 5_000;
+const answerTimeoutMs = 5_000;
 
 /**
  * The counter of the latest epoch that a node was given of a volume, by what the cluster knows; 0 where there is none to ask. A
@@ -26,14 +26,14 @@ export async function latestEpoch(call: ControllerCall, { stored }: OwnedVolume)
  * The same for a step that goes on without the answer, as 0: a node takes another epoch of the same counter for a later one. The
  * next call asks again.
  */
-export async function latestEpochIfTold(call: ControllerCall, volume: OwnedVolume): Promise<number> {
+export async function latestEpochIfReported(call: ControllerCall, volume: OwnedVolume): Promise<number> {
   const { clock, context, notes } = call;
-  const late = new VolumeError("unavailable", `it has not answered within ${patienceMs / 1000} s`);
+  const late = new VolumeError("unavailable", `it has not answered within ${answerTimeoutMs / 1000} s`);
   try {
     return await withDeadline(
       clock,
       context,
-      patienceMs,
+      answerTimeoutMs,
       late,
       (limited) => latestEpoch({ ...call, context: limited }, volume),
     );

@@ -40,7 +40,7 @@ import { exportKnown, fits } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { growVolume } from "../volumes/expand.ts";
 import { exportAs, recordNqn } from "./export_as.ts";
-import { isOlderThan, latestEpoch, latestEpochIfTold } from "../epochs.ts";
+import { isOlderThan, latestEpoch, latestEpochIfReported } from "../epochs.ts";
 import { waitForGrace, withdrawExport, withdrawOlder } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -83,7 +83,7 @@ async function publishKnown(
   if (!await call.nodes.isKnown(request.nodeId, call.context)) return undefined;
   const machine = await call.nodes.machineOf(request.nodeId, call.context);
   const { clock, random } = call;
-  const latest = await latestEpochIfTold(call, known);
+  const latest = await latestEpochIfReported(call, known);
   const facts = { nowMs: clock.now(), random, machine, latestEpoch: latest };
   const decision = decidePublish(known, request, facts);
   if (decision.action !== "begin") return undefined;
@@ -182,7 +182,7 @@ async function settle(
   const { machine } = request;
   const stillUnfenced = await reasonStillUnfenced(call, volume, request);
   const isStep = holderOf(volume, request.nodeId) === undefined || !isExportedAsRecorded(volume);
-  const latest = await (isStep ? latestEpochIfTold : latestEpoch)(call, volume);
+  const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume);
   const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest };
   const decision = decidePublish(volume, request, facts);
   const { id, comment, exportPort } = volume.stored;
