@@ -2,19 +2,28 @@ import { randomBytes } from "node:crypto";
 import { endsWithin, limitSignal } from "../async/deadline.ts";
 import { Semaphore } from "../async/semaphore.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
-import { complaint, type Processes } from "../host/processes.ts";
+import { complaint, type Processes, type RunOptions } from "../host/processes.ts";
 import type { ToolResult } from "../host/spawn.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { isEncryptionUuid } from "../volume/model/device_layer.ts";
 import { digest } from "../volume/model/digest.ts";
-import { headerBytes, headerLabel, unfinishedLabel } from "../volume/model/encryption.ts";
+import { headerBytes, unfinishedLabel } from "../volume/model/encryption.ts";
 import type { DeviceMap, DeviceMaps } from "../volume/ports/device_maps.ts";
 import type { Encryption, KeyCost, OpenOptions } from "../volume/ports/encryption.ts";
 import type { DeviceNode, ProvenDevice } from "../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
+import { isCryptTable } from "./crypt_table.ts";
+import { HeaderCopy, type HeaderReading, type HeldPath, writeHeader } from "./header_copy.ts";
+import { cipher, hashName, keyBytes } from "./luks_metadata.ts";
+import { copyBytes } from "./luks_header.ts";
+import { mapDevices, readMap } from "./maps_in_sys.ts";
 
 /** A change of a mapping takes milliseconds; one that takes longer waits for a device that is gone. */
 const changeMs = 20_000;
-/** Deriving a key takes seconds, also on a slow node. */
+/**
+ * Deriving a key takes seconds, also on a slow node: on one that is ten times slower than the one that made the header,
+ * with the highest costs of a StorageClass, 100.
+ */
 const derivingMs = 120_000;
 /** An open that takes longer waits for a device that does not answer. */
 const openMs = 10_000;
@@ -28,6 +37,8 @@ const sectorBytes = 512n;
 
 /** The exit code for a passphrase that opens no key: cryptsetup(8), "RETURN CODES". */
 const wrongPassphrase = 2;
+/** That for a mapping of that name which another process has made meanwhile. */
+const existsAlready = 5;
 
 /** The volume's lock keeps others out, and a container's /run may be read-only. */
 const always = ["--batch-mode", "--disable-locks"];
@@ -42,12 +53,22 @@ interface Refused {
   readonly untilMs: number;
 }
 
-/** LUKS2 by cryptsetup(8). */
+/** What cryptsetup(8) names a mapping that it makes to read the area of a key. */
+const temporaryPrefix = "temporary-cryptsetup-";
+
+/**
+ * LUKS2 by cryptsetup(8).
+ *
+ * Whoever writes to the router's disks chooses what is in a header: how the data is decrypted, and what it costs to derive
+ * a key. So a header is read once and compared with what this driver makes, and cryptsetup gets that copy, never the
+ * header on the device.
+ */
 export class Cryptsetup implements Encryption {
   readonly #processes: Processes;
   readonly #files: KernelFiles;
   readonly #maps: Pick<DeviceMaps, "find">;
   readonly #clock: Clock;
+  readonly #reading: HeaderReading;
   /** Deriving a key takes much memory. */
   readonly #deriving = new Semaphore(1);
   /** By the mapping's name, and the digest of the passphrase. */
@@ -61,6 +82,7 @@ export class Cryptsetup implements Encryption {
     this.#files = files;
     this.#maps = maps;
     this.#clock = clock;
+    this.#reading = { files, clock };
   }
 
   async obstacle(context: CallContext): Promise<string | undefined> {
@@ -80,23 +102,38 @@ export class Cryptsetup implements Encryption {
 
   async format(device: ProvenDevice, passphrase: string, cost: KeyCost, context: CallContext): Promise<void> {
     const args = [
-      "luksFormat",
       "--type",
       "luks2",
       "--label",
       unfinishedLabel,
       "--offset",
       String(headerBytes / sectorBytes),
+      "--luks2-metadata-size",
+      String(copyBytes),
+      "--cipher",
+      cipher,
+      "--key-size",
+      String(8 * keyBytes),
       ...costWords(cost),
       fromInput,
     ];
-    const result = await this.#derive(device, args, passphrase, context);
+    const result = await this.#holding(
+      device,
+      context,
+      ({ path }) =>
+        this.#derive(["luksFormat", path, ...args], {
+          subject: device.path,
+          input: passphrase,
+          mustFinish: true,
+        }, context),
+    );
     if (result.code !== 0) throw failed("encrypt the device", device.path, result);
   }
 
   async complete(device: ProvenDevice, context: CallContext): Promise<void> {
-    const result = await this.#derive(device, ["config", "--label", headerLabel], undefined, context);
-    if (result.code !== 0) throw failed("label the header", device.path, result);
+    await this.#withHeader(device, context, async (held, copy) => {
+      await this.#write(held, copy, context);
+    });
   }
 
   async open(
@@ -107,12 +144,46 @@ export class Cryptsetup implements Encryption {
     context: CallContext,
   ): Promise<void> {
     this.#assertNotRefused(name, passphrase);
+    if (await this.#maps.find(name) !== undefined) {
+      throw new VolumeError(
+        "unavailable",
+        `Cannot open the encrypted device because it is open already: mapping=${name}`,
+      );
+    }
     const flags = [...readOnly ? ["--readonly"] : [], ...allowDiscards ? ["--allow-discards"] : []];
-    const args = ["open", name, "--type", "luks2", withoutKeyring, ...flags, fromInput];
-    const result = await this.#derive(device, args, passphrase, context);
-    if (result.code === wrongPassphrase) throw this.#refuse(name, passphrase);
-    this.#refused.delete(name);
-    if (result.code !== 0) throw failed("open the encrypted device", device.path, result);
+    await this.#withHeader(device, context, async ({ path }, copy) => {
+      const args = ["open", path, name, "--header", copy.path, "--type", "luks2", withoutKeyring, ...flags];
+      let isOthers = false;
+      try {
+        const subject = `${name} to open`;
+        const result = await this.#derive([...args, fromInput], { subject, input: passphrase }, context);
+        if (result.code === wrongPassphrase) throw this.#refuse(name, passphrase);
+        this.#refused.delete(name);
+        isOthers = result.code === existsAlready;
+        if (result.code !== 0) throw failed("open the encrypted device", device.path, result);
+        const mapping = await this.#maps.find(name);
+        if (mapping === undefined) throw failed("open the encrypted device", device.path, result);
+        await this.assertOwn(mapping, device, context);
+      } catch (error) {
+        if (!isOthers) await this.#removeRemains(name, device);
+        throw error;
+      }
+    });
+  }
+
+  async assertOwn(
+    { name, uuid }: DeviceMap,
+    below: Pick<DeviceNode, "deviceNumber">,
+    context: CallContext,
+  ): Promise<void> {
+    const shown = await this.#run("dmsetup", ["table", "--uuid", uuid], name, context);
+    if (shown.code !== 0) throw failed("read the mapping", name, shown);
+    if (isCryptTable(shown.stdout, below.deviceNumber)) return;
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the encrypted volume because its mapping does not encrypt as this driver does: mapping=${name} ` +
+        `device=${below.deviceNumber} table=${shown.stdout.trim().slice(0, 200)}; end the pods that use it`,
+    );
   }
 
   async replacePassphrase(
@@ -124,38 +195,35 @@ export class Cryptsetup implements Encryption {
   ): Promise<void> {
     const both = `${current}\0${next}`;
     this.#assertNotRefused(name, both);
-    if (!await this.#opens(device, next, context)) {
+    await this.#withHeader(device, context, async (held, copy) => {
+      const isNew = !await this.#opens(copy, next, context);
       // Before anything is written: a wrong passphrase changes nothing.
-      if (!await this.#opens(device, current, context)) throw this.#refuse(name, both);
-      // Without its locks cryptsetup repairs no copy of the header, but each write takes the label from a good one. After a
-      // label that was written by half, that is the label before.
-      await this.complete(device, context);
-      // Both come from the input, one after the other.
-      const bytes = new TextEncoder().encode(current).length;
-      const args = ["luksAddKey", "-", ...costWords(cost), fromInput, "--keyfile-size", String(bytes)];
-      const added = await this.#derive(device, args, current + next, context);
-      if (added.code !== 0) throw failed("add the new passphrase", device.path, added);
-      if (!await this.#opens(device, next, context)) {
-        throw failed("add the new passphrase", device.path, added);
-      }
-    }
-    this.#refused.delete(name);
-    if (await this.#keyCount(device, context) === 1) return;
-    const removed = await this.#derive(device, ["luksRemoveKey", fromInput], current, context);
-    if (removed.code === 0 || removed.code === wrongPassphrase) return;
-    throw failed("remove the earlier passphrase", device.path, removed);
+      if (isNew && !await this.#opens(copy, current, context)) throw this.#refuse(name, both);
+      this.#refused.delete(name);
+      if (isNew) await this.#addKey(copy, { current, next }, cost, context);
+      else if (Object.keys(copy.header.metadata.keyslots).length === 1) return;
+      const removed = await this.#onCopy(copy, ["luksRemoveKey", fromInput], current, context);
+      // A key that neither opens stays.
+      if (!isNew && removed.code === wrongPassphrase) return;
+      if (removed.code !== 0) throw failed("remove the earlier passphrase", device.path, removed);
+      await this.#write(held, copy, context);
+    });
   }
 
-  async resize(mapping: DeviceMap, context: CallContext): Promise<void> {
-    const result = await this.#run(["resize", mapping.name, withoutKeyring], mapping.name, context);
-    if (result.code !== 0) throw failed("grow the mapping", mapping.path, result);
+  async resize(mapping: DeviceMap, below: ProvenDevice, context: CallContext): Promise<void> {
+    await this.#withHeader(below, context, async (_, copy) => {
+      const args = ["resize", mapping.name, "--header", copy.path, withoutKeyring, ...always];
+      const result = await this.#run("cryptsetup", args, mapping.name, context);
+      if (result.code !== 0) throw failed("grow the mapping", mapping.path, result);
+    });
   }
 
   async close(mapping: DeviceMap, deferred: boolean, context: CallContext): Promise<void> {
     const { name, uuid } = mapping;
     if ((await this.#maps.find(name))?.uuid !== uuid) return;
-    const args = ["close", name, ...deferred ? ["--deferred"] : []];
-    const result = await this.#run(args, name, context);
+    // Not by cryptsetup, which would read the header on the device, and closes no mapping without a table.
+    const args = ["remove", "--uuid", uuid, deferred ? "--deferred" : "--retry"];
+    const result = await this.#run("dmsetup", args, name, context);
     if ((await this.#maps.find(name))?.uuid !== uuid) return;
     throw new VolumeError(
       result.code === 0 || /in use|busy/.test(result.stderr) ? "in-use" : "unavailable",
@@ -163,44 +231,88 @@ export class Cryptsetup implements Encryption {
     );
   }
 
-  async #opens(device: ProvenDevice, passphrase: string, context: CallContext): Promise<boolean> {
+  /** Adds the next passphrase to a copy. */
+  async #addKey(
+    copy: HeaderCopy,
+    { current, next }: { readonly current: string; readonly next: string },
+    cost: KeyCost,
+    context: CallContext,
+  ): Promise<void> {
+    // Both come from the input, one after the other.
+    const bytes = new TextEncoder().encode(current).length;
+    const args = ["luksAddKey", "-", ...costWords(cost), fromInput, "--keyfile-size", String(bytes)];
+    const added = await this.#onCopy(copy, args, current + next, context);
+    if (added.code === 0 && await this.#opens(copy, next, context)) return;
+    throw failed("add the new passphrase", copy.device, added);
+  }
+
+  async #opens(copy: HeaderCopy, passphrase: string, context: CallContext): Promise<boolean> {
     const args = ["open", "--type", "luks2", "--test-passphrase", fromInput];
-    const result = await this.#derive(device, args, passphrase, context);
+    const result = await this.#onCopy(copy, args, passphrase, context);
     if (result.code === 0) return true;
     if (result.code === wrongPassphrase) return false;
-    throw failed("try the passphrase", device.path, result);
+    throw failed("try the passphrase", copy.device, result);
   }
 
-  async #keyCount(device: ProvenDevice, context: CallContext): Promise<number> {
-    const args = ["luksDump", "--dump-json-metadata"];
-    const result = await this.#derive(device, args, undefined, context);
-    if (result.code !== 0) throw failed("read the header", device.path, result);
-    const { keyslots } = JSON.parse(result.stdout) as {
-      readonly keyslots: Readonly<Record<string, unknown>>;
-    };
-    return Object.keys(keyslots).length;
-  }
-
-  /** Runs a command on a device, which becomes its first operand. */
-  async #derive(
-    device: ProvenDevice,
+  /** Runs a command on a copy of a header, which becomes its first operand. */
+  #onCopy(
+    { path, device }: HeaderCopy,
     [command, ...rest]: readonly string[],
-    input: string | undefined,
+    input: string,
+    context: CallContext,
+  ): Promise<ToolResult> {
+    return this.#derive([command!, path, ...rest], { subject: `${device} to ${command}`, input }, context);
+  }
+
+  /** Derives keys. What writes to no device is killed when it takes too long, or the call ends. */
+  async #derive(
+    args: readonly string[],
+    options: Pick<RunOptions, "subject" | "input" | "mustFinish">,
     context: CallContext,
   ): Promise<ToolResult> {
     await this.#deriving.acquire(context, this.#clock);
-    const derived = this.#holding(device, context, (path) =>
-      this.#processes.run("cryptsetup", {
-        args: [command!, path, ...rest, ...always],
-        signal: context.signal,
-        subject: device.path,
-        mustFinish: true,
-        ...(input === undefined ? {} : { input }),
-      }));
+    const limits = { signal: context.signal, timeoutMs: derivingMs };
+    const derived = this.#processes.run("cryptsetup", { args: [...args, ...always], ...limits, ...options });
     // One that takes longer derives no key any more: it waits for its device, and must not keep other volumes waiting.
     const over = derived.then(() => {}, () => {});
     void endsWithin(this.#clock, derivingMs, over).then(() => this.#deriving.release());
     return await derived;
+  }
+
+  /** Reads the header of a device once, and uses the copy while the device is kept open. */
+  async #withHeader(
+    device: ProvenDevice,
+    context: CallContext,
+    use: (held: HeldPath, copy: HeaderCopy) => Promise<void>,
+  ): Promise<void> {
+    await this.#holding(device, context, async (held) => {
+      using copy = await HeaderCopy.read(this.#reading, held, context);
+      await use(held, copy);
+    });
+  }
+
+  /** Writes what was made of a copy to its device. */
+  async #write(held: HeldPath, copy: HeaderCopy, context: CallContext): Promise<void> {
+    using after = copy.completed();
+    await writeHeader(this.#reading, this.#processes, { held, before: copy.header, after }, context);
+  }
+
+  /** Removes what an opening has left that did not end well: also a killed one has written nothing to the device. */
+  async #removeRemains(name: string, { deviceNumber }: ProvenDevice): Promise<void> {
+    const { signal } = new AbortController();
+    for (const each of mapDevices(this.#files)) {
+      const map = readMap(this.#files, each);
+      if (map === undefined) continue;
+      const isTemporary = map.name.startsWith(temporaryPrefix) && map.below.includes(deviceNumber);
+      if (!isTemporary && (map.name !== name || !isEncryptionUuid(map.uuid))) continue;
+      const context = { requestId: name, signal, deadlineMs: Infinity };
+      try {
+        await this.#run("dmsetup", ["remove", "--uuid", map.uuid, "--retry"], map.name, context);
+      } catch (error) {
+        // One that stays is found by its name: the next stage closes it, or says that it is in use.
+        if (!VolumeError.is(error)) throw error;
+      }
+    }
   }
 
   /**
@@ -210,11 +322,11 @@ export class Cryptsetup implements Encryption {
   async #holding<T>(
     device: ProvenDevice,
     context: CallContext,
-    use: (path: string) => Promise<T>,
+    use: (held: HeldPath) => Promise<T>,
   ): Promise<T> {
     const held = await this.#hold(device, context);
     try {
-      return await use(held.path);
+      return await use({ path: held.path, device: device.path });
     } finally {
       await endsWithin(this.#clock, closeMs, held.release());
     }
@@ -232,9 +344,14 @@ export class Cryptsetup implements Encryption {
     throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
   }
 
-  #run(args: readonly string[], name: string, context: CallContext): Promise<ToolResult> {
-    return this.#processes.run("cryptsetup", {
-      args: [...args, ...always],
+  #run(
+    tool: "cryptsetup" | "dmsetup",
+    args: readonly string[],
+    name: string,
+    context: CallContext,
+  ): Promise<ToolResult> {
+    return this.#processes.run(tool, {
+      args,
       // A command that hangs on a mapping must not block other commands on it.
       subject: `${name} to ${args[0]}`,
       signal: context.signal,
@@ -265,7 +382,8 @@ export class Cryptsetup implements Encryption {
 
 function costWords({ memoryMiB = 128, timeMs = 2_000 }: KeyCost): readonly string[] {
   const memory = String(memoryMiB * 1024);
-  return ["--pbkdf", "argon2id", "--pbkdf-memory", memory, "--iter-time", String(timeMs)];
+  const derivation = ["--pbkdf", "argon2id", "--pbkdf-memory", memory, "--iter-time", String(timeMs)];
+  return ["--hash", hashName, ...derivation];
 }
 
 function unauthenticated(name: string): VolumeError {

@@ -2,12 +2,14 @@ import assert from "node:assert/strict";
 import { provenDevice } from "../../tests/fakes/devices.ts";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
+import { headOf, ownMetadata } from "../../tests/fakes/luks_header.ts";
 import { call } from "../../tests/fakes/node_deps.ts";
 import { FakeProcesses } from "../../tests/fakes/processes.ts";
 import { rejectsWith } from "../../tests/fakes/volume_errors.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { DeviceMap } from "../volume/ports/device_maps.ts";
 import { Cryptsetup } from "./cryptsetup.ts";
+import { parseHeader } from "./luks_header.ts";
 
 const device = provenDevice();
 const options = { readOnly: false, allowDiscards: false };
@@ -17,19 +19,32 @@ const mapping = {
   path: "/dev/dm-0",
 } as DeviceMap;
 
+const ownTable = `0 64 crypt aes-xts-plain64 ${"0".repeat(128)} 0 ${device.deviceNumber} 32768`;
+
 function fake() {
   const [files, processes, clock] = [new FakeKernelFiles(), new FakeProcesses(), new FakeClock()];
   files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
+  const head = headOf(ownMetadata());
+  files.contents = (_, { offset, length }) => head.slice(Number(offset), Number(offset) + length);
   const maps: { there: DeviceMap | undefined } = { there: undefined };
   const find = () => Promise.resolve(maps.there);
   return { files, processes, clock, maps, encryption: new Cryptsetup(processes, files, { find }, clock) };
+}
+
+/** Makes the mapping, as a cryptsetup that ends well does. */
+function opens({ processes, maps }: ReturnType<typeof fake>, table = ownTable): void {
+  processes.script = ({ tool, options: { args } }) => {
+    if (tool === "cryptsetup" && args[0] === "open") maps.there = mapping;
+    if (tool === "dmsetup" && args[0] === "remove") maps.there = undefined;
+    return args[0] === "table" ? { stdout: `${table}\n` } : 0;
+  };
 }
 
 Deno.test("one key is derived at a time, and a device that hangs keeps others waiting for two minutes only", async () => {
   const { processes, clock, encryption } = fake();
   const ends: (() => void)[] = [];
   processes.script = () => new Promise((resolve) => ends.push(() => resolve(0)));
-  const opened = ["a", "b"].map((name) => encryption.open(name, device, "passphrase", options, call()));
+  const opened = ["a", "b"].map((passphrase) => encryption.format(device, passphrase, {}, call()));
   await clock.advance(100_000);
   assert.equal(processes.runs.length, 1);
   await clock.advance(30_000);
@@ -39,7 +54,8 @@ Deno.test("one key is derived at a time, and a device that hangs keeps others wa
 });
 
 Deno.test("a passphrase that was refused is tried again after longer and longer pauses, at most five minutes", async () => {
-  const { processes, clock, encryption } = fake();
+  const { encryption, ...rest } = fake();
+  const { processes, clock } = rest;
   processes.script = () => ({ code: 2, stderr: "No key available with this passphrase." });
   const open = () => encryption.open("a", device, "passphrase", options, call());
   const tries: number[] = [];
@@ -59,8 +75,10 @@ Deno.test("a passphrase that was refused is tried again after longer and longer 
     300,
     300,
   ]);
-  processes.script = () => 0;
+  const { maps } = rest;
+  opens({ encryption, ...rest });
   await encryption.open("a", device, "another", options, call());
+  maps.there = undefined;
   await open();
 });
 
@@ -69,7 +87,6 @@ Deno.test("a change of the passphrase is tried again at once when either passphr
   const keys = ["right"];
   processes.script = ({ options: { args, input } }) => {
     if (args[0] === "luksAddKey") return keys.some((key) => input!.startsWith(key)) ? 0 : 2;
-    if (args[0] === "luksDump") return { stdout: '{"keyslots":{"0":{}}}' };
     return args[0] !== "open" || keys.includes(input!) ? 0 : 2;
   };
   const replace = (current: string, next: string) =>
@@ -90,7 +107,7 @@ Deno.test("a failure of cryptsetup is unavailable, and shows no passphrase", asy
   await rejectsWith(encryption.open("a", device, "secret", options, call()), "unavailable", wording);
   await rejectsWith(encryption.format(device, "secret", {}, call()), "unavailable", wording);
   await rejectsWith(encryption.complete(device, call()), "unavailable", wording);
-  await rejectsWith(encryption.resize(mapping, call()), "unavailable", wording);
+  await rejectsWith(encryption.resize(mapping, device, call()), "unavailable", wording);
   const passphrases = { current: "secret", next: "secret too" };
   await rejectsWith(
     encryption.replacePassphrase("a", device, passphrases, {}, call()),
@@ -116,7 +133,10 @@ Deno.test("close() leaves a mapping of another header alone, and tells one in us
   await encryption.close(mapping, false, call());
   assert.equal(processes.runs.length, 0);
   maps.there = mapping;
-  processes.script = () => ({ code: 5, stderr: "Device rds-csi-pvc-1 is still in use." });
+  processes.script = () => ({
+    code: 5,
+    stderr: "device-mapper: remove ioctl on rds-csi-pvc-1 failed: Device or resource busy",
+  });
   await rejectsWith(encryption.close(mapping, false, call()), "in-use");
   processes.script = () => 0;
   await rejectsWith(encryption.close(mapping, true, call()), "in-use");
@@ -127,6 +147,7 @@ Deno.test("close() leaves a mapping of another header alone, and tells one in us
     return 0;
   };
   await encryption.close(mapping, false, call());
+  assert.deepEqual(processes.lines.at(-1), `dmsetup remove --uuid ${mapping.uuid} --retry`);
 });
 
 Deno.test("obstacle() reports a missing tool and a kernel without dm-crypt, and nothing when all is there", async () => {
@@ -142,4 +163,125 @@ Deno.test("obstacle() reports a missing tool and a kernel without dm-crypt, and 
   const runs = processes.runs.length;
   assert.equal(await encryption.obstacle(call()), undefined);
   assert.equal(processes.runs.length, runs);
+});
+
+Deno.test("cryptsetup gets a checked copy of the header, is killed after two minutes, and the copy is gone afterwards", async () => {
+  const node = fake();
+  const { processes, files, encryption } = node;
+  opens(node);
+  const allowed = { readOnly: true, allowDiscards: true };
+  await encryption.open(mapping.name, device, "passphrase", allowed, call());
+  const [open, table] = processes.runs;
+  assert.deepEqual([open!.line, table!.line], [
+    "cryptsetup open /proc/1/fd//dev/loop0 rds-csi-pvc-1 --header /proc/1/fd/memory-0 --type luks2 " +
+    "--disable-keyring --readonly --allow-discards --key-file=- --batch-mode --disable-locks",
+    `dmsetup table --uuid ${mapping.uuid}`,
+  ]);
+  assert.deepEqual([open!.options.timeoutMs, open!.options.mustFinish], [120_000, undefined]);
+  assert.deepEqual([files.memory.size, files.held.size], [0, 0]);
+});
+
+Deno.test("a header that is none of this driver's is given to no command", async () => {
+  const { processes, files, encryption } = fake();
+  const metadata = ownMetadata();
+  metadata["segments"]["0"].encryption = "cipher_null-ecb";
+  const head = headOf(metadata);
+  files.contents = (_, { offset, length }) => head.slice(Number(offset), Number(offset) + length);
+  const calls = [
+    encryption.open("a", device, "passphrase", options, call()),
+    encryption.replacePassphrase("a", device, { current: "a", next: "b" }, {}, call()),
+    encryption.complete(device, call()),
+    encryption.resize(mapping, device, call()),
+  ];
+  for (const each of calls) await rejectsWith(each, "precondition", /field=segments[.]0[.]encryption /);
+  assert.deepEqual([processes.runs.length, files.memory.size, files.held.size], [0, 0, 0]);
+});
+
+/** Shows a map in /sys. */
+function show(files: FakeKernelFiles, at: string, map: { name: string; uuid: string; below: string }): void {
+  files.folders.set("/sys/block", [...files.folders.get("/sys/block") ?? [], at]);
+  files.folders.set(`/sys/block/${at}/slaves`, ["x"]);
+  const texts = { "dm/name": map.name, "dm/uuid": map.uuid, dev: "253:0", "slaves/x/dev": map.below };
+  for (const [name, text] of Object.entries(texts)) files.texts.set(`/sys/block/${at}/${name}`, text);
+}
+
+Deno.test("an opening that was killed leaves no map of its own: neither a half-made one nor one for a key", async () => {
+  const { processes, files, encryption } = fake();
+  const late = new VolumeError("deadline", "Cannot finish cryptsetup because it takes too long");
+  const maps = [
+    { name: mapping.name, uuid: mapping.uuid, below: "gone" },
+    { name: "temporary-cryptsetup-123", uuid: "CRYPT-TEMP-temporary-cryptsetup-123", below: "7:0" },
+    { name: "temporary-cryptsetup-124", uuid: "CRYPT-TEMP-temporary-cryptsetup-124", below: "7:9" },
+    { name: "rds-csi-pvc-2", uuid: "CRYPT-LUKS2-0-rds-csi-pvc-2", below: "7:0" },
+    { name: "somebodys", uuid: "LVM-x", below: "7:0" },
+  ];
+  processes.script = ({ tool }) => {
+    if (tool === "dmsetup") return 1;
+    maps.forEach((map, at) => show(files, `dm-${at}`, map));
+    throw late;
+  };
+  await assert.rejects(encryption.open(mapping.name, device, "passphrase", options, call()), late);
+  assert.deepEqual(
+    processes.lines.slice(1),
+    maps.slice(0, 2).map(({ uuid }) => `dmsetup remove --uuid ${uuid} --retry`),
+  );
+});
+
+Deno.test("an opening that finds another one's mapping leaves it alone", async () => {
+  const { processes, files, maps, encryption } = fake();
+  const open = () => encryption.open(mapping.name, device, "passphrase", options, call());
+  maps.there = mapping;
+  await rejectsWith(open(), "unavailable", /open already/);
+  maps.there = undefined;
+  processes.script = () => {
+    show(files, "dm-0", { ...mapping, below: "7:0" });
+    return { code: 5, stderr: "Device rds-csi-pvc-1 already exists." };
+  };
+  await rejectsWith(open(), "unavailable", /already exists/);
+  assert.equal(processes.runs.length, 1);
+});
+
+Deno.test("a change of the passphrase is made in the copy, and then written: a new key, both headers, the earlier key", async () => {
+  const { processes, files, encryption } = fake();
+  const before = headOf(ownMetadata());
+  const device0 = before.slice();
+  files.contents = (_, { offset, length }) => device0.slice(Number(offset), Number(offset) + length);
+  processes.script = ({ tool, options: { args, input } }) => {
+    const field = (name: string) => args.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1);
+    if (tool === "dd") {
+      const [at, bytes] = [Number(field("seek")), Number(field("bs"))];
+      device0.set(files.memory.get(field("if")!)!.subarray(at, at + bytes), at);
+      return 0;
+    }
+    if (args[0] === "luksRemoveKey") {
+      const after = headOf(ownMetadata({ "1": "A".repeat(43) + "=" }), {
+        seqid: 5n,
+        label: "rds-csi-unfinished",
+      });
+      files.memory.set(args[1]!, after);
+    }
+    const hasNext = processes.runs.some(({ options }) => options.args[0] === "luksAddKey");
+    return args[0] === "open" && input === "next" && !hasNext ? 2 : 0;
+  };
+  await encryption.replacePassphrase("a", device, { current: "current", next: "next" }, {}, call());
+  assert.deepEqual(
+    processes.runs.map(({ tool, options: { args } }) => {
+      const at = args.find((each) => each.startsWith("seek="));
+      return tool === "dd" ? `${at}` : `${args[0]} ${args[1]}`;
+    }),
+    [
+      "open /proc/1/fd/memory-0",
+      "open /proc/1/fd/memory-0",
+      "luksAddKey /proc/1/fd/memory-0",
+      "open /proc/1/fd/memory-0",
+      "luksRemoveKey /proc/1/fd/memory-0",
+      "seek=290816",
+      "seek=0",
+      "seek=16384",
+      "seek=32768",
+    ],
+  );
+  const after = parseHeader(device0, "x");
+  assert.deepEqual([after.label, after.seqid, Object.keys(after.metadata.keyslots)], ["rds-csi", 6n, ["1"]]);
+  assert.equal(files.memory.size, 0);
 });

@@ -15,6 +15,16 @@ export interface HeldDevice {
   release(): Promise<void>;
 }
 
+/** A file in memory, which ends with this process. */
+export interface MemoryFile {
+  /** The path under which other processes can read and write it, for as long as this one keeps it. */
+  readonly path: string;
+  /** The beginning of its content now. */
+  read(length: number): Uint8Array;
+  /** Gives it up. A second call does nothing. */
+  release(): void;
+}
+
 /**
  * /proc, /sys and /dev, which the runtime's own functions must not touch under scoped permissions. Paths of these
  * folders are answered from memory and do not hang; no other path may be used here.
@@ -57,6 +67,12 @@ export interface KernelFiles {
    *   for the device
    */
   flush(path: string, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Makes a file in memory of that size; zeros follow the content.
+   *
+   * @throws {VolumeError} unavailable when there is no memory
+   */
+  memoryFile(content: Uint8Array, sizeBytes: number): MemoryFile;
 }
 
 /** Part of a device, in bytes. */

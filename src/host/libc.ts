@@ -1,6 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import { concatenate } from "./bytes.ts";
-import type { DevicePart, HeldDevice, KernelFiles, NodeInfo } from "./kernel_files.ts";
+import type { DevicePart, HeldDevice, KernelFiles, MemoryFile, NodeInfo } from "./kernel_files.ts";
 
 /**
  * The C library's real path by architecture, as the permission to load it has to name it (Debian and its derivatives).
@@ -30,6 +30,10 @@ const functions = {
   },
   /** For flushes, which may wait for the device. */
   fsyncWaiting: { name: "fsync", parameters: ["i32"], result: "i32", nonblocking: true },
+  memfd_create: { parameters: ["buffer", "u32"], result: "i32" },
+  ftruncate: { parameters: ["i32", "i64"], result: "i32" },
+  pread: { parameters: ["i32", "buffer", "usize", "i64"], result: "isize" },
+  pwrite: { parameters: ["i32", "buffer", "usize", "i64"], result: "isize" },
   posix_memalign: { parameters: ["buffer", "usize", "usize"], result: "i32" },
   free: { parameters: ["u64"], result: "void" },
   copyOut: { name: "memcpy", parameters: ["buffer", "u64", "usize"], result: "pointer" },
@@ -47,6 +51,7 @@ const O_CLOEXEC = 0o2000000;
 const O_DIRECT: Readonly<Record<typeof Deno.build.arch, number>> = { x86_64: 0o40000, aarch64: 0o200000 };
 /** Every device accepts this as a multiple of its blocks. */
 const directAlignment = 4096n;
+const MFD_CLOEXEC = 1;
 const AT_FDCWD = -100;
 const AT_STATX_DONT_SYNC = 0x4000;
 const AT_EMPTY_PATH = 0x1000;
@@ -184,6 +189,32 @@ export class Libc implements KernelFiles {
     if (isFlushed !== undefined) return isFlushed;
     const why = signal.aborted ? "it takes too long, or the call is over" : "an earlier flush of it hangs";
     throw new VolumeError("unavailable", `Cannot flush the device because ${why}: device=${path}`);
+  }
+
+  memoryFile(content: Uint8Array, sizeBytes: number): MemoryFile {
+    const bytes = new Uint8Array(content);
+    const descriptor = this.#c.memfd_create(this.#cString("rds-csi"), MFD_CLOEXEC);
+    let isOpen = descriptor >= 0;
+    const release = () => {
+      if (isOpen) this.#c.close(descriptor);
+      isOpen = false;
+    };
+    const isMade = isOpen && this.#c.ftruncate(descriptor, BigInt(sizeBytes)) === 0 &&
+      Number(this.#c.pwrite(descriptor, bytes, BigInt(bytes.length), 0n)) === bytes.length;
+    if (!isMade) {
+      release();
+      throw new VolumeError("unavailable", `Cannot make a file in memory: size=${sizeBytes}`);
+    }
+    return {
+      path: `/proc/${Deno.pid}/fd/${descriptor}`,
+      release,
+      read: (length) => {
+        const buffer = new Uint8Array(length);
+        const count = Number(this.#c.pread(descriptor, buffer, BigInt(length), 0n));
+        if (count === length) return buffer;
+        throw new VolumeError("unavailable", `Cannot read a file in memory: bytes=${count} wanted=${length}`);
+      },
+    };
   }
 
   /**

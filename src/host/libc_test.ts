@@ -300,3 +300,22 @@ Deno.test("readText() reads an attribute of /sys, also an empty one and one of s
       assert.equal(libc.readText(path), Deno.readTextFileSync(path).replace(/\n$/, ""), path);
     }
   }));
+
+Deno.test("memoryFile() makes a file that other processes read and write by its path, until it is released", () =>
+  withLibc(async (libc) => {
+    const file = libc.memoryFile(new Uint8Array([1, 2, 3]), 1 << 20);
+    try {
+      const read = Deno.readFileSync(file.path);
+      assert.deepEqual([read.length, [...read.subarray(0, 4)]], [1 << 20, [1, 2, 3, 0]]);
+      const { code } = await new Deno.Command("dd", {
+        args: ["if=/dev/zero", `of=${file.path}`, "bs=1", "count=1", "seek=1", "conv=notrunc", "status=none"],
+      }).output();
+      assert.equal(code, 0);
+      assert.deepEqual([...file.read(4)], [1, 0, 3, 0]);
+      assert.throws(() => file.read(2 << 20), refusal("unavailable", /memory/));
+    } finally {
+      file.release();
+    }
+    file.release();
+    assert.throws(() => Deno.statSync(file.path), Deno.errors.NotFound);
+  }));

@@ -18,6 +18,8 @@ interface FakeTable {
   readonly path: string;
   queues: boolean;
   failed: boolean;
+  /** The part of a table of dm-crypt that follows the target's name. */
+  crypt?: string;
 }
 
 /** The result of a write. */
@@ -33,6 +35,8 @@ export class FakeDeviceMapper {
   readonly devices = new Set<string>();
   /** Names of maps that are open or mounted. */
   readonly open = new Set<string>();
+  /** Names of maps that are to go as soon as they are closed. */
+  readonly deferred = new Set<string>();
   /** Whether the kernel has the target. */
   hasMultipath = true;
   readonly #files: FakeKernelFiles;
@@ -101,6 +105,10 @@ export class FakeDeviceMapper {
         return { stdout: map.table === undefined ? "" : `${this.#status(map.table)}\n` };
       case "remove":
         if (this.open.has(name!)) {
+          if (rest.includes("--deferred")) {
+            this.deferred.add(name!);
+            return 0;
+          }
           return { code: 1, stderr: `remove ioctl on ${name} failed: Device or resource busy` };
         }
         this.maps.delete(name!);
@@ -127,6 +135,15 @@ export class FakeDeviceMapper {
 
   #status({ sectors, path, failed }: FakeTable): string {
     return `0 ${sectors} multipath 2 0 0 0 1 1 ${failed ? "E" : "A"} 0 1 0 ${path} ${failed ? "F" : "A"} 0`;
+  }
+
+  /** The kernel removes what was to be removed and is closed by now. */
+  removeDeferred(): void {
+    for (const name of this.deferred) {
+      if (this.open.has(name)) continue;
+      this.maps.delete(name);
+      this.deferred.delete(name);
+    }
   }
 
   /** Shows all maps in /sys. */
@@ -156,7 +173,8 @@ export class FakeDeviceMapper {
   }
 }
 
-function textOf({ sectors, path, queues }: FakeTable): string {
+function textOf({ sectors, path, queues, crypt }: FakeTable): string {
+  if (crypt !== undefined) return `0 ${sectors} crypt ${crypt}`;
   // The kernel keeps a hardware handler in any case.
   const own = "retain_attached_hw_handler queue_mode bio";
   const features = queues ? `4 queue_if_no_path ${own}` : `3 ${own}`;

@@ -1,5 +1,11 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import type { DevicePart, HeldDevice, KernelFiles, NodeInfo } from "../../src/host/kernel_files.ts";
+import type {
+  DevicePart,
+  HeldDevice,
+  KernelFiles,
+  MemoryFile,
+  NodeInfo,
+} from "../../src/host/kernel_files.ts";
 
 /** A /proc, /sys and /dev made of maps. */
 export class FakeKernelFiles implements KernelFiles {
@@ -16,6 +22,11 @@ export class FakeKernelFiles implements KernelFiles {
   readonly flushed: string[] = [];
   /** The result of a device's flush; a test may throw from it. */
   onFlush: (path: string, signal: AbortSignal) => boolean | Promise<boolean> = () => true;
+
+  /** The files in memory, by their paths. */
+  readonly memory = new Map<string, Uint8Array>();
+
+  #memoryFiles = 0;
 
   /** Whether devices never answer. */
   hangs = false;
@@ -63,5 +74,19 @@ export class FakeKernelFiles implements KernelFiles {
   async flush(path: string, signal: AbortSignal): Promise<boolean> {
     this.flushed.push(path);
     return await this.onFlush(path, signal);
+  }
+
+  memoryFile(content: Uint8Array, sizeBytes: number): MemoryFile {
+    const path = `/proc/1/fd/memory-${this.#memoryFiles++}`;
+    this.memory.set(path, content.slice());
+    return {
+      path,
+      release: () => void this.memory.delete(path),
+      read: (length) => {
+        const bytes = new Uint8Array(sizeBytes);
+        bytes.set(this.memory.get(path)!);
+        return bytes.slice(0, length);
+      },
+    };
   }
 }

@@ -94,7 +94,7 @@ export class FakeNode {
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
-  readonly #files = new FakeKernelFiles();
+  readonly files = new FakeKernelFiles();
   #mountId = 100;
 
   /** @param devices by NQN; by default only the volume's */
@@ -104,9 +104,9 @@ export class FakeNode {
     for (const path of ["/kubelet", "/kubelet/pods", "/kubelet/pods/1", "/kubelet/staging", "/state"]) {
       this.paths.nodes.set(path, { kind: "directory" });
     }
-    const [files, processes] = [this.#files, this.processes];
+    const { files, processes } = this;
     this.mapper = new FakeDeviceMapper(files);
-    this.cryptsetup = new FakeCryptsetup(this.mapper, (at) => this.#connectedAt(at));
+    this.cryptsetup = new FakeCryptsetup(this.mapper, files, (at) => this.#connectedAt(at));
     processes.script = (run) => this.#runMapper(run, files);
     const maps = new DeviceMapper(processes, files);
     this.deps = {
@@ -307,7 +307,7 @@ export class FakeNode {
     if (isChange) this.#count(`${run.tool} ${command}`);
     run.options.signal.throwIfAborted();
     this.showDevices();
-    const result = run.tool === "cryptsetup" ? this.cryptsetup.run(run) : this.mapper.run(run);
+    const result = run.tool === "dmsetup" ? this.mapper.run(run) : this.cryptsetup.run(run);
     this.mapper.show();
     for (const [path, node] of files.nodes) this.paths.nodes.set(path, node);
     if (isChange) this.after(`${run.tool} ${command}`, this.operations.length);
@@ -320,7 +320,7 @@ export class FakeNode {
     for (const device of this.devices.values()) {
       if (!device.connected) continue;
       this.mapper.devices.add(device.deviceNumber);
-      this.#files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
+      this.files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
     }
     this.mapper.open.clear();
     for (const [name, { minor }] of this.mapper.maps) {
@@ -329,7 +329,7 @@ export class FakeNode {
         this.mapper.open.add(name);
       }
     }
-    this.cryptsetup.removeDeferred();
+    this.mapper.removeDeferred();
     this.mapper.show();
   }
 

@@ -2,12 +2,15 @@
 
 import assert from "node:assert/strict";
 import { Cryptsetup } from "../../src/device_mapper/cryptsetup.ts";
+import { formatHeader, parseHeader } from "../../src/device_mapper/luks_header.ts";
+import type { LuksMetadata } from "../../src/device_mapper/luks_metadata.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Processes } from "../../src/host/processes.ts";
 import { spawnProcess } from "../../src/host/spawn.ts";
 import { systemToolPaths } from "../../src/host/tools.ts";
 import { print } from "../../tools/print.ts";
 import { provenDevice } from "../fakes/devices.ts";
+import type { Metadata } from "../fakes/luks_header.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 import { call, ext4, nodeTest, type RealNode, run, TestVolume } from "./harness.ts";
 
@@ -23,7 +26,7 @@ if (lacking !== undefined) print(`ignored: ${lacking}`);
 
 const current = "correct horse\nbattery staple ä";
 const next = "another passphrase, as long as it";
-const cost = { memoryMiB: 32, timeMs: 100 };
+const cost = { memoryMiB: 1, timeMs: 100 };
 const sizeBytes = 64n << 20n;
 
 /** Runs `use` with a loop device on a volume's image. */
@@ -41,12 +44,16 @@ async function withDevice(
 }
 
 /** Derives keys in few steps: to measure how many take the wanted time costs two seconds for each key. */
-function cryptsetup(node: RealNode): Cryptsetup {
+function cryptsetup(
+  node: RealNode,
+  before: (tool: string, args: readonly string[]) => void | Promise<void> = () => {},
+): Cryptsetup {
   const quick: Pick<Processes, "run"> = {
-    run: (tool, options) => {
+    run: async (tool, options) => {
+      await before(tool, options.args);
       const at = options.args.indexOf("--iter-time");
       const args = at < 0 ? options.args : options.args.toSpliced(at, 2, "--pbkdf-force-iterations", "4");
-      return node.processes.run(tool, { ...options, args });
+      return await node.processes.run(tool, { ...options, args });
     },
   };
   return new Cryptsetup(quick, node.libc, { find: () => Promise.resolve(undefined) }, systemClock);
@@ -78,26 +85,118 @@ nodeTest(
       assert.equal(await keys(device.path), 1);
       await replace(current, next);
       await replace(next, current);
-      // As after a kill between adding one and removing the other.
-      const both = new Cryptsetup(
-        {
-          run: (tool, options) =>
-            options.args[0] === "luksRemoveKey"
-              ? Promise.reject(new Error("killed"))
-              : node.processes.run(tool, options),
-        },
-        node.libc,
-        { find: () => Promise.resolve(undefined) },
-        systemClock,
-      );
-      const passphrases = { current, next };
-      await assert.rejects(
-        both.replacePassphrase("rds-csi-pvc-1", device, passphrases, cost, call()),
-        /killed/,
-      );
+      // As a person makes it who wants to be sure.
+      await addKey(device.path, current, next);
       assert.equal(await keys(device.path), 2);
       await replace(current, next);
       assert.equal(await keys(device.path), 1);
+    });
+  },
+  lacking,
+);
+
+/** Adds a passphrase by hand. */
+async function addKey(path: string, known: string, added: string): Promise<void> {
+  const args = ["luksAddKey", path, "-", "--pbkdf-memory", "1024", "--pbkdf-force-iterations", "4"];
+  const size = ["--key-file=-", "--keyfile-size", String(new TextEncoder().encode(known).length)];
+  const child = spawnProcess(
+    systemToolPaths.cryptsetup[0]!,
+    [...args, ...size, "--batch-mode"],
+    known + added,
+  );
+  const { code, stderr } = await child.result;
+  assert.equal(code, 0, stderr);
+}
+
+/** Whether a passphrase opens the header on the device, as cryptsetup itself reads it. */
+async function opens(path: string, passphrase: string): Promise<boolean> {
+  const args = ["open", path, "--test-passphrase", "--disable-locks", "--key-file=-"];
+  return (await spawnProcess(systemToolPaths.cryptsetup[0]!, args, passphrase).result).code === 0;
+}
+
+nodeTest(
+  "a change of the passphrase that ends before any of its writes leaves one that opens, whichever copy is damaged",
+  async (node) => {
+    await withDevice(new TestVolume(node, "pvc-1", sizeBytes), async (device) => {
+      const encryption = cryptsetup(node);
+      for (const damaged of [undefined, ...copies]) {
+        for (let writes = 0; writes < 4; writes++) {
+          await encryption.format(device, current, cost, call());
+          if (damaged !== undefined) await overwrite(device.path, damaged, noise(16_384));
+          let left = writes;
+          const broken = cryptsetup(node, (tool) => {
+            if (tool === "dd" && left-- === 0) throw new Error("killed");
+          });
+          const change = { current, next };
+          const replacing = broken.replacePassphrase("rds-csi-pvc-1", device, change, cost, call());
+          await assert.rejects(replacing, /killed/);
+          const [old, now] = [await opens(device.path, current), await opens(device.path, next)];
+          assert.notEqual(old, now, `${writes} writes, damaged at ${damaged}`);
+          await encryption.replacePassphrase("rds-csi-pvc-1", device, change, cost, call());
+          assert.deepEqual([await opens(device.path, current), await opens(device.path, next)], [
+            false,
+            true,
+          ]);
+          assert.equal(await keys(device.path), 1);
+        }
+      }
+    });
+  },
+  lacking,
+);
+
+nodeTest(
+  "a header that cryptsetup would open without encryption is refused, and so are costs that exhaust a node",
+  async (node) => {
+    await withDevice(new TestVolume(node, "pvc-1", sizeBytes), async (device) => {
+      const encryption = cryptsetup(node);
+      const change = { current, next };
+      for (const [field, alter] of Object.entries(attacks)) {
+        await encryption.format(device, current, cost, call());
+        const header = parseHeader(
+          await Deno.readFile(device.path).then((all) => all.slice(0, 1 << 20)),
+          "x",
+        );
+        const metadata = structuredClone(header.metadata) as Metadata;
+        alter(metadata);
+        await overwrite(device.path, 0, formatHeader({ ...header, metadata: metadata as LuksMetadata }));
+        if (field === "segments.0.encryption") assert.ok(await opens(device.path, current));
+        const before = await run("sha256sum", device.path);
+        const ran: string[] = [];
+        const watched = cryptsetup(node, (tool, args) => void ran.push(`${tool} ${args[0]}`));
+        const refused = new RegExp(`field=${field} `);
+        const open = { readOnly: true, allowDiscards: false };
+        const name = "rds-csi-pvc-1";
+        await rejectsWith(watched.open(name, device, current, open, call()), "precondition", refused);
+        const replacing = watched.replacePassphrase(name, device, change, cost, call());
+        await rejectsWith(replacing, "precondition", refused);
+        assert.deepEqual([ran, await run("sha256sum", device.path)], [[], before]);
+      }
+    });
+  },
+  lacking,
+);
+
+const attacks: Readonly<Record<string, (metadata: Metadata) => void>> = {
+  "segments.0.encryption": (metadata) => metadata["segments"][0].encryption = "cipher_null-ecb",
+  "keyslots.0.kdf.memory": (metadata) => metadata["keyslots"][0].kdf.memory = 2 * 1024 * 1024,
+  "keyslots.0.kdf.time": (metadata) => metadata["keyslots"][0].kdf.time = 4_000_000_000,
+};
+
+nodeTest(
+  "a target that shows another header after the first read has the first one used, and changes nothing by it",
+  async (node) => {
+    await withDevice(new TestVolume(node, "pvc-1", sizeBytes), async (device) => {
+      await cryptsetup(node).format(device, current, cost, call());
+      // From the first command on the device shows noise.
+      const encryption = cryptsetup(
+        node,
+        async () => await overwrite(device.path, 0, new Uint8Array(1 << 20).fill(90)),
+      );
+      const change = { current: "neither of the two passphrases", next: current };
+      await encryption.replacePassphrase("rds-csi-pvc-1", device, change, cost, call());
+      const { signature } = await node.deps.filesystems.probe(device, call());
+      assert.equal(signature.state, "none");
     });
   },
   lacking,

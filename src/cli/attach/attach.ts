@@ -153,7 +153,7 @@ export async function attachVolume<T>(
     const options = { readOnly: true, allowDiscards: false };
     const encryption = await encryptionFor(deps, "attach", subject.volumeId, context);
     await encryption.open(mapName(subject.volumeId), device, passphrase, options, context);
-    return await use(await proveMapping(deps, device, context));
+    return await use(await proveMapping(deps, subject.volumeId, device, context));
   });
 }
 

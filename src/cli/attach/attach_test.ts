@@ -253,7 +253,7 @@ Deno.test("attachVolume() with a passphrase refuses a volume without a header, a
     parts.node.device.content = content;
     await assert.rejects(
       attach(parts, { passphrase: "passphrase" }),
-      fails("unavailable", /not a valid LUKS device/),
+      fails("precondition", /expected=an undamaged copy/),
     );
     const { device, mapper, formats } = parts.node;
     assert.deepEqual([device.content, device.connected, mapper.maps.size, formats], [content, false, 0, []]);

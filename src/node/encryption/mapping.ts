@@ -7,7 +7,7 @@ import type { Encryption } from "../../volume/ports/encryption.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { prove } from "../connections/device.ts";
-import { findDevice, isOn } from "../layer/maps.ts";
+import { isOn, onMap } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** A volume, and those of its exports that a mapping may belong to. */
@@ -92,8 +92,8 @@ export async function close(deps: NodeDeps, mapping: DeviceMap, context: CallCon
 /**
  * Grows a volume's mapping to its proven device. Returns the mapping, proven.
  *
- * @throws {VolumeError} unavailable when there is no mapping on the device; identity-mismatch when it is smaller than the
- *   device leaves room for
+ * @throws {VolumeError} unavailable when there is no mapping on the device; identity-mismatch when it does not encrypt as this
+ *   driver does, or is smaller than the device leaves room for
  */
 export async function growMapping(
   deps: NodeDeps,
@@ -104,29 +104,49 @@ export async function growMapping(
   const mapping = await findMapping(deps, volumeId);
   const isSmaller = mapping !== undefined && isOn(mapping, below) &&
     mapping.sizeBytes < usableBytes(below.sizeBytes, true);
-  if (isSmaller) await deps.encryption!.resize(mapping, context);
-  return await proveMapping(deps, below, context);
+  if (isSmaller) {
+    await deps.encryption!.assertOwn(mapping, below, context);
+    await deps.encryption!.resize(mapping, below, context);
+  }
+  return await proveMapping(deps, volumeId, below, context);
 }
 
 /**
- * Proves that the mapping of the volume is active, and on the proven device alone: from the map's table to the device's
- * number, and from that to its NQN.
+ * Proves that the mapping of the volume is active, on the proven device alone, and encrypts as this driver does: from the
+ * map's table to the device's number, and from that to its NQN.
  *
- * @throws {VolumeError} unavailable when it is not; identity-mismatch when it has another size than its device
+ * @throws {VolumeError} unavailable when it is not there; identity-mismatch when it does not encrypt so, or has another
+ *   size than its device
  */
 export async function proveMapping(
   deps: NodeDeps,
+  volumeId: string,
   below: ProvenDevice,
   context: CallContext,
 ): Promise<ProvenDevice> {
   const { nqn, uniqueId } = below;
-  const found = await findDevice(deps, nqn, context);
-  if (found === undefined || found.deviceNumber === below.deviceNumber) {
+  const mapping = await findMapping(deps, volumeId);
+  const found = await deps.connector.find(nqn, context);
+  const isThere = mapping !== undefined && found?.deviceNumber === below.deviceNumber && isOn(mapping, found);
+  if (!isThere) {
     throw new VolumeError(
       "unavailable",
       `Cannot use the encrypted volume because its mapping is not on its device: device=${below.path} nqn=${nqn}`,
     );
   }
+  await deps.encryption!.assertOwn(mapping, below, context);
   const sizeBytes = usableBytes(below.sizeBytes, true);
-  return await prove(deps, found, { nqn, uniqueId, sizeBytes }, context);
+  return await prove(deps, onMap(mapping, found), { nqn, uniqueId, sizeBytes }, context);
+}
+
+/**
+ * Asserts that the mapping of the volume, on whatever device it is, encrypts as this driver does. OK when there is none.
+ *
+ * @throws {VolumeError} identity-mismatch when it does not
+ */
+export async function assertEncrypts(deps: NodeDeps, volumeId: string, context: CallContext): Promise<void> {
+  const mapping = await findMapping(deps, volumeId);
+  const deviceNumber = mapping?.below[0];
+  if (mapping === undefined || deviceNumber === undefined) return;
+  await deps.encryption!.assertOwn(mapping, { deviceNumber }, context);
 }

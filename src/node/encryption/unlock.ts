@@ -48,7 +48,9 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   const { volumeId, nqn } = stagingState;
   await assertUsable(unlocking, stagingState);
   const there = await findMapping(deps, volumeId);
-  if (there !== undefined && isOn(there, below) && stagingState.luks !== "started") {
+  const isUsable = there !== undefined && isOn(there, below) && stagingState.luks !== "started" &&
+    await isOwn(unlocking, there);
+  if (isUsable) {
     const device = await growMapping(deps, volumeId, below, context);
     // One that was opened by hand takes no writes.
     const isStuck = !wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(device) === true;
@@ -60,7 +62,7 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   const header = await prepareHeader(unlocking, stagingState);
   undo.add("close the mapping", (undoing) => closeMapping(deps, { volumeId, nqns: [nqn] }, undoing));
   await open(unlocking, stagingState);
-  const device = await proveMapping(deps, below, context);
+  const device = await proveMapping(deps, volumeId, below, context);
   context.signal.throwIfAborted();
   const done = { ...stagingState, luks: "done" as const };
   if (header === "new") await completeHeader(unlocking, done, device);
@@ -78,7 +80,19 @@ async function assertUsable({ deps, below, context }: Unlocking, { volumeId }: S
   await refuseBoundBelow(deps, volumeId, below, context);
 }
 
-/** Closes a mapping on an earlier device, or on a header that was never completed; unmounts what is left of it first. */
+/** Whether a mapping encrypts as this driver does: whoever made it may have believed another header. */
+async function isOwn({ deps, below, context }: Unlocking, there: DeviceMap): Promise<boolean> {
+  try {
+    await deps.encryption!.assertOwn(there, below, context);
+    return true;
+  } catch (error) {
+    if (!VolumeError.is(error, "identity-mismatch")) throw error;
+    deps.notes?.warn("closing a mapping before its volume is opened anew", { reason: error.message });
+    return false;
+  }
+}
+
+/** Closes a mapping on an earlier device, of another kind, or on a header that was never completed; unmounts what is left of it first. */
 async function dropStale(
   { deps, mountPoint, context }: Unlocking,
   { volumeId }: StagingState,
@@ -205,7 +219,7 @@ async function completeHeader(
   device: ProvenDevice,
 ): Promise<void> {
   await deps.filesystems.eraseEnds(await proveAgain(deps, device, context), context);
-  await proveMapping(deps, below, context);
+  await proveMapping(deps, done.volumeId, below, context);
   await deps.encryption!.complete(below, context);
   await stagingStore.write(done);
 }

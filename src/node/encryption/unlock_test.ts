@@ -54,7 +54,7 @@ function isOpen(node: FakeNode): boolean {
 Deno.test("an encrypted volume gets a header once, is used through its mapping, and is closed by its unstage", async () => {
   const node = new FakeNode();
   await stage(node);
-  assert.deepEqual(commands(node), ["luksFormat", "open", "config"]);
+  assert.deepEqual(commands(node), ["luksFormat", "open"]);
   const { luks } = node.device;
   assert.deepEqual([luks!.label, luks!.keys, luks!.inner.content], ["rds-csi", [passphrase], "ext4"]);
   const [mount] = node.table;
@@ -66,10 +66,10 @@ Deno.test("an encrypted volume gets a header once, is used through its mapping, 
   await node.unpublish();
   await node.unstage();
   assert.deepEqual([isOpen(node), node.device.connected, node.stagingState], [false, false, undefined]);
-  assert.ok(node.operations.indexOf("cryptsetup close") < node.operations.indexOf("disconnect"));
-  assert.ok(node.operations.indexOf("unmount") < node.operations.indexOf("cryptsetup close"));
+  assert.ok(node.operations.indexOf("dmsetup remove") < node.operations.indexOf("disconnect"));
+  assert.ok(node.operations.indexOf("unmount") < node.operations.indexOf("dmsetup remove"));
   await stage(node, {}, { mayFormat: "false", epoch: "1-0a0b0c0d" });
-  assert.deepEqual(commands(node).slice(3), ["close", "open"]);
+  assert.deepEqual(commands(node).slice(2), ["open"]);
   assert.equal(node.formats.length, 1);
 });
 
@@ -77,7 +77,7 @@ Deno.test("a stage that is repeated opens nothing again, and needs the passphras
   const node = new FakeNode();
   await stage(node);
   await stage(node, { secrets: { encryptionPassphrase: other } });
-  assert.deepEqual(commands(node), ["luksFormat", "open", "config"]);
+  assert.deepEqual(commands(node), ["luksFormat", "open"]);
 });
 
 Deno.test("an encrypted block volume is the mapping, and its ends are zero", async () => {
@@ -101,6 +101,7 @@ Deno.test("the passphrase goes to the standard input of cryptsetup, and nowhere 
   assert.equal(
     format!.line,
     "cryptsetup luksFormat /proc/1/fd//dev/loop3 --type luks2 --label rds-csi-unfinished --offset 32768 " +
+      "--luks2-metadata-size 16384 --cipher aes-xts-plain64 --key-size 512 --hash sha256 " +
       "--pbkdf argon2id --pbkdf-memory 131072 --iter-time 2000 --key-file=- --batch-mode --disable-locks",
   );
   const files = [...node.paths.nodes.values()].map(({ text = "" }) => text).join("\n");
@@ -365,9 +366,7 @@ Deno.test("a fenced volume is cut off before it is unmounted and closed", async 
   node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
   node.offered = () => [nqn.replace("1-0a0b0c0d", "2-0a0b0c0d")];
   await node.unstage();
-  const order = ["forceDisconnect", "unmount", "cryptsetup close"].map((step) =>
-    node.operations.indexOf(step)
-  );
+  const order = ["forceDisconnect", "unmount", "dmsetup remove"].map((step) => node.operations.indexOf(step));
   assert.deepEqual(order, order.toSorted((a, b) => a - b));
   assert.equal(isOpen(node), false);
 });
@@ -397,7 +396,7 @@ Deno.test("the mapping of a device that is gone is closed by the kernel once not
   node.showDevices();
   node.held.add("253:40"); // A process that cannot be seen.
   await rejectsWith(node.unstage(), "in-use");
-  assert.ok(node.cryptsetup.deferred.has(mapping));
+  assert.ok(node.mapper.deferred.has(mapping));
   node.held.clear();
   node.showDevices();
   assert.equal(isOpen(node), false);

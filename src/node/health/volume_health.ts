@@ -5,6 +5,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging_state.ts";
 import { proveStaged } from "../connections/device.ts";
+import { assertEncrypts } from "../encryption/mapping.ts";
 import { findDevice, findMap } from "../layer/maps.ts";
 import { mountsAt } from "../mount_table.ts";
 import { StagingStore } from "../stage/staging_store.ts";
@@ -104,6 +105,7 @@ async function mismatchOf(
 ): Promise<string | undefined> {
   try {
     await proveStaged(deps, device, stagingState, context);
+    if (stagingState.luks !== undefined) await assertEncrypts(deps, stagingState.volumeId, context);
     return undefined;
   } catch (error) {
     const isNotYetProven = stagingState.layer !== undefined && VolumeError.is(error, "unavailable");

@@ -1,5 +1,5 @@
 import type { DeviceMap } from "./device_maps.ts";
-import type { ProvenDevice } from "./node_ports.ts";
+import type { DeviceNode, ProvenDevice } from "./node_ports.ts";
 import type { CallContext } from "./system.ts";
 
 /** What a guess of the passphrase costs. */
@@ -22,8 +22,9 @@ export interface OpenOptions {
  * Encrypted devices: LUKS2 headers, and the mappings through which they are read and written. A mapping is found and
  * listed like any other map, see `DeviceMaps.find()`; it takes the whole of its device behind the header.
  *
- * What writes to a device is not killed when the context ends, and of what derives a key one runs at a time. A passphrase
- * never appears in an error.
+ * A header is believed only where it is one that this driver makes: every method that reads one throws `precondition`,
+ * naming the field that differs. What writes to a device is not killed when the context ends; what derives a key without
+ * that is, at the latest after two minutes. One key is derived at a time. A passphrase never appears in an error.
  */
 export interface Encryption {
   /** Why this node can open no encrypted device, for people; undefined when it can. */
@@ -39,7 +40,8 @@ export interface Encryption {
    * Makes the mapping of that name on the device.
    *
    * Throws `unauthenticated` when the passphrase opens no key; the same passphrase is then not tried again for a while.
-   * Throws `unavailable` when the mapping cannot be made, for example because there is one of that name.
+   * Throws `unavailable` when the mapping cannot be made, for example because there is one of that name. Whatever it throws,
+   * it leaves no mapping that can be removed.
    */
   open(
     name: string,
@@ -48,6 +50,11 @@ export interface Encryption {
     options: OpenOptions,
     context: CallContext,
   ): Promise<void>;
+  /**
+   * Asserts that a mapping, whoever made it, encrypts all that it shows of the device as this driver does. Throws
+   * `identity-mismatch` when it does not, `unavailable` when that cannot be read.
+   */
+  assertOwn(mapping: DeviceMap, below: Pick<DeviceNode, "deviceNumber">, context: CallContext): Promise<void>;
   /**
    * Makes the next passphrase the only one besides those that neither opens, of a header that is complete. Repeated after
    * any interruption, it comes to the same. One of the two opens the device at any time.
@@ -63,8 +70,8 @@ export interface Encryption {
     cost: KeyCost,
     context: CallContext,
   ): Promise<void>;
-  /** Makes the mapping as large as its device allows. Needs no passphrase. */
-  resize(mapping: DeviceMap, context: CallContext): Promise<void>;
+  /** Makes the mapping as large as the device below it allows. Needs no passphrase. */
+  resize(mapping: DeviceMap, below: ProvenDevice, context: CallContext): Promise<void>;
   /**
    * Removes the mapping; returns when the kernel shows it no more. OK when it is gone. Throws `in-use` while it is mounted
    * or open.
