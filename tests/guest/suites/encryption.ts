@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { codeOf } from "../../../src/csi/server/client.ts";
+import { formatHeader, parseHeader } from "../../../src/device_mapper/luks_header.ts";
+import type { Metadata } from "../../fakes/luks_header.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import { isLong } from "../../support/long.ts";
 import type { Suite } from "../kit/suite.ts";
@@ -15,6 +17,11 @@ import {
   startAll,
   Trial,
 } from "./encryption/trial.ts";
+
+const attacks: Readonly<Record<string, (metadata: Metadata) => void>> = {
+  "segments.0.encryption": (metadata) => metadata["segments"][0].encryption = "cipher_null-ecb",
+  "keyslots.0.kdf.memory": (metadata) => metadata["keyslots"][0].kdf.memory = 2 * 1024 * 1024,
+};
 
 const killedStages = isLong ? 30 : 4;
 
@@ -49,6 +56,8 @@ class Life extends Trial {
       this.#restore());
     await test("the passphrase is replaced by the next one, and the earlier one opens nothing any more", () =>
       this.#rotate());
+    await test("a header that somebody has changed is refused before any of it is used, and opens when it is put back", () =>
+      this.#changedHeader());
     await test("a volume that another node has got is cut off, unmounted and closed", () => this.#fence());
     await test(`a first stage that is killed ${killedStages} times ends well`, () => this.#kills());
     await test("no passphrase is in a log, a state file, a command line or an environment", () =>
@@ -270,6 +279,58 @@ class Life extends Trial {
     await this.detach(volume);
     await this.delete(volume);
     return "twice with both, then with the new one alone";
+  }
+
+  /** Whoever has the router writes a header that takes the encryption away, or the node's memory. */
+  async #changedHeader(): Promise<string> {
+    const { node } = this.driver.clients;
+    const volume = await this.create("changed", "ext4", sizes.ext4);
+    await this.attach(volume);
+    await this.write(volume);
+    await this.detach(volume);
+    const image = await this.image(volume);
+    const whole = await this.#readHeader(image);
+    const header = parseHeader(whole, image);
+    const shown: string[] = [];
+    for (const [field, alter] of Object.entries(attacks)) {
+      const metadata = structuredClone(header.metadata);
+      alter(metadata as Metadata);
+      await this.#writeHeader(image, formatHeader({ ...header, metadata }));
+      const test = `printf %s '${passphrase}' | cryptsetup open --test-passphrase --key-file=- ${image}`;
+      if (field === "segments.0.encryption") await this.guest.sh(test);
+      await untilOk(() => volume.publish(nodeId));
+      const pid = await this.driver.service.pid;
+      const beganMs = performance.now();
+      await assert.rejects(
+        untilOk(() => volume.stage(node, nodeId)),
+        (error) => codeOf(error) === "FAILED_PRECONDITION" && String(error).includes(`field=${field} `),
+      );
+      const tookMs = Math.round(performance.now() - beganMs);
+      const memory = await this.guest.sh(`awk '/^VmHWM/ { print $2, $3 }' /proc/${pid}/status`);
+      shown.push(`${field}: FAILED_PRECONDITION after ${tookMs} ms, the node's memory at most ${memory}`);
+      assert.equal(
+        await this.guest.sh("dmsetup ls; dmesg | grep -i 'out of memory' || :"),
+        "No devices found",
+      );
+      await untilOk(() => volume.unpublish(nodeId));
+    }
+    await this.#writeHeader(image, whole);
+    await this.attach(volume);
+    await this.read(volume);
+    await this.detach(volume);
+    await this.delete(volume);
+    return shown.join("; ");
+  }
+
+  async #readHeader(image: string): Promise<Uint8Array> {
+    const text = await this.guest.sh(`sync; head -c 32768 ${image} | base64 -w0`);
+    return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  }
+
+  async #writeHeader(image: string, bytes: Uint8Array): Promise<void> {
+    const env = { header: btoa(String.fromCharCode(...bytes)) };
+    const write = `dd of=${image} bs=32768 iflag=fullblock conv=notrunc,fsync status=none`;
+    await this.guest.sh(`printf %s "$header" | base64 -d | ${write}`, { env });
   }
 
   /** The router gives the volume to another node while this one still has it mounted. */

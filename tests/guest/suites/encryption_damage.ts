@@ -113,7 +113,7 @@ class Damage extends Trial {
       await untilOk(() => volume.publish(nodeId));
       const { status, stderr } = await this.#attachByHand(volume, passphrase);
       assert.notEqual(status, 0);
-      assert.match(stderr, /not a valid LUKS device/);
+      assert.match(stderr, /expected=an undamaged copy/);
       await this.#assertNothingHere();
       assert.equal(await this.#digest(volume), before);
       await untilOk(() => volume.unpublish(nodeId));
@@ -143,11 +143,7 @@ class Damage extends Trial {
     }
     const said: string[] = [];
     for (
-      const [what, offset, code] of [["whole", 0, "FAILED_PRECONDITION"], [
-        "metadata",
-        4096,
-        "UNAVAILABLE",
-      ]] as const
+      const [what, offset] of [["whole", 0], ["metadata", 4096]] as const
     ) {
       const volume = await this.#written(`both-${what}`);
       const length = copyBytes - offset;
@@ -157,7 +153,7 @@ class Damage extends Trial {
       for (let at = 0; at < 2; at++) {
         await assert.rejects(volume.stage(this.driver.clients.node, nodeId), (error) => {
           said.push(`${what}: ${codeOf(error)}`);
-          return codeOf(error) === code;
+          return codeOf(error) === "FAILED_PRECONDITION";
         });
       }
       await untilOk(() => volume.unstage(this.driver.clients.node));
