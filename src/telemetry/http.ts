@@ -1,3 +1,6 @@
+import type { Clock } from "../volume/ports/system.ts";
+import type { HttpRequest } from "./http_request.ts";
+import { type HttpClient, HttpServer } from "./http_server.ts";
 import type { Status, StatusQuery } from "./status/model.ts";
 
 /** The pages that are served over HTTP. */
@@ -40,20 +43,43 @@ export type StatusReaders = "everybody" | "this-machine";
  * @throws {Error} when it cannot listen there
  */
 export function serveTelemetry(
-  { hostname, port }: ListenAddress,
+  address: ListenAddress,
   pages: TelemetryPages,
+  clock: Clock,
   readers: StatusReaders = "everybody",
 ): TelemetryServer {
-  const server = Deno.serve(
-    { hostname, port, onListen() {} },
-    (request, { remoteAddr }) =>
-      answer(request, pages, readers === "everybody" || isLoopback(remoteAddr.hostname)),
+  const rendering = new HalfTime(clock);
+  return new HttpServer(
+    address,
+    (request, client) => {
+      const showsStatus = readers === "everybody" || isLoopback(client.address);
+      return answer(request, pages, showsStatus, (render) => rendering.run(render, client));
+    },
+    clock,
   );
-  const { hostname: host, port: bound } = server.addr;
-  return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
-    stop: () => server.shutdown(),
-  };
+}
+
+/** Lets work that may be asked for at any rate take at most half of the time: volumes are served in the other half. */
+class HalfTime {
+  readonly #clock: Clock;
+  #nextMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Does the work when it is due; rejects when the client has gone by then. */
+  async run(work: () => Promise<Response>, { signal }: HttpClient): Promise<Response> {
+    const waitMs = this.#nextMs - this.#clock.monotonicMs();
+    if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
+    const startedMs = this.#clock.monotonicMs();
+    try {
+      return await work();
+    } finally {
+      const endedMs = this.#clock.monotonicMs();
+      this.#nextMs = Math.max(this.#nextMs, endedMs + (endedMs - startedMs));
+    }
+  }
 }
 
 /** Also accepts an IPv4 address in the form of a socket for both families. */
@@ -61,11 +87,12 @@ function isLoopback(address: string): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(address);
 }
 
-async function answer(request: Request, pages: TelemetryPages, showsStatus: boolean): Promise<Response> {
-  if (request.method !== "GET" && request.method !== "HEAD") {
-    return new Response("only GET and HEAD\n", { status: 405, headers: { allow: "GET, HEAD" } });
-  }
-  const { pathname, searchParams } = new URL(request.url);
+async function answer(
+  { url: { pathname, searchParams } }: HttpRequest,
+  pages: TelemetryPages,
+  showsStatus: boolean,
+  inTurn: (render: () => Promise<Response>) => Promise<Response>,
+): Promise<Response> {
   if (!showsStatus && (pathname === "/" || pathname === "/status.json")) {
     return plain(
       "the status page is served to this machine only; set --status-address to serve it elsewhere",
@@ -74,11 +101,11 @@ async function answer(request: Request, pages: TelemetryPages, showsStatus: bool
   }
   switch (pathname) {
     case "/":
-      return await page(await pages.status(searchParams));
+      return await inTurn(async () => await page(await pages.status(searchParams)));
     case "/status.json":
-      return await document(await pages.status(searchParams));
+      return await inTurn(async () => await document(await pages.status(searchParams)));
     case "/metrics":
-      return new Response(pages.metrics(), { headers: { "content-type": metricsType } });
+      return await inTurn(() => Promise.resolve(metricsOf(pages)));
     case "/healthz":
       return result(await pages.failure());
     case "/readyz":
@@ -86,6 +113,10 @@ async function answer(request: Request, pages: TelemetryPages, showsStatus: bool
     default:
       return plain("not found: use /, /status.json, /metrics, /healthz or /readyz", 404);
   }
+}
+
+function metricsOf(pages: TelemetryPages): Response {
+  return new Response(pages.metrics(), { headers: { "content-type": metricsType } });
 }
 
 type Asked = Awaited<ReturnType<TelemetryPages["status"]>>;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { systemClock } from "../host/clock.ts";
 import { parseListenAddress, serveTelemetry, type TelemetryPages } from "./http.ts";
 import { parseStatusQuery } from "./status/model.ts";
 import { StatusStore } from "./status/status_store.ts";
@@ -29,7 +30,7 @@ Deno.test("serveTelemetry() serves metrics, health and readiness, and nothing el
     metrics: () => "acts_total 1\n",
     failure: () => Promise.resolve(failure),
     unreadiness: () => Promise.resolve(unreadiness),
-  });
+  }, systemClock);
   const get = async (path: string, method = "GET") => {
     const response = await fetch(`${server.url}${path}`, { method });
     const text = await response.text();
@@ -59,17 +60,17 @@ Deno.test("serveTelemetry() serves metrics, health and readiness, and nothing el
 });
 
 Deno.test("serveTelemetry() throws when the port is in use", async () => {
-  const server = serveTelemetry(local, quiet);
+  const server = serveTelemetry(local, quiet, systemClock);
   try {
     const port = Number(new URL(server.url).port);
-    assert.throws(() => serveTelemetry({ ...local, port }, quiet), Deno.errors.AddrInUse);
+    assert.throws(() => serveTelemetry({ ...local, port }, quiet, systemClock), Deno.errors.AddrInUse);
   } finally {
     await server.stop();
   }
 });
 
 Deno.test("stop() does not wait for a client that keeps its connection", async () => {
-  const server = serveTelemetry(local, quiet);
+  const server = serveTelemetry(local, quiet, systemClock);
   const client = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(server.url).port) });
   try {
     await client.write(new TextEncoder().encode("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -81,7 +82,7 @@ Deno.test("stop() does not wait for a client that keeps its connection", async (
 });
 
 Deno.test("the status page allows a browser to load and run nothing, and is not cached", async () => {
-  const server = serveTelemetry(local, quiet);
+  const server = serveTelemetry(local, quiet, systemClock);
   try {
     const response = await fetch(server.url);
     const page = await response.text();

@@ -20,6 +20,7 @@ const stopLimitMs = 30_000;
 
 /** One process of `rds-csi`, whose output goes to its own file. */
 export interface Part {
+  readonly pid: number;
   readonly args: readonly string[];
   /** Waits until `test` returns that it serves, calling it every `everyMs`. */
   ready(test: () => Promise<boolean>, everyMs?: number, signal?: AbortSignal): Promise<void>;
@@ -115,6 +116,7 @@ function isFree(port: number): boolean {
 }
 
 class ChildPart implements Part {
+  readonly pid: number;
   readonly args: readonly string[];
   readonly #name: string;
   readonly #log: string;
@@ -128,6 +130,7 @@ class ChildPart implements Part {
     this.#name = name;
     this.#log = log;
     this.#child = child;
+    this.pid = child.pid;
     this.#end = child.status.then((status) => this.#ended = status);
   }
 

@@ -204,7 +204,7 @@ class ServedTelemetry implements Telemetry {
   ): string | undefined {
     if (address === undefined) return undefined;
     try {
-      const server = serveTelemetry(address, pages, readers);
+      const server = serveTelemetry(address, pages, this.#clock, readers);
       this.#servers.push(server);
       log.info("serving metrics", { url: server.url, flag: `--${flag}` });
       return server.url;
