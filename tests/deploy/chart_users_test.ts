@@ -96,23 +96,23 @@ Deno.test("every value has a description in the chart's README", () => {
 });
 
 chartTest(
-  "a node whose metrics are for itself is probed where it listens, and others where Kubernetes knows them",
+  "a node serves metrics at its own address, or to itself where nobody scrapes them, and is probed there",
   () => {
     const probesOf = (...sets: string[]) => {
-      const { readinessProbe, livenessProbe, startupProbe, args, env } = driver("DaemonSet", ...sets);
+      const { readinessProbe, livenessProbe, startupProbe, args } = driver("DaemonSet", ...sets);
       const hosts = [readinessProbe, livenessProbe, startupProbe].map((probe) => probe?.httpGet.host);
-      const address = args.find((arg) => arg.startsWith("--metrics-address="));
-      return [address, hosts, env!.map(({ name }) => name).includes("HOST_IP")];
+      return [args.filter((arg) => /^--(metrics|status)-address=/.test(arg)), hosts];
     };
-    const mine = "127.0.0.1";
-    assert.deepEqual(probesOf(), ["--metrics-address=:9809", [undefined, undefined, undefined], false]);
-    assert.deepEqual(probesOf(`node.metricsAddress=${mine}`), [
-      `--metrics-address=${mine}:9809`,
-      [mine, mine, mine],
-      true,
-    ]);
-    const { success, yaml } = render({ sets: ["node.metricsAddress=$(HOST_IP)"] });
-    assert.ok(success && yaml.includes("--metrics-address=$(HOST_IP):9809") && !yaml.includes("host: "));
+    const [mine, hostIp] = ["127.0.0.1", "--metrics-address=[$(HOST_IP)]:9809"];
+    const none = [undefined, undefined, undefined];
+    const usual = [[hostIp, `--status-address=${mine}:9809`], none];
+    assert.deepEqual(probesOf(), usual);
+    assert.deepEqual(probesOf("node.metricsAddress=$(HOST_IP)"), usual);
+    assert.deepEqual(probesOf("node.statusAddress=:9810"), [[hostIp, "--status-address=:9810"], none]);
+    assert.deepEqual(probesOf("node.metricsAddress=0.0.0.0"), [["--metrics-address=0.0.0.0:9809"], none]);
+    for (const set of [`node.metricsAddress=${mine}`, "monitoring.service.enabled=false"]) {
+      assert.deepEqual(probesOf(set), [[`--metrics-address=${mine}:9809`], [mine, mine, mine]], set);
+    }
   },
 );
 

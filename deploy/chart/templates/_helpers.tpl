@@ -30,6 +30,19 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{- /* The address of the host at which nodes serve metrics. In brackets, because it may be one of IPv6. */}}
+{{- define "rds-csi.nodeMetricsAddress" -}}
+{{- $address := .Values.node.metricsAddress | default (ternary "$(HOST_IP)" "127.0.0.1" .Values.monitoring.service.enabled) }}
+{{- eq $address "$(HOST_IP)" | ternary "[$(HOST_IP)]" $address }}
+{{- end }}
+
+{{- /* The status page for the node itself, where its metrics are served at one address only. Call with (list $address $port). */}}
+{{- define "rds-csi.nodeStatusFlag" -}}
+{{- if eq (index . 0) "[$(HOST_IP)]" -}}
+- --status-address=127.0.0.1:{{ index . 1 }}
+{{- end }}
+{{- end }}
+
 {{- /* The probes. Liveness, at the port `liveness`: whether the process has to be restarted. Readiness: whether it takes calls. `host` is the address if it is not the pod's. */}}
 {{- define "rds-csi.probes" -}}
 startupProbe:
