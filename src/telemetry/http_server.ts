@@ -17,7 +17,7 @@ export const httpLimits = {
   /** Milliseconds for which a client may go on sending after its answer. */
   lingerMs: 1_000,
   /** Connections that are dropped for newer ones in a row before other work goes first, such as reading from these. */
-  dropsInRow: 4,
+  dropsInRow: 32,
 } as const;
 
 /** Milliseconds until the next connection is accepted after some were dropped. */

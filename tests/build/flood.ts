@@ -1,5 +1,5 @@
 /*
- * A worker that attacks a server of HTTP: it holds as many connections as it is told, and makes each anew a second after
+ * A worker that attacks a server of HTTP: it holds as many connections as it is told, and makes each anew some seconds after
  * the server has closed it. It posts how many it has made.
  */
 
@@ -49,6 +49,6 @@ function attack(target: Omit<Target, "connections">, index: number): void {
   socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(drip);
-    setTimeout(() => attack(target, index), 1_000);
+    setTimeout(() => attack(target, index), 5_000);
   });
 }

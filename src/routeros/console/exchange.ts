@@ -39,6 +39,8 @@ export interface ExecOutcome {
   readonly refusal: string | undefined;
   /** Whether the router closed the channel properly and yet a frame is torn. */
   readonly cut: boolean;
+  /** Whether the answer was too long to be kept: it would be as long again. */
+  readonly isOverlong?: true;
 }
 
 /** The options of an {@linkcode Exchange}. */
@@ -93,19 +95,22 @@ export class Exchange {
   /**
    * Reads; it repeats a read whose answer was lost, up to five times. It also repeats one whose answer was cut although
    * the router closed the channel properly, unless `whenCut` says to return that as "cut", because the router limits
-   * its output.
+   * its output. An answer that is too long to be kept is "cut" as well, and is not asked for again.
    *
-   * @throws {ReadRefused} when the router refuses
+   * @throws {ReadRefused} when the router refuses, or its answer is too long
    * @throws {VolumeError} unavailable when the router cannot be asked, or never answers completely
    */
   ask(question: Question): Promise<Answer>;
   ask(question: Question, whenCut: "return"): Promise<Answer | "cut">;
   async ask(question: Question, whenCut?: "return"): Promise<Answer | "cut"> {
     for (let attempt = 1;; attempt++) {
-      const { answer, refusal, cut } = await this.exec([], question);
+      const { answer, refusal, cut, isOverlong } = await this.exec([], question);
       if (answer !== undefined) return answer;
-      if (cut && whenCut === "return") return "cut";
+      if ((cut || isOverlong) && whenCut === "return") return "cut";
       const location = `router=${this.#session.target} what=${question.kind}`;
+      if (isOverlong) {
+        throw new ReadRefused(`Cannot read from the router because its answer is too long: ${location}`);
+      }
       if (refusal !== undefined) {
         throw new ReadRefused(`Cannot read from the router because it refused: ${refusal}; ${location}`);
       }
@@ -143,6 +148,7 @@ export class Exchange {
         : undefined,
       refusal: hasRefusal ? explainRefusal(reply.text) : undefined,
       cut: run.ended && reply.begun && !reply.complete,
+      ...run.isOverlong && { isOverlong: true },
     };
   }
 

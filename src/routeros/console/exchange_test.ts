@@ -72,6 +72,13 @@ for (
   });
 }
 
+Deno.test("Exchange.ask() refuses an answer that is too long, or returns that it is cut, and does not ask again", async () => {
+  const { exchange, question, ssh } = bench(() => ({ state: "torn", output: "", isOverlong: true }));
+  await rejectsWith(exchange.ask(question()), "unavailable", /its answer is too long/);
+  assert.equal(await exchange.ask(question(), "return"), "cut");
+  assert.equal(ssh.commands.length, 2);
+});
+
 Deno.test("Exchange.ask() throws unavailable with the router's message when it refuses, and does not ask again", async () => {
   const { exchange, question, ssh } = bench(() => ended("purple elephants\r\n"));
   await rejectsWith(exchange.ask(question()), "unavailable", /purple elephants/);

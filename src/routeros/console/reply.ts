@@ -49,9 +49,8 @@ export function parseReply(output: string, nonce: string, count: number): Reply 
   const found: string[][] = Array.from({ length: count }, () => []);
   const text: string[] = [];
   let begun = false;
-  const lines = output.split(/\r\n|\n|\r/);
-  for (const [number, line] of lines.entries()) {
-    const frame = parseLine(line, nonce, count, number === lines.length - 1);
+  for (const { line, isLast } of linesOf(output, nonce)) {
+    const frame = parseLine(line, nonce, count, isLast);
     if (frame === undefined) {
       text.push(line);
       continue;
@@ -69,6 +68,31 @@ export function parseReply(output: string, nonce: string, count: number): Reply 
   };
 }
 
+/** How many lines outside of frames are read: the answer may be millions of lines. */
+const maxTextLines = 100;
+
+/** The lines with the nonce, the last one, and the first others that are not empty; one after the other. */
+function* linesOf(
+  output: string,
+  nonce: string,
+): Generator<{ readonly line: string; readonly isLast: boolean }> {
+  const lines = /[^\r\n]+/g;
+  let others = 0;
+  for (let match = lines.exec(output); match !== null; match = lines.exec(output)) {
+    const [line] = match;
+    yield { line, isLast: lines.lastIndex === output.length };
+    if (line.includes(nonce) || ++others < maxTextLines) continue;
+    const next = output.indexOf(nonce, lines.lastIndex);
+    let start = next < 0 ? output.length : next;
+    while (start > lines.lastIndex && !isLineEnd(output[start - 1])) start--;
+    lines.lastIndex = start;
+  }
+}
+
+function isLineEnd(character: string | undefined): boolean {
+  return character === "\n" || character === "\r";
+}
+
 interface Frame {
   readonly index: number;
   /** Undefined when the line does not end with the closing mark. */
@@ -81,7 +105,7 @@ function parseLine(line: string, nonce: string, count: number, isLast: boolean):
   for (let index = 0; index < count; index++) {
     const mark = `${nonce}${index} `;
     // Only a line without an end can be torn: any other line as short as this is something else.
-    if (isLast && line !== "" && mark.startsWith(line)) return { index, payload: undefined, before: "" };
+    if (isLast && mark.startsWith(line)) return { index, payload: undefined, before: "" };
     const start = line.indexOf(mark);
     if (start < 0) continue;
     const rest = line.slice(start + mark.length);

@@ -109,3 +109,24 @@ Deno.test("explainRefusal() shows unknown texts as they are, shortened", () => {
   assert.equal(explainRefusal("blue giraffe"), `"blue giraffe"`);
   assert.ok(explainRefusal("x".repeat(5000)).length < 320);
 });
+
+Deno.test("parseReply() reads millions of lines without keeping them", () => {
+  const nonce = "0123456789ab";
+  const frame = `${nonce}0 [] ${nonce}`;
+  for (const [noise, size] of [["\r\n", 30e6], ["a\n", 30e6], ["\r", 1e6], ["\u0007\n", 1e6]] as const) {
+    const many = noise.repeat(size / noise.length);
+    const startMs = performance.now();
+    const { frames, complete, text } = parseReply(`${many}${frame}\r\n${many}`, nonce, 1);
+    assert.deepEqual([frames, complete], [["[]"], true], JSON.stringify(noise));
+    assert.ok(text.length < 1000, JSON.stringify(noise));
+    assert.ok(performance.now() - startMs < 5_000, JSON.stringify(noise));
+  }
+});
+
+Deno.test("parseReply() finds a torn frame at the end of many lines", () => {
+  const nonce = "0123456789ab";
+  const lines = "a\n".repeat(1000);
+  assert.equal(parseReply(`${lines}${nonce}0 [`, nonce, 1).begun, true);
+  assert.equal(parseReply(`${lines}${nonce.slice(0, 5)}`, nonce, 1).begun, true);
+  assert.equal(parseReply(`${lines}${nonce.slice(0, 5)}\n`, nonce, 1).begun, false);
+});

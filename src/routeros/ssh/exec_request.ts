@@ -30,6 +30,8 @@ export interface ExecReply {
   readonly output: string;
   /** Whether the router closed the channel properly. If not, the output may be cut and the command may still run. */
   readonly ended: boolean;
+  /** Whether its channel was closed here because the output was too long to be kept. */
+  readonly isOverlong?: true;
   /** The connection it ran on: connections are numbered from 1. */
   readonly connection: number;
   /** `Clock.monotonicMs()` when it arrived. */

@@ -293,7 +293,7 @@ export class Session {
     const end = await link.connection.exec(pending.request.command, controller.signal);
     link.running--;
     link.long -= long;
-    if (end.state === "ended") this.#silence.answered(long === 0);
+    if (isAnswered(end)) this.#silence.answered(long === 0);
     else if (long === 0) this.#silence.gaveUp();
     cancelTimeout();
     cancelLinger();
@@ -305,7 +305,7 @@ export class Session {
 
   #finish(link: Link, pending: Pending, end: ExecEnd): void {
     if (end.state === "not-run") return this.#notRun(link, pending, end.reason);
-    if (end.state === "ended") {
+    if (isAnswered(end)) {
       link.useful = true;
       this.#breaker.succeeded();
     }
@@ -313,6 +313,7 @@ export class Session {
     pending.answer({
       output: end.output,
       ended: end.state === "ended",
+      ...isOverlong(end) && { isOverlong: true },
       connection: link.id,
       receivedMs: this.#options.clock.monotonicMs(),
     });
@@ -385,6 +386,15 @@ export class Session {
 
 function isLong(request: ExecRequest): boolean {
   return request.timeoutMs !== undefined;
+}
+
+function isOverlong(end: ExecEnd): boolean {
+  return end.state === "torn" && end.isOverlong === true;
+}
+
+/** Whether the router has answered, be it with more than can be kept. */
+function isAnswered(end: ExecEnd): boolean {
+  return end.state === "ended" || isOverlong(end);
 }
 
 function outcomeOf(end: ExecEnd, timedOut: boolean, settled: boolean): CommandEvent["outcome"] {

@@ -1,12 +1,12 @@
-import { Buffer } from "node:buffer";
+import type { Buffer } from "node:buffer";
 import { Socket } from "node:net";
-import { StringDecoder } from "node:string_decoder";
 import ssh2 from "ssh2";
 import type { Client, ClientChannel, ConnectConfig, ParsedKey } from "ssh2";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
 import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
+import { Outputs } from "./output.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
 import { writeTogether } from "./write_together.ts";
 
@@ -32,9 +32,6 @@ export interface Ssh2Options {
   /** Why nothing may be sent now; undefined while sending is allowed. @default {always allowed} */
   readonly fence?: (() => string | undefined) | undefined;
 }
-
-/** The most output of one exec that is kept, in bytes; a longer output ends as torn. */
-const maxOutputBytes = 64 * 1024 * 1024;
 
 /** SSH through the ssh2 library. */
 export class Ssh2Transport implements SshTransport {
@@ -157,6 +154,7 @@ function isPrivate(parsed: ParsedKey | ParsedKey[]): boolean {
 class Ssh2Connection implements SshConnection {
   readonly closed: Promise<string>;
   readonly #client: Client;
+  readonly #outputs = new Outputs();
 
   constructor(client: Client, failure: () => unknown) {
     this.#client = client;
@@ -175,7 +173,7 @@ class Ssh2Connection implements SshConnection {
       if (signal.aborted) return resolve({ state: "not-run", reason: "it was cancelled before" });
       try {
         this.#client.exec(command.text, {}, (error, channel) => {
-          if (error === undefined) collect(channel, signal, resolve);
+          if (error === undefined) collect(channel, this.#outputs, signal, resolve);
           else resolve(neverSent(error) ?? { state: "torn", output: "" });
         });
       } catch (error) {
@@ -213,48 +211,28 @@ function endOnce(channel: ClientChannel): void {
     channel.writableEnded ? channel : end(...args as Parameters<ClientChannel["end"]>);
 }
 
-function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: ExecEnd) => void): void {
+function collect(
+  channel: ClientChannel,
+  outputs: Outputs,
+  signal: AbortSignal,
+  resolve: (end: ExecEnd) => void,
+): void {
   endOnce(channel);
-  const printed = new Output();
-  const errors = new Output();
-  let bytes = 0;
+  const close = () => channel.close();
+  const output = outputs.open(close);
   let exit: { readonly status: number | undefined } | undefined;
-  const keepIn = (output: Output) => (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes <= maxOutputBytes) output.add(chunk);
-    else channel.close();
-  };
-  const onAbort = () => channel.close();
-  channel.on("data", keepIn(printed));
-  channel.stderr.on("data", keepIn(errors));
+  channel.on("data", (chunk: Buffer) => output.add("printed", chunk));
+  channel.stderr.on("data", (chunk: Buffer) => output.add("errors", chunk));
   channel.on("exit", (code: number | null) => exit = { status: code ?? undefined });
-  channel.on("error", () => channel.close());
+  channel.on("error", close);
   channel.on("close", () => {
-    signal.removeEventListener("abort", onAbort);
-    const errorText = errors.text();
-    const output = errorText === "" ? printed.text() : `${printed.text()}\n${errorText}`;
-    const whole = exit !== undefined && bytes <= maxOutputBytes;
-    if (!whole) return resolve({ state: "torn", output });
-    resolve({ state: "ended", output, exitStatus: exit?.status, errors: errorText });
+    signal.removeEventListener("abort", close);
+    const { printed, errors } = output.end();
+    if (output.isOverlong) return resolve({ state: "torn", output: "", isOverlong: true });
+    const text = errors === "" ? printed : `${printed}\n${errors}`;
+    if (exit === undefined) return resolve({ state: "torn", output: text });
+    resolve({ state: "ended", output: text, exitStatus: exit.status, errors });
   });
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-}
-
-/**
- * The output of a channel, decoded as it arrives: an answer of megabytes is never in memory both as bytes and as text.
- * A byte that is no UTF-8 becomes U+FFFD: it is visible, and is refused where it would have to be sent back.
- */
-class Output {
-  readonly #decoder = new StringDecoder("utf8");
-  readonly #parts: string[] = [];
-
-  add(chunk: Buffer): void {
-    this.#parts.push(this.#decoder.write(chunk));
-  }
-
-  /** All of the output; nothing may be added afterwards. */
-  text(): string {
-    return this.#parts.join("") + this.#decoder.end();
-  }
+  signal.addEventListener("abort", close, { once: true });
+  if (signal.aborted) close();
 }

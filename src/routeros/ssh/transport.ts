@@ -12,8 +12,11 @@ export type ExecEnd =
     readonly exitStatus: number | undefined;
     readonly errors?: string;
   }
-  /** The channel or the connection ended without notice. The command may have run, or not, or still run. */
-  | { readonly state: "torn"; readonly output: string }
+  /**
+   * The channel or the connection ended without notice. The command may have run, or not, or still run. `isOverlong`: it was
+   * closed here, because its output was longer than what can be kept, and nothing of that is.
+   */
+  | { readonly state: "torn"; readonly output: string; readonly isOverlong?: true }
   /** The request was certainly never sent: sending it again is safe. */
   | { readonly state: "not-run"; readonly reason: string };
 
