@@ -76,7 +76,7 @@ export function ros(
 }
 
 /** Joins fragments with a word of grammar, as in `a or b`. */
-export function joined(fragments: readonly Fragment[], word: " or " | " " | "," | "."): Fragment {
+export function joined(fragments: readonly Fragment[], word: " or " | " and " | " " | "," | "."): Fragment {
   return makeFragment(fragments.map((fragment) => fragment.text).join(word));
 }
 

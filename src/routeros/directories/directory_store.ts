@@ -13,6 +13,7 @@ import { poolOf } from "../../volume/model/ids.ts";
 import type { Fragment } from "../console/command.ts";
 import { type Answer, Exchange, type ExchangeOptions } from "../console/exchange.ts";
 import { eachRow, parseJson } from "../console/json.ts";
+import { listFilesInParts } from "../store/paged_lists.ts";
 import { imagePathOf, namedFilesQuery } from "../store/queries.ts";
 import { parseFiles } from "../store/rows.ts";
 import {
@@ -57,9 +58,27 @@ export class RouterDirectoryStore implements DirectoryStore {
 
   async list(folder: string, mark: string, context: CallContext): Promise<DirectoryView> {
     const queries = [markedQuery(folder, mark), shareQuery(folder)];
-    const answer = await this.#exchange.ask({ kind: "list-directories", key: "", queries, context });
+    const answer = await this.#exchange.ask(
+      { kind: "list-directories", key: "", queries, context },
+      "return",
+    );
+    if (answer === "cut") return await this.#listInParts(folder, mark, context);
     const entries = parseFiles(answer.frames[0]!, (path) => isInside(path, folder));
     return { ...this.#shareOf(folder, answer.frames[1]!), entries };
+  }
+
+  async #listInParts(folder: string, mark: string, context: CallContext): Promise<DirectoryView> {
+    const question = { kind: "list-directories", key: "", context };
+    const entries = await listFilesInParts(`.${mark}`, async (pattern) => {
+      const queries = [markedQuery(folder, mark, pattern)];
+      const answer = await this.#exchange.ask({ ...question, queries }, "return");
+      return answer === "cut" ? undefined : answer.frames[0];
+    });
+    const { frames } = await this.#exchange.ask({ ...question, queries: [shareQuery(folder)] });
+    return {
+      ...this.#shareOf(folder, frames[0]!),
+      entries: entries.filter(({ path }) => isInside(path, folder)),
+    };
   }
 
   make(path: string, context: CallContext): Promise<MutationOutcome<DirectoryView>> {

@@ -1,8 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { RemovalPart } from "../../volume/ports/directory_store.ts";
-import { type Fragment, onlyIf, ros } from "../console/command.ts";
+import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
 import { fileName } from "../store/queries.ts";
+
+/** A regular expression for the mark of any cluster. */
+const anyMark = "[0-9a-f]".repeat(8);
 
 /** The mounted disks, and the images on a share. Without a list of keys, which an older router may refuse. */
 export function shareQuery(path: string): Fragment {
@@ -10,10 +13,22 @@ export function shareQuery(path: string): Fragment {
   return ros`/disk print detail as-value where mounted or (${images})`;
 }
 
-/** The directories below a folder whose last name has the mark, and what may follow it. */
-export function markedQuery(folder: string, mark: string): Fragment {
-  const pattern = `^${literal(fileName(folder))}/.*[.]${literal(mark)}([.][a-z0-9-]+)?$`;
-  return ros`/file print detail as-value proplist=name,type,size where type=${"directory"} and name~${pattern}`;
+/**
+ * The directories below a folder whose last name has the mark, and what may follow it; with `part` those of them whose path
+ * matches that too. Not those in a directory of a volume, whose names its pods choose.
+ */
+export function markedQuery(folder: string, mark: string, part?: string): Fragment {
+  const below = `^${literal(fileName(folder))}/`;
+  const marked = `${below}.*[.]${literal(mark)}([.][a-z0-9-]+)?$`;
+  const inVolume = `${below}(.*/)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?[.]${anyMark}([.]deleted-[0-9a-f]+)?/`;
+  const terms = [
+    ros`name~${marked}`,
+    ros`!(name~${inVolume})`,
+    ...part === undefined ? [] : [ros`name~${part}`],
+  ];
+  return ros`/file print detail as-value proplist=name,type,size where type=${"directory"} and ${
+    joined(terms, " and ")
+  }`;
 }
 
 /** How many files and directories are in a directory, and itself. */
