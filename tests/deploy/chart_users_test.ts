@@ -105,9 +105,9 @@ chartTest(
     };
     const [mine, hostIp] = ["127.0.0.1", "--metrics-address=[$(HOST_IP)]:9809"];
     const none = [undefined, undefined, undefined];
-    const usual = [[hostIp, `--status-address=${mine}:9809`], none];
-    assert.deepEqual(probesOf(), usual);
-    assert.deepEqual(probesOf("node.metricsAddress=$(HOST_IP)"), usual);
+    const byDefault = [[hostIp, `--status-address=${mine}:9809`], none];
+    assert.deepEqual(probesOf(), byDefault);
+    assert.deepEqual(probesOf("node.metricsAddress=$(HOST_IP)"), byDefault);
     assert.deepEqual(probesOf("node.statusAddress=:9810"), [[hostIp, "--status-address=:9810"], none]);
     assert.deepEqual(probesOf("node.metricsAddress=0.0.0.0"), [["--metrics-address=0.0.0.0:9809"], none]);
     for (const set of [`node.metricsAddress=${mine}`, "monitoring.service.enabled=false"]) {

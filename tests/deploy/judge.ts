@@ -28,7 +28,9 @@ export function configOf(
   const texts = new Map(
     env.map(({ name, value = name === "HOST_IP" ? "192.0.2.1" : "node-1" }) => [name, value]),
   );
-  const expanded = flags.map((flag) => flag.replaceAll(/\$\((\w+)\)/g, (all, name) => texts.get(name) ?? all));
+  const expanded = flags.map((flag) =>
+    flag.replaceAll(/\$\((\w+)\)/g, (all, name) => texts.get(name) ?? all)
+  );
   const read = (path: string) => files.get(path) ?? assert.fail(`${path} is not there to be read`);
   const variable = (name: string) =>
     texts.get(name) ?? (clusterVariables.includes(name as never) ? "node-1" : undefined);

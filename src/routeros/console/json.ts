@@ -72,22 +72,41 @@ export function* eachRow(text: string, what: string): Generator<Row> {
   }
 }
 
-/** Parses a long list as several short ones; anything else, and what cannot be divided, at once. */
+/** How often another end is tried for a piece: a text in it may look like one. */
+const maxEnds = 64;
+
+/**
+ * Parses a long list as several short ones, and what is short at once.
+ *
+ * @throws {VolumeError} unavailable when it is long and no list of objects, which would take too much memory
+ */
 function* parsePieces(text: string, what: string): Generator<JsonValue> {
   let begun = 0;
-  const between = /\}\s*,\s*\{/g;
-  while (text.startsWith("[") && text.length - begun > 2 * pieceLength) {
-    between.lastIndex = begun + pieceLength;
-    const end = between.exec(text)?.index;
-    // A piece that ends within a text or an item is invalid JSON.
-    const piece = end === undefined
-      ? undefined
-      : tryParse(`${begun === 0 ? "" : "["}${text.slice(begun, end + 1)}]`);
-    if (piece === undefined) break;
-    yield piece;
-    begun = text.indexOf("{", end! + 1);
+  while (text.length - begun > 2 * pieceLength) {
+    const { value, end } = firstPiece(text, begun) ?? {};
+    if (value === undefined || end === undefined) {
+      const reason = "it is not JSON, or an item of it is too long";
+      throw unreadable(what, text.startsWith("[") ? reason : "it is no list");
+    }
+    yield value;
+    begun = text.indexOf("{", end + 1);
   }
   yield parseJson(begun === 0 ? text : `[${text.slice(begun)}`, what);
+}
+
+/** The value of a piece that begins there, and the index of its last character; undefined where none ends soon. */
+function firstPiece(text: string, begun: number): { value: JsonValue; end: number } | undefined {
+  const between = /\}\s*,\s*\{/g;
+  between.lastIndex = begun + pieceLength;
+  for (let attempt = 0; attempt < maxEnds; attempt++) {
+    const end = between.exec(text)?.index;
+    if (end === undefined || end - begun > 2 * pieceLength) return undefined;
+    // A piece that ends within a text or an item is no JSON.
+    const value = tryParse(`${begun === 0 ? "" : "["}${text.slice(begun, end + 1)}]`);
+    if (value !== undefined) return { value, end };
+    between.lastIndex = end + 1;
+  }
+  return undefined;
 }
 
 function tryParse(text: string): JsonValue | undefined {

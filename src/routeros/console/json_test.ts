@@ -66,6 +66,13 @@ Deno.test("eachRow() throws unavailable for a long list that is broken anywhere"
   unavailable(all(`{"a":${text}}`), /list of disks.*no list/);
 });
 
+Deno.test("eachRow() refuses a long list that is not one of objects, before it is parsed as a whole", () => {
+  const all = (text: string) => () => [...eachRow(text, "list of disks")];
+  for (const item of ["0,", "[],", '"",', " "]) {
+    unavailable(all(`[${item.repeat(1_000_000)}0]`), /list of disks.*an item of it is too long/);
+  }
+});
+
 Deno.test("parseRow() reads an object, also in a list of one", () => {
   assert.equal(parseRow(`{"uptime":"1d"}`, "x").text("uptime"), "1d");
   assert.equal(parseRow(`[{"uptime":"1d"}]`, "x").text("uptime"), "1d");
