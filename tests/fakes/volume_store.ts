@@ -57,6 +57,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
    * reachable, read-only images exported or grown, incomplete copies used.
    */
   readonly violations: string[] = [];
+  /** Called with the first answer after a reboot. */
+  booted: () => void = () => {};
   /** Disks whose exports were toggled in one command. */
   readonly bounces: string[] = [];
 
@@ -67,6 +69,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Copies during which the source changed, or that were not finished. */
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
+  #hasBooted = false;
 
   constructor(clock: FakeClock, upMs = 1000 * 86_400_000) {
     super();
@@ -92,6 +95,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Restarts the router: uptime begins anew and nothing lingers. */
   reboot(): void {
     this.#bootedAtMs = this.#clock.now();
+    this.#hasBooted = true;
     this.#lingering.clear();
   }
 
@@ -332,6 +336,10 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     if (mishap.late) this.#late.push(effect);
     else if (runs !== false) refusal = effect(runs === "half") ?? refusal;
     mishap.after?.();
+    if (this.#hasBooted && !mishap.unreadable) {
+      this.#hasBooted = false;
+      this.booted();
+    }
     if (this.#clock.now() > context.deadlineMs) throw new VolumeError("deadline", "Cannot wait any longer");
     if (mishap.unreadable) throw new VolumeError("unavailable", "Cannot read what became of the command");
     // Like the adapter: whatever the router said, nothing but a whole answer shows that the command is over.

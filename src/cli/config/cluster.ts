@@ -25,7 +25,8 @@ export const clusterFlags: FlagTable = {
     fallback: "on",
     help:
       "Whether to turn lost exports of volumes in use on again, and to withdraw exports that no VolumeAttachment " +
-      "wants after --reconcile-grace; dry-run only logs the changes.",
+      "wants after --reconcile-grace; dry-run only logs the changes. Whatever is set here, an export is withdrawn at once " +
+      "if its record is older than the cluster's.",
   },
   "reconcile-interval": {
     form: "duration",

@@ -5,6 +5,7 @@ import type { Clock, Random } from "../../volume/ports/system.ts";
 import { fixedNodes, type NodeDirectory } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
 import { runLimited } from "../../async/deadline.ts";
+import type { RouterBoots } from "../../controller/reconcile/boots.ts";
 import { ReconcileLoop, showAtStart } from "../../controller/reconcile/loop.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import { distrust, forget } from "../../controller/distrust.ts";
@@ -17,6 +18,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { backendClusterHash, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import type { DetachedNodes, FormatConsents, MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
+import type { VolumeStore } from "../../volume/ports/store.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import { Lead } from "./leadership.ts";
@@ -38,7 +40,11 @@ const latestMs = 30_000;
 
 /** A router's part in the background work. */
 export interface ClusterPart {
+  /** Its store waits for rounds after a boot, see `comparedStore()`. */
   readonly deps: ControllerDeps;
+  /** The same router, asked without waiting: for the loop that is waited for. */
+  readonly store: VolumeStore;
+  readonly boots: RouterBoots;
   readonly audits: Pick<AuditLoop, "run">;
   readonly ids: VolumeIdPrefix;
 }
@@ -188,9 +194,10 @@ export class ClusterSide {
   }
 
   /** Runs the loops of one router, so that one that does not answer delays only its own. */
-  async #lead({ deps, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
+  async #lead({ deps, store, boots, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
     const own = reconciledOfRouter(ids, this.#cluster.use);
-    await Promise.all([new ReconcileLoop(deps, own, this.#config.rounds).run(signal), audits.run(signal)]);
+    const loop = new ReconcileLoop({ ...deps, store }, own, this.#config.rounds, boots);
+    await Promise.all([loop.run(signal), audits.run(signal)]);
   }
 
   async #latest(

@@ -12,6 +12,8 @@ import { scaledClock } from "../../../tests/fakes/scaled_clock.ts";
 import { clusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { ClusterSide } from "./cluster.ts";
+import type { ControllerDeps } from "../../controller/deps.ts";
+import { RouterBoots } from "../../controller/reconcile/boots.ts";
 
 const router = ["--rds-address", "10.0.0.1", "--rds-password-file", "/p", "--rds-insecure-skip-verify"];
 
@@ -67,7 +69,7 @@ Deno.test("a controller suspects others when it begins to lead, not when a lead 
       let suspected = 0;
       deps.inDoubt.suspectOthers = () => suspected++;
       const audits = { run: (signal: AbortSignal) => ended(signal) };
-      side.start([{ deps, audits, ids: VolumeIdPrefix.none }]);
+      side.start([{ ...ownPart(deps), audits, ids: VolumeIdPrefix.none }]);
       const until = async (leads: boolean) => {
         const limit = AbortSignal.timeout(30_000);
         while ((side.lead!.refusal() === undefined) !== leads) await systemClock.sleep(5, limit);
@@ -96,7 +98,7 @@ Deno.test("the loops of one router withdraw an unwanted export though another ro
     const { deps, store, clock } = testController();
     store.put(aDisk(aRecord({ epoch: { counter: 4, nonce: "0a0b0c0d" }, holders: [aHolder("node-1")] })));
     const audits = { run: (signal: AbortSignal) => ended(signal) };
-    side.start([{ deps, audits, ids: new VolumeIdPrefix("nas2/") }]);
+    side.start([{ ...ownPart(deps), audits, ids: new VolumeIdPrefix("nas2/") }]);
     const limit = AbortSignal.timeout(30_000);
     while (store.disks.get("pvc-1")!.exported) {
       await clock.advance(60_000);
@@ -107,4 +109,8 @@ Deno.test("the loops of one router withdraw an unwanted export though another ro
 
 function ended(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+function ownPart(deps: ControllerDeps) {
+  return { deps, store: deps.store, boots: new RouterBoots(deps.clock) };
 }

@@ -2,6 +2,8 @@ import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import { AuditLoop, type AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
+import { RouterBoots } from "../../controller/reconcile/boots.ts";
+import { comparedStore } from "../../controller/reconcile/compared_store.ts";
 import { CountedReads } from "../../controller/reconcile/counted_reads.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import { MisplacedVolumes } from "../../controller/misplaced.ts";
@@ -16,6 +18,7 @@ import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import type { VolumeStore } from "../../volume/ports/store.ts";
 import type { ClusterSide } from "./cluster.ts";
 import { type Router, Routers } from "../../csi/services/routers/routers.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -186,6 +189,8 @@ interface Shared {
 }
 
 interface OpenBackend extends Router {
+  readonly store: VolumeStore;
+  readonly boots: RouterBoots;
   readonly audits: AuditLoop;
   ready(context: CallContext): Promise<void>;
   /** Migrates at the start what can be migrated. */
@@ -216,18 +221,20 @@ async function openBackend(
   );
   const reads = new CountedReads({ clock: adapters.clock, events: shared.events, settings });
   const lead = side?.lead;
+  const boots = new RouterBoots(adapters.clock);
   const router = await openRouter(config.router, adapters, {
     allowUnfenced: settings.allowUnfenced,
     fence: lead && (() => lead.refusal()),
     observers: [
       ...routerEvents,
-      { inventory: (reading) => reads.seen(reading) },
+      { inventory: (reading) => reads.seen(reading), booted: () => boots.noticed() },
       misplacedObserver(config, misplaced, adapters.log),
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
   const own = { misplaced, alone, ...cluster && { nodes: cluster.nodes } };
-  const deps = controllerDeps(config, router, adapters, adapters.log, { ...shared, ...own });
+  const store = comparedStore(router, boots);
+  const deps = controllerDeps(config, store, adapters, adapters.log, { ...shared, ...own });
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
   const audits = new AuditLoop(deps, adapters.audit);
@@ -237,6 +244,8 @@ async function openBackend(
     isDefault: config.isDefault,
     topology: config.topology,
     deps,
+    store: router,
+    boots,
     audits,
     ready: (context) => router.probe(context),
     migrate() {

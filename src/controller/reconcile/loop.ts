@@ -8,8 +8,9 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { untilDone } from "../until_done.ts";
 import { listVolumeHealth } from "../volumes/health.ts";
+import { RouterBoots } from "./boots.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
-import { readInventory } from "../inventory.ts";
+import { readInventory, type VolumeInventory } from "../inventory.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /** What an operator sets for the loops. */
@@ -22,6 +23,12 @@ export interface ReconcileLoopSettings {
 /** How long a round may take, in milliseconds. */
 const cycleMs = 5 * 60_000;
 
+/**
+ * How long the loop rests at most while a round after a boot is still to come, or the router may still bring disks back with
+ * older records, in milliseconds.
+ */
+const soonMs = 10_000;
+
 /** In how many rounds the health of all volumes is looked at once: it takes several commands. */
 const cyclesPerHealth = 5;
 
@@ -31,6 +38,9 @@ export class ReconcileLoop {
   readonly #cluster: ReconciledCluster;
   readonly #settings: ReconcileLoopSettings;
   readonly #reconciler: Reconciler;
+  readonly #boots: RouterBoots;
+  /** Whether the last round has seen a router that shows everything it has. */
+  #isSettled = true;
   /** What was told of each volume that is not well. */
   #unwell: ReadonlyMap<string, string> = new Map();
   /** Volumes that wait for a node without the driver, by volume and node: in how many rounds each was seen. */
@@ -38,8 +48,15 @@ export class ReconcileLoop {
   #count = 0;
   #complaint: string | undefined;
 
-  constructor(deps: ControllerDeps, cluster: ReconciledCluster, settings: ReconcileLoopSettings) {
+  /** @param boots of the router that `deps` asks without waiting for rounds */
+  constructor(
+    deps: ControllerDeps,
+    cluster: ReconciledCluster,
+    settings: ReconcileLoopSettings,
+    boots: RouterBoots = new RouterBoots(deps.clock),
+  ) {
     this.#deps = deps;
+    this.#boots = boots;
     this.#cluster = cluster;
     this.#settings = settings;
     this.#reconciler = new Reconciler(deps, cluster, settings.reconcile);
@@ -47,12 +64,17 @@ export class ReconcileLoop {
 
   /** Goes on until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#deps;
-    while (!signal.aborted) {
-      await this.#tryCycle(signal);
-      await clock.sleep(this.#settings.intervalMs, signal).catch(() => {
-        // Only the signal ends a sleep, and the loop asks it.
-      });
+    const end = this.#boots.begin();
+    try {
+      while (!signal.aborted) {
+        this.#boots.roundBegins();
+        await this.#tryCycle(signal);
+        const { intervalMs } = this.#settings;
+        const isSoon = !this.#boots.isCompared || !this.#isSettled;
+        await this.#boots.rest(isSoon ? Math.min(intervalMs, soonMs) : intervalMs, signal);
+      }
+    } finally {
+      end();
     }
   }
 
@@ -79,12 +101,35 @@ export class ReconcileLoop {
 
   async #compare(context: CallContext): Promise<void> {
     // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
-    const reading = await readInventory(this.#deps, context);
-    const attachments = await this.#cluster.allAttachments(context);
+    const { reading, boot } = await this.#readRouter(context);
+    const attachments = await this.#readCluster(context);
     this.#deps.projection.showAll(reading.turn, reading.volumes);
     for (const volume of reading.volumes) this.#reportOverdue(volume);
     this.#reportWaiting(attachments);
-    await this.#reconciler.pass(reading, attachments, context);
+    const compared = (isComplete: boolean) => this.#boots.compared(boot, isComplete);
+    await this.#reconciler.pass(reading, attachments, context, compared);
+  }
+
+  /** A look during which a boot was noticed may be from before it. */
+  async #readRouter(
+    context: CallContext,
+  ): Promise<{ readonly reading: VolumeInventory; readonly boot: number }> {
+    for (;;) {
+      const boot = this.#boots.count;
+      const reading = await readInventory(this.#deps, context);
+      this.#isSettled = reading.inventory.upMs >= this.#deps.settings.settleMs;
+      if (boot === this.#boots.count) return { reading, boot };
+    }
+  }
+
+  /** Without an API server calls go on as if there were no cluster to compare with. */
+  async #readCluster(context: CallContext): Promise<readonly ClusterAttachment[]> {
+    try {
+      return await this.#cluster.allAttachments(context);
+    } catch (error) {
+      this.#boots.release();
+      throw error;
+    }
   }
 
   #reportOverdue(volume: OwnedVolume): void {

@@ -334,14 +334,16 @@ for (const mode of ["off", "dry-run"] as const) {
   });
 }
 
-Deno.test("a router that has forgotten an epoch which the cluster knows is withdrawn from, and reported", async () => {
-  const { cluster, disk, record, events, run } = scene();
-  cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
-  await run(0);
-  assert.deepEqual([disk().exported, record().holders], [false, []]);
-  const event = { kind: "older-epoch", volumeId: "pvc-1", recorded: 4, known: 6, withdrawn: true } as const;
-  assert.deepEqual(events, [event]);
-});
+for (const mode of ["on", "off", "dry-run"] as const) {
+  Deno.test(`an epoch that the cluster knows and the router has forgotten is withdrawn and reported with --reconcile ${mode}`, async () => {
+    const { cluster, disk, record, events, run } = scene(mode);
+    cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
+    await run(0);
+    assert.deepEqual([disk().exported, record().holders], [false, []]);
+    const event = { kind: "older-epoch", volumeId: "pvc-1", recorded: 4, known: 6, withdrawn: true } as const;
+    assert.deepEqual(events, [event]);
+  });
+}
 
 Deno.test("the epoch that follows one which the router has forgotten is later for every node", async () => {
   for (const exported of [true, false]) {

@@ -28,7 +28,7 @@ import { isOlderThan, latestEpoch } from "../epochs.ts";
 
 /** How the router is compared with the cluster. */
 export interface ReconcileSettings {
-  /** Whether that is done, or only told. */
+  /** Whether that is done, or only told. A volume whose record is older than the cluster is always withdrawn. */
   readonly mode: "off" | "dry-run" | "on";
   /** How long a volume has to be unwanted before it is withdrawn, in milliseconds. */
   readonly graceMs: number;
@@ -65,14 +65,16 @@ export class Reconciler {
    * One pass. What fails is told and left to the next one.
    *
    * @param look at the router, from before the attachments were read
+   * @param compared called once what has a record older than the cluster is withdrawn, with whether that is all: a call that
+   *   has a volume's lock compares that one itself
    */
   async pass(
     { inventory, volumes }: VolumeInventory,
     attachments: readonly ClusterAttachment[],
     context: CallContext,
+    compared: (isComplete: boolean) => void = () => {},
   ): Promise<void> {
     const { clock, settings } = this.#deps;
-    if (this.#settings.mode === "off") return;
     const view = {
       volumes,
       attachments,
@@ -84,9 +86,13 @@ export class Reconciler {
       settled: inventory.upMs >= settings.settleMs,
     };
     const first = reconcile(view, this.#rules);
+    // A node that was shut out may have its export back: nothing is more urgent, and no setting keeps it from being withdrawn.
+    compared(await this.#trySteps(first.steps.filter(isOlder), attachments, context));
+    if (this.#settings.mode === "off") return;
     this.#unwantedSinceMs = first.unwantedSinceMs;
     // No node that has lost its export waits for what is asked only because of a withdrawal.
-    await this.#trySteps(first.steps.filter((step) => !isWithdrawal(step)), attachments, context);
+    const restores = first.steps.filter((step) => !isOlder(step) && !isWithdrawal(step));
+    await this.#trySteps(restores, attachments, context);
     const asked = await this.#askNodes(first.mayBeGivenUp, view, context);
     const second = asked === view ? first : reconcile(asked, this.#rules);
     const { steps, heldBack, heldBackReason } = await this.#withoutOthers(second, asked, context);
@@ -153,32 +159,36 @@ export class Reconciler {
     return reconcile({ ...view, isNamed: (id) => view.isNamed(id) && !others.has(id) }, this.#rules);
   }
 
+  /** Whether no call has kept it from a step. */
   async #trySteps(
     steps: readonly ReconcileStep[],
     attachments: readonly ClusterAttachment[],
     context: CallContext,
-  ): Promise<void> {
+  ): Promise<boolean> {
+    let areAllTried = true;
     for (const step of steps) {
       context.signal.throwIfAborted();
-      await this.#tryStep(step, attachments, context);
+      if (!await this.#tryStep(step, attachments, context)) areAllTried = false;
     }
+    return areAllTried;
   }
 
+  /** False when a call has the volume's lock. */
   async #tryStep(
     step: ReconcileStep,
     attachments: readonly ClusterAttachment[],
     context: CallContext,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { notes, locks } = this.#deps;
     const { id } = step.volume.stored;
     const fields = { volume: id, step: step.action };
-    if (this.#settings.mode === "dry-run") {
+    if (this.#settings.mode === "dry-run" && !isOlder(step)) {
       notes.warn("reconciling would change a volume (--reconcile dry-run)", fields);
-      return;
+      return true;
     }
     // A call that changes the volume knows better; the next pass looks again.
     const release = locks.tryTake([id], "reconcile");
-    if (release === undefined) return;
+    if (release === undefined) return false;
     try {
       await this.#step(step, attachments, context);
     } catch (error) {
@@ -191,6 +201,7 @@ export class Reconciler {
     } finally {
       release();
     }
+    return true;
   }
 
   async #step(
@@ -259,6 +270,10 @@ export class Reconciler {
     this.#deps.notes.warn("withdrew an export that no VolumeAttachment wants", fields);
     return true;
   }
+}
+
+function isOlder({ action }: ReconcileStep): boolean {
+  return action === "older-epoch";
 }
 
 function isWithdrawal({ action }: ReconcileStep): boolean {

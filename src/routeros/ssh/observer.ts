@@ -49,6 +49,8 @@ export interface RouterObserver {
   breaker?(event: BreakerEvent): void;
   /** When the router has first reported its version, or another one than before. */
   identified?(router: RouterInfo): void;
+  /** With the first answer of a router that has booted since the last one, before that answer is used. */
+  booted?(): void;
   /** After each read of every disk, by any caller. */
   inventory?(reading: WholeInventory): void;
   /** Why the router cannot be used, once for each connection. */
@@ -66,6 +68,7 @@ export function observedBy(...observers: readonly RouterObserver[]): RouterObser
     connection: reporting((observer, event) => observer.connection?.(event)),
     breaker: reporting((observer, event) => observer.breaker?.(event)),
     identified: reporting((observer, event) => observer.identified?.(event)),
+    booted: () => observers.forEach((observer) => observer.booted?.()),
     inventory: reporting((observer, event) => observer.inventory?.(event)),
     unfit: reporting((observer, event) => observer.unfit?.(event)),
     warning: reporting((observer, event) => observer.warning?.(event)),

@@ -52,6 +52,7 @@ import {
   viewQueries,
 } from "./queries.ts";
 import { type Disks, parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
+import { RouterUptime } from "./uptime.ts";
 
 /** The most calls that wait for one inventory; one more is refused at once. */
 const maxJoined = 1024;
@@ -72,8 +73,7 @@ export class RouterReader {
   readonly #inventories = new SingleFlight<Inventory>();
   /** The connection on which each call has looked. */
   readonly #reads = new WeakMap<CallContext, number>();
-  /** The last uptime that was read, and with which answer. */
-  #uptime: { readonly upMs: number; readonly connection: number; readonly receivedMs: number } | undefined;
+  readonly #uptime = new RouterUptime();
   /** The volumes of the last look at all of them: later looks share those that are as they were. */
   #known: ReadonlyMap<string, StoredVolume> = new Map();
   #pools: readonly Pool[] = [];
@@ -278,7 +278,7 @@ export class RouterReader {
 
   /** All disks of an answer to `allDisksQuery()` alone; undefined under the same condition as {@linkcode leftOf}. */
   protected inventoryOf(answer: Answer): Inventory | undefined {
-    const upMs = this.#carriedUpMs(answer);
+    const upMs = this.#uptime.carriedMs(answer);
     if (upMs === undefined) return undefined;
     const { volumes, state } = this.#disksOf(answer, 0, upMs);
     return this.#reported({ ...state, volumes });
@@ -289,7 +289,7 @@ export class RouterReader {
    * router's own row: the uptime is carried over, and where none was read on this connection the result is undefined.
    */
   protected leftOf(id: string, filePrefix: string | undefined, answer: Answer): VolumeView | undefined {
-    const upMs = this.#carriedUpMs(answer);
+    const upMs = this.#uptime.carriedMs(answer);
     return upMs === undefined ? undefined : this.viewOf(id, filePrefix, answer, upMs);
   }
 
@@ -297,7 +297,7 @@ export class RouterReader {
   protected connectionUpFor(ms: number): number | undefined {
     const { clock, session: { connection } } = this.#options;
     if (connection === undefined) return undefined;
-    const upMs = this.#carriedUpMs({ connection, receivedMs: clock.monotonicMs() });
+    const upMs = this.#uptime.carriedMs({ connection, receivedMs: clock.monotonicMs() });
     return upMs !== undefined && upMs >= ms ? connection : undefined;
   }
 
@@ -306,19 +306,8 @@ export class RouterReader {
     const { info, upMs } = parseResource(answer.frames.at(-1)!);
     if (info.version !== this.#info?.version) this.observer?.identified?.(info);
     this.#info = info;
-    // Not the answer itself, which may have thousands of disks.
-    this.#uptime = { upMs, connection: answer.connection, receivedMs: answer.receivedMs };
+    if (this.#uptime.note(answer, upMs)) this.observer?.booted?.();
     return upMs;
-  }
-
-  /**
-   * The uptime in milliseconds when an answer came, as an earlier one of the same connection tells; undefined when none
-   * does. No connection outlives a reboot, so on one connection uptime only grows with the clock. It is never more than the
-   * real uptime.
-   */
-  #carriedUpMs({ connection, receivedMs }: Pick<Answer, "connection" | "receivedMs">): number | undefined {
-    if (this.#uptime?.connection !== connection) return undefined;
-    return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.receivedMs);
   }
 
   get #vocabulary(): RouterVocabulary {

@@ -201,3 +201,27 @@ Deno.test("probe() reads packages once a connection, and rests for some seconds"
   await store.probe(call());
   assert.deepEqual(ssh.commands.map((command) => queriesOf(command).length), [2, 1, 2]);
 });
+
+Deno.test("the first answer of a router that has booted since the last one is reported, with any read, and no other", async () => {
+  let boots = 0;
+  const { store, ssh, call, held, clock } = bench({}, { observer: { booted: () => void boots++ } });
+  const reconnected = async (uptime: string, afterMs = 60_000) => {
+    ssh.drop();
+    held.uptime = uptime;
+    await clock.advance(afterMs);
+  };
+  await store.view("s1", filePrefix, call());
+  await reconnected("1d00:00:58");
+  await store.probe(call());
+  assert.equal(boots, 0, "a lost connection is no boot, and routers print whole seconds");
+  await reconnected("00:00:20");
+  await store.probe(call());
+  assert.equal(boots, 1);
+  await store.inventory(call());
+  await reconnected("00:01:20");
+  await store.state(call());
+  assert.equal(boots, 1);
+  await reconnected("00:01:30");
+  await store.inventory(call());
+  assert.equal(boots, 2, "a router may be up for longer than when it was asked last");
+});
