@@ -1,7 +1,7 @@
 // What becomes of deleted directories, over SSH against simulated routers that remove non-empty directories, or do not.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { rejectsWith } from "../support/controller_calls.ts";
+import { post, rejectsWith } from "../support/controller_calls.ts";
 import {
   createDirectory,
   filesBelow,
@@ -10,7 +10,9 @@ import {
   startDirectoryStack,
 } from "../support/directory_stack.ts";
 import { until } from "../support/csi_server.ts";
+import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import type { Stack } from "../support/stack.ts";
+import { systemClock } from "../../src/host/clock.ts";
 
 const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const removals = ["recursive", "must-be-empty"] as const;
@@ -132,4 +134,53 @@ Deno.test("a directory in which another disk is mounted is not deleted", async (
   const before = filesBelow(stack, path);
   await rejectsWith(status.FAILED_PRECONDITION, remove(stack, handle), /mounted another disk in it/);
   assert.deepEqual(filesBelow(stack, path), before);
+});
+
+Deno.test("after a boot nothing is made or deleted on a share until the router has listed its disks", async () => {
+  await using stack = await startDirectoryStack({}, ["--settle-time", "60s"]);
+  const { disks, system } = stack.simulator.model;
+  const { controller } = stack.clients;
+  const { handle, path } = await createDirectory(stack, name);
+  fill(stack, path);
+  await post(stack, "/reboot", { downMs: 1 });
+  await eventually(() => disks.findBySlot("share")?.pool?.mounted === true && system.uptimeMs < 60_000);
+  const before = filesBelow(stack, "/share/");
+  const late = /booted only/;
+  await rejectsWith(status.UNAVAILABLE, createDirectory(stack, `${name.slice(0, -1)}f`), late);
+  await rejectsWith(status.UNAVAILABLE, controller.call("GetCapacity", {}), late);
+  await rejectsWith(status.UNAVAILABLE, remove(stack, handle), late);
+  const gone = handle.replaceAll(name, "gone");
+  await rejectsWith(status.UNAVAILABLE, remove(stack, gone), late);
+  const expand = (volumeId: string) =>
+    controller.call("ControllerExpandVolume", { volumeId, capacityRange: { requiredBytes: "10" } });
+  await rejectsWith(status.UNAVAILABLE, expand(gone), late);
+  await expand(handle);
+  assert.deepEqual(filesBelow(stack, "/share/"), before);
+});
+
+Deno.test("after a take-over no directory is made again that a rename of the earlier leader may still take", async () => {
+  let aheadMs = 0;
+  const clock = {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal),
+    timer: (ms: number, callback: () => void) => systemClock.timer(ms, callback),
+  };
+  await using cluster = await startClusterStack({
+    clock,
+    simulator: { pools: sharePools, basePaths: ["/share"], clusterHashes: [mark] },
+    flags: ["--kind", "directory", "--base-path", "/share/k8s", "--leader-election"],
+  });
+  const { stack } = cluster;
+  await eventually(() => stack.clients.controller.call("GetCapacity", {}).then(() => true, () => false));
+  const { handle, path } = await createDirectory(stack, name);
+  fill(stack, path);
+  await remove(stack, handle);
+  await rejectsWith(status.ABORTED, createDirectory(stack, name), /may still happen/);
+  await createDirectory(stack, `${name.slice(0, -1)}f`);
+  assert.ok(filesBelow(stack, path).length > 1, "it is kept that long");
+  aheadMs = 600_000;
+  await eventually(async () =>
+    (await createDirectory(stack, name).catch(() => undefined))?.handle === handle
+  );
 });

@@ -2,7 +2,7 @@
 import { createVolume } from "../../src/controller/volumes/create.ts";
 import { createDirectory } from "../../src/controller/directories/create.ts";
 import type { DirectoryDeps } from "../../src/controller/directories/deps.ts";
-import { RecentRecords } from "../../src/controller/in_doubt.ts";
+import { ChangesInDoubt } from "../../src/controller/in_doubt.ts";
 import type { ServiceMethods } from "../../src/csi/server/call.ts";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
 import { directoryControllerMethods } from "../../src/csi/services/directory_controller.ts";
@@ -201,13 +201,18 @@ async function startDirectoryController(): Promise<Served> {
   });
   const session = new Session({ transport, clock, random });
   const store = new RouterDirectoryStore({ session, clock, random, probe: () => Promise.resolve() });
-  const settings = { basePaths: ["/share/k8s"], addresses: [{ host: "nas", port: 2049 }], cluster: mark };
+  const settings = {
+    basePaths: ["/share/k8s"],
+    addresses: [{ host: "nas", port: 2049 }],
+    cluster: mark,
+    settleMs: 0,
+  };
   const noNotes = { warn: () => {} };
   const ends = {
     events: { occurred: () => {} },
     removals: { add: (path: string) => void router.files.remove(path.slice(1)) },
   };
-  const inDoubt = new RecentRecords(clock);
+  const inDoubt = new ChangesInDoubt(clock);
   const deps: DirectoryDeps = { store, clock, random, settings, notes: noNotes, inDoubt, ...ends };
   const parameters = parseDirectoryParameters({}, settings);
   const wanted = { name: "a", range: { requiredBytes: 1n, limitBytes: 0n }, parameters };

@@ -155,7 +155,7 @@ export function readServeConfig(
     backends: mode === "node" || !hasFile || !isBlock ? [] : readBackends(flags, adapters),
     directories: mode === "node" || isBlock
       ? undefined
-      : readDirectoryController(flags, cluster !== undefined),
+      : readDirectoryController(flags, readText, cluster !== undefined),
     cluster,
     audit: readAudit(flags),
     node: served && withProfiles(flags, served.node, served.answers),

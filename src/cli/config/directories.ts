@@ -8,7 +8,17 @@ import { assertUnmarked, directoryMark, markedName } from "../../volume/model/di
 import { clusterHash, poolOf } from "../../volume/model/ids.ts";
 import type { DirectorySettings } from "../../controller/directories/deps.ts";
 import type { FlagValues } from "../flags.ts";
-import { check, readBasePaths, readClusterId, readRouter, type RouterConfig } from "./router_settings.ts";
+import { waitsFor } from "../../router_profile/waits.ts";
+import {
+  check,
+  readBasePaths,
+  readClusterId,
+  readProfileFile,
+  readRouter,
+  readWait,
+  type RouterConfig,
+  type TextReader,
+} from "./router_settings.ts";
 
 /** What a driver serves: block volumes, or shared directories. */
 export type DriverKind = "block" | "directory";
@@ -30,7 +40,11 @@ export const maxDirectoryFolderBytes = maxDirectoryPathBytes - 1 -
   markedName("pvc-00000000-0000-0000-0000-000000000000", "00000000").length;
 
 /** Reads the configuration of a controller of directories; problems are noted in the flags. */
-export function readDirectoryController(flags: FlagValues, hasCluster: boolean): DirectoryControllerConfig {
+export function readDirectoryController(
+  flags: FlagValues,
+  readText: TextReader,
+  hasCluster: boolean,
+): DirectoryControllerConfig {
   if (flags.text("config") !== "") {
     flags.problem(
       "config",
@@ -40,6 +54,8 @@ export function readDirectoryController(flags: FlagValues, hasCluster: boolean):
   }
   const clusterId = readClusterId(flags, hasCluster);
   const router = readRouter(flags);
+  const profile = flags.text("router-profile");
+  const answers = profile === "" ? {} : readProfileFile(flags, profile, readText)?.answers ?? {};
   return {
     backend: flags.text("backend"),
     router,
@@ -47,6 +63,7 @@ export function readDirectoryController(flags: FlagValues, hasCluster: boolean):
       cluster: clusterId === "" ? "" : directoryMark(clusterHash(clusterId)),
       basePaths: readDirectoryFolders(flags),
       addresses: readAddresses(flags, router.address),
+      settleMs: readWait(flags, "settle-time", waitsFor(answers).settleMs),
     },
   };
 }

@@ -26,6 +26,7 @@ Deno.test("--kind directory reads the share from --base-path, and nothing of blo
     cluster: directoryMark(clusterHash("c")),
     basePaths: ["/share/k8s", "/share/media"],
     addresses: [{ host: "10.0.0.1", port: 2049 }],
+    settleMs: 120_000,
   });
   assert.deepEqual([config.kind, config.controller, config.backends, config.node], [
     "directory",

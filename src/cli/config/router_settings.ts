@@ -178,7 +178,7 @@ export function readProfileFile(
 }
 
 /** Returns the value of the flag if it is given, else the one from the router's profile. */
-function readWait(flags: FlagValues, name: string, fromProfileMs: number | undefined): number {
+export function readWait(flags: FlagValues, name: string, fromProfileMs: number | undefined): number {
   if (flags.isGiven(name) || fromProfileMs === undefined) return flags.durationMs(name);
   const { most = Infinity } = routerFlags[name]!;
   if (fromProfileMs <= most) return fromProfileMs;

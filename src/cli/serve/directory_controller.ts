@@ -2,7 +2,7 @@ import type { DirectoryControllerConfig } from "../config/directories.ts";
 import type { DirectoryDeps } from "../../controller/directories/deps.ts";
 import { DirectoryRemovals } from "../../controller/directories/removals.ts";
 import { shareOf } from "../../controller/directories/deps.ts";
-import { RecentRecords } from "../../controller/in_doubt.ts";
+import { ChangesInDoubt } from "../../controller/in_doubt.ts";
 import { directoryControllerMethods } from "../../csi/services/directory_controller.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import { RouterDirectoryStore } from "../../routeros/directories/directory_store.ts";
@@ -58,12 +58,12 @@ export async function openDirectoryController(
     });
     const settings = await identified(config, side, adapters.signal);
     const shared = {
-      ...{ store, clock, settings },
+      ...{ store, clock, settings, inDoubt: new ChangesInDoubt(clock) },
       notes: { warn: log.warn.bind(log) },
       events,
     };
     const removals = new DirectoryRemovals(shared);
-    const deps: DirectoryDeps = { ...shared, random, removals, inDoubt: new RecentRecords(clock) };
+    const deps: DirectoryDeps = { ...shared, random, removals };
     return served(deps, removals, { side, close: () => volumes.close() }, log);
   } catch (error) {
     await side?.close();
@@ -90,8 +90,15 @@ function served(
       await reportShare(deps, log, context);
     },
     start() {
-      if (side === undefined) running = removals.run(stop.signal);
-      else side.start((signal) => removals.run(signal));
+      let hasLed = lead === undefined;
+      const run = (signal: AbortSignal) => {
+        // Another controller may have led before. None has since, or this process would have ended.
+        if (!hasLed) deps.inDoubt.suspectOthers();
+        hasLed = true;
+        return removals.run(signal);
+      };
+      if (side === undefined) running = run(stop.signal);
+      else side.start(run);
     },
     async close() {
       stop.abort(new Error("the controller stops"));

@@ -1,5 +1,5 @@
 import { formatDirectoryHandle } from "../../volume/model/directory/handle.ts";
-import { directoryNameFor, markedName } from "../../volume/model/directory/names.ts";
+import { directoryNameFor, markedName, pathBeforeDeletion } from "../../volume/model/directory/names.ts";
 import type { DirectoryParameters } from "../../volume/model/directory/parameters.ts";
 import { assertSizeRange, formatBytes, type SizeRange } from "../../volume/model/sizes.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -43,23 +43,29 @@ export async function createDirectory(
   const { folder, addresses } = parameters;
   const path = `${folder}/${markedName(own, deps.settings.cluster)}`;
   const handle = formatDirectoryHandle(addresses, { path, name: own });
-  assertNotInDoubt(deps, path);
+  if (deps.inDoubt.wasSent(path, "")) throw mayStillBeDeleted(path);
   const folders = foldersOf(folder);
-  const view = await deps.store.find([...folders, path], context);
-  const { freeBytes } = assertShareUsable(view, shareOf(deps.settings));
+  // A directory that was deleted since another controller led is kept that long, so that this shows.
+  const isSuspect = deps.inDoubt.othersMayStillApply(path, "");
+  const view = await deps.store.find([...folders, path], context, isSuspect ? path : undefined);
+  const { freeBytes } = assertShareUsable(view, shareOf(deps.settings), deps.settings.settleMs);
   const missing = folders.filter((one) => directoryAt(view, one) === undefined);
   if (missing.length > 0 && !parameters.makesFolder) throw missingFolder(missing[0]!, folder);
   if (directoryAt(view, path) === undefined) {
+    if (view.entries.some((entry) => isDeletedOf(entry.path, path))) throw mayStillBeDeleted(path);
     assertRoom(range, freeBytes);
     for (const one of [...missing, path]) await make(deps, one, context);
   }
   return { handle, path, capacityBytes: range.requiredBytes };
 }
 
+function isDeletedOf(path: string, original: string): boolean {
+  return path !== original && pathBeforeDeletion(path) === original;
+}
+
 /** The router would rename the new directory, and the background remove it with all that it holds then. */
-function assertNotInDoubt({ inDoubt }: DirectoryDeps, path: string): void {
-  if (!inDoubt.has(path, "")) return;
-  throw new VolumeError(
+function mayStillBeDeleted(path: string): VolumeError {
+  return new VolumeError(
     "busy",
     `Cannot create the directory because a recent deletion of it may still happen: path=${path}; try again in some ` +
       "minutes",

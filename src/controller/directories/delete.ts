@@ -3,6 +3,7 @@ import type { DirectoryHandle } from "../../volume/model/directory/handle.ts";
 import { isInside } from "../../volume/model/directory/handle.ts";
 import { deletedPath, isMarked, markedName } from "../../volume/model/directory/names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { assertSettled } from "../../volume/rules/absence.ts";
 import { assertNothingElseIn, getShareDisk } from "../../volume/rules/directory_share.ts";
 import { type DirectoryDeps, type DirectorySettings, shareOf } from "./deps.ts";
 
@@ -11,7 +12,7 @@ import { type DirectoryDeps, type DirectorySettings, shareOf } from "./deps.ts";
  * background. Two commands. One that is provably not there counts as deleted.
  *
  * @throws {VolumeError} precondition when it is not this cluster's, lies outside the base paths, or holds another disk;
- *   unavailable while its share is not mounted
+ *   unavailable while its share is not mounted, or disks may be missing after a boot
  */
 export async function deleteDirectory(
   deps: DirectoryDeps,
@@ -22,17 +23,18 @@ export async function deleteDirectory(
   const view = await deps.store.find([path], context);
   getShareDisk(view, shareOf(deps.settings));
   const [found] = view.entries;
+  assertSettled(view, deps.settings.settleMs);
   if (found === undefined) return;
   if (!found.directory) throw refused(path, "it is no directory");
-  assertNothingElseIn(view, path);
+  assertNothingElseIn(view, path, deps.settings.settleMs);
   const to = deletedPath(path, deps.random.bytes(4).toHex());
   const { after, refusal } = await deps.store.rename(path, to, context).catch((error) => {
-    deps.inDoubt.note(path, "");
+    deps.inDoubt.remember(path, "");
     throw error;
   });
   const paths = after.entries.map((entry) => entry.path);
   const isRenamed = !paths.includes(path) && paths.includes(to);
-  if (!isRenamed) deps.inDoubt.note(path, "");
+  if (!isRenamed) deps.inDoubt.remember(path, "");
   getShareDisk(after, shareOf(deps.settings));
   if (!isRenamed) {
     const reason = refusal === undefined ? "it is not renamed" : `the router refused: ${refusal}`;

@@ -4,12 +4,14 @@ import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { DirectoryStore } from "../../volume/ports/directory_store.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { Notes } from "../deps.ts";
-import type { RecentRecords } from "../in_doubt.ts";
+import type { ChangesInDoubt } from "../in_doubt.ts";
 
 /** What an operator sets for a controller of directories. */
 export interface DirectorySettings extends DirectoryDefaults {
   /** This cluster's mark in the names of its directories, see `directoryMark()`. */
   readonly cluster: string;
+  /** How long after its boot a router may still list more disks, in milliseconds. */
+  readonly settleMs: number;
 }
 
 /** What the removal of directories needs. */
@@ -19,13 +21,13 @@ export interface RemovalDeps {
   readonly settings: DirectorySettings;
   readonly notes: Notes;
   readonly events: DirectoryEvents;
+  /** The paths of directories whose renaming was sent and may still come, by this controller or the one before it. */
+  readonly inDoubt: ChangesInDoubt;
 }
 
 /** Everything that the controller's operations on directories need, handed in. */
 export interface DirectoryDeps extends RemovalDeps {
   readonly random: Random;
-  /** The paths of directories whose renaming was sent and may still come. */
-  readonly inDoubt: RecentRecords;
   /** Receives the paths of deleted directories, to be removed in the background. */
   readonly removals: { add(path: string): void };
 }

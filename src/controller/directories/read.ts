@@ -2,6 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { DirectoryHandle } from "../../volume/model/directory/handle.ts";
 import { markedDirectories, type MarkedDirectory } from "../../volume/model/directory/names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { assertSettled } from "../../volume/rules/absence.ts";
 import { assertShareUsable, getShareDisk } from "../../volume/rules/directory_share.ts";
 import { type RemovalDeps, shareOf } from "./deps.ts";
 
@@ -23,6 +24,7 @@ export async function assertDirectory(
     const view = await store.find([path], context);
     getShareDisk(view, mountPoint);
     if (view.entries.some((entry) => entry.directory)) return;
+    assertSettled(view, settings.settleMs);
   }
   throw new VolumeError("not-found", `Cannot find the directory because there is none: path=${path}`);
 }
@@ -30,7 +32,7 @@ export async function assertDirectory(
 /** Free bytes of the share. One command. @throws {VolumeError} as {@linkcode assertShareUsable} */
 export async function freeOnShare({ store, settings }: ReadDeps, context: CallContext): Promise<bigint> {
   const view = await store.find([settings.basePaths[0]!], context);
-  return assertShareUsable(view, shareOf(settings)).freeBytes;
+  return assertShareUsable(view, shareOf(settings), settings.settleMs).freeBytes;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { pathBeforeDeletion } from "../../volume/model/directory/names.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { RemovalPart, RemovalView } from "../../volume/ports/directory_store.ts";
@@ -67,10 +68,16 @@ export class DirectoryRemovals {
     }
   }
 
-  /** The path whose turn it is; undefined when none is due. */
+  /**
+   * The path whose turn it is; undefined when none is due. As long as a late renaming may take a directory that is made again
+   * under the name, the deleted one stays, and shows that it is a name to be careful with.
+   */
   #next(): string | undefined {
-    const nowMs = this.#deps.clock.monotonicMs();
-    return [...this.#waiting].find(([, dueMs]) => dueMs <= nowMs)?.[0];
+    const { clock, inDoubt } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const isDue = ([path, dueMs]: readonly [string, number]) =>
+      dueMs <= nowMs && !inDoubt.mayStillApply(pathBeforeDeletion(path), "");
+    return this.#waiting.entries().find(isDue)?.[0];
   }
 
   async #pause(signal: AbortSignal): Promise<void> {
@@ -143,6 +150,6 @@ async function remove(
 /** @throws {VolumeError} when it is not known, or the directory must not be removed */
 function isGone({ settings }: RemovalDeps, view: RemovalView, path: string): boolean {
   getShareDisk(view, shareOf(settings));
-  assertNothingElseIn(view, path);
+  assertNothingElseIn(view, path, settings.settleMs);
   return !view.exists;
 }

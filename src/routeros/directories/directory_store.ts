@@ -9,16 +9,20 @@ import type {
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isInside } from "../../volume/model/directory/handle.ts";
+import { pathBeforeDeletion } from "../../volume/model/directory/names.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { Fragment } from "../console/command.ts";
-import { type Answer, Exchange, type ExchangeOptions } from "../console/exchange.ts";
+import { type Answer, Exchange, type ExchangeOptions, type Question } from "../console/exchange.ts";
 import { eachRow, parseJson } from "../console/json.ts";
+import { parseResource } from "../console/router_info.ts";
 import { listFilesInParts } from "../store/paged_lists.ts";
-import { imagePathOf, namedFilesQuery } from "../store/queries.ts";
+import { imagePathOf, resourceQuery } from "../store/queries.ts";
 import { parseFiles } from "../store/rows.ts";
+import { RouterUptime } from "../store/uptime.ts";
 import {
   countQuery,
   directoriesQuery,
+  findQuery,
   makeStatement,
   markedQuery,
   removeStatement,
@@ -41,6 +45,9 @@ export interface RouterDirectoryStoreOptions extends ExchangeOptions {
 export class RouterDirectoryStore implements DirectoryStore {
   readonly #exchange: Exchange;
   readonly #observe: RouterDirectoryStoreOptions["observe"];
+  readonly #uptime = new RouterUptime();
+  /** The connection of each call's last read. */
+  readonly #reads = new WeakMap<CallContext, number>();
   readonly probe: (context: CallContext) => Promise<void>;
 
   constructor(options: RouterDirectoryStoreOptions) {
@@ -49,22 +56,19 @@ export class RouterDirectoryStore implements DirectoryStore {
     this.probe = options.probe;
   }
 
-  async find(paths: readonly string[], context: CallContext): Promise<DirectoryView> {
-    const [first = ""] = paths;
-    const queries = findQueries(paths);
-    const answer = await this.#exchange.ask({ kind: "find-directories", key: first, queries, context });
-    return this.#viewOf(paths, answer);
+  async find(paths: readonly string[], context: CallContext, deleted?: string): Promise<DirectoryView> {
+    const queries = [...findQueries(paths, deleted), resourceQuery];
+    const kind = "find-directories";
+    const answer = await this.#ask({ kind, key: paths[0] ?? "", queries, context });
+    return this.#viewOf(paths, answer, deleted);
   }
 
   async list(folder: string, mark: string, context: CallContext): Promise<DirectoryView> {
-    const queries = [markedQuery(folder, mark), shareQuery(folder)];
-    const answer = await this.#exchange.ask(
-      { kind: "list-directories", key: "", queries, context },
-      "return",
-    );
+    const queries = [markedQuery(folder, mark), shareQuery(folder), resourceQuery];
+    const answer = await this.#ask({ kind: "list-directories", key: "", queries, context }, "return");
     if (answer === "cut") return await this.#listInParts(folder, mark, context);
     const entries = parseFiles(answer.frames[0]!, (path) => isInside(path, folder));
-    return { ...this.#shareOf(folder, answer.frames[1]!), entries };
+    return { ...this.#shareOf(folder, answer.frames[1]!, answer), entries };
   }
 
   async #listInParts(folder: string, mark: string, context: CallContext): Promise<DirectoryView> {
@@ -74,9 +78,9 @@ export class RouterDirectoryStore implements DirectoryStore {
       const answer = await this.#exchange.ask({ ...question, queries }, "return");
       return answer === "cut" ? undefined : answer.frames[0];
     });
-    const { frames } = await this.#exchange.ask({ ...question, queries: [shareQuery(folder)] });
+    const answer = await this.#ask({ ...question, queries: [shareQuery(folder), resourceQuery] });
     return {
-      ...this.#shareOf(folder, frames[0]!),
+      ...this.#shareOf(folder, answer.frames[0]!, answer),
       entries: entries.filter(({ path }) => isInside(path, folder)),
     };
   }
@@ -86,12 +90,13 @@ export class RouterDirectoryStore implements DirectoryStore {
   }
 
   rename(from: string, to: string, context: CallContext): Promise<MutationOutcome<DirectoryView>> {
-    return this.#change("rename-directory", renameStatement(from, to), [from, to], context);
+    const onlyOn = this.#reads.get(context);
+    return this.#change("rename-directory", renameStatement(from, to), [from, to], context, onlyOn);
   }
 
   async left(path: string, context: CallContext): Promise<RemovalView> {
-    const queries = removalQueries(path);
-    const answer = await this.#exchange.ask({ kind: "find-directories", key: path, queries, context });
+    const queries = [...removalQueries(path), resourceQuery];
+    const answer = await this.#ask({ kind: "find-directories", key: path, queries, context });
     return this.#removalOf(path, answer);
   }
 
@@ -111,6 +116,7 @@ export class RouterDirectoryStore implements DirectoryStore {
     const { answer, refusal } = await this.#exchange.exec([removeStatement(path, part)], {
       ...{ kind, key: path, queries, context },
       timeoutMs: removalTimeoutMs,
+      onlyOn: this.#reads.get(context),
     });
     const readAgain = () => this.left(path, context);
     const after = answer === undefined
@@ -124,10 +130,11 @@ export class RouterDirectoryStore implements DirectoryStore {
     statement: Fragment,
     paths: readonly string[],
     context: CallContext,
+    onlyOn?: number,
   ): Promise<MutationOutcome<DirectoryView>> {
     const queries = findQueries(paths);
     const { answer, refusal } = await this.#exchange.exec([statement], {
-      ...{ kind, key: paths[0]!, queries, context },
+      ...{ kind, key: paths[0]!, queries, context, onlyOn },
     });
     const readAgain = () => this.find(paths, context);
     const after = answer === undefined
@@ -136,27 +143,45 @@ export class RouterDirectoryStore implements DirectoryStore {
     return { after, refusal, ended: answer !== undefined };
   }
 
-  #viewOf(paths: readonly string[], { frames }: Answer): DirectoryView {
-    const entries = parseFiles(frames[0]!, (path) => paths.includes(path));
-    return { ...this.#shareOf(paths[0]!, frames[1]!), entries };
+  /** Asks a question whose last frame is the router's own row. */
+  #ask(question: Question): Promise<Answer>;
+  #ask(question: Question, whenCut: "return"): Promise<Answer | "cut">;
+  async #ask(question: Question, whenCut?: "return"): Promise<Answer | "cut"> {
+    const answer =
+      await (whenCut === undefined ? this.#exchange.ask(question) : this.#exchange.ask(question, whenCut));
+    if (answer === "cut") return answer;
+    this.#uptime.note(answer, parseResource(answer.frames.at(-1)!).upMs);
+    this.#reads.set(question.context, answer.connection);
+    return answer;
+  }
+
+  #viewOf(paths: readonly string[], answer: Answer, deleted?: string): DirectoryView {
+    const isAsked = (path: string) => paths.includes(path) || pathBeforeDeletion(path) === deleted;
+    const entries = parseFiles(answer.frames[0]!, isAsked);
+    return { ...this.#shareOf(paths[0]!, answer.frames[1]!, answer), entries };
   }
 
   #removalOf(path: string, answer: Answer): RemovalView {
     const [shareFrame, countFrame] = answer.frames;
     const count = parseCount(countFrame!);
-    return { ...this.#shareOf(path, shareFrame!), exists: count > 0, count: Math.max(0, count - 1) };
+    return {
+      ...this.#shareOf(path, shareFrame!, answer),
+      exists: count > 0,
+      count: Math.max(0, count - 1),
+    };
   }
 
-  #shareOf(path: string, frame: string): ShareView {
+  /** What reads a change back has no room for the router's own row: the uptime is carried over from the look before. */
+  #shareOf(path: string, frame: string, answer: Answer): ShareView {
     const mountPoint = poolOf(path);
-    const view = parseShare(mountPoint, frame);
+    const view = { ...parseShare(mountPoint, frame), upMs: this.#uptime.carriedMs(answer) ?? 0 };
     this.#observe?.(view, mountPoint);
     return view;
   }
 }
 
-function findQueries(paths: readonly string[]): Fragment[] {
-  return [namedFilesQuery(paths), shareQuery(paths[0]!)];
+function findQueries(paths: readonly string[], deleted?: string): Fragment[] {
+  return [findQuery(paths, deleted), shareQuery(paths[0]!)];
 }
 
 function removalQueries(path: string): Fragment[] {
@@ -173,7 +198,7 @@ function parseCount(frame: string): number {
 }
 
 /** The state of a share in a frame of {@linkcode shareQuery}. */
-function parseShare(mountPoint: string, frame: string): ShareView {
+function parseShare(mountPoint: string, frame: string): Omit<ShareView, "upMs"> {
   let share: ShareView["share"];
   const [images, mountsBelow]: [string[], string[]] = [[], []];
   const root = `/${mountPoint}`;

@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { RemovalPart } from "../../volume/ports/directory_store.ts";
 import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
-import { fileName } from "../store/queries.ts";
+import { fileName, namedFilesQuery } from "../store/queries.ts";
 
 /** A regular expression for the mark of any cluster. */
 const anyMark = "[0-9a-f]".repeat(8);
@@ -29,6 +29,13 @@ export function markedQuery(folder: string, mark: string, part?: string): Fragme
   return ros`/file print detail as-value proplist=name,type,size where type=${"directory"} and ${
     joined(terms, " and ")
   }`;
+}
+
+/** Those of these paths that are there, and the deleted directories of one. */
+export function findQuery(paths: readonly string[], deleted: string | undefined): Fragment {
+  const named = namedFilesQuery(paths);
+  if (deleted === undefined) return named;
+  return joined([named, ros`name~${`^${literal(fileName(deleted))}[.]deleted-[0-9a-f]+$`}`], " or ");
 }
 
 /** How many files and directories are in a directory, and itself. */

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { fitsOneExec } from "../console/exchange.ts";
-import { namedFilesQuery } from "../store/queries.ts";
+import { namedFilesQuery, resourceQuery } from "../store/queries.ts";
 import {
   countQuery,
+  findQuery,
   makeStatement,
   markedQuery,
   removeStatement,
@@ -18,6 +19,7 @@ Deno.test("every command about the longest path fits into one exec, as deep as 2
   const find = [namedFilesQuery([longest, deleted]), shareQuery(longest)];
   assert.ok(fitsOneExec([makeStatement(longest)], find));
   assert.ok(fitsOneExec([renameStatement(longest, deleted)], find));
+  assert.ok(fitsOneExec([], [findQuery([longest], longest), shareQuery(longest), resourceQuery]));
   const left = [shareQuery(deleted), countQuery(deleted)];
   for (const part of [{ kind: "whole" }, { kind: "files" }, { kind: "level", depth: 20 }] as const) {
     assert.ok(fitsOneExec([removeStatement(deleted, part)], left), part.kind);

@@ -19,6 +19,8 @@ export interface ShareView {
   readonly images: readonly string[];
   /** Where the router has mounted other disks below it. */
   readonly mountsBelow: readonly string[];
+  /** How long the router is up, in milliseconds: disks come back late after a boot. 0 where that is not known. */
+  readonly upMs: number;
 }
 
 /** A read of files and directories. */
@@ -51,13 +53,20 @@ export interface RemovalView extends ShareView {
  * before it returns; neither success nor failure is assumed.
  */
 export interface DirectoryStore {
-  /** Reads which of these paths exist; all are of one share. One command. */
-  find(paths: readonly string[], context: CallContext): Promise<DirectoryView>;
+  /**
+   * Reads which of these paths exist; all are of one share. One command.
+   *
+   * @param deleted a path whose deleted directories are read too, see `deletedPath()`
+   */
+  find(paths: readonly string[], context: CallContext, deleted?: string): Promise<DirectoryView>;
   /** Reads the directories below a folder, at any depth, whose last name has a part of `.<mark>`. One command. */
   list(folder: string, mark: string, context: CallContext): Promise<DirectoryView>;
   /** Makes a directory where nothing is, on its mounted share, and reads it back. One command. */
   make(path: string, context: CallContext): Promise<MutationOutcome<DirectoryView>>;
-  /** Renames a directory to a free path, and reads both back. One command. */
+  /**
+   * Renames a directory to a free path, and reads both back. One command, which is sent on the connection of the call's last
+   * read only: what that showed of other disks must still be all.
+   */
   rename(from: string, to: string, context: CallContext): Promise<MutationOutcome<DirectoryView>>;
   /** Reads how much is left of a directory. One command. */
   left(path: string, context: CallContext): Promise<RemovalView>;
@@ -65,7 +74,7 @@ export interface DirectoryStore {
   directoriesBelow(path: string, depth: number, context: CallContext): Promise<number>;
   /**
    * Removes a part of a directory, unless another disk is mounted in it, and reads back what is left. One command,
-   * which can take minutes.
+   * which can take minutes, and is sent like that of `rename()`.
    */
   remove(path: string, part: RemovalPart, context: CallContext): Promise<MutationOutcome<RemovalView>>;
   /** Resolves when the router can be asked right now, and is fit for this driver. */

@@ -11,7 +11,7 @@ export const defaultSettleMs = 120_000;
  *
  * @throws {VolumeError} unavailable until the router has been up for `settleMs`
  */
-export function assertSettled(state: RouterState, settleMs: number): void {
+export function assertSettled(state: Pick<RouterState, "upMs">, settleMs: number): void {
   if (state.upMs >= settleMs) return;
   const left = Math.ceil((settleMs - state.upMs) / 1000);
   throw new VolumeError(

@@ -1,6 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { isInside } from "../model/directory/handle.ts";
 import type { ShareDisk, ShareView } from "../ports/directory_store.ts";
+import { assertSettled } from "./absence.ts";
 
 /**
  * The mounted disk of a share. Only while it is mounted is a directory that is not found there provably gone.
@@ -33,9 +34,12 @@ export function shareProblem({ share, images }: ShareView, mountPoint: string): 
 }
 
 /**
- * @throws {VolumeError} unavailable while the share is not mounted; precondition when a person has to change it first
+ * @param settleMs how long after its boot a router may still list more disks, whose images may lie on the share
+ * @throws {VolumeError} unavailable while the share is not mounted, or a disk may be missing; precondition when a person
+ *   has to change it first
  */
-export function assertShareUsable(view: ShareView, mountPoint: string): ShareDisk {
+export function assertShareUsable(view: ShareView, mountPoint: string, settleMs: number): ShareDisk {
+  assertSettled(view, settleMs);
   const share = getShareDisk(view, mountPoint);
   const problem = shareProblem(view, mountPoint);
   if (problem === undefined) return share;
@@ -45,9 +49,13 @@ export function assertShareUsable(view: ShareView, mountPoint: string): ShareDis
 /**
  * Checks that removing a directory would remove nothing but its own files.
  *
- * @throws {VolumeError} precondition when another disk is mounted in it, or a disk's image lies in it
+ * @param settleMs as for {@linkcode assertShareUsable}
+ * @throws {VolumeError} precondition when another disk is mounted in it, or a disk's image lies in it; unavailable while a
+ *   disk may be missing
  */
-export function assertNothingElseIn({ images, mountsBelow }: ShareView, path: string): void {
+export function assertNothingElseIn(view: ShareView, path: string, settleMs: number): void {
+  assertSettled(view, settleMs);
+  const { images, mountsBelow } = view;
   const mount = mountsBelow.find((one) => isInside(one, path));
   if (mount !== undefined) {
     throw new VolumeError(

@@ -40,6 +40,11 @@ export function deletedPath(path: string, nonce: string): string {
   return `${path}.deleted-${nonce}`;
 }
 
+/** The path that a directory had before it was deleted; the path itself of any other one. */
+export function pathBeforeDeletion(path: string): string {
+  return path.replace(/\.deleted-[0-9a-f]{8}$/, "");
+}
+
 /** What the last name of a path says about a directory. */
 export interface MarkedDirectory {
   readonly path: string;
