@@ -55,6 +55,37 @@ Deno.test("each router's volumes are shown and reported on their own objects", a
   }
 });
 
+Deno.test("after the boot of one router only its own calls wait until it is compared with the cluster", async () => {
+  await using api = new FakeKubeApi();
+  api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "a-cluster's-uid" } });
+  const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
+  try {
+    await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+    const flags = ["--kubeconfig", kubeconfig, "--reconcile-interval", "1h"];
+    await using stack = await startBackends(two, flags);
+    const { controller } = stack.clients;
+    const ids = [await create(stack, "pvc-same", "nas1"), await create(stack, "pvc-same", "nas2")];
+    api.faults.push({ match: /GET .*volumeattachments/, delayMs: 3_000 });
+    const { controlUrl, model } = stack.simulators["nas2"]!;
+    await fetch(`${controlUrl}/reboot`, { method: "POST", body: JSON.stringify({ downMs: 1 }) });
+    await eventually(() => model.system.uptimeMs < 60_000);
+    const lists = () => api.requests.filter(({ path }) => path.endsWith("/volumeattachments")).length;
+    const before = lists();
+    const answered: string[] = [];
+    const read = async (volumeId: string) => {
+      await controller.call("ControllerGetVolume", { volumeId });
+      answered.push(volumeId);
+    };
+    const second = read(ids[1]!);
+    await read(ids[0]!);
+    await second;
+    assert.deepEqual(answered, ids);
+    assert.equal(lists() - before, 1, "the other router is not looked at");
+  } finally {
+    await Deno.remove(kubeconfig);
+  }
+});
+
 const mixUps: readonly Readonly<Record<string, string>>[] = [
   // Each map gives, for a name in the new file, the name that the same router had before.
   { nas1: "nas2", nas2: "nas1" },

@@ -232,12 +232,11 @@ async function openBackend(
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
-  const own = { misplaced, alone, ...cluster && { nodes: cluster.nodes } };
-  const store = comparedStore(router, boots);
-  const deps = controllerDeps(config, store, adapters, adapters.log, { ...shared, ...own });
+  const collaborators = { ...shared, misplaced, alone, ...cluster && { nodes: cluster.nodes } };
+  const deps = controllerDeps(config, comparedStore(router, boots), adapters, adapters.log, collaborators);
+  const audits = new AuditLoop(deps, adapters.audit);
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
-  const audits = new AuditLoop(deps, adapters.audit);
   return {
     name: settings.backend,
     ids,
