@@ -8,7 +8,7 @@ const everything: Vocabulary = { rose: true, nqn: true, fileCopy: true, subvolum
 
 const current: Profile = {
   name: "ros-7.24",
-  version: "7.24 (stable)",
+  version: "7.24.4 (stable)",
   vocabulary: everything,
   poolFilesystem: "btrfs",
   answers: { maxSlot: 32 },

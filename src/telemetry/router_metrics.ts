@@ -55,12 +55,27 @@ export const routerMetrics = {
     help: "How often the driver began to refuse calls at once.",
     labels: ["backend"],
   },
+  rds_csi_router_ssh_exploited: {
+    type: "gauge",
+    help:
+      "Whether the router's RouterOS has holes in SSH by which routers are being taken over; 0 before it has " +
+      "reported its version.",
+    labels: ["backend"],
+  },
 } as const satisfies MetricTable;
 
 /** The number of commands. */
 export interface RouterLoad {
   readonly waiting: number;
   readonly running: number;
+}
+
+/** What a router has reported of itself. */
+export interface IdentifiedRouter {
+  readonly version: string;
+  readonly board: string;
+  /** Whether its version has holes in SSH that are exploited. */
+  readonly sshExploited: boolean;
 }
 
 /** Receives a controller's commands and the state of its connection. No method throws, or affects the caller. */
@@ -81,7 +96,7 @@ export interface RouterEvents {
   /** Called when the circuit breaker's state has changed, or an attempt has failed again. */
   breaker(event: { readonly state: string; readonly cause?: string | undefined }): void;
   /** Called when the router has reported its version and board. */
-  identified?(router: { readonly version: string; readonly board: string }): void;
+  identified?(router: IdentifiedRouter): void;
   /** Sets the function that returns the present number of commands; it only reads memory. */
   load(read: () => RouterLoad): void;
 }
@@ -118,6 +133,10 @@ export class RouterMetrics implements RouterEvents {
     if (isRefusing && !this.#isRefusing) this.#meter.add("rds_csi_router_breaker_opens_total");
     this.#isRefusing = isRefusing;
     this.#meter.set("rds_csi_router_breaker_open", isRefusing ? 1 : 0);
+  }
+
+  identified({ sshExploited }: IdentifiedRouter): void {
+    this.#meter.set("rds_csi_router_ssh_exploited", sshExploited ? 1 : 0);
   }
 
   load(read: () => RouterLoad): void {

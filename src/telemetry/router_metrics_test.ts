@@ -35,6 +35,16 @@ Deno.test("RouterMetrics counts commands by kind and outcome, and the time of th
   assert.equal(value("rds_csi_router_command_wait_seconds_sum"), 1.5);
 });
 
+Deno.test("RouterMetrics shows a RouterOS that is exploited through SSH, until it is upgraded", () => {
+  const { metrics, value } = counting();
+  const shown = () => value("rds_csi_router_ssh_exploited");
+  assert.equal(shown(), 0);
+  metrics.identified({ version: "7.24.1 (stable)", board: "RDS2216", sshExploited: true });
+  assert.equal(shown(), 1);
+  metrics.identified({ version: "7.24.4 (stable)", board: "RDS2216", sshExploited: false });
+  assert.equal(shown(), 0);
+});
+
 /** A session whose router answers, freezes and comes back, as the test chooses. */
 function freezing() {
   const { metrics, value } = counting();

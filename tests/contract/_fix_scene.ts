@@ -40,6 +40,7 @@ const menus = [
   "user/ssh-keys",
   "ip/service",
   "ip/firewall/filter",
+  "ipv6/firewall/filter",
   "system/package",
 ];
 

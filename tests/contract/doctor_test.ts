@@ -9,10 +9,18 @@ import { systemRandom } from "../../src/host/random.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { getProfile } from "../../src/simulator/profile.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
 import { makeSshKeys, routerHostKey } from "../fakes/ssh_keys.ts";
 
 const password = "a test's password";
+
+/** The rules of the quick start, for IPv4 and IPv6. */
+const closedPorts = [
+  "/ip/firewall/filter/add chain=input protocol=tcp dst-port=22,9 src-address=127.0.0.0/8 action=accept",
+  "/ip/firewall/filter/add chain=input protocol=tcp dst-port=22,9 action=drop",
+  "/ipv6/firewall/filter/add chain=input protocol=tcp dst-port=22,9 action=drop",
+];
 
 /** A router, and a doctor with all flags for it. */
 interface Practice {
@@ -37,6 +45,11 @@ async function withPractice(
     users: [{ name: "rds-csi", password }, { name: "reader", password, mayWrite: false }],
     ...options,
   });
+  const control = async (method: string, path: string, body: unknown) => {
+    const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
+    assert.ok(response.ok, await response.text());
+  };
+  for (const command of closedPorts) await control("POST", "/console", { command });
   await test({
     router,
     examine: async (flags = {}) => {
@@ -46,10 +59,7 @@ async function withPractice(
       assert.deepEqual(router.violations.list(), []);
       return { code, findings: JSON.parse(out) };
     },
-    async control(method, path, body) {
-      const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
-      assert.ok(response.ok, await response.text());
-    },
+    control,
   });
 }
 
@@ -143,10 +153,65 @@ practiceTest(
     assert.deepEqual(router.journal.list().filter(({ outcome }) => outcome !== "ok"), [], "refused commands");
     assert.deepEqual(findings.map(({ check, state }) => `${check} ${state}`), [
       ...["reach ok", "host-key ok", "login ok", "version ok", "package ok", "policy ok", "ssh-sessions ok"],
-      ...["clock ok", "pool ok", "base-path ok", "share ok", "disks ok", "nvme-port ok"],
+      ...[
+        "firewall ok",
+        "firewall ok",
+        "clock ok",
+        "pool ok",
+        "base-path ok",
+        "share ok",
+        "disks ok",
+        "nvme-port ok",
+      ],
     ]);
   },
 );
+
+practiceTest(
+  "doctor warns of a data port and SSH that the firewall leaves open, though this machine reaches them",
+  async (practice) => {
+    const removal = "/ip/firewall/filter/remove [find where action=drop]";
+    await practice.control("POST", "/console", { command: removal });
+    const { code, findings } = await practice.examine();
+    assert.equal(code, 0);
+    const firewall = findings.filter(({ check }) => check === "firewall");
+    assert.deepEqual(firewall.map(({ state }) => state), ["warning", "warning"]);
+    const [data, ssh] = firewall.map(({ found }) => found);
+    assert.match(
+      data!,
+      /^port 9: over IPv4 open to everyone, because no rule drops the rest; over IPv6 closed$/,
+    );
+    assert.match(ssh!, /^SSH, port 22: over IPv4 open to everyone/);
+  },
+);
+
+practiceTest("doctor looks at IPv6 only while it is on", async (practice) => {
+  const open = "/ipv6/firewall/filter/remove [find where action=drop]";
+  await practice.control("POST", "/console", { command: open });
+  const firewall = async () =>
+    (await practice.examine()).findings.filter(({ check }) => check === "firewall");
+  assert.deepEqual((await firewall()).map(({ state }) => state), ["warning", "warning"]);
+  await practice.control("POST", "/console", { command: "/ipv6/settings/set disable-ipv6=yes" });
+  const off = await firewall();
+  assert.deepEqual(off.map(({ state }) => state), ["ok", "ok"]);
+  for (const { found } of off) assert.match(found, /over IPv6 nothing, because it is off$/);
+});
+
+practiceTest("doctor judges the port of the share for directories", async (practice) => {
+  const { findings } = await practice.examine({ kind: "directory", "base-path": "/storage-pool/k8s" });
+  const found = findings.filter(({ check }) => check === "firewall").map(({ found }) => found);
+  assert.match(found[0]!, /^port 2049: over IPv4 open to everyone/);
+});
+
+practiceTest("doctor skips the firewall where the user may not read it", async (practice) => {
+  const refusal = { match: "/ip firewall", nth: 1, times: 1, action: "error" } as const;
+  practice.router.faults.arm({ ...refusal, value: "not enough permissions (9)" });
+  const { code, findings } = await practice.examine();
+  assert.equal(code, 0);
+  const firewall = findings.filter(({ check }) => check === "firewall");
+  assert.deepEqual(firewall.map(({ state }) => state), ["skipped"]);
+  assert.match(firewall[0]!.found, /^cannot judge who reaches port 9 and SSH: .*not enough permissions/);
+});
 
 practiceTest("doctor prints lines for people, with the fix below", async ({ router }) => {
   const { code, out } = await run(router, { "rds-host-key": undefined });
@@ -192,6 +257,9 @@ const wrong: readonly (readonly [
   ["a host key that is none", { "rds-host-key": "ssh-rsa !" }, "host-key", "problem", /Cannot read/],
   ["no credentials", { "rds-password-file": undefined }, "login", "problem", /publickey, password/],
   ["a user who is not known", { "rds-user": "nobody" }, "login", "problem", /refused the login/],
+  ["a RouterOS that is exploited through SSH", {}, "version", "problem", /holes in SSH/, {
+    profile: { ...getProfile("ros-7.24"), version: "7.24.1 (stable)" },
+  }],
   ["a RouterOS without NQNs", {}, "version", "problem", /publishing is refused/, { profile: "ros-7.20" }],
   ["no rose-storage", {}, "package", "problem", /not installed/, { profile: "no-rose" }],
   ["a user who may only read", { "rds-user": "reader" }, "policy", "problem", /not write/],
@@ -350,7 +418,7 @@ practiceTest("doctor goes on behind a question that the router refuses", async (
   const examined = await practice.examine();
   assert.equal(complaintOf(examined, "package").state, "problem");
   assert.equal(complaintOf(examined, "clock").state, "warning");
-  assert.equal(examined.findings.length, 13);
+  assert.equal(examined.findings.length, 15);
 });
 
 practiceTest(

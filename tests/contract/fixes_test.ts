@@ -6,6 +6,7 @@ import { judgeHostKey, judgePolicy } from "../../src/doctor/router/access.ts";
 import { routerFixes } from "../../src/doctor/router/fixes.ts";
 import { judgePools } from "../../src/doctor/router/pools.ts";
 import { judgeClock } from "../../src/doctor/router/software.ts";
+import { getProfile } from "../../src/simulator/profile.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { type Finding, type Fix, formatFix } from "../../src/volume/model/finding.ts";
 import { readPage } from "../docs/pages.ts";
@@ -176,6 +177,39 @@ const trials: Readonly<Record<string, Trial>> = {
     entry: () => routerFixes.sessions(),
     changes: [/^- ip\/service .*"max-sessions":3/, /^\+ ip\/service .*"max-sessions":20/],
   },
+  portOpen: {
+    find: complaintOf("firewall"),
+    entry: () => routerFixes.portOpen(4420, true, true),
+    fill: filled("NODES", node),
+    changes: [
+      /^\+ ip\/firewall\/filter .*"passthrough"/,
+      /^\+ ip\/firewall\/filter .*"accept".*"dst-port":"4420".*"src-address":"10.1.2.3"/,
+      /^\+ ip\/firewall\/filter .*"drop".*"dst-port":"4420"/,
+      /^\+ ipv6\/firewall\/filter .*"passthrough"/,
+      /^\+ ipv6\/firewall\/filter .*"drop".*"dst-port":"4420"/,
+    ],
+    // What is left of the check is SSH, which this does not concern.
+    mended: async ({ complaint }) => assert.match((await complaint("firewall"))!.found, /^SSH/),
+  },
+  sshOpen: {
+    spoil: (scene) => type(scene, "/ipv6/settings/set disable-ipv6=yes; " + closeDataPort),
+    find: complaintOf("firewall"),
+    entry: () => routerFixes.sshOpen("available-from"),
+    fill: filled("NODES", node),
+    changes: [/^- ip\/service .*"available-from":""/, /^\+ ip\/service .*"available-from":"10.1.2.3"/],
+  },
+  sshExploited: {
+    options: { profile: { ...getProfile("ros-7.24"), version: "7.24.1 (stable)" } },
+    find: complaintOf("version"),
+    entry: () => routerFixes.sshExploited(user, "available-from"),
+    fill: filled("NODES", "127.0.0.1"),
+    changes: [
+      ...[/^- ip\/service .*"available-from":""/, /^\+ ip\/service .*"available-from":"127.0.0.1"/],
+      ...[/^- user .*"address":""/, /^\+ user .*"address":"127.0.0.1".*"name":"rds-csi"/],
+    ],
+    // Only the upgrade itself mends it; until then SSH is limited.
+    mended: async ({ complaint }) => assert.equal(await complaint("login"), undefined),
+  },
   packageDisabled: {
     spoil: (scene) => scene.control("PUT", "/package", { state: "disabled" }),
     find: complaintOf("package"),
@@ -273,6 +307,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
 };
 
+const closeDataPort = "/ip/firewall/filter/add chain=input protocol=tcp dst-port=4420 action=drop";
 const ofDirectories = { "kind": "directory", "base-path": "/share/k8s" };
 const deepPath = { "base-path": "/storage-pool/a/b" };
 

@@ -48,3 +48,13 @@ Deno.test("the log says once which RouterOS it is, and warns of one that cannot 
     assert.ok(String(reported[0]!.version).startsWith(version));
   }
 });
+
+Deno.test("the log warns once of a RouterOS that is exploited through SSH, which is used all the same", async () => {
+  for (const [version, isExploited] of [["7.24.1 (stable)", true], ["7.24.4 (stable)", false]] as const) {
+    const profile = { ...getProfile("ros-7.24"), version };
+    await using stack = await startStack({ simulator: { profile } });
+    for (let time = 0; time < 2; time++) await probe(stack);
+    const warned = lines(stack).filter((line) => /holes in SSH/.test(JSON.stringify(line)));
+    assert.equal(warned.length, isExploited ? 1 : 0, JSON.stringify(warned));
+  }
+});

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { addCommand, makeBasePath, makeRouter, typeTo } from "../support/simulated_router.ts";
+import { judgeDataPort, judgeSshPort } from "../../src/doctor/router/firewall.ts";
+import { parseFilter } from "../../src/doctor/router/firewall_rules.ts";
+import { addCommand, jsonCommand, makeBasePath, makeRouter, typeTo } from "../support/simulated_router.ts";
 import { blocksOf, readPage } from "./pages.ts";
 
 const blocks = blocksOf(readPage("docs/quick-start.md"));
@@ -24,6 +26,8 @@ Deno.test("the quick start removes what it has made", () => {
     const [made, taken] of [
       ["kubectl create namespace rds-csi", "kubectl delete namespace rds-csi"],
       ["helm install rds-csi", "helm uninstall rds-csi"],
+      ["/ip/firewall/filter/add", '/ip/firewall/filter/remove [find where comment="rds-csi"]'],
+      ["/ipv6/firewall/filter/add", '/ipv6/firewall/filter/remove [find where comment="rds-csi"]'],
       ["/user/add name=rds-csi", "/user/remove rds-csi"],
       ["/user/group/add name=rds-csi", "/user/group/remove rds-csi"],
       ["name: first", "kubectl delete pvc first"],
@@ -44,6 +48,48 @@ Deno.test("the quick start lists what the folder for volumes holds before it rem
   await type(removal);
   assert.equal(await type(list), "", "everything in it is gone");
 });
+
+const finalDrop = ["chain=input action=accept connection-state=established", "chain=input action=drop"];
+const lanFirst = ["chain=input action=accept in-interface-list=LAN", ...finalDrop];
+
+for (
+  const [what, before] of [["an empty filter", []], ["a final drop", finalDrop], [
+    "the LAN let in",
+    lanFirst,
+  ]] as const
+) {
+  Deno.test(`the firewall rules of the quick start close data port and SSH for all but the nodes, with ${what}`, async () => {
+    const type = typeTo(makeRouter());
+    const menus = ["/ip/firewall/filter", "/ipv6/firewall/filter"];
+    for (const menu of menus) for (const rule of before) assert.equal(await type(`${menu}/add ${rule}`), "");
+    const filters = async () => {
+      const [ipv4, ipv6] = await Promise.all(
+        menus.map(async (menu) => parseFilter(await type(jsonCommand(`${menu}/print detail as-value`)))),
+      );
+      return { ipv4: ipv4!, ipv6: ipv6! };
+    };
+    const lines = blocks.filter(({ language }) => language === "routeros").flatMap(({ text }) =>
+      text.split("\n")
+    );
+    for (const line of lines.filter((line) => /firewall\/filter\/add/.test(line))) {
+      assert.equal(await type(line), "");
+    }
+    const closed = await filters();
+    for (const finding of [judgeDataPort(4420, closed), judgeSshPort(undefined, closed)]) {
+      assert.equal(finding.state, "ok", finding.found);
+      assert.match(finding.found, /over IPv4 open to 10\.0\.0\.0\/16 alone; over IPv6 closed$/);
+    }
+    for (const line of lines.filter((line) => /firewall\/filter\/remove/.test(line))) {
+      assert.equal(await type(line), "");
+    }
+    const left = await filters();
+    assert.deepEqual(
+      [left.ipv4.length, left.ipv6.length],
+      [before.length, before.length],
+      "its rules are gone",
+    );
+  });
+}
 
 Deno.test("the quick start probes the router after the doctor has checked it, and installs with the probe's profile", () => {
   const order = [

@@ -99,7 +99,7 @@ export function bench(
     disks: [poolRow],
     files: [],
     uptime: "1d00:00:00",
-    version: "7.24 (stable)",
+    version: "7.24.4 (stable)",
     ...model,
   };
   const print = (query: string) => {

@@ -1,5 +1,6 @@
 import type { RouterConfig } from "../config/config.ts";
 import { type HostKey, parseHostKeys } from "../../routeros/ssh/host_key.ts";
+import { safeVersions } from "../../routeros/console/router_info.ts";
 import { observedBy, type RouterObserver } from "../../routeros/ssh/observer.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../../routeros/ssh/ssh_transport.ts";
@@ -107,6 +108,13 @@ function routerLog(config: RouterConfig, log: Logger): RouterObserver {
     identified: (router) => {
       const level = router.supported && router.supportsNqn ? "info" : "warn";
       routerLogger[level]("router", { ...router });
+      if (router.sshExploited) {
+        routerLogger.warn(
+          `RouterOS has holes in SSH by which routers are being taken over, closed in ${safeVersions}: upgrade it, and ` +
+            "until then limit who reaches its SSH",
+          { version: router.version },
+        );
+      }
     },
     unfit: (reason) => routerLogger.error("router cannot be used", { reason }),
     warning: (message) => routerLogger.warn(message),

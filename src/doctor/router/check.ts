@@ -36,8 +36,17 @@ export class RouterClient {
    * @throws {VolumeError} unavailable when the router refuses or cannot be asked
    */
   async read(what: string, query: Fragment): Promise<string> {
-    const question = { kind: what, key: "", queries: [query], context: this.#context };
-    return (await this.#exchange.ask(question)).frames[0]!;
+    return (await this.readAll(what, [query]))[0]!;
+  }
+
+  /**
+   * Reads the results of several queries in one command.
+   *
+   * @throws {VolumeError} unavailable when the router refuses one of them, or cannot be asked
+   */
+  async readAll(what: string, queries: readonly Fragment[]): Promise<readonly string[]> {
+    const question = { kind: what, key: "", queries, context: this.#context };
+    return (await this.#exchange.ask(question)).frames;
   }
 
   /**
@@ -67,6 +76,8 @@ export interface CheckSettings {
   readonly user: string;
   /** What its volumes are. @default {"block"} */
   readonly kind?: "block" | "directory" | undefined;
+  /** The TCP port of the exports. */
+  readonly nvmePort: number;
   /** With one leading slash. */
   readonly basePaths: readonly string[];
   /** Hash of the cluster's id; undefined when no id is given. */

@@ -1,3 +1,4 @@
+import { safeVersions } from "../../routeros/console/router_info.ts";
 import { advice, type Fix } from "../../volume/model/finding.ts";
 
 /** A value in the form of the router's console. */
@@ -63,7 +64,36 @@ export const routerFixes = {
   }),
   policyUnclear: (): Fix => ({ commands: ["/user/group/print"] }),
   sessions: (): Fix => ({ commands: ['/ip/service/set [find where name="ssh"] max-sessions=20'] }),
-  upgrade: () => advice("upgrade RouterOS at a time when volumes may wait, because the router reboots"),
+  /** A rule at the end makes sure that there is one before which the others are placed. */
+  portOpen: (port: number, ipv4: boolean, ipv6: boolean): Fix => ({
+    before: "if only NODES should reach it: ",
+    commands: [
+      ...(ipv4
+        ? [
+          `/ip/firewall/filter/add ${placeholderRule}`,
+          `/ip/firewall/filter/add ${portRule(port)} src-address=NODES action=accept place-before=0`,
+          `/ip/firewall/filter/add ${portRule(port)} action=drop place-before=1`,
+        ]
+        : []),
+      ...(ipv6
+        ? [
+          `/ipv6/firewall/filter/add ${placeholderRule}`,
+          `/ipv6/firewall/filter/add ${portRule(port)} action=drop place-before=0`,
+        ]
+        : []),
+    ],
+  }),
+  sshOpen: (property: string): Fix => ({
+    before:
+      "with NODES, which has to hold the controllers and everyone who administers the router over SSH: ",
+    commands: [sshOrigins(property)],
+  }),
+  sshExploited: (user: string, property: string): Fix => ({
+    before:
+      `upgrade RouterOS to ${safeVersions} or later, at a time when volumes may wait, because the router ` +
+      "reboots; until then let only NODES (the controllers, and everyone who administers the router) reach SSH: ",
+    commands: [sshOrigins(property), `/user/set [find where name=${quoted(user)}] address=NODES`],
+  }),
   packageMissing: (name: string, appliesChanges: boolean): Fix => ({
     before:
       `upload the package ${name} of the router's own version and architecture, then (the router reboots) at ` +
@@ -134,6 +164,17 @@ export const routerFixes = {
     after: ", or set --nvme-address ADDRESS",
   }),
 } as const;
+
+const placeholderRule = `chain=input action=passthrough comment="${group}"`;
+
+function portRule(port: number): string {
+  return `chain=input comment="${group}" protocol=tcp dst-port=${port}`;
+}
+
+/** @param property `available-from` from RouterOS 7.24, `address` before */
+function sshOrigins(property: string): string {
+  return `/ip/service/set [find where name="ssh"] ${property}=NODES`;
+}
 
 function keyImport(user: string, file: string): string {
   return `/user/ssh-keys/import user=${user} public-key-file=${file}`;

@@ -3,6 +3,7 @@ import { type FindingListener, problem, warning } from "../../volume/model/findi
 import { policyCheck, sessionsCheck } from "./access.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { clockCheck, packageCheck, versionCheck } from "./software.ts";
+import { firewallCheck } from "./firewall.ts";
 import { poolsCheck } from "./pools.ts";
 import { sharesCheck } from "./shares.ts";
 import { basePathsCheck, disksCheck } from "./storage.ts";
@@ -13,6 +14,7 @@ export const routerChecks: readonly RouterCheck[] = [
   packageCheck,
   policyCheck,
   sessionsCheck,
+  firewallCheck,
   clockCheck,
   poolsCheck,
   basePathsCheck,

@@ -3,6 +3,7 @@ import {
   isAtLeast,
   parseResource,
   type RouterInfo,
+  safeVersions,
   storagePackage,
 } from "../../routeros/console/router_info.ts";
 import type { RouterCheck } from "./check.ts";
@@ -17,30 +18,39 @@ const versionName = "version";
 export const versionCheck: RouterCheck = {
   name: versionName,
   essential: true,
-  async run(router, { allowUnfenced }) {
+  async run(router, { allowUnfenced, user }) {
     const { info } = parseResource(await router.read(versionName, resourceQuery));
-    return [judgeVersion(info, allowUnfenced)];
+    return [judgeVersion(info, allowUnfenced, user)];
   },
 };
 
 /**
- * Judges what a version supports for this driver.
+ * Judges what a version supports for this driver, and whether routers with it are taken over through SSH.
  *
  * @param allowUnfenced whether the operator accepts nodes that cannot be fenced
+ * @param user the driver's user on the router
  */
 export function judgeVersion(
-  { version, board, supported, supportsNqn }: RouterInfo,
+  { version, board, supported, supportsNqn, sshExploited }: RouterInfo,
   allowUnfenced: boolean,
+  user: string,
 ): Finding {
   const found = board === "" ? version : `${version} on ${board}`;
-  if (!supported) {
-    return problem(
-      versionName,
-      `${found}: too old; the driver needs 7.17, and 7.21 to publish`,
-      routerFixes.upgrade(),
-    );
-  }
+  // Every version without these holes has all that the driver uses.
+  if (!sshExploited) return fine(versionName, found);
   const lacks = [
+    ...(supported
+      ? lacksOf(version, supportsNqn, allowUnfenced)
+      : ["too old; the driver needs 7.17, and 7.21 to publish"]),
+    `it has holes in SSH by which routers are being taken over, closed in ${safeVersions}`,
+  ];
+  const property = isAtLeast(version, 7, 24) ? "available-from" : "address";
+  return problem(versionName, `${found}: ${lacks.join("; ")}`, routerFixes.sshExploited(user, property));
+}
+
+/** What a version that the driver can work with does not have. */
+function lacksOf(version: string, supportsNqn: boolean, allowUnfenced: boolean): string[] {
+  return [
     ...(supportsNqn ? [] : [
       "an export has no NQN of its own before 7.21, so the driver cannot fence a node: publishing is " +
       (allowUnfenced ? "allowed by --allow-unfenced" : "refused"),
@@ -48,11 +58,6 @@ export function judgeVersion(
     ...(isAtLeast(version, 7, 18) ? [] : ["no Btrfs subvolumes before 7.18: no snapshots by them"]),
     ...(isAtLeast(version, 7, 23) ? [] : ["no /file copy before 7.23: snapshots and clones only on Btrfs"]),
   ];
-  if (lacks.length === 0) return fine(versionName, found);
-  const text = `${found}: ${lacks.join("; ")}`;
-  return supportsNqn || allowUnfenced
-    ? warning(versionName, text, routerFixes.upgrade())
-    : problem(versionName, text, routerFixes.upgrade());
 }
 
 const packageName = "package";

@@ -30,12 +30,15 @@ for (const [row, ms] of readable) {
 
 function version(text: string, allowUnfenced = false): Finding {
   const info = parseRouterInfo(new Row({ version: text, "board-name": "RDS2216" }, "resource"));
-  return judgeVersion(info, allowUnfenced);
+  return judgeVersion(info, allowUnfenced, "rds-csi");
 }
 
 const packages = (...rows: readonly unknown[]) => judgePackages(parseRows(JSON.stringify(rows), "packages"));
 
-const upgrade = /^upgrade RouterOS/;
+const upgrade =
+  /^upgrade RouterOS to 7\.23\.4, or 7\.24\.2 of 7\.24 or later.*ssh"\] address=NODES; .*"rds-csi"\] address=NODES$/;
+const limit724 = /^upgrade RouterOS.*ssh"\] available-from=NODES; /;
+const holes = /holes in SSH/;
 const old = /no NQN of its own.*publishing is refused; no \/file copy/;
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
   ["the same time", judgeClock(noon, noon), "ok", /0 s off/],
@@ -43,14 +46,17 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ["31 s less", judgeClock(noon - 31_000, noon), "warning", /31 s behind/, /ntp/],
   ["an hour more", judgeClock(noon + 3_600_000, noon), "warning", /3600 s ahead/, /ntp/],
   ["no time", judgeClock(undefined, noon), "warning", /unknown form/, /clock/],
-  ["7.24 (stable)", version("7.24 (stable)"), "ok", /^7\.24 \(stable\) on RDS2216$/],
-  ["7.23", version("7.23"), "ok", /7\.23/],
-  ["7.22.1", version("7.22.1"), "warning", /no \/file copy/, upgrade],
+  ["7.24.4 (stable)", version("7.24.4 (stable)"), "ok", /^7\.24\.4 \(stable\) on RDS2216$/],
+  ["7.24.1 (stable)", version("7.24.1 (stable)"), "problem", holes, limit724],
+  ["7.24 (stable)", version("7.24 (stable)"), "problem", holes, limit724],
+  ["7.23.4", version("7.23.4"), "ok", /7\.23\.4/],
+  ["7.23.3", version("7.23.3"), "problem", holes, upgrade],
+  ["7.22.1", version("7.22.1"), "problem", /no \/file copy.*holes in SSH/, upgrade],
   ["7.20.8", version("7.20.8 (long-term)"), "problem", old, upgrade],
-  ["7.20 without a fence", version("7.20", true), "warning", /allowed by --allow-unfenced/, upgrade],
+  ["7.20 without a fence", version("7.20", true), "problem", /allowed by --allow-unfenced/, upgrade],
   ["7.17", version("7.17"), "problem", /no NQN.*no Btrfs subvolumes.*no \/file copy/, upgrade],
-  ["7.16.2", version("7.16.2"), "problem", /too old/, upgrade],
-  ["6.49", version("6.49"), "problem", /too old/, upgrade],
+  ["7.16.2", version("7.16.2"), "problem", /too old.*holes in SSH/, upgrade],
+  ["6.49", version("6.49"), "problem", /too old.*holes in SSH/, upgrade],
   [
     "a package",
     packages({ name: "rose-storage", version: "7.24", disabled: false }),

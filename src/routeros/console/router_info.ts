@@ -13,6 +13,8 @@ export interface RouterInfo {
   readonly supportsSubvolumes: boolean;
   /** Whether the driver can work with it at all: RouterOS 7.17 and newer. */
   readonly supported: boolean;
+  /** Whether it has holes in SSH that are exploited, see {@linkcode isSshExploited}. */
+  readonly sshExploited: boolean;
 }
 
 /** The properties of a router that decide how its answers are parsed. */
@@ -34,7 +36,33 @@ export function parseRouterInfo(resource: Row): RouterInfo {
     supportsNqn: isAtLeast(version, 7, 21),
     supportsSubvolumes: isAtLeast(version, 7, 18),
     supported: isAtLeast(version, 7, 17),
+    sshExploited: isSshExploited(version),
   };
+}
+
+/** The versions without the holes of {@linkcode isSshExploited}, for people. */
+export const safeVersions = "7.23.4, or 7.24.2 of 7.24";
+
+/** The first patch without the holes, by the minor version of RouterOS 7; later minor versions never had them. */
+const safePatches: ReadonlyMap<number, number> = new Map([[23, 4], [24, 2]]);
+
+/**
+ * Whether a RouterOS version lacks the fixes of CVE-2026-67279, CVE-2026-86060 and CVE-2026-67276, by which routers are
+ * taken over through SSH. A beta or release candidate of a version with the fixes may lack them, and so may a version
+ * that cannot be parsed.
+ */
+export function isSshExploited(version: string): boolean {
+  const match = /^(\d+)\.(\d+)(?:\.(\d+))?([a-z]*)/.exec(version);
+  if (match === null) return true;
+  const [major, minor, patch] = match.slice(1, 4).map((part) => Number(part ?? 0)) as [
+    number,
+    number,
+    number,
+  ];
+  if (major !== 7 || minor > 24) return major < 7;
+  const safePatch = safePatches.get(minor);
+  if (safePatch === undefined) return true;
+  return patch < safePatch || (patch === safePatch && match[4] !== "");
 }
 
 /** Whether a RouterOS version is `major.minor` or newer; false for one that cannot be parsed. */

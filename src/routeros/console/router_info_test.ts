@@ -18,7 +18,37 @@ for (
 ) {
   Deno.test(`parseRouterInfo() knows what ${version} can do`, () => {
     const info = parseRouterInfo(parseRow(JSON.stringify({ version, "board-name": "RDS2216" }), "x"));
-    assert.deepEqual(info, { version, board: "RDS2216", supported, supportsSubvolumes, supportsNqn });
+    const { sshExploited: _, ...can } = info;
+    assert.deepEqual(can, { version, board: "RDS2216", supported, supportsSubvolumes, supportsNqn });
+  });
+}
+
+for (
+  const [version, sshExploited] of [
+    ["7.23.4 (long-term)", false],
+    ["7.23.10", false],
+    ["7.24.2 (stable)", false],
+    ["7.24.10", false],
+    ["7.25beta1 (testing)", false],
+    ["7.26beta1", false],
+    ["8.0", false],
+    ["7.23.3 (stable)", true],
+    ["7.23", true],
+    ["7.23.4rc1 (testing)", true],
+    ["7.24 (stable)", true],
+    ["7.24.1 (stable)", true],
+    ["7.24rc4 (testing)", true],
+    ["7.24beta2", true],
+    ["7.24.2rc1", true],
+    ["7.22.9", true],
+    ["7.9.4", true],
+    ["6.49.20", true],
+    ["unknown", true],
+  ] as const
+) {
+  Deno.test(`RouterOS ${version} ${sshExploited ? "can" : "cannot"} be taken over through SSH`, () => {
+    const info = parseRouterInfo(parseRow(JSON.stringify({ version }), "x"));
+    assert.equal(info.sshExploited, sshExploited);
   });
 }
 

@@ -191,7 +191,7 @@ Deno.test("probe() reads packages once a connection, and rests for some seconds"
   await store.probe(call());
   await store.probe(call());
   assert.deepEqual(ssh.commands.map((command) => queriesOf(command).length), [2]);
-  assert.equal(store.routerInfo?.version, "7.24 (stable)");
+  assert.equal(store.routerInfo?.version, "7.24.4 (stable)");
   assert.equal(store.routerInfo?.supportsNqn, true);
   await clock.advance(5000);
   await store.probe(call());

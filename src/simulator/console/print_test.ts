@@ -15,8 +15,8 @@ const cases: readonly (readonly [command: string, printed: readonly string[]])[]
   ['/disk print terse where slot="x"', []],
   ["/system identity print", ["name=MikroTik"]],
   ["/system package print", [
-    "0 name=rose-storage version=7.24 disabled=no",
-    "1 name=routeros version=7.24 disabled=no",
+    "0 name=rose-storage version=7.24.4 disabled=no",
+    "1 name=routeros version=7.24.4 disabled=no",
   ]],
   ["/disk/btrfs/subvolume/print proplist=default,fullname", ["0 DEFAULT fullname=<FS_ROOT>"]],
 ];

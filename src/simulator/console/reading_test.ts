@@ -113,7 +113,7 @@ Deno.test("the resource menu is one object", async () => {
     await type(jsonCommand("/system resource print as-value")),
     '{"architecture-name":"arm64","board-name":"RDS2216","cpu":"ARM64","cpu-count":16,"cpu-load":1,' +
       '"free-memory":32212254720,"platform":"MikroTik","total-memory":34359738368,"uptime":"2w1d03:04:05",' +
-      '"version":"7.24 (stable)"}\r\n',
+      '"version":"7.24.4 (stable)"}\r\n',
   );
 });
 
@@ -121,8 +121,8 @@ Deno.test("the packages are a list, each with a version and whether it is disabl
   const type = await typing();
   assert.equal(
     await type(jsonCommand("/system package print detail as-value")),
-    '[{".id":"*1","disabled":false,"name":"rose-storage","version":"7.24"},' +
-      '{".id":"*2","disabled":false,"name":"routeros","version":"7.24"}]\r\n',
+    '[{".id":"*1","disabled":false,"name":"rose-storage","version":"7.24.4"},' +
+      '{".id":"*2","disabled":false,"name":"routeros","version":"7.24.4"}]\r\n',
   );
 });
 

@@ -109,6 +109,7 @@ function act(menu: Menu, verb: TargetCommand["verb"], row: Row, values: Values):
  */
 function* resolve(command: TargetCommand | GetCommand, run: Run): Program<readonly Row[]> {
   const { menu, target } = command;
+  if (menu.single) return menu.rows();
   if (target === undefined) throw Refusal.expectedItemId(run.scanner.position(command.end));
   const value = yield* evaluate(target, run);
   if (isList(value)) {

@@ -164,3 +164,35 @@ Deno.test("rules of the firewall are stored as they were typed, and a port needs
     "src-address": "!10.0.0.0/16",
   }]);
 });
+
+Deno.test("a rule is placed before another one, and is disabled and removed, in both firewalls", async () => {
+  for (const menu of ["/ip/firewall/filter", "/ipv6/firewall/filter"]) {
+    await using simulator = await startQuickly();
+    await prepare(
+      simulator,
+      `${menu}/add chain=input action=drop`,
+      `${menu}/add chain=input action=passthrough comment=first place-before=0`,
+      `${menu}/disable [find where action=drop]`,
+    );
+    using client = await SshClient.connect(simulator, admin);
+    const shown = async () =>
+      JSON.parse((await client.exec(jsonCommand(`${menu}/print detail as-value`))).stdout) as object[];
+    assert.deepEqual(await shown(), [
+      { ".id": "*2", action: "passthrough", chain: "input", comment: "first" },
+      { ".id": "*1", action: "drop", chain: "input", disabled: true },
+    ]);
+    assert.equal((await client.exec(`${menu}/add chain=input place-before=2`)).stdout, "no such item\r\n");
+    await prepare(simulator, `${menu}/remove [find where comment=first]`);
+    assert.equal((await shown()).length, 1);
+  }
+});
+
+Deno.test("/ipv6 settings says whether IPv6 is off", async () => {
+  await using simulator = await startQuickly();
+  using client = await SshClient.connect(simulator, admin);
+  const shown = async () =>
+    JSON.parse((await client.exec(jsonCommand("/ipv6 settings print as-value"))).stdout);
+  assert.equal((await shown())["disable-ipv6"], false);
+  await prepare(simulator, "/ipv6/settings/set disable-ipv6=yes");
+  assert.equal((await shown())["disable-ipv6"], true);
+});

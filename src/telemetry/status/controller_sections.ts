@@ -17,7 +17,9 @@ function routerSection(router: RouterStatus, nowMs: number): Html {
 <h2>Router ${name} <small>${address}${kind === "" ? "" : `; ${kind}`}</small></h2>
 <p>${sessionBadge(router)} <small>${ago(router.sessionSinceAtMs, nowMs)}${
     router.sessionReason && `: ${router.sessionReason}`
-  }</small> ${breakerBadge(router, nowMs)}
+  }</small> ${breakerBadge(router, nowMs)} ${
+    router.sshExploited ? badge("bad", "this RouterOS is exploited through SSH: upgrade it") : ""
+  }
 <small>${latencyWords(latency)}; ${
     counted(router.waiting, "command")
   } waiting, ${router.running} running</small></p>

@@ -47,6 +47,8 @@ export interface RouterStatus {
   /** As the router reported it; undefined before it did. */
   readonly version: string | undefined;
   readonly board: string | undefined;
+  /** Whether that version has holes in SSH that are exploited. */
+  readonly sshExploited: boolean;
   /** State of the SSH session; idle before the first command. */
   readonly session: string;
   readonly sessionSinceAtMs: number;

@@ -3,7 +3,7 @@ import type { ControllerEvent, ControllerEvents } from "../../volume/ports/contr
 import { eventText } from "../../volume/rules/event_text.ts";
 import type { FolderTotals, Totals } from "../../volume/model/totals.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
-import type { RouterEvents, RouterLoad } from "../router_metrics.ts";
+import type { IdentifiedRouter, RouterEvents, RouterLoad } from "../router_metrics.ts";
 import { Latencies } from "./recent.ts";
 import type { RouterStatus, StatusEvent, VolumeStatus } from "./model.ts";
 
@@ -17,7 +17,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
   #audit: RouterStatus["audit"];
   #session: { state: string; sinceMs: number; reason: string | undefined };
   #breaker: { state: string; sinceMs: number; cause: string | undefined };
-  #router: { readonly version: string; readonly board: string } | undefined;
+  #router: IdentifiedRouter | undefined;
   #load: () => RouterLoad = () => ({ waiting: 0, running: 0 });
   #check: { readonly totals: Totals; readonly atMs: number } | undefined;
 
@@ -50,7 +50,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
     return state === "closed" ? undefined : `${this.#name}: ${cause ?? "it does not answer"}`;
   }
 
-  identified(router: { readonly version: string; readonly board: string }): void {
+  identified(router: IdentifiedRouter): void {
     this.#router = router;
   }
 
@@ -100,6 +100,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
       address,
       version: this.#router?.version,
       board: this.#router?.board,
+      sshExploited: this.#router?.sshExploited ?? false,
       session: this.#session.state,
       sessionSinceAtMs: this.#session.sinceMs,
       sessionReason: this.#session.reason,

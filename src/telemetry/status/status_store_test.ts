@@ -85,7 +85,7 @@ Deno.test("the status store shows a router that is away: since when, why, and fo
   const { board, clock, page, read } = opened();
   const router = board.controller.router();
   router.connection({ state: "ready", reason: undefined });
-  router.identified({ version: "7.24 (stable)", board: "RDS2216" });
+  router.identified({ version: "7.24.1 (stable)", board: "RDS2216", sshExploited: true });
   router.command({ kind: "view", outcome: "ended", ms: 40, waitedMs: 0 });
   router.command({ kind: "view", outcome: "not-run", ms: 0, waitedMs: 9 });
   await clock.advance(60_000);
@@ -100,7 +100,8 @@ Deno.test("the status store shows a router that is away: since when, why, and fo
   for (
     const wording of [
       "10.0.0.1:22",
-      "RDS2216, RouterOS 7.24",
+      "RDS2216, RouterOS 7.24.1",
+      "this RouterOS is exploited through SSH: upgrade it",
       "SSH session backing-off",
       "it was closed",
       "no route to it",
@@ -172,11 +173,12 @@ Deno.test("a page shows hostile names as text", () => {
   });
   const router = board.controller.router();
   router.connection({ state: name, reason: name });
-  router.identified({ version: name, board: name });
+  router.identified({ version: name, board: name, sshExploited: false });
   router.command({ kind: name, outcome: name, ms: 1, waitedMs: 1 });
   board.node.occurred({ kind: "staged", volumeId: name, staged: true });
   const text = page(`q=${encodeURIComponent('"><script>')}`);
   assert.ok(text.includes("&lt;script&gt;"));
+  assert.ok(!text.includes("exploited"), text);
   assert.ok(!text.includes("<script"), text);
   assert.equal(JSON.parse(statusJson(read())).controller.volumes.items[0].id, name);
 });

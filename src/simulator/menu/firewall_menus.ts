@@ -1,0 +1,94 @@
+import { Refusal } from "../refusal.ts";
+import { spanOf } from "../timing.ts";
+import { readYesNo, required } from "./inputs.ts";
+import { makeItemMenu } from "./item_menu.ts";
+import type { Menu, Values } from "./menu.ts";
+import { byName, ItemRow } from "./rows.ts";
+
+/** A firewall rule, as it was typed. */
+interface Rule {
+  readonly id: number;
+  readonly values: ReadonlyMap<string, string>;
+}
+
+const texts = [
+  ...["chain", "protocol", "src-address", "src-address-list", "dst-address", "dst-port", "in-interface"],
+  ...["in-interface-list", "connection-state", "action", "jump-target", "log", "comment"],
+] as const;
+
+/** The word of `add` with the number of the rule before which the new one is placed. */
+const placeBefore = "place-before";
+
+/** The position of a new rule among so many. */
+function placeOf(number: string | undefined, count: number): number {
+  if (number === undefined) return count;
+  if (!/^[0-9]{1,4}$/.test(number) || Number(number) >= count) throw Refusal.noSuchItem();
+  return Number(number);
+}
+
+/** The firewalls of both protocols, and whether the router speaks IPv6. */
+export function firewallMenus(): readonly Menu[] {
+  return [filterMenu("ip/firewall/filter"), filterMenu("ipv6/firewall/filter"), ipv6SettingsMenu()];
+}
+
+/** Rules are stored and shown, without effect. */
+function filterMenu(path: string): Menu {
+  let rules: readonly Rule[] = [];
+  let lastId = 0;
+  const put = (rule: Rule) => rules = rules.map((one) => one.id === rule.id ? rule : one);
+  return makeItemMenu<Rule>({
+    path,
+    verbs: ["add", "set", "remove", "enable", "disable", "print", "find", "get"],
+    columns: ["chain", "action", "protocol", "dst-port", "src-address"],
+    texts: [...texts, "disabled", placeBefore],
+    properties: [
+      { name: "disabled", isFlag: true, read: ({ values }) => values.get("disabled") === "yes" },
+      ...texts.map((name) => ({ name, read: ({ values }: Rule) => values.get(name) })),
+    ],
+    items: () => rules,
+    nameOf: ({ id }) => String(id),
+  }, {
+    add: (given: Values) => {
+      const values = new Map(given);
+      values.delete(placeBefore);
+      required(values, "chain");
+      // A router accepts a port only for a protocol that has ports.
+      if (values.has("dst-port") && !/^(tcp|udp)$/.test(values.get("protocol") ?? "")) {
+        throw Refusal.noMatch("dst-port");
+      }
+      const rule = { id: ++lastId, values: new Map([["action", "accept"], ...values]) };
+      rules = rules.toSpliced(placeOf(given.get(placeBefore), rules.length), 0, rule);
+    },
+    set: ({ id, values }, changes) => put({ id, values: new Map([...values, ...changes]) }),
+    remove: ({ id }) => rules = rules.filter((rule) => rule.id !== id),
+  });
+}
+
+interface Ipv6Settings {
+  readonly id: number;
+  readonly disabled: boolean;
+}
+
+/** `/ipv6/settings`: `disable-ipv6` is stored and shown, without effect. */
+function ipv6SettingsMenu(): Menu {
+  const path = "ipv6/settings";
+  let settings: Ipv6Settings = { id: 1, disabled: false };
+  const properties = [{ name: "disable-ipv6", read: ({ disabled }: Ipv6Settings) => disabled }];
+  return {
+    path,
+    single: true,
+    columns: [],
+    verbs: () => ["set", "print", "get"],
+    texts: () => ["disable-ipv6"],
+    properties: () => properties,
+    rows: () => [new ItemRow(settings, byName(properties))],
+    lookup: () => undefined,
+    byId: () => undefined,
+    byName: () => undefined,
+    span: (verb) => spanOf(path, verb),
+    set(_, values) {
+      const disabled = readYesNo("disable-ipv6", values.get("disable-ipv6") ?? "no");
+      settings = { ...settings, disabled };
+    },
+  };
+}
