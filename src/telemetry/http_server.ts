@@ -119,11 +119,13 @@ export class HttpServer {
     return `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
   }
 
-  /** Stops listening, and ends all connections. */
+  /** Stops listening, and ends all connections. OK when that was done before. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#listener.close();
-    for (const connection of this.#connections) connection.close();
+    if (!this.#isStopped) {
+      this.#isStopped = true;
+      this.#listener.close();
+      for (const connection of this.#connections) connection.close();
+    }
     await this.#accepting;
   }
 

@@ -164,3 +164,9 @@ Deno.test("a handler learns that its client was dropped", async () => {
   for (let i = 0; i <= httpLimits.connectionsOfAddress; i++) await bench.client(whole);
   await dropped.promise;
 });
+
+Deno.test("a server that is stopped can be stopped again", async () => {
+  await using bench = new Bench();
+  await bench.server.stop();
+  await bench.server.stop();
+});
