@@ -302,6 +302,9 @@ async function startLeader(): Promise<ClusterStack> {
   const cluster = await startClusterStack({ simulator: { pools }, flags: ["--leader-election"] });
   await eventually(() => isReady(cluster.stack));
   await create(cluster.stack, "pvc-1");
+  // The first round reads the health of all volumes beside the calls.
+  const passing = () => new Promise((resolve) => setTimeout(resolve, 200));
+  await eventually(async () => await cost(cluster.stack, passing) === 0);
   return cluster;
 }
 
