@@ -67,7 +67,11 @@ Deno.test("after the boot of one router only its own calls wait until it is comp
     const ids = [await create(stack, "pvc-same", "nas1"), await create(stack, "pvc-same", "nas2")];
     api.faults.push({ match: /GET .*volumeattachments/, delayMs: 3_000 });
     const { controlUrl, model } = stack.simulators["nas2"]!;
-    await fetch(`${controlUrl}/reboot`, { method: "POST", body: JSON.stringify({ downMs: 1 }) });
+    const rebooted = await fetch(`${controlUrl}/reboot`, {
+      method: "POST",
+      body: JSON.stringify({ downMs: 1 }),
+    });
+    await rebooted.body?.cancel();
     await eventually(() => model.system.uptimeMs < 60_000);
     const lists = () => api.requests.filter(({ path }) => path.endsWith("/volumeattachments")).length;
     const before = lists();

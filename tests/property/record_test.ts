@@ -118,7 +118,7 @@ propertyTest(
   fc.property(comment, fc.integer({ min: 0, max: 600 }), (written, most) => {
     const whole = new TextEncoder().encode(formatComment(written, aMebibyte)).length;
     if (whole <= most) assert.equal(formatComment(written, most), formatComment(written, aMebibyte));
-    else assert.throws(() => formatComment(written, most), (error) => VolumeError.is(error, "exhausted"));
+    else assert.throws(() => formatComment(written, most), (error) => VolumeError.is(error, "precondition"));
   }),
 );
 
