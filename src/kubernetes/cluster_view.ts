@@ -133,8 +133,9 @@ export class KubernetesClusterView implements ClusterView {
     return Math.max(0, ...counters);
   }
 
-  async objectsOf(volumeId: string, { signal }: CallContext): Promise<readonly string[]> {
-    return (await this.#volumes.namesakes(volumeId, signal)).map(({ name }) => name).toSorted();
+  async objectsOf(volumeId: string, context: CallContext): Promise<readonly string[]> {
+    const objects = await this.#ask(context, (signal) => this.#volumes.namesakes(volumeId, signal));
+    return objects.map(({ name }) => name).toSorted();
   }
 
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {

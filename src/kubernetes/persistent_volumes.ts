@@ -9,7 +9,7 @@ import {
   volumesPath,
 } from "./objects.ts";
 
-/** How old a list may be before a missing volume causes a new one, in milliseconds. */
+/** How old a list may be before a missing volume, or the question for all objects of one, causes a new one, in milliseconds. */
 const relistMs = 5_000;
 
 /** The persistent volumes of this driver by volume id, as of the last list; a missing one causes a new list. */
@@ -82,12 +82,15 @@ export class PersistentVolumes {
   }
 
   /**
-   * Every object of the last list that names that volume. If there are several, each is read again; one that cannot be
-   * read counts as it was.
+   * Every object that names that volume, after a new list if the last one is old: another object may have been made since.
+   * While none can be read, the last list counts, if there was any. If there are several objects, each is read again; one
+   * that cannot be read counts as it was.
    *
+   * @throws {ApiError} when nothing was ever listed, and that is not possible
    * @throws whatever the signal's reason is
    */
   async namesakes(volumeId: string, signal: AbortSignal): Promise<readonly PersistentVolume[]> {
+    await this.#refresh(signal);
     const known = this.#all.filter((one) => one.volumeId === volumeId);
     if (known.length < 2) return known;
     const read = known.map(async (one) => {
@@ -100,6 +103,16 @@ export class PersistentVolumes {
       }
     });
     return (await Promise.all(read)).filter((one) => one !== undefined);
+  }
+
+  async #refresh(signal: AbortSignal): Promise<void> {
+    if (this.#clock.monotonicMs() - this.#listedMs < relistMs) return;
+    try {
+      await this.list(signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ApiError) || this.#listedMs === -Infinity) throw error;
+    }
   }
 
   async #readIfThere(known: PersistentVolume, signal: AbortSignal): Promise<PersistentVolume | undefined> {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { aPersistentVolume, startKube, testDriver } from "../../tests/fakes/kube_client.ts";
+import { FakeClock } from "../../tests/fakes/clock.ts";
 import { systemClock } from "../host/clock.ts";
+import { ApiError } from "./api.ts";
 import { volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 
@@ -78,7 +80,6 @@ Deno.test("namesakes() reads again only objects that share a volume, and keeps t
   const volumes = new PersistentVolumes({ api: kube.client, clock: systemClock, driverName: testDriver });
   const names = async (id: string) =>
     (await volumes.namesakes(id, signal)).map(({ name }) => name).toSorted();
-  assert.deepEqual(await names("a"), []);
   await volumes.list(signal);
   api.requests.length = 0;
   assert.deepEqual(await names("b"), ["pv-b"]);
@@ -89,4 +90,25 @@ Deno.test("namesakes() reads again only objects that share a volume, and keeps t
   api.faults.length = 0;
   api.delete(volumesPath, "again");
   assert.deepEqual(await names("a"), ["pv-a"]);
+});
+
+Deno.test("namesakes() knows objects that were made since the last list, and is not content with none at all", async () => {
+  await using kube = await startKube();
+  const { api } = kube;
+  const clock = new FakeClock();
+  const another = aPersistentVolume("a");
+  api.put(volumesPath, aPersistentVolume("a"));
+  const volumes = new PersistentVolumes({ api: kube.client, clock, driverName: testDriver });
+  const names = async () => (await volumes.namesakes("a", signal)).map(({ name }) => name).toSorted();
+  const fault = { match: /persistentvolumes/, status: 500 };
+  api.faults.push(fault);
+  await assert.rejects(names(), (error) => error instanceof ApiError);
+  api.faults.length = 0;
+  assert.deepEqual(await names(), ["pv-a"], "of a process that has listed nothing before");
+  api.put(volumesPath, { ...another, metadata: { name: "again" } });
+  await clock.advance(5_000);
+  api.faults.push(fault);
+  assert.deepEqual(await names(), ["pv-a"]);
+  api.faults.length = 0;
+  assert.deepEqual(await names(), ["again", "pv-a"]);
 });

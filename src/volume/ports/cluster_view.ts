@@ -102,8 +102,10 @@ export interface ClusterView {
    */
   latestEpoch(volumeId: string, context: CallContext): Promise<number>;
   /**
-   * Names of the PersistentVolumes of this driver that name a volume, as of the last read. Only if there are several,
-   * they are read again; while the API server does not answer, the last read counts.
+   * Names of the PersistentVolumes of this driver that name a volume, as of some seconds ago. While the API server does not
+   * answer, the last read counts.
+   *
+   * @throws {VolumeError} unavailable when they could never be read
    */
   objectsOf(volumeId: string, context: CallContext): Promise<readonly string[]>;
   /** The volume context of a volume, as of the last read; undefined when it is not known. */
