@@ -59,25 +59,45 @@ export function serveTelemetry(
   );
 }
 
+/** The longest rest after work, in milliseconds: what took longer has waited for something. */
+const maxRestMs = 1_000;
+
 /** Lets work that may be asked for at any rate take at most half of the time: volumes are served in the other half. */
 class HalfTime {
   readonly #clock: Clock;
+  /** Resolves when all that was asked for is done. */
+  #done: Promise<void> = Promise.resolve();
+  /** When the rest after it is over. */
   #nextMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Does the work when it is due; rejects when the client has gone by then. */
+  /** Does the work when it is its turn, which ends with its client; rejects when that has gone by then. */
   async run(work: () => Promise<Response>, { signal }: HttpClient): Promise<Response> {
-    const waitMs = this.#nextMs - this.#clock.monotonicMs();
-    if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
+    const turn = Promise.withResolvers<void>();
+    const before = this.#done;
+    this.#done = turn.promise;
+    await before;
+    signal.addEventListener("abort", () => turn.resolve(), { once: true });
+    try {
+      const waitMs = this.#nextMs - this.#clock.monotonicMs();
+      if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
+      signal.throwIfAborted();
+      return await this.#timed(work);
+    } finally {
+      turn.resolve();
+    }
+  }
+
+  async #timed(work: () => Promise<Response>): Promise<Response> {
     const startedMs = this.#clock.monotonicMs();
     try {
       return await work();
     } finally {
       const endedMs = this.#clock.monotonicMs();
-      this.#nextMs = Math.max(this.#nextMs, endedMs + (endedMs - startedMs));
+      this.#nextMs = endedMs + Math.min(endedMs - startedMs, maxRestMs);
     }
   }
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
 import { systemClock } from "../host/clock.ts";
 import { parseListenAddress, serveTelemetry, type TelemetryPages } from "./http.ts";
+import { httpLimits } from "./http_server.ts";
 import { parseStatusQuery } from "./status/model.ts";
 import { StatusStore } from "./status/status_store.ts";
 
@@ -78,6 +80,61 @@ Deno.test("stop() does not wait for a client that keeps its connection", async (
     await server.stop();
   } finally {
     client.close();
+  }
+});
+
+Deno.test("pages that are asked for at once are made one after the other, each after as long a rest as the last one took", async () => {
+  const takesMs = 20;
+  let spentMs = 0;
+  const clock = new class extends FakeClock {
+    override monotonicMs = () => this.now() + spentMs;
+  }();
+  const madeAt: number[] = [];
+  const metrics = () => {
+    madeAt.push(clock.now());
+    spentMs += takesMs;
+    return "";
+  };
+  const server = serveTelemetry(local, { ...quiet, metrics }, clock);
+  try {
+    let answered = 0;
+    const asked = Array.from({ length: 6 }, async () => {
+      await (await fetch(`${server.url}/metrics`)).body?.cancel();
+      answered++;
+    });
+    while (answered < asked.length) {
+      await clock.advance(1);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await Promise.all(asked);
+    const rests = madeAt.slice(1).map((ms, index) => ms - madeAt[index]!);
+    assert.ok(rests.every((ms) => ms >= takesMs), String(rests));
+  } finally {
+    await server.stop();
+  }
+});
+
+Deno.test("a page that is never made keeps others waiting only as long as its client does", async () => {
+  const clock = new FakeClock();
+  let asked = 0;
+  const hangs = () => (asked++, new Promise<never>(() => {}));
+  const server = serveTelemetry(local, { ...quiet, status: hangs }, clock);
+  try {
+    let isAnswered = false;
+    const dropped = assert.rejects(fetch(server.url));
+    while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    await clock.advance(httpLimits.answerMs);
+    await dropped;
+    const other = fetch(`${server.url}/metrics`).then(async (answer) => {
+      isAnswered = await answer.text() === "";
+    });
+    while (!isAnswered) {
+      await clock.advance(100);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await other;
+  } finally {
+    await server.stop();
   }
 });
 
