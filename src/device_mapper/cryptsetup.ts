@@ -201,11 +201,16 @@ export class Cryptsetup implements Encryption {
       if (isNew && !await this.#opens(copy, current, context)) throw this.#refuse(name, both);
       this.#refused.delete(name);
       if (isNew) await this.#addKey(copy, { current, next }, cost, context);
-      else if (Object.keys(copy.header.metadata.keyslots).length === 1) return;
-      const removed = await this.#onCopy(copy, ["luksRemoveKey", fromInput], current, context);
+      const mayHaveCurrent = isNew || Object.keys(copy.header.metadata.keyslots).length > 1;
+      const removed = mayHaveCurrent
+        ? await this.#onCopy(copy, ["luksRemoveKey", fromInput], current, context)
+        : undefined;
       // A key that neither opens stays.
-      if (!isNew && removed.code === wrongPassphrase) return;
-      if (removed.code !== 0) throw failed("remove the earlier passphrase", device.path, removed);
+      const isUnchanged = !isNew && (removed?.code ?? wrongPassphrase) === wrongPassphrase;
+      if (isUnchanged && copy.header.isInBoth) return;
+      if (!isUnchanged && removed?.code !== 0) {
+        throw failed("remove the earlier passphrase", device.path, removed!);
+      }
       await this.#write(held, copy, context);
     });
   }

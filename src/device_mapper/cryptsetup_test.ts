@@ -285,3 +285,33 @@ Deno.test("a change of the passphrase is made in the copy, and then written: a n
   assert.deepEqual([after.label, after.seqid, Object.keys(after.metadata.keyslots)], ["rds-csi", 6n, ["1"]]);
   assert.equal(files.memory.size, 0);
 });
+
+Deno.test("a change of the passphrase that was interrupted between both copies of the header ends in both", async () => {
+  for (
+    const [secondary, isWritten] of [[headOf(ownMetadata(), { seqid: 2n }), true], [
+      headOf(ownMetadata()),
+      false,
+    ]] as const
+  ) {
+    for (const keys of [["0"], ["0", "1"]]) {
+      const { processes, files, encryption } = fake();
+      const salts = Object.fromEntries(keys.map((slot) => [slot, "A".repeat(43) + "="]));
+      const head = headOf(ownMetadata(salts));
+      head.set(secondary.subarray(16_384, 32_768), 16_384);
+      files.contents = (_, { offset, length }) => head.slice(Number(offset), Number(offset) + length);
+      processes.script = ({ tool, options: { args } }) => {
+        if (tool === "dd") {
+          const [at, bytes] = ["seek=", "bs="].map((name) =>
+            Number(args.find((each) => each.startsWith(name))!.slice(name.length))
+          );
+          const [from] = files.memory.values().toArray().slice(-1);
+          head.set(from!.subarray(at!, at! + bytes!), at);
+        }
+        return args[0] === "luksRemoveKey" ? 2 : 0;
+      };
+      await encryption.replacePassphrase("a", device, { current: "current", next: "next" }, {}, call());
+      const { isInBoth, seqid } = parseHeader(head, "x");
+      assert.deepEqual([isInBoth, seqid], [true, isWritten ? 4n : 3n]);
+    }
+  }
+});

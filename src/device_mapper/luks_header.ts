@@ -19,6 +19,8 @@ export interface LuksHeader {
   readonly metadata: LuksMetadata;
   /** The copy that is to be overwritten first: a damaged or earlier one, else the primary one. */
   readonly lesser: CopyIndex;
+  /** Whether the other copy is undamaged and as late: one that an interrupted write has left may still have an earlier key. */
+  readonly isInBoth: boolean;
 }
 
 /** The primary copy, or the secondary one. */
@@ -76,7 +78,8 @@ export function parseHeader(bytes: Uint8Array, device: string): LuksHeader {
   const { seqid, label, uuid, json } = later;
   const salts = [primary?.salt ?? later.salt, secondary?.salt ?? later.salt] as const;
   const lesser = later === primary && secondary?.seqid !== seqid ? 1 : 0;
-  return { seqid, label, uuid, salts, lesser, metadata: parseMetadata({ uuid, json }, device) };
+  const isInBoth = primary?.seqid === secondary?.seqid;
+  return { seqid, label, uuid, salts, lesser, isInBoth, metadata: parseMetadata({ uuid, json }, device) };
 }
 
 /** What is wrong with a copy where it is none, or damaged. */
@@ -102,7 +105,7 @@ function parseCopy(bytes: Uint8Array, index: CopyIndex): Copy | string {
 }
 
 /** What is written of a header. */
-export type FormattedHeader = Omit<LuksHeader, "lesser">;
+export type FormattedHeader = Omit<LuksHeader, "lesser" | "isInBoth">;
 
 /**
  * Both copies of a header as this driver writes them, made anew from what was parsed: whatever else was in the bytes,
