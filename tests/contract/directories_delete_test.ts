@@ -12,6 +12,8 @@ import {
 import { until } from "../support/csi_server.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import type { Stack } from "../support/stack.ts";
+import { aPersistentVolume, testDriver } from "../fakes/kube_client.ts";
+import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { systemClock } from "../../src/host/clock.ts";
 
 const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
@@ -183,4 +185,20 @@ Deno.test("after a take-over no directory is made again that a rename of the ear
   await eventually(async () =>
     (await createDirectory(stack, name).catch(() => undefined))?.handle === handle
   );
+});
+
+Deno.test("a directory that several PersistentVolumes name is not deleted", async () => {
+  await using cluster = await startClusterStack({
+    simulator: { pools: sharePools, basePaths: ["/share"], clusterHashes: [mark] },
+    flags: ["--kind", "directory", "--base-path", "/share/k8s", "--driver-name", testDriver],
+  });
+  const { stack, api } = cluster;
+  const { handle, path } = await createDirectory(stack, name);
+  const object = aPersistentVolume(handle);
+  for (const pv of ["pv-a", "pv-b"]) api.put(volumesPath, { ...object, metadata: { name: pv } });
+  await rejectsWith(status.FAILED_PRECONDITION, remove(stack, handle), /persistentvolumes=pv-a, pv-b/);
+  assert.notEqual(stack.simulator.model.files.find(path.slice(1)), undefined);
+  api.delete(volumesPath, "pv-a");
+  await remove(stack, handle);
+  assert.equal(stack.simulator.model.files.find(path.slice(1)), undefined);
 });

@@ -2,10 +2,11 @@ import type { ClusterConfig } from "../config/cluster.ts";
 import { Cluster } from "../../kubernetes/cluster.ts";
 import { RanOut } from "../../kubernetes/election.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { ClusterAdapters } from "./cluster.ts";
 import { Lead } from "./leadership.ts";
 
-/** What a cluster provides to a controller of directories: its id, and the election of the one that leads. */
+/** What a cluster provides to a controller of directories: its id, its PersistentVolumes, and the election of the one that leads. */
 export class DirectoryCluster {
   readonly #config: ClusterConfig;
   readonly #cluster: Cluster;
@@ -35,6 +36,11 @@ export class DirectoryCluster {
       report: (message, fields) => log.info(message, fields),
     });
     return new DirectoryCluster(config, cluster, adapters);
+  }
+
+  /** Which PersistentVolumes name a directory. */
+  get use(): Pick<ClusterView, "objectsOf"> {
+    return this.#cluster.use;
   }
 
   /** The uid of the cluster's namespace kube-system. @throws {VolumeError} unavailable */

@@ -63,7 +63,7 @@ export async function openDirectoryController(
       events,
     };
     const removals = new DirectoryRemovals(shared);
-    const deps: DirectoryDeps = { ...shared, random, removals };
+    const deps: DirectoryDeps = { ...shared, random, removals, clusterView: side?.use };
     return served(deps, removals, { side, close: () => volumes.close() }, log);
   } catch (error) {
     await side?.close();

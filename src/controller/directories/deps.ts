@@ -1,5 +1,6 @@
 import type { DirectoryDefaults } from "../../volume/model/directory/parameters.ts";
 import { poolOf } from "../../volume/model/ids.ts";
+import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { DirectoryStore } from "../../volume/ports/directory_store.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
@@ -28,6 +29,8 @@ export interface RemovalDeps {
 /** Everything that the controller's operations on directories need, handed in. */
 export interface DirectoryDeps extends RemovalDeps {
   readonly random: Random;
+  /** Undefined without a cluster. */
+  readonly clusterView?: Pick<ClusterView, "objectsOf"> | undefined;
   /** Receives the paths of deleted directories, to be removed in the background. */
   readonly removals: { add(path: string): void };
 }

@@ -21,6 +21,7 @@ import {
 import { answered, failMutation, remembered } from "../change.ts";
 import { migrateFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
+import { assertOneObject } from "../one_object.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -32,24 +33,12 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  */
 export async function deleteVolume(deps: ControllerDeps, id: string, context: CallContext): Promise<void> {
   const call = { ...deps, context };
-  await assertOneObject(call, id);
+  await assertOneObject(deps, id, context);
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await deps.copies.cancel(id);
   const left = await deleteKnown(call, id);
   if (left === "nothing") return;
   await deleteRead(call, id, left?.view ?? await read(call, id), left?.folder);
-}
-
-/** The deletion of one claim must not take the data of another, whose PersistentVolume names the same volume. */
-async function assertOneObject({ clusterView, context }: ControllerCall, id: string): Promise<void> {
-  const names = await clusterView?.objectsOf(id, context) ?? [];
-  if (names.length < 2) return;
-  throw new VolumeError(
-    "precondition",
-    `Cannot delete the volume because several PersistentVolumes name it: volume=${id} persistentvolumes=${
-      names.join(", ")
-    }; set the reclaim policy of all but one to Retain, and delete those objects: that keeps the data for the one that is left`,
-  );
 }
 
 /**

@@ -1,5 +1,6 @@
 import { createDirectory } from "../../controller/directories/create.ts";
 import { deleteDirectory } from "../../controller/directories/delete.ts";
+import { assertOneObject } from "../../controller/one_object.ts";
 import type { DirectoryDeps } from "../../controller/directories/deps.ts";
 import { assertDirectory, freeOnShare } from "../../controller/directories/read.ts";
 import { parseDirectoryCapability } from "../../volume/model/directory/capabilities.ts";
@@ -94,7 +95,9 @@ const handleCreate: Handler<"CreateVolume"> = async (deps, request, context) => 
 /** A static volume's directory is not this driver's: only its object goes away. */
 const handleDelete: Handler<"DeleteVolume"> = async (deps, request, context) => {
   const handle = parseDirectoryHandle(requiredField("volume_id", request.volumeId));
-  if (handle !== undefined) await deleteDirectory(deps, handle, context);
+  if (handle === undefined) return {};
+  await assertOneObject(deps, request.volumeId, context);
+  await deleteDirectory(deps, handle, context);
   return {};
 };
 
