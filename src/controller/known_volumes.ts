@@ -32,7 +32,7 @@ export class KnownVolumes {
   }
 
   /**
-   * Remembers a volume as it was read back. One without a whole record is left out.
+   * Remembers a volume as it was read back. One without a whole record, or that cannot be read, is left out.
    *
    * @param before the comment that this process has changed
    */
@@ -40,7 +40,8 @@ export class KnownVolumes {
     const latest = this.#latest.get(stored.id);
     if (before !== undefined && latest?.comment === before) this.noteLatestEpoch(stored, latest.counter);
     this.#volumes.delete(stored.id);
-    const isWhole = parseComment(stored.comment).state === "record" && !this.#outgrown.has(stored.id);
+    const isWhole = stored.unreadable === undefined && parseComment(stored.comment).state === "record" &&
+      !this.#outgrown.has(stored.id);
     if (this.#alone && isWhole) setLast(this.#volumes, stored.id, stored);
   }
 

@@ -111,3 +111,21 @@ Deno.test("a reboot of the router is reported for the volumes that nodes had bef
   await controller.call("ControllerPublishVolume", publishRequest(held));
   assert.deepEqual(await sickIds(stack), []);
 });
+
+Deno.test("a disk whose size the router only rounds is unknown alone: its health is listed, and all others go on", async () => {
+  await using stack = await startStack();
+  const { controller } = stack.clients;
+  const odd = await create(stack, "pvc-odd");
+  const well = await create(stack, "pvc-well");
+  await edit(stack, odd, { "size-unprinted": true });
+  const { entries } = await controller.call("ControllerListVolumeHealth", {});
+  assert.deepEqual(entries.map(({ volumeId, healthStatuses }) => [volumeId, healthStatuses[0]?.reason]), [
+    [odd, "DiskUnreadable"],
+  ]);
+  await assert.rejects(
+    controller.call("ControllerGetVolumeHealth", { volumeId: odd }),
+    /UNAVAILABLE: .*the key size is missing/,
+  );
+  await controller.call("ControllerPublishVolume", publishRequest(well, "node-1"));
+  await create(stack, "pvc-more");
+});

@@ -1,3 +1,4 @@
+import { assertReadable } from "../../src/volume/rules/ownership.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { KnownDisk, VolumeChange } from "../../src/volume/ports/store.ts";
 
@@ -39,4 +40,10 @@ export function isUnexportedAlone(disks: readonly StoredVolume[], id: string, fi
 export function isAsKnown(disk: StoredVolume | undefined, known: KnownDisk): boolean {
   return disk?.imagePath === known.imagePath && disk.sizeBytes === known.sizeBytes &&
     disk.exported === known.exported;
+}
+
+/** Like the adapter: a read of one disk fails where the router prints a row of it that cannot be read. */
+export function readable(disk: StoredVolume | undefined): StoredVolume | undefined {
+  assertReadable(disk, "read");
+  return disk;
 }

@@ -29,7 +29,7 @@ import type {
 } from "../../src/volume/ports/store.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
-import { changedDisk, isAsKnown, isUnexportedAlone, isUnused } from "./changed_disk.ts";
+import { changedDisk, isAsKnown, isUnexportedAlone, isUnused, readable } from "./changed_disk.ts";
 import type { Mishap, StoreMethod } from "./mishap.ts";
 import { LingeringExports } from "./lingering.ts";
 import { StoreContents } from "./store_contents.ts";
@@ -129,7 +129,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     await this.#read("sourceView", wanted.id, context);
     return {
       ...this.#check(wanted.id, wanted.filePrefix),
-      source: this.#shown().find((disk) => "id" in source && disk.id === source.id),
+      source: readable(this.#shown().find((disk) => "id" in source && disk.id === source.id)),
       files: this.tree.about(wanted, "part" in source ? source.part : undefined),
     };
   }
@@ -459,7 +459,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     const shown = this.#shown();
     return {
       ...this.#state(),
-      volume: shown.find((disk) => disk.id === id),
+      volume: readable(shown.find((disk) => disk.id === id)),
       foreign: this.#foreign(id),
       sharers: shown.filter((disk) =>
         disk.id !== id && filePrefix !== undefined && disk.imagePath.includes(filePrefix)

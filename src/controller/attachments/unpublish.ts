@@ -13,7 +13,7 @@ import { assertSettled } from "../../volume/rules/absence.ts";
 import { isLegacyId, nameDigest } from "../../volume/model/ids.ts";
 import { filePrefixOf, isImageOf, volumeOfImage } from "../../volume/model/layout.ts";
 import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
-import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
+import { assertReadable, getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
@@ -130,7 +130,11 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
   const { cluster, settleMs } = call.settings;
   assertSettled(inventory, settleMs);
   for (const stored of inventory.volumes) {
-    if (stored.id === id || !stored.exported || isDiskOf(stored, id, cluster) !== true) continue;
+    if (stored.id === id || !stored.exported) continue;
+    const isIts = isDiskOf(stored, id, cluster);
+    // It may be its disk, as far as anybody can tell.
+    if (isIts === undefined) assertReadable(stored, "unpublish");
+    if (isIts !== true) continue;
     // The record may be lost or damaged. It still counts while it does not name another cluster, whose ids may be the same.
     if ((clusterOfComment(stored.comment) ?? cluster) !== cluster) continue;
     const ownership = judgeOwnership(stored, cluster);

@@ -50,8 +50,12 @@ export async function assertNoClonesHold(
 function clonesOf(deps: ControllerDeps, view: Inventory, source: SourceRef): string[] {
   return view.volumes.filter((stored) => {
     const ownership = judgeOwnership(stored, deps.settings.cluster);
-    return ownership.state === "owned" && stored.imagePath.endsWith("/disk.img") &&
-      ownership.volume.record.source === formatSource(source);
+    const madeFrom = ownership.state === "owned"
+      ? ownership.volume.record.source
+      : ownership.state === "unreadable"
+      ? ownership.source
+      : undefined;
+    return stored.imagePath.endsWith("/disk.img") && madeFrom === formatSource(source);
   }).map((stored) => stored.id);
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../../volume/ports/system.ts";
 import type { CreateView, Pool } from "../../volume/model/inventory.ts";
-import { isAmple, promisedBytes } from "../../volume/rules/capacity.ts";
+import { findUnknownSize, isAmple, promisedBytes } from "../../volume/rules/capacity.ts";
 import { latestMs } from "../in_doubt.ts";
 
 /** How long the sums of a read may be believed, in milliseconds. */
@@ -110,7 +110,8 @@ export class PromisedRoom {
     this.#sums = {
       beganMs,
       pools: new Map(
-        view.pools.map((pool) => [pool.mountPoint, { pool, promised: promisedBytes(pool, view) }]),
+        view.pools.filter((pool) => findUnknownSize(pool, view) === undefined)
+          .map((pool) => [pool.mountPoint, { pool, promised: promisedBytes(pool, view) }]),
       ),
     };
     // What was deleted while it read may be counted until the next read.

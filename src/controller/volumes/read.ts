@@ -1,5 +1,5 @@
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
-import { availableBeside, availableBytes, getPool } from "../../volume/rules/capacity.ts";
+import { assertSizesKnown, availableBeside, availableBytes, getPool } from "../../volume/rules/capacity.ts";
 import {
   kindName,
   parseCapability,
@@ -66,9 +66,10 @@ export async function listVolumes(
         requestId,
       });
     } else if (ownership.state === "owned") owned.push(ownership.volume);
-    if (ownership.state === "damaged") {
+    if (ownership.state === "damaged" || ownership.state === "unreadable") {
+      const what = ownership.state === "damaged" ? "its record is damaged" : "it cannot be read";
       const fields = { volume: stored.id, reason: ownership.reason, requestId };
-      deps.notes.warn("the list omits a disk because its record is damaged", fields);
+      deps.notes.warn(`the list omits a disk because ${what}`, fields);
     }
   }
   return owned.toSorted((a, b) => (a.stored.id < b.stored.id ? -1 : 1));
@@ -120,7 +121,9 @@ async function availableByExactRead(
 ): Promise<bigint> {
   const view = await promised.learnFrom(() => store.createView(undefined, context));
   assertSettled(view, settings.settleMs);
-  return availableBytes(getPool(view, basePath), view, settings.overcommit);
+  const pool = getPool(view, basePath);
+  assertSizesKnown(pool, view);
+  return availableBytes(pool, view, settings.overcommit);
 }
 
 /**

@@ -216,6 +216,26 @@ export class Row {
     return (typeof value === "bigint" && value >= 0n) || (typeof value === "string" && /^\d+$/.test(value));
   }
 
+  /** A string; undefined when it is missing, or anything else. */
+  find(key: string): string | undefined {
+    const value = this.#find(key);
+    return typeof value === "string" ? value : undefined;
+  }
+
+  /**
+   * The largest number of bytes that a printed size may stand for: `50.0GiB` is at most 50.1 GiB. Undefined when it is
+   * missing, or no size.
+   */
+  maxBytes(key: string): bigint | undefined {
+    if (this.hasInteger(key)) return this.integer(key);
+    const [, whole, part = "", prefix] = /^(\d+)(?:\.(\d+))? ?([KMGTPE]?)i?B?$/i.exec(this.find(key) ?? "") ??
+      [];
+    if (whole === undefined || prefix === undefined) return undefined;
+    const unit = 1n << (10n * BigInt(" KMGTPE".indexOf(prefix.toUpperCase() || " ")));
+    const parts = 10n ** BigInt(part.length);
+    return ((BigInt(whole + part) + 1n) * unit + parts - 1n) / parts;
+  }
+
   #find(key: string): JsonValue | undefined {
     return this.has(key) ? this.#fields[key] : undefined;
   }

@@ -1,3 +1,4 @@
+import { assertReadable } from "../../volume/rules/ownership.ts";
 import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -146,9 +147,15 @@ export class RouterReader {
     const isShown = (path: string) => isOwn(path) || "part" in source && path.includes(source.part);
     return {
       ...this.viewOf(id, filePrefix, answer),
-      source: this.#disksOf(answer).volumes.find((volume) => "id" in source && volume.id === source.id),
+      source: this.#sourceOf(answer, source),
       files: parseFiles(answer.frames[1]!, isShown),
     };
+  }
+
+  #sourceOf(answer: Answer, source: SourceQuery): StoredVolume | undefined {
+    const found = this.#disksOf(answer).volumes.find((volume) => "id" in source && volume.id === source.id);
+    assertReadable(found, "read");
+    return found;
   }
 
   /** See `VolumeStore.madeFrom()`. */
@@ -260,9 +267,11 @@ export class RouterReader {
     upMs = this.readResource(answer),
   ): VolumeView {
     const { volumes, others, state } = this.#disksOf(answer, 0, upMs);
+    const volume = volumes.find((volume) => volume.id === id);
+    assertReadable(volume, "read");
     return {
       ...state,
-      volume: volumes.find((volume) => volume.id === id),
+      volume,
       foreign: others.find((disk) => disk.id === id),
       sharers: volumes.filter((volume) =>
         volume.id !== id && filePrefix !== undefined && volume.imagePath.includes(filePrefix)

@@ -5,6 +5,7 @@ import type {
   StoredVolume,
   SubvolumeRef,
 } from "../../volume/model/inventory.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { isSendable } from "../console/command.ts";
@@ -28,7 +29,10 @@ export interface Disks {
  *
  * @param known volumes of an earlier look, by id: those that are as they were are given again, so that several looks at
  * thousands of volumes take the memory of one
- * @throws {VolumeError} unavailable when a disk cannot be read, or two sit in one slot
+ * One file-backed disk that cannot be read is in the list all the same, see `StoredVolume.unreadable`: it is no reason to
+ * stop the calls of all others. A disk without slot or type, or of no file or comment, is: it could be any volume's.
+ *
+ * @throws {VolumeError} unavailable when such a disk or a pool cannot be read, or two disks sit in one slot
  */
 export function parseDisks(
   frame: string,
@@ -52,7 +56,9 @@ export function parseDisks(
     if (kind === "file") {
       const label = row.text("fs-label", "");
       if (label !== "") inVolumes.set(label, id);
-      volumes.push(sameOf(known.get(id), volumeOf(row, id, router)));
+      const volume = sameOf(known.get(id), volumeOf(row, id, router));
+      volumes.push(volume);
+      if (volume.unreadable !== undefined) continue;
     } else others.push({ id, kind });
     const pool = poolOf(row, router);
     if (pool === undefined) continue;
@@ -73,6 +79,33 @@ export function sorted(volumes: readonly StoredVolume[]): StoredVolume[] {
 }
 
 function volumeOf(row: Row, id: string, router: RouterVocabulary): StoredVolume {
+  try {
+    return wholeVolumeOf(row, id, router);
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    return unreadableVolumeOf(row, id, error.message);
+  }
+}
+
+/** What is known of a disk that cannot be read: in doubt it is exported, and as large as it may be. */
+function unreadableVolumeOf(row: Row, id: string, reason: string): StoredVolume {
+  const sizes = ["size", "file-size"].flatMap((key) => row.maxBytes(key) ?? []);
+  const uses = routerUses(row);
+  return {
+    id,
+    imagePath: imagePathOf(row.text("file-path")),
+    sizeBytes: sizes[0] ?? 0n,
+    exported: row.isSet("nvme-tcp-export") || !row.has("nvme-tcp-export"),
+    exportNqn: row.find("nvme-tcp-server-nqn") ?? "",
+    exportPort: 0,
+    ...uses.length === 0 ? {} : { routerUses: uses },
+    comment: row.text("comment", ""),
+    unreadable: reason,
+    ...sizes.length === 0 ? { sizeUnknown: true } : {},
+  };
+}
+
+function wholeVolumeOf(row: Row, id: string, router: RouterVocabulary): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
   const uses = routerUses(row);
   const hosts = row.texts("nvme-tcp-server-allow-host-name");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
 
 const unavailable = (action: () => unknown, form: RegExp) => throwsWith(action, "unavailable", form);
@@ -128,11 +129,10 @@ Deno.test("parseDisks() reports whether the router may mount a disk", () => {
 });
 
 const unreadable: readonly (readonly [what: string, rows: readonly object[], form: RegExp])[] = [
-  ...["slot", "type", "file-path", "nvme-tcp-export"].map((key) =>
+  ...["slot", "type", "file-path"].map((key) =>
     [`a disk without ${key}`, [without(disk, key)], new RegExp(key)] as const
   ),
-  ["a disk with a rounded file-size alone", [{ ...without(disk, "size"), "file-size": "50.0GiB" }], /size/],
-  ["a disk with a rounded size", [{ ...disk, size: "50.0GiB" }], /size/],
+  ["a disk with a comment that is no text", [{ ...disk, comment: 7 }], /comment/],
   ["two disks in one slot", [disk, { ...disk, "file-path": "/pool/other" }], /s1/],
   ["a pool whose free space is rounded", [{ ...pool, free: "6.6TiB" }], /free/],
 ];
@@ -140,6 +140,37 @@ const unreadable: readonly (readonly [what: string, rows: readonly object[], for
 for (const [what, rows, form] of unreadable) {
   Deno.test(`parseDisks() throws unavailable for ${what}, naming it`, () => {
     unavailable(() => disksOf(...rows), form);
+  });
+}
+
+const gibibyte = 1n << 30n;
+
+for (
+  const [what, row, known] of [
+    ["a rounded file-size alone", { ...without(disk, "size"), "file-size": "50.0GiB" }, {
+      sizeBytes: (gibibyte * 501n + 9n) / 10n,
+    }],
+    ["a rounded size in words", { ...disk, size: "2 TiB", "nvme-tcp-export": "no" }, {
+      sizeBytes: 3n << 40n,
+      exported: false,
+    }],
+    ["no size at all", without(disk, "size", "file-size"), { sizeBytes: 0n, sizeUnknown: true }],
+    ["a size that is none", { ...without(disk, "file-size"), size: "much" }, {
+      sizeBytes: 0n,
+      sizeUnknown: true,
+    }],
+    ["no export", without(disk, "nvme-tcp-export"), {}],
+    ["a port that is none", { ...disk, "nvme-tcp-server-port": "nvme" }, {}],
+  ] as const
+) {
+  Deno.test(`parseDisks() shows a disk with ${what} as one that cannot be read, and all others`, () => {
+    const other = { ...disk, slot: "s2" };
+    const { volumes, pools } = disksOf(row, other, pool);
+    const [{ unreadable: reason, ...shown }, readable] = volumes as [StoredVolume, StoredVolume];
+    assert.match(reason ?? "", /\(of "s1"\)/);
+    assert.deepEqual(shown, { ...volume, exportPort: 0, ...known });
+    assert.deepEqual(readable, { ...volume, id: "s2" });
+    assert.equal(pools.length, 1);
   });
 }
 

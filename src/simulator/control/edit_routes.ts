@@ -26,7 +26,7 @@ export const editRoutes: Routes = {
   "PATCH /disks/…": {
     what:
       "Edits a disk by its slot. A pool takes `free`, `state`, `mounted`, `vanish` (its disks go with it), " +
-      "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as what lies in it says.",
+      "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as what lies in it says, and `size-unprinted`.",
     handle: editDisk,
   },
   "POST /disks/…": { what: "The same.", handle: editDisk },
@@ -145,6 +145,7 @@ const readers: Readonly<Record<string, Reader>> = {
   "attached-size": (value, name) => ({ attachedBytes: bytes(value, name) }),
   "file-path": (value, name) => ({ filePath: filePath(textOf(value, name)) }),
   "file-size": (value, name) => ({ fileSizeBytes: bytes(value, name) }),
+  "size-unprinted": (value, name) => ({ sizeUnprinted: yesNo(value, name) }),
   "mount-filesystem": (value, name) => ({ mountFilesystem: yesNo(value, name) }),
   "nvme-tcp-export": (value, name) => ({ exported: yesNo(value, name) }),
   "nvme-tcp-server-port": (value, name) => ({ port: Number(bytes(value, name)) }),

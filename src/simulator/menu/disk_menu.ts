@@ -226,7 +226,7 @@ const descriptionProperties: readonly ReadableProperty<Disk>[] = [
   plain("model", (disk) => disk.model === "" ? undefined : disk.model, (disk) => disk.pool === undefined),
   plain("serial", (disk) => disk.serial === "" ? undefined : disk.serial),
   plain("interface", (disk) => disk.interface === "" ? undefined : disk.interface),
-  plain("size", (disk) => disk.sizeBytes),
+  plain("size", (disk) => disk.sizeUnprinted ? undefined : disk.sizeBytes),
 ];
 
 function spaceProperties(router: Router): readonly ReadableProperty<Disk>[] {
@@ -257,9 +257,14 @@ function exportProperties(hasNqn: boolean): readonly ReadableProperty<Disk>[] {
   ];
 }
 
+function fileSizeOf(disk: Disk): Value | undefined {
+  if (!isFile(disk)) return undefined;
+  return disk.sizeUnprinted ? roundSize(disk.fileSizeBytes) : disk.fileSizeBytes;
+}
+
 const fileProperties: readonly ReadableProperty<Disk>[] = [
   plain("file-path", (disk) => isFile(disk) ? disk.filePath : undefined),
-  plain("file-size", (disk) => isFile(disk) ? disk.fileSizeBytes : undefined),
+  plain("file-size", fileSizeOf),
   plain("file-offset", (disk) => isFile(disk) ? 0n : undefined),
 ];
 

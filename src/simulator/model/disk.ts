@@ -36,6 +36,8 @@ export interface Disk {
   /** With one leading slash; "" for a disk without a backing file. */
   readonly filePath: string;
   readonly fileSizeBytes: bigint;
+  /** Whether its row has no `size`, and a rounded `file-size`. */
+  readonly sizeUnprinted: boolean;
   readonly mountFilesystem: boolean;
   readonly raidMaster: string;
   /** How many drives a mirror needs. */
@@ -65,6 +67,7 @@ export const plainDisk: Omit<Disk, "id" | "slot"> = {
   attachedBytes: 0n,
   filePath: "",
   fileSizeBytes: 0n,
+  sizeUnprinted: false,
   mountFilesystem: true,
   raidMaster: "none",
   raidDevices: undefined,

@@ -21,6 +21,13 @@ export interface StoredVolume {
   readonly mayBeMounted?: true;
   /** The whole comment, unchanged. */
   readonly comment: string;
+  /**
+   * Why the router's row of it cannot be read, beside what every row has: its slot, type, path and comment. Its size is
+   * then the printed one, rounded up, and it counts as exported unless the row says that it is not. Absent where it was read.
+   */
+  readonly unreadable?: string;
+  /** Whether no size at all is known of a disk that cannot be read; `sizeBytes` is then 0. */
+  readonly sizeUnknown?: true;
 }
 
 /** A disk that this driver did not make and must not touch: hardware, RAID, a disk without a backing file. */

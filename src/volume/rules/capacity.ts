@@ -83,6 +83,29 @@ export function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint 
   );
 }
 
+/**
+ * Refuses to conclude what is left of a pool that holds a disk of unknown size.
+ *
+ * @throws {VolumeError} unavailable naming the disk
+ */
+export function assertSizesKnown(pool: Pick<Pool, "mountPoint">, promises: Pick<Promises, "volumes">): void {
+  const unknown = findUnknownSize(pool, promises);
+  if (unknown === undefined) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot tell what is left on the pool because the router does not say how large a disk on it is: ` +
+      `pool=${pool.mountPoint} disk=${unknown.id}: ${unknown.unreadable}; see /disk print detail on the router`,
+  );
+}
+
+/** A disk on the pool of which no size is known. */
+export function findUnknownSize(
+  { mountPoint }: Pick<Pool, "mountPoint">,
+  { volumes }: Pick<Promises, "volumes">,
+): StoredVolume | undefined {
+  return volumes.find((volume) => volume.sizeUnknown && poolOf(volume.imagePath) === mountPoint);
+}
+
 /** A snapshot that is also a disk's image is counted as the disk. */
 function snapshotFiles(files: readonly StoredFile[], volumes: readonly StoredVolume[]): StoredFile[] {
   const disks = new Set(volumes.map((volume) => volume.imagePath));
@@ -114,7 +137,7 @@ export function getPool(inventory: Pick<Inventory, "pools">, basePath: string): 
  * Refuses to promise more than the pool can hold.
  *
  * @param own paths of unfinished copies that already take a part of what is needed
- * @throws {VolumeError} exhausted when fewer than `neededBytes` are left
+ * @throws {VolumeError} exhausted when fewer than `neededBytes` are left; unavailable when that cannot be told
  */
 export function assertRoom(
   view: CreateView,
@@ -124,6 +147,7 @@ export function assertRoom(
   own: readonly string[] = [],
 ): void {
   const pool = getPool(view, basePath);
+  assertSizesKnown(pool, view);
   const copies = view.files.filter(({ path }) => own.includes(path) && poolOf(path) === pool.mountPoint);
   const freeBytes = copies.reduce((sum, { sizeBytes }) => sum + sizeBytes, pool.freeBytes);
   const others = { volumes: view.volumes, files: view.files.filter((file) => !copies.includes(file)) };

@@ -71,6 +71,12 @@ function diskProblems(
   boot: RouterBoot | undefined,
 ): HealthProblem[] | undefined {
   const ownership = judgeOwnership(stored, cluster);
+  if (ownership.state === "unreadable") {
+    // Its nodes may well go on with it; no call about it does.
+    return isNamedAsOwn(stored, cluster, basePaths)
+      ? [problem("DEGRADED", "DiskUnreadable", ownership.reason)]
+      : undefined;
+  }
   if (ownership.state === "damaged" || ownership.state === "no-record") {
     // A disk with this cluster's name and no readable record: the record was lost or edited.
     if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;

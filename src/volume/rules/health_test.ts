@@ -97,6 +97,7 @@ Deno.test("judgeHealth() names each problem", () => {
       view([{ ...idle, comment: idle.comment.replace("b=1", "b=2") }]),
       [["INACCESSIBLE", "RecordDamaged"]],
     ],
+    ["its disk cannot be read", view([{ ...idle, unreadable: "no size" }]), [["DEGRADED", "DiskUnreadable"]]],
     ["its disk is gone", view([], { files: [file(subvolumeImage("pvc-1"))] }), [[
       "INACCESSIBLE",
       "DiskMissing",

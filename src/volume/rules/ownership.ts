@@ -10,7 +10,9 @@ export type Ownership =
   | { readonly state: "no-record" }
   /** No record, and in everything else a volume of the legacy Go driver. */
   | { readonly state: "earlier-driver" }
-  | { readonly state: "damaged"; readonly reason: string };
+  | { readonly state: "damaged"; readonly reason: string }
+  /** The router's row of the disk cannot be read. It is in use, by whom it may be; `source` is what its record names. */
+  | { readonly state: "unreadable"; readonly reason: string; readonly source: string | undefined };
 
 /** The parsed comments of volumes. Reads of thousands of volumes share the unchanged ones, and so their records. */
 const parsedComments = new WeakMap<StoredVolume, ParsedComment>();
@@ -18,11 +20,16 @@ const parsedComments = new WeakMap<StoredVolume, ParsedComment>();
 /** Judges by the record alone; similar slots and paths do not count. */
 export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
   const parsed = parsedOf(stored);
+  const record = parsed.state === "record" ? parsed.comment.record : undefined;
+  if (record !== undefined && record.cluster !== cluster) {
+    return { state: "other-cluster", cluster: record.cluster };
+  }
+  if (stored.unreadable !== undefined) {
+    return { state: "unreadable", reason: stored.unreadable, source: record?.source };
+  }
   if (parsed.state === "none") return { state: isOfLegacyDriver(stored) ? "earlier-driver" : "no-record" };
   if (parsed.state === "damaged") return { state: "damaged", reason: parsed.reason };
-  const record = parsed.comment.record;
-  if (record.cluster !== cluster) return { state: "other-cluster", cluster: record.cluster };
-  return { state: "owned", volume: { stored, comment: parsed.comment, record } };
+  return { state: "owned", volume: { stored, comment: parsed.comment, record: parsed.comment.record } };
 }
 
 function parsedOf(stored: StoredVolume): ParsedComment {
@@ -62,9 +69,11 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
  * Returns the volume, for a call that reads it or takes it from its nodes. Its record may be a newer version's, so that
  * a node can give it up after a rollback.
  *
- * @throws {VolumeError} precondition when it has no complete record of this cluster
+ * @throws {VolumeError} precondition when it has no complete record of this cluster; unavailable when the router's row
+ * of its disk cannot be read
  */
 export function getOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
+  assertReadable(stored, verb);
   const ownership = judgeOwnership(stored, cluster);
   switch (ownership.state) {
     case "owned":
@@ -89,6 +98,7 @@ export function getOwned(stored: StoredVolume, cluster: string, verb: string): O
         `Cannot ${verb} the volume because it belongs to another cluster: volume=${stored.id} ` +
           `cluster=${ownership.cluster} this=${cluster}; check --cluster-id`,
       );
+    case "unreadable":
     case "damaged":
       throw new VolumeError(
         "precondition",
@@ -99,10 +109,25 @@ export function getOwned(stored: StoredVolume, cluster: string, verb: string): O
 }
 
 /**
+ * Refuses a volume of which the router's row cannot be read: nothing may be concluded from the rest.
+ *
+ * @throws {VolumeError} unavailable
+ */
+export function assertReadable(stored: StoredVolume | undefined, verb: string): void {
+  if (stored?.unreadable === undefined) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot ${verb} the volume because the router's row of its disk cannot be read: volume=${stored.id}: ` +
+      `${stored.unreadable}; see /disk print detail on the router`,
+  );
+}
+
+/**
  * Returns the volume, for a call that reads it; undefined when it belongs to another. A volume whose record is only
  * unreadable must not be reported as gone.
  *
- * @throws {VolumeError} precondition when it exists, or may, and its record cannot be read
+ * @throws {VolumeError} precondition when it exists, or may, and its record cannot be read; unavailable when its disk
+ * cannot
  */
 export function findOwned(
   stored: StoredVolume,

@@ -56,6 +56,8 @@ function judgeDisk(stored: StoredVolume, view: AuditView, scope: AuditScope): Au
         found: `the record in the disk's comment is damaged: ${ownership.reason}`,
         kept: "its owner is not known",
       }];
+    case "unreadable":
+      return [{ ...base, kind: "disk-unreadable", found: ownership.reason, kept: "it counts as in use" }];
     case "other-cluster":
       return [{
         ...base,

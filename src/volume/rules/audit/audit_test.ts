@@ -136,6 +136,21 @@ Deno.test("judgeAudit() names each object that lacks its owner, by kind, and say
   }
 });
 
+Deno.test("judgeAudit() reports a disk that cannot be read, and nothing that follows from it", () => {
+  const attachments = [anAttachment("pvc-2", "node-1")];
+  const asked = scope({ used: { ...used("pvc-2"), attachments } });
+  const odd = { ...held, exported: false, unreadable: "no size" };
+  const found = judgeAudit(view([odd]), asked);
+  assert.deepEqual(found.map(({ kind, id, kept }) => [kind, id, kept]), [
+    ["disk-unreadable", "pvc-2", "it counts as in use"],
+  ]);
+  const clone = aDisk(aRecord({ source: "v:pvc-1" }), { id: "pvc-3", unreadable: "no size" });
+  const source = judgeAudit(view([idle, clone]), scope({ used: used("pvc-2") })).find(({ id }) =>
+    id === "pvc-1"
+  );
+  assert.match(source?.kept ?? "", /volumes were made from it/);
+});
+
 Deno.test("judgeAudit() reports a snapshot that no object names, even if its source exists, once it is old enough", () => {
   const id = `snap-${"1".repeat(28)}`;
   const shown = view([idle], [file(snapshot, true), file(`${snapshot}/disk.img`)]);

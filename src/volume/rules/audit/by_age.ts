@@ -70,7 +70,7 @@ function reasonOfOtherCluster(
 }
 
 function hasLostRecord({ state }: Ownership): boolean {
-  return state === "damaged" || state === "no-record";
+  return state === "damaged" || state === "no-record" || state === "unreadable";
 }
 
 /** PersistentVolumes of another cluster's volumes: the wrong kubeconfig, or the wrong cluster id. */

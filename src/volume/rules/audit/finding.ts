@@ -110,7 +110,11 @@ function sourcesOf({ volumes, files }: Inventory & FileView, cluster: string): R
   const sources = new Set(files.flatMap(({ path }) => [...path.matchAll(snapshots)].map(([, id]) => id!)));
   for (const stored of volumes) {
     const ownership = judgeOwnership(stored, cluster);
-    const source = ownership.state === "owned" ? ownership.volume.record.source : undefined;
+    const source = ownership.state === "owned"
+      ? ownership.volume.record.source
+      : ownership.state === "unreadable"
+      ? ownership.source
+      : undefined;
     if (source?.startsWith(ofVolume)) sources.add(source.slice(ofVolume.length));
   }
   return sources;

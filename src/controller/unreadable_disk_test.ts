@@ -1,0 +1,106 @@
+// A router may print the row of one disk in a form that the driver cannot read. That volume is then unknown, and in use;
+// all others are as before.
+import assert from "node:assert/strict";
+import { FakeClusterView } from "../../tests/fakes/cluster_view.ts";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../tests/fakes/controller_deps.ts";
+import { testBase } from "../../tests/fakes/records.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import { volumeIdFor } from "../volume/model/ids.ts";
+import type { StoredVolume } from "../volume/model/inventory.ts";
+import { auditRouter } from "./audit/audit.ts";
+import { unpublishVolume } from "./attachments/unpublish.ts";
+import { publishVolume } from "./attachments/publish.ts";
+import { readInventory } from "./inventory.ts";
+import { createSnapshot } from "./snapshots/create.ts";
+import { createVolume } from "./volumes/create.ts";
+import { deleteVolume } from "./volumes/delete.ts";
+import { expandVolume } from "./volumes/expand.ts";
+import { getCapacity, getVolume, listVolumes } from "./volumes/read.ts";
+
+const context = testContext();
+const [odd, plain] = [volumeIdFor("odd"), volumeIdFor("plain")];
+const unknownSize = { sizeBytes: 0n, sizeUnknown: true } as const;
+
+/** A controller with two volumes; the router prints the row of the first in a form that cannot be read. */
+async function withUnreadable(row: Partial<StoredVolume> = {}) {
+  const made = testController({}, 1, new FakeClusterView());
+  for (const name of ["odd", "plain"]) await createVolume(made.deps, aCreate(name), context);
+  made.store.edit(odd, { unreadable: "the key size is missing", ...row });
+  return made;
+}
+
+const unreadable = refusal("unavailable", /row of its disk cannot be read: .*the key size is missing/);
+
+Deno.test("every call about a disk that cannot be read is UNAVAILABLE and changes nothing", async () => {
+  const { deps, store } = await withUnreadable();
+  const before = store.snapshot();
+  const range = { requiredBytes: 5n * gibibyte, limitBytes: 0n };
+  for (
+    const call of [
+      () => createVolume(deps, aCreate("odd"), context),
+      () => createVolume(deps, aCreate("clone", { source: { kind: "volume", id: odd } }), context),
+      () => createSnapshot(deps, { name: "s", source: odd }, context),
+      () => expandVolume(deps, odd, range, context),
+      () => publishVolume(deps, odd, aPublish("node-1"), testParameters, context),
+      () => unpublishVolume(deps, odd, "node-1", context),
+      () => deleteVolume(deps, odd, context),
+      () => getVolume(deps, odd, context),
+    ]
+  ) await assert.rejects(call(), unreadable, String(call));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("no call about another volume minds a disk that cannot be read", async () => {
+  const { deps, store, notes } = await withUnreadable();
+  assert.deepEqual((await listVolumes(deps, context)).map(({ stored }) => stored.id), [plain]);
+  assert.deepEqual(notes, ["the list omits a disk because it cannot be read"]);
+  await createVolume(deps, aCreate("more"), context);
+  await publishVolume(deps, plain, aPublish("node-1"), testParameters, context);
+  await unpublishVolume(deps, plain, "node-1", context);
+  await deleteVolume(deps, volumeIdFor("more"), context);
+  assert.deepEqual([...store.disks.keys()], [odd, plain]);
+});
+
+Deno.test("a disk that cannot be read counts with its printed size", async () => {
+  const { deps } = await withUnreadable({ sizeBytes: 70n * gibibyte });
+  assert.equal((await getCapacity(deps, testBase, context)).availableBytes, 29n * gibibyte);
+  const big = aCreate("big", { range: { requiredBytes: 30n * gibibyte, limitBytes: 0n } });
+  await assert.rejects(createVolume(deps, big, context), refusal("exhausted"));
+});
+
+Deno.test("nothing is promised on a pool with a disk of unknown size, and the message names it", async () => {
+  const { deps, store } = await withUnreadable(unknownSize);
+  const form = new RegExp(`does not say how large a disk on it is: .*disk=${odd}`);
+  await assert.rejects(createVolume(deps, aCreate("more"), context), refusal("unavailable", form));
+  await assert.rejects(
+    createSnapshot(deps, { name: "s", source: plain }, context),
+    refusal("unavailable", form),
+  );
+  await assert.rejects(getCapacity(deps, testBase, context), refusal("unavailable", form));
+  assert.deepEqual([...store.disks.keys()], [odd, plain]);
+});
+
+Deno.test("an audit and a reconcile round conclude nothing from a disk that cannot be read", async () => {
+  const { deps, clock } = await withUnreadable();
+  const { findings } = await inTime(clock, auditRouter(deps, { vouched: false }, context));
+  const its = findings.filter(({ id }) => id === odd);
+  assert.deepEqual(its.map(({ kind, kept }) => [kind, kept]), [["disk-unreadable", "it counts as in use"]]);
+  const { volumes } = await readInventory(deps, context);
+  assert.deepEqual(volumes.map(({ stored }) => stored.id), [plain]);
+});
+
+Deno.test("unpublishVolume() takes no volume for detached while a disk that cannot be read may be its own", async () => {
+  const { deps, store } = await withUnreadable();
+  store.disks.delete(plain);
+  store.allFiles.clear();
+  store.edit(odd, { exported: true, exportNqn: "", imagePath: "/pool/any.img" });
+  await assert.rejects(unpublishVolume(deps, plain, "node-1", context), unreadable);
+});
