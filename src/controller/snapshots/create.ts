@@ -33,7 +33,14 @@ import { poolOf, snapshotIdFor } from "../../volume/model/ids.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import type { FinishedCopy } from "../volumes/copies.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
-import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
+import {
+  copiesBefore,
+  copyImage,
+  type CopyPurpose,
+  discardCopy,
+  giveUpCopies,
+  orGiveUpCopy,
+} from "../volumes/copying.ts";
 import { assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
 import { removeSnapshotImage, whyNotDone } from "../change.ts";
 import { reportingRefusal, snapshotSpaceRefusal } from "../refusals.ts";
@@ -292,7 +299,7 @@ async function copyForSnapshot(
     throw new VolumeError(
       "unavailable",
       `Cannot create the snapshot yet because its data is still being copied: snapshot=${name.id} ` +
-        `volume=${name.source}; leave the volume alone, and try again`,
+        `volume=${name.source}; leave the volume alone, and try again${copiesBefore(call, name.id)}`,
     );
   }
   return () => nameCopy(call, name, finished, copy.target, partIn(base, name));

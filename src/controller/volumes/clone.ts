@@ -22,7 +22,7 @@ import { formatComment, isEncrypted, newComment, type OwnedVolume } from "../../
 import { chooseCloneSize } from "../../volume/model/sizes.ts";
 import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
-import { copyImage, type CopyPurpose, type FoundSource, orGiveUpCopy } from "./copying.ts";
+import { copiesBefore, copyImage, type CopyPurpose, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
 import { assertNotImported, assertOwnImage, loadForChange, notFound, ownFilePrefix } from "../load.ts";
 import { answered } from "../change.ts";
@@ -127,7 +127,9 @@ async function planFrom(
   if (finished !== undefined) return { volume: { ...base, location: target, copied: finished }, sizeBytes };
   throw new VolumeError(
     "unavailable",
-    `Cannot create the volume yet because its data is still being copied: volume=${plan.id}; try again`,
+    `Cannot create the volume yet because its data is still being copied: volume=${plan.id}; try again${
+      copiesBefore(call, plan.id)
+    }`,
   );
 }
 

@@ -11,6 +11,8 @@ interface Job<About, Result> {
   readonly about: About;
   readonly controller: AbortController;
   readonly result: Promise<Result>;
+  /** Whether it has not ended. */
+  running: boolean;
 }
 
 /**
@@ -29,6 +31,13 @@ export class ImageCopies<About, Result> {
   /** Returns what the work of that key is about, while it runs or its result has not been taken; undefined for none. */
   find(key: string): About | undefined {
     return this.#jobs.get(key)?.about;
+  }
+
+  /** The keys of the work that began before that of this key and still runs, in the order in which it began. */
+  before(key: string): readonly string[] {
+    const keys = [...this.#jobs.keys()];
+    const own = keys.indexOf(key);
+    return keys.slice(0, own < 0 ? 0 : own).filter((each) => this.#jobs.get(each)?.running);
   }
 
   /**
@@ -83,9 +92,12 @@ export class ImageCopies<About, Result> {
   ): Job<About, Result> {
     const controller = new AbortController();
     const result = start({ requestId, signal: controller.signal, deadlineMs: Infinity });
+    const job: Job<About, Result> = { about, controller, result, running: true };
     // The next call receives the failure; until then the promise has no other handler.
-    result.catch(() => undefined);
-    const job = { about, controller, result };
+    const end = () => {
+      job.running = false;
+    };
+    result.then(end, end);
     this.#jobs.set(key, job);
     return job;
   }

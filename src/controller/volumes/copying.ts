@@ -132,14 +132,23 @@ async function readSource(
   return await call.store.view(id, filePrefix, call.context, path);
 }
 
-/** A router that says "done" of half a copy must not make anybody believe in it: the rest would read as zeros. */
+/**
+ * A router that says "done" of half a copy must not make anybody believe in it: the rest would read as zeros. The image is
+ * what was copied: it may be larger than its disk, of which the router forgot that it had grown.
+ */
 function assertWhole({ source, object, key }: CopyRequest, { files }: VolumeView, path: string): void {
   const copy = files.find((file) => file.path === path);
-  if (copy !== undefined && copy.sizeBytes >= source.sizeBytes) return;
+  const image = files.find((file) => file.path === source.location.path);
+  const sizes = [source.sizeBytes, image?.sizeBytes ?? 0n];
+  if (image !== undefined && sizes.every((sizeBytes) => copy !== undefined && copy.sizeBytes >= sizeBytes)) {
+    return;
+  }
   throw new VolumeError(
     "unavailable",
     `Cannot create the ${object} because the router reported an incomplete copy as complete: ${object}=${key} ` +
-      `size=${copy?.sizeBytes ?? "none"} source=${source.sizeBytes}; try again`,
+      `size=${copy?.sizeBytes ?? "none"} disk=${source.sizeBytes} image=${
+        image?.sizeBytes ?? "none"
+      }; try again`,
   );
 }
 
@@ -172,6 +181,17 @@ function assertSnapshotUnused(
     "precondition",
     `Cannot copy the snapshot because a disk uses its image: snapshot=${id} disk=${user.id} path=${path}`,
   );
+}
+
+/**
+ * What else a message says of a copy that goes on: the copies before it, as a router is asked for a few at once. One that
+ * hangs keeps its place for a day, unless what it is made for is deleted.
+ */
+export function copiesBefore({ copies }: Pick<ControllerDeps, "copies">, key: string): string {
+  const before = copies.before(key);
+  return before.length === 0
+    ? ""
+    : `; the copies for ${before.join(", ")} began before it, and only two go on at once`;
 }
 
 function sourceChanged({ object, key, from }: CopyRequest): VolumeError {

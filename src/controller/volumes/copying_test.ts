@@ -11,7 +11,7 @@ import {
   testBase,
   testCluster,
 } from "../../../tests/fakes/records.ts";
-import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
+import { plainSource, sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
@@ -85,6 +85,37 @@ for (const [name, maker] of Object.entries(makers)) {
     await assert.rejects(make(), refusal("unavailable", /reported an incomplete copy as complete/));
     assert.deepEqual([paths(), store.disks.size], [[], 1]);
     assert.deepEqual([await make()], paths());
+  });
+
+  Deno.test(`${name} believes in no copy that is shorter than an image whose disk the router shows too small`, async () => {
+    const { store, make, paths } = controller();
+    store.putFile(plainSource, 3n * gibibyte);
+    const cut = () => {
+      for (const path of store.allFiles.keys()) if (path.endsWith(".part")) store.putFile(path, gibibyte);
+    };
+    for (const mishap of [{}, { before: cut }]) store.mishap("view", mishap);
+    await assert.rejects(make(), refusal("unavailable", /incomplete copy as complete: .*image=3221225472/));
+    assert.deepEqual([paths(), store.disks.size], [[], 1]);
+    assert.deepEqual([await make()], paths());
+  });
+
+  Deno.test(`${name} says which copies began before its own`, async () => {
+    const { deps, store, clock, make, soon } = controller();
+    const about = { source: "v:pvc-8", sourcePath: "/x", target: { path: "/y", subvolume: undefined } };
+    const hung = new AbortController();
+    const never = () =>
+      new Promise<never>((_, reject) => (hung.signal.onabort = () => reject(hung.signal.reason)));
+    const other = deps.copies.join("pvc-hung", about, never, soon());
+    store.mishap("copyFile", { takesMs: 60_000 });
+    await assert.rejects(
+      inTime(clock, make(soon())),
+      refusal("unavailable", /copies for pvc-hung began before it/),
+    );
+    await other;
+    hung.abort(new Error("ended"));
+    await clock.advance(0);
+    await assert.rejects(inTime(clock, make(soon())), (error: Error) => !/began before/.test(error.message));
+    await inTime(clock, make());
   });
 
   Deno.test(`${name} copies only where that certainly gives a whole file of one moment`, async () => {
