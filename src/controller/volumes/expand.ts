@@ -164,10 +164,50 @@ export async function growVolume(
   const { exported, exportNqn } = stored;
   const bounce = exported && call.settings.growth === "after-toggle";
   const isBack = (after: StoredVolume) => !bounce || (after.exported && after.exportNqn === exportNqn);
-  // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const grown = await writeRecord(call, verb, volume, rewritten(record), isBack, { sizeBytes, bounce });
-  assertGrown(verb, stored.sizeBytes, grown.stored, sizeBytes);
-  return await turnOnAgain(call, grown) ?? grown;
+  const grow = async () => {
+    // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
+    const grown = await writeRecord(call, verb, volume, rewritten(record), isBack, { sizeBytes, bounce });
+    assertGrown(verb, stored.sizeBytes, grown.stored, sizeBytes);
+    return await turnOnAgain(call, grown) ?? grown;
+  };
+  return bounce ? await neverLeftOff(call, stored.id, grow) : await grow();
+}
+
+/** How long turning an export on again may take after its call's time, in milliseconds. */
+const turnOnMs = 10_000;
+
+/**
+ * Grows a volume in use; where that fails, its export is turned on again, as the router may have refused the size behind the
+ * "off", and nodes wait. What cannot be done now, the next expansion or the controller's reconcile loop does.
+ */
+async function neverLeftOff(
+  call: ControllerCall,
+  id: string,
+  grow: () => Promise<OwnedVolume>,
+): Promise<OwnedVolume> {
+  try {
+    return await grow();
+  } catch (error) {
+    const { context, clock, notes, settings } = call;
+    // Whoever has lost the lead changes nothing any more.
+    if (context.signal.aborted) throw error;
+    const after = { ...context, deadlineMs: Math.max(context.deadlineMs, clock.now() + turnOnMs) };
+    try {
+      const view = await call.store.view(id, ownFilePrefix(call, id), after);
+      const left = view.volume && assertOwned(view.volume, settings.cluster, "expand");
+      if (left !== undefined) {
+        assertOwnImage(call, left, "expand");
+        assertImageShown(left, view, "expand");
+        await turnOnAgain({ ...call, context: after }, left);
+      }
+    } catch (reason) {
+      notes.warn("an export could not be turned on again after a failed expansion", {
+        volume: id,
+        reason: String(reason),
+      });
+    }
+    throw error;
+  }
 }
 
 function assertGrown(verb: string, before: bigint, after: StoredVolume, wanted: bigint): StoredVolume {

@@ -79,9 +79,33 @@ Deno.test("expandVolume() of a volume in use gets there whatever becomes of its 
   }
 });
 
-/** The router has run the first statement, and the session was cut before the second. */
+Deno.test("expandVolume() turns the export on again when the router refuses the size behind the toggle's off", async () => {
+  const { store, expand, shown } = controller();
+  store.mishap("change", {
+    refusal: "failure: not enough space",
+    after: () => store.edit("pvc-1", { exported: false }),
+  });
+  await assert.rejects(expand(), refusal("unavailable", /not enough space/));
+  const { sizeBytes, exported, exportNqn: nqn } = shown();
+  assert.deepEqual([sizeBytes, exported, nqn], [gibibyte, true, exportNqn]);
+  assert.deepEqual(recordOf(shown()).holders, holders);
+});
+
+Deno.test("expandVolume() says why an export stays off, and gives the reason of its own failure", async () => {
+  const { store, expand, shown, notes } = controller();
+  store.mishap("change", {
+    refusal: "failure: not enough space",
+    after: () => store.edit("pvc-1", { exported: false, routerUses: ["its file system is mounted"] }),
+  });
+  await assert.rejects(expand(), refusal("unavailable", /not enough space/));
+  assert.equal(shown().exported, false);
+  assert.deepEqual(notes, ["an export could not be turned on again after a failed expansion"]);
+});
+
+/** The router has run the first statement, and the session was cut before the second, for longer than the call tries. */
 function cutInBetween({ store, shown }: ReturnType<typeof controller>): void {
   const { comment } = shown();
+  store.mishap("view", { unreadable: true });
   store.mishap("change", {
     after: () => store.edit("pvc-1", { exported: false, comment }),
     unreadable: true,

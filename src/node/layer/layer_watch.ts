@@ -45,6 +45,15 @@ interface Trouble {
   said?: string;
 }
 
+/** What a check has seen of a map. */
+interface Seen {
+  readonly isLive: boolean;
+  /** Whether its I/O goes on now. */
+  readonly goesOn: boolean;
+  /** Whether it made no progress, or was away. */
+  readonly isStalled: boolean;
+}
+
 /**
  * Checks this driver's maps every second, and puts each map whose device is gone onto the device that came back. While
  * all is well it reads only /sys. It gives up a volume that waits too long: see `ctrlLossTmo`.
@@ -63,6 +72,8 @@ export class LayerWatch {
   readonly #settled = new Set<string>();
   /** UUIDs of maps whose path was made to fail when its connection was not live: it has to be loaded again. */
   readonly #wasAway = new Set<string>();
+  /** UUIDs of maps whose path was made to fail since they were last seen live, or put onto their device. */
+  readonly #failed = new Set<string>();
   /** UUIDs of maps that had no state file at the last check, which has been reported. */
   readonly #unknown = new Set<string>();
   /** UUIDs of maps that no longer queue. */
@@ -123,15 +134,18 @@ export class LayerWatch {
     const isStalled = this.#isStalled(map);
     const isLive = live.has(this.#names(map).nqn);
     if (!isLive) this.#wasAway.add(uuid);
-    const isWell = map.below.length === 1 && map.below[0] !== "gone" && !map.suspended && !isStalled &&
-      !this.#wasAway.has(uuid);
+    else this.#failed.delete(uuid);
+    const goesOn = isLive && map.below.length === 1 && map.below[0] !== "gone" && !map.suspended &&
+      !isStalled;
+    const isWell = goesOn && !this.#wasAway.has(uuid);
     if (isWell && this.#settled.has(uuid)) {
       this.#recovered(map);
       return;
     }
     // A stage may have made a new map of the same UUID, which queues: only its table shows that.
     const isOver = this.#ended.has(uuid) && !isLive;
-    if (!isWell && (isOver || this.#isTooSoon(uuid))) return;
+    const isNewOutage = !isLive && !this.#failed.has(uuid);
+    if (!isWell && (isOver || (!isNewOutage && this.#isTooSoon(uuid)))) return;
     this.#working.add(uuid);
     this.#settled.delete(uuid);
     this.#ended.delete(uuid);
@@ -140,7 +154,7 @@ export class LayerWatch {
     const whole = { requestId: `layer-${map.name}`, signal: this.#stop.signal, deadlineMs: Infinity };
     try {
       await withDeadline(clock, whole, volumeMs, `look at the map ${map.name}`, async (context) => {
-        const seen = { isLive, isStalled: isStalled || this.#wasAway.has(uuid) };
+        const seen = { isLive, goesOn, isStalled: isStalled || this.#wasAway.has(uuid) };
         await this.#atOnce.run(context, clock, () => this.#attend(map, seen, reads, context));
       });
     } catch (error) {
@@ -162,31 +176,47 @@ export class LayerWatch {
 
   async #attend(
     map: DeviceMap,
-    { isLive, isStalled }: { readonly isLive: boolean; readonly isStalled: boolean },
+    { isLive, goesOn, isStalled }: Seen,
     reads: OfferedReads,
     context: CallContext,
   ): Promise<void> {
     const { deps } = this.#options;
     const stagingState = await this.#stateOf(map);
-    if (stagingState === undefined) {
-      if (this.#unknown.has(map.uuid)) return;
-      this.#unknown.add(map.uuid);
-      deps.notes?.warn("left a map without a state file alone", this.#names(map));
-      return;
-    }
+    if (stagingState === undefined) return await this.#attendUnknown(map, goesOn, context);
     this.#unknown.delete(map.uuid);
     // After a reconnect the kernel would send writes before it has checked which namespace is there.
-    if (!isLive && !this.#troubles.has(map.uuid)) await deps.maps!.failPath(map, context);
+    if (!isLive && !this.#failed.has(map.uuid)) {
+      await deps.maps!.failPath(map, context);
+      this.#failed.add(map.uuid);
+    }
     const restored = await this.#tryRestore({ map, isStalled, stagingState, reads }, context);
     if (restored.state === "ready") {
       if (await this.#adopt(stagingState, restored.uniqueId)) this.#settled.add(map.uuid);
       this.#wasAway.delete(map.uuid);
+      this.#failed.delete(map.uuid);
       if (!restored.isRestored) return this.#recovered(map);
       // Only the next check shows whether I/O goes on there.
       this.#say(map, "its device is back; retrying the interrupted step");
     } else this.#say(map, restored.why);
     if (restored.state === "ended") this.#waitsNoMore(map.uuid);
     else if (this.#isOverdue(map, stagingState.layer!)) await this.#giveUp(map, context);
+  }
+
+  /**
+   * Without a state file nothing shows which device is the volume's, so nothing brings it back. What waits is reported, and
+   * ended after the default time, as nothing else ever ends it. Maps of another prefix are left to whoever made them.
+   */
+  async #attendUnknown(map: DeviceMap, goesOn: boolean, context: CallContext): Promise<void> {
+    const { maps, notes, settings: { nqnPrefix } } = this.#options.deps;
+    if (!this.#unknown.has(map.uuid)) notes?.warn("left a map without a state file alone", this.#names(map));
+    this.#unknown.add(map.uuid);
+    // In a map without a table nothing waits: a stage is making it.
+    if (goesOn || map.sizeBytes === 0n) return this.#recovered(map);
+    if (parseExportNqn(nqnOfMapUuid(map.uuid, nqnPrefix), nqnPrefix) === undefined) return;
+    this.#say(map, "its state file is lost or damaged, so that its device is not brought back");
+    if (!this.#isOverdue(map, {})) return;
+    if ((await maps!.table(map, context)).queues) await this.#giveUp(map, context);
+    else this.#waitsNoMore(map.uuid);
   }
 
   async #giveUp(map: DeviceMap, context: CallContext): Promise<void> {
@@ -202,8 +232,8 @@ export class LayerWatch {
     const { clock } = this.#options.deps;
     try {
       await withDeadline(clock, whole, giveUpMs, `give up the map ${map.name}`, async (context) => {
-        const layer = (await this.#stateOf(map))?.layer;
-        if (layer !== undefined && this.#isOverdue(map, layer)) await this.#giveUp(map, context);
+        const { layer = {} } = await this.#stateOf(map) ?? {};
+        if (this.#isOverdue(map, layer)) await this.#giveUp(map, context);
       });
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#say(map, textOf(error));
@@ -297,7 +327,10 @@ export class LayerWatch {
   #forgetOthers(uuids: ReadonlySet<string>): void {
     for (const uuid of this.#troubles.keys()) if (!uuids.has(uuid)) this.#reportWaiting(uuid, false);
     for (
-      const kept of [this.#troubles, this.#progress, this.#settled, this.#wasAway, this.#unknown, this.#ended]
+      const kept of [
+        ...[this.#troubles, this.#progress, this.#settled, this.#wasAway, this.#failed],
+        ...[this.#unknown, this.#ended],
+      ]
     ) {
       for (const uuid of kept.keys()) if (!uuids.has(uuid)) kept.delete(uuid);
     }
@@ -316,7 +349,7 @@ export class LayerWatch {
     return false;
   }
 
-  #isOverdue({ uuid }: DeviceMap, { ctrlLossTmo = defaultCtrlLossTmo }: LayerSettings): boolean {
+  #isOverdue({ uuid }: DeviceMap, { ctrlLossTmo = defaultCtrlLossTmo }: Partial<LayerSettings>): boolean {
     const sinceMs = this.#troubles.get(uuid)?.sinceMs ?? Infinity;
     return ctrlLossTmo >= 0 && this.#options.deps.clock.monotonicMs() - sinceMs >= ctrlLossTmo * 1000;
   }

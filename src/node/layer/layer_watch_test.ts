@@ -302,6 +302,24 @@ Deno.test("a map without a state file, and one of another prefix, are left alone
   ]);
 });
 
+Deno.test("an outage within a second of a repair makes the path fail again", async () => {
+  const { node, watch } = await inUse();
+  const away = () => node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
+  away();
+  await watch.check();
+  await node.clock.advance(120_000);
+  await watch.check();
+  node.connections.clear();
+  await node.clock.advance(4_000);
+  await watch.check();
+  assert.equal(node.mapper.write(name), "done");
+  away();
+  await node.clock.advance(1_000);
+  await watch.check();
+  node.connections.clear();
+  assert.equal(node.mapper.write(name), "waits", "whatever answers there now is not proven yet");
+});
+
 Deno.test("a map whose state file was lost is brought back once the volume is staged again", async () => {
   const { node, watch } = await inUse();
   const path = `/state/volumes/${volumeId}.json`;
