@@ -67,6 +67,16 @@ for (const directoryRemoval of removals) {
   });
 }
 
+Deno.test("a directory whose handle names other addresses is gone only where the router shows that it was deleted here", async () => {
+  await using stack = await startDirectoryStack();
+  const { handle, path } = await createDirectory(stack, name, { parameters: { addresses: "nas" } });
+  await remove(stack, handle);
+  await until(() => filesBelow(stack, path).length === 0);
+  await remove(stack, handle);
+  const other = handle.replaceAll(name, `${name.slice(0, -1)}f`);
+  await rejectsWith(status.FAILED_PRECONDITION, remove(stack, other), /server with other addresses/);
+});
+
 Deno.test("a name that was deleted can be made again while the earlier directory is still being removed", async () => {
   await using stack = await startDirectoryStack();
   const first = await createDirectory(stack, name);

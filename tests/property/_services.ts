@@ -210,7 +210,7 @@ async function startDirectoryController(): Promise<Served> {
   const noNotes = { warn: () => {} };
   const ends = {
     events: { occurred: () => {} },
-    removals: { add: (path: string) => void router.files.remove(path.slice(1)) },
+    removals: { add: (path: string) => void router.files.remove(path.slice(1)), has: () => false },
   };
   const inDoubt = new ChangesInDoubt(clock);
   const deps: DirectoryDeps = { store, clock, random, settings, notes: noNotes, inDoubt, ...ends };

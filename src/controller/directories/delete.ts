@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { DirectoryHandle } from "../../volume/model/directory/handle.ts";
-import { isInside } from "../../volume/model/directory/handle.ts";
+import { addressesHash, isInside } from "../../volume/model/directory/handle.ts";
 import { deletedPath, isMarked, markedName } from "../../volume/model/directory/names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertSettled } from "../../volume/rules/absence.ts";
@@ -9,22 +9,28 @@ import { type DirectoryDeps, type DirectorySettings, shareOf } from "./deps.ts";
 
 /**
  * Deletes a directory: renames it, so that no node can mount it any more, and leaves the removal of its content to the
- * background. Two commands. One that is provably not there counts as deleted.
+ * background. Two commands. One that is provably not there counts as deleted, unless its handle names other addresses than
+ * the controller's: then it may be on another router.
  *
- * @throws {VolumeError} precondition when it is not this cluster's, lies outside the base paths, or holds another disk;
- *   unavailable while its share is not mounted, or disks may be missing after a boot
+ * @throws {VolumeError} precondition when it is not this cluster's, lies outside the base paths, holds another disk, or is
+ *   not there and may be elsewhere; unavailable while its share is not mounted, or disks may be missing after a boot
  */
 export async function deleteDirectory(
   deps: DirectoryDeps,
-  { path, name }: DirectoryHandle,
+  { hash, path, name }: DirectoryHandle,
   context: CallContext,
 ): Promise<void> {
   assertOwn(deps.settings, path, name);
-  const view = await deps.store.find([path], context);
+  const isElsewhere = addressesHash(deps.settings.addresses) !== hash;
+  const view = await deps.store.find([path], context, isElsewhere ? path : undefined);
   getShareDisk(view, shareOf(deps.settings));
-  const [found] = view.entries;
+  const found = view.entries.find((entry) => entry.path === path);
   assertSettled(view, deps.settings.settleMs);
-  if (found === undefined) return;
+  if (found === undefined) {
+    const isDeleted = view.entries.length > 0 || deps.removals.has(path);
+    if (isElsewhere && !isDeleted) throw notOfThisServer(path);
+    return;
+  }
   if (!found.directory) throw refused(path, "it is no directory");
   assertNothingElseIn(view, path, deps.settings.settleMs);
   const to = deletedPath(path, deps.random.bytes(4).toHex());
@@ -56,6 +62,15 @@ export function assertOwn({ basePaths, cluster }: DirectorySettings, path: strin
   const names = path.slice(base.length + 1).split("/");
   if (names.pop() !== markedName(name, cluster)) throw refused(path, "it does not carry this cluster's mark");
   if (names.some(isMarked)) throw refused(path, "it lies in a volume");
+}
+
+/** A StorageClass may name the server by other addresses; then only a lost answer and a restart lead here. */
+function notOfThisServer(path: string): VolumeError {
+  return refused(
+    path,
+    "it is not there, and its handle was made for a server with other addresses: if that was another router, delete it " +
+      "there; then remove the finalizers of its PersistentVolume",
+  );
 }
 
 function refused(path: string, why: string): VolumeError {

@@ -32,7 +32,11 @@ export interface DirectoryDeps extends RemovalDeps {
   /** Undefined without a cluster. */
   readonly clusterView?: Pick<ClusterView, "objectsOf"> | undefined;
   /** Receives the paths of deleted directories, to be removed in the background. */
-  readonly removals: { add(path: string): void };
+  readonly removals: {
+    add(path: string): void;
+    /** Whether this process has deleted the directory that had this path. */
+    has(original: string): boolean;
+  };
 }
 
 /** The mount point of the share, without slashes: the first segment of every base path. */

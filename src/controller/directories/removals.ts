@@ -14,6 +14,8 @@ const scanEveryMs = 600_000;
 const retryMs = 60_000;
 /** How long a look for deleted directories may take, in milliseconds. */
 const scanTimeoutMs = 60_000;
+/** How many deleted directories it remembers after their removal. */
+const maxDeleted = 4096;
 /** How long one try to remove a directory may take, in milliseconds. */
 const removalTimeoutMs = 3_600_000;
 
@@ -25,6 +27,8 @@ export class DirectoryRemovals {
   readonly #deps: RemovalDeps;
   /** Paths, with the monotonic time of their next try. */
   readonly #waiting = new Map<string, number>();
+  /** Paths that deleted directories had before, the last ones. */
+  readonly #deleted = new Set<string>();
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: RemovalDeps) {
@@ -33,10 +37,18 @@ export class DirectoryRemovals {
 
   /** Takes a deleted directory; see `deletedPath()`. */
   add(path: string): void {
+    this.#deleted.add(pathBeforeDeletion(path));
+    const [eldest] = this.#deleted;
+    if (this.#deleted.size > maxDeleted) this.#deleted.delete(eldest!);
     if (this.#waiting.has(path)) return;
     this.#waiting.set(path, 0);
     this.#report();
     this.#wake.resolve();
+  }
+
+  /** Whether this process knows of a deleted directory that had this path. */
+  has(original: string): boolean {
+    return this.#deleted.has(original);
   }
 
   /** Removes what was deleted and what is added, until the signal ends it. */
