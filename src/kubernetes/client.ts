@@ -26,17 +26,19 @@ const defaultTimeoutMs = 10_000;
 const maxAnswerBytes = 64 << 20;
 
 /** The maximum number of concurrent requests; the others wait for a connection. */
-const maxConnections = 8;
+export const maxConnections = 8;
 
 /** A client of one cluster, which keeps its connections. */
 export class KubernetesClient implements KubernetesApi {
   readonly #access: ClusterAccess;
   readonly #clock: Clock;
+  readonly #connections: number;
   #agent: { readonly key: string; readonly agent: HttpAgent } | undefined;
 
-  private constructor(access: ClusterAccess, clock: Clock) {
+  private constructor(access: ClusterAccess, clock: Clock, connections: number) {
     this.#access = access;
     this.#clock = clock;
+    this.#connections = connections;
   }
 
   /**
@@ -46,7 +48,7 @@ export class KubernetesClient implements KubernetesApi {
    */
   static async open(address: ClusterAddress, clock: Clock): Promise<KubernetesClient> {
     try {
-      return new KubernetesClient(await accessTo(address), clock);
+      return new KubernetesClient(await accessTo(address), clock, maxConnections);
     } catch (error) {
       const from = "kubeconfig" in address ? address.kubeconfig : address.folder;
       const reason = error instanceof Error ? error.message : String(error);
@@ -54,6 +56,11 @@ export class KubernetesClient implements KubernetesApi {
         cause: error,
       });
     }
+  }
+
+  /** A client of the same cluster with connections of its own, for which no request of this one is waited. */
+  apart(connections: number): KubernetesClient {
+    return new KubernetesClient(this.#access, this.#clock, connections);
   }
 
   /** The namespace of the configuration's context, or of the pod; "" when it has none. */
@@ -134,7 +141,7 @@ export class KubernetesClient implements KubernetesApi {
     const identity = [ca, cert, key, rejectUnauthorized, servername].map(String).join("\n");
     if (this.#agent?.key === identity) return this.#agent.agent;
     this.#agent?.agent.destroy();
-    const common = { keepAlive: true, maxSockets: maxConnections };
+    const common = { keepAlive: true, maxSockets: this.#connections };
     const agent = this.#access.server.protocol === "https:"
       ? new HttpsAgent({ ...common, ...defined({ ca, cert, key, rejectUnauthorized, servername }) })
       : new HttpAgent(common);

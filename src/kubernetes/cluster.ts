@@ -7,7 +7,7 @@ import type {
   NodeDirectory,
 } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
-import { type ClusterAddress, KubernetesClient } from "./client.ts";
+import { type ClusterAddress, KubernetesClient, maxConnections } from "./client.ts";
 import { KubernetesClusterView } from "./cluster_view.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { KubernetesDetachedNodes } from "./detached_nodes.ts";
@@ -16,6 +16,7 @@ import { ClaimAnnotations } from "./format_consents.ts";
 import { ClusterLease } from "./lease.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { kubevirtPairs } from "./kubevirt_pairs.ts";
+import { LimitedApi } from "./limited_api.ts";
 import { StartupTaint } from "./startup_taint.ts";
 import type { Metadata } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
@@ -24,6 +25,15 @@ import { AnnotationProjection, type ProjectionOptions } from "./volume_projectio
 /** How often the API server is asked before a controller gives up its start, and how long it waits in between. */
 const attempts = 12;
 const pauseMs = 5_000;
+
+/** Connections that only the Lease uses: lists of slow pages must not hold up its renewal. */
+const leaseConnections = 2;
+
+/**
+ * The maximum number of concurrent list pages of the loops. With the list of volumes, which calls share, they take at
+ * most half of the connections.
+ */
+const maxPages = maxConnections / 2 - 1;
 
 /** Options of {@linkcode Cluster}. */
 export interface ClusterOptions {
@@ -44,6 +54,9 @@ export interface ClusterOptions {
 export class Cluster {
   readonly #options: ClusterOptions;
   readonly #client: KubernetesClient;
+  readonly #leaseClient: KubernetesClient;
+  /** For the lists of the loops. */
+  readonly #lists: KubernetesApi;
   readonly volumes: PersistentVolumes;
   /** The cluster's use of this driver's volumes. */
   readonly use: KubernetesClusterView;
@@ -51,8 +64,11 @@ export class Cluster {
   private constructor(options: ClusterOptions, client: KubernetesClient) {
     this.#options = options;
     this.#client = client;
+    this.#leaseClient = client.apart(leaseConnections);
+    this.#lists = new LimitedApi(client, options.clock, maxPages);
     this.volumes = new PersistentVolumes({ ...options, api: this.#client });
-    this.use = new KubernetesClusterView({ ...options, api: this.#client, volumes: this.volumes });
+    const { volumes } = this;
+    this.use = new KubernetesClusterView({ ...options, api: this.#client, lists: this.#lists, volumes });
   }
 
   /** @throws {VolumeError} invalid when the cluster's address is unknown */
@@ -97,7 +113,7 @@ export class Cluster {
 
   /** Removes the taint of that key from nodes on which this driver is registered. */
   startupTaint(key: string): StartupTaint {
-    return new StartupTaint({ ...this.#options, api: this.#client, key });
+    return new StartupTaint({ ...this.#options, api: this.#lists, key });
   }
 
   /**
@@ -113,7 +129,7 @@ export class Cluster {
   ): Election {
     const { clock, random, driverName, report } = this.#options;
     const lease = {
-      api: this.#client,
+      api: this.#leaseClient,
       clock,
       namespace: namespace || this.#client.namespace || "default",
       name: `${driverName.toLowerCase()}-controller`,
@@ -132,6 +148,7 @@ export class Cluster {
   /** Closes the connections. */
   close(): void {
     this.#client.close();
+    this.#leaseClient.close();
   }
 }
 

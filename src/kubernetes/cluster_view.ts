@@ -39,19 +39,29 @@ type ReadAttachment = VolumeAttachment & { readonly volumeId: string | undefined
 /** Returns the cluster's use of this driver's volumes; every call lists it again. */
 export class KubernetesClusterView implements ClusterView {
   readonly #source: Source;
+  readonly #lists: KubernetesApi;
   readonly #volumes: PersistentVolumes;
-  readonly #lists = new SingleFlight<readonly VolumeAttachment[]>();
+  readonly #shared = new SingleFlight<readonly VolumeAttachment[]>();
   /** The list that is read now; it never rejects. */
   #reading: Promise<unknown> = Promise.resolve();
 
-  /** @param options the volumes of the last list, which `allAttachments()` reads again */
-  constructor({ api, driverName, clock, volumes }: Source & { readonly volumes: PersistentVolumes }) {
+  /**
+   * @param options the volumes of the last list, which `allAttachments()` reads again; and `lists`, which serves the
+   *   lists of the loops
+   */
+  constructor(
+    { api, driverName, clock, lists, volumes }: Source & {
+      readonly lists: KubernetesApi;
+      readonly volumes: PersistentVolumes;
+    },
+  ) {
     this.#source = { api, driverName, clock };
+    this.#lists = lists;
     this.#volumes = volumes;
   }
 
   async volumes(context: CallContext): Promise<readonly ClusterVolume[]> {
-    return await this.#ask(context, (signal) => this.#volumes.readAll(signal));
+    return await this.#ask(context, (signal) => this.#volumes.readAll(signal, this.#lists));
   }
 
   async othersHandles(context: CallContext): Promise<ReadonlySet<string>> {
@@ -175,24 +185,32 @@ export class KubernetesClusterView implements ClusterView {
     }));
   }
 
-  /** One list for all calls that come while the one before is read: a new leader meets every volume for the first time. */
+  /**
+   * One list for all calls that come while the one before is read: a new leader meets every volume for the first time. Calls
+   * do not wait for the loops.
+   */
   async #nextAttachments(context: CallContext): Promise<readonly VolumeAttachment[]> {
-    return await this.#lists.runDuringCall(context, this.#source.clock, async (shared, depart) => {
+    return await this.#shared.runDuringCall(context, this.#source.clock, async (shared, depart) => {
       await this.#reading;
       depart();
-      const list = this.#attachments(shared);
+      const list = this.#attachments(shared, this.#source.api);
       this.#reading = list.catch(() => {});
       return await list;
     });
   }
 
-  async #attachments(context: CallContext): Promise<readonly VolumeAttachment[]> {
+  async #attachments(context: CallContext, api = this.#lists): Promise<readonly VolumeAttachment[]> {
     const keep = (raw: RawAttachment) => parseAttachment(raw, this.#source.driverName);
-    return await this.#list(attachmentsPath, context, keep);
+    return await this.#list(attachmentsPath, context, keep, api);
   }
 
-  async #list<T, K>(path: string, context: CallContext, keep: (raw: T) => K | undefined): Promise<K[]> {
-    return await this.#ask(context, (signal) => listKept(this.#source.api, { path, signal }, keep));
+  async #list<T, K>(
+    path: string,
+    context: CallContext,
+    keep: (raw: T) => K | undefined,
+    api = this.#lists,
+  ): Promise<K[]> {
+    return await this.#ask(context, (signal) => listKept(api, { path, signal }, keep));
   }
 
   async #ask<T>({ signal }: CallContext, request: (signal: AbortSignal) => Promise<T>): Promise<T> {

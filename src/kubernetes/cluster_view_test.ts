@@ -33,7 +33,7 @@ function anAttachment(volume: string, node: string, over: Record<string, unknown
 
 function viewOf(api: KubernetesApi): KubernetesClusterView {
   const options = { api, clock: new FakeClock(), driverName: testDriver };
-  return new KubernetesClusterView({ ...options, volumes: new PersistentVolumes(options) });
+  return new KubernetesClusterView({ ...options, lists: api, volumes: new PersistentVolumes(options) });
 }
 
 async function start(): Promise<KubePair & { use: KubernetesClusterView }> {

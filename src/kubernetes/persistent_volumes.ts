@@ -139,9 +139,10 @@ export class PersistentVolumes {
    * All objects in their present state, page by page. Thousands take little memory: unchanged ones of the last list are
    * reused, and the others share what is the same in all volumes of a class.
    *
+   * @param api serves the pages
    * @throws {ApiError} when a page cannot be read
    */
-  async readAll(signal: AbortSignal): Promise<readonly PersistentVolume[]> {
+  async readAll(signal: AbortSignal, api = this.#api): Promise<readonly PersistentVolume[]> {
     const contexts = new Map<string, PersistentVolume["attributes"]>();
     const keep = (raw: RawPersistentVolume) => {
       const known = this.known(raw.spec?.csi?.volumeHandle ?? "");
@@ -153,7 +154,7 @@ export class PersistentVolumes {
       contexts.set(text, attributes);
       return { ...volume, attributes };
     };
-    return await listKept(this.#api, { path: volumesPath, signal }, keep);
+    return await listKept(api, { path: volumesPath, signal }, keep);
   }
 
   async #list(signal: AbortSignal): Promise<void> {

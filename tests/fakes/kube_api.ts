@@ -26,6 +26,8 @@ export interface KubeFault {
   readonly status?: number;
   readonly retryAfterSeconds?: number;
   readonly delayMs?: number;
+  /** Until when the request waits, before anything else. */
+  readonly until?: Promise<void>;
   /** Whether the request is served, and the connection is lost before the answer. */
   readonly lostAnswer?: boolean;
   /** How many requests it affects. @default {Infinity} */
@@ -161,6 +163,11 @@ export class FakeKubeApi implements AsyncDisposable {
     this.#oldestToken = ++this.#version;
   }
 
+  /** How many requests are being served. */
+  get atOnce(): number {
+    return this.#atOnce;
+  }
+
   /** How many answered requests match. */
   count(match: RegExp): number {
     return this.requests.filter(({ method, path }) => match.test(`${method} ${path}`)).length;
@@ -199,6 +206,7 @@ export class FakeKubeApi implements AsyncDisposable {
   ): Promise<Response> {
     try {
       const fault = this.#fault(`${request.method} ${path}`);
+      await fault?.until;
       if (fault?.delayMs !== undefined) await new Promise((resolve) => setTimeout(resolve, fault.delayMs));
       if (fault?.status !== undefined) return refused(fault.status, "made to fail", fault.retryAfterSeconds);
       this.#authorize(request, path);

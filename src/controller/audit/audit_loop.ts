@@ -13,9 +13,15 @@ export interface AuditLoopSettings {
   readonly deleteOlderThanMs: number | undefined;
 }
 
-/** How long one audit may take, and how long after the start the first one comes, in milliseconds. */
+/** How long one audit may take, in milliseconds. */
 const auditMs = 300_000;
+
+/**
+ * How long after the start the first audit comes at the earliest, and over how long a time the loops of several routers
+ * and controllers spread theirs, in milliseconds: each lists much of the cluster.
+ */
 const firstMs = 60_000;
+const spreadMs = 240_000;
 
 /** So few are deleted in one audit that a person who sees it can stop it. */
 const maxDeletions = 5;
@@ -46,7 +52,7 @@ export class AuditLoop {
   }
 
   /**
-   * Goes on until the signal ends it; the first audit comes when the controller has settled in. What an earlier run has
+   * Goes on until the signal ends it; the first audit comes when the controller has settled in, at a random time. What an earlier run has
    * found counts for nothing in this one: others may have changed everything in between.
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -60,8 +66,9 @@ export class AuditLoop {
   }
 
   async #auditOnAndOn(signal: AbortSignal): Promise<void> {
-    const { clock, notes } = this.#deps;
-    let waitMs = Math.min(firstMs, this.#settings.intervalMs);
+    const { clock, notes, random } = this.#deps;
+    const { intervalMs } = this.#settings;
+    let waitMs = Math.min(firstMs, intervalMs) + random.fraction() * Math.min(spreadMs, intervalMs);
     while (!signal.aborted) {
       try {
         await clock.sleep(waitMs, signal);
@@ -71,7 +78,7 @@ export class AuditLoop {
         const reason = messageOf(error);
         notes.warn("the audit failed; retrying", { reason });
       }
-      waitMs = this.#settings.intervalMs;
+      waitMs = intervalMs;
     }
   }
 

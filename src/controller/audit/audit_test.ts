@@ -22,6 +22,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AuditFinding } from "../../volume/rules/audit/finding.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
+import type { Random } from "../../volume/ports/system.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import { formatComment, newComment } from "../../volume/model/record.ts";
 import { auditRouter, deleteOrphan } from "./audit.ts";
@@ -227,6 +228,27 @@ Deno.test("an audit loop that leads again deletes only what it found twice since
   assert.equal(test.clock.waiting, 0);
 });
 
+function withFraction(fraction: number): Random {
+  return { fraction: () => fraction, bytes: (count) => new Uint8Array(count) };
+}
+
+Deno.test("audits of several loops that start together do not begin together, and keep their distance", async () => {
+  const begun: number[][] = [];
+  for (const fraction of [0, 0.25, 0.75]) {
+    const test = audited();
+    const startMs = test.clock.now();
+    const times: number[] = [];
+    const events = { occurred: () => void times.push(test.clock.now() - startMs) };
+    const deps = { ...test.deps, events, random: withFraction(fraction) };
+    const loop = new AuditLoop(deps, { intervalMs: 3_600_000, deleteOlderThanMs: undefined });
+    loop.start();
+    await test.clock.advance(4_000_000);
+    begun.push([...times]);
+    await loop.close();
+  }
+  assert.deepEqual(begun, [[60_000, 3_660_000], [120_000, 3_720_000], [240_000, 3_840_000]]);
+});
+
 Deno.test("an audit loop tries again after a failure, and ends when it is closed", async () => {
   const test = audited();
   test.store.pools = [];
@@ -245,7 +267,8 @@ Deno.test("an audit loop keeps a volume whose object was replaced while it was l
     test.cluster.used = [aClusterVolume(id)];
     await test.clock.advance(2 * 86_400_000);
     await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
-    const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+    const deps = { ...test.deps, random: withFraction(0) };
+    const loop = new AuditLoop(deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
     loop.start();
     await test.clock.advance(59_900);
     test.cluster.used = [];
