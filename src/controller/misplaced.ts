@@ -10,12 +10,15 @@ import { clusterOfComment } from "../volume/model/record.ts";
 export class MisplacedVolumes {
   /** By mark, the name of the router that has it. */
   readonly #routers = new Map<string, string>();
+  /** By router, its address: two names of one machine have the volumes of both. */
+  readonly #addresses = new Map<string, string>();
   /** By router, what it was last seen to have with others' marks. */
   readonly #seen = new Map<string, ReadonlySet<string>>();
 
-  /** Registers a router and the mark of its own volumes. */
-  add(router: string, cluster: string): void {
+  /** Registers a router with the mark of its own volumes, and its address. */
+  add(router: string, cluster: string, address: string): void {
     this.#routers.set(cluster, router);
+    this.#addresses.set(router, address);
   }
 
   /** Takes in a look at all disks of a router. @returns the names of the routers whose volumes it has */
@@ -25,7 +28,7 @@ export class MisplacedVolumes {
     for (const { id, comment } of volumes) {
       const cluster = clusterOfComment(comment) ?? "";
       const owner = this.#routers.get(cluster);
-      if (owner === undefined || owner === router) continue;
+      if (owner === undefined || this.#addresses.get(owner) === this.#addresses.get(router)) continue;
       misplaced.add(`${cluster} ${id}`);
       owners.add(owner);
     }

@@ -268,21 +268,24 @@ function isAlone(
   config: ControllerConfig,
   configs: readonly ControllerConfig[],
 ): boolean {
-  const { address, port } = config.router;
-  const isShared = configs.some((other) =>
-    other !== config && other.router.address === address && other.router.port === port
-  );
+  const isShared = configs.some((other) => other !== config && addressOf(other) === addressOf(config));
   return !isShared && (side === undefined || side.lead !== undefined);
+}
+
+/** Two routers of the file with the same one are one machine. */
+function addressOf({ router: { address, port } }: ControllerConfig): string {
+  return `${address}:${port}`;
 }
 
 /** Reports once, and again when the volumes change, that a router has volumes of another one. */
 function misplacedObserver(
-  { settings: { backend, cluster } }: ControllerConfig,
+  config: ControllerConfig,
   misplaced: MisplacedVolumes | undefined,
   log: Logger,
 ): RouterObserver {
   if (misplaced === undefined) return {};
-  misplaced.add(backend, cluster);
+  const { backend, cluster } = config.settings;
+  misplaced.add(backend, cluster, addressOf(config));
   let reported = "";
   return {
     inventory(reading) {
