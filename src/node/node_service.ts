@@ -16,6 +16,7 @@ import { type VolumeStats, volumeStats } from "./health/stats.ts";
 import { type UnpublishRequest, unpublishVolume } from "./publish/unpublish.ts";
 import { type UnstageRequest, unstageVolume } from "./stage/unstage.ts";
 import { nodeVolumeHealth } from "./health/volume_health.ts";
+import { isAnyMounted } from "./mount_table.ts";
 import type { NodeDeps } from "./deps.ts";
 
 /** The answer of NodeGetInfo. */
@@ -107,6 +108,11 @@ export class NodeService {
   /** See {@linkcode unpublishVolume}. */
   async unpublish(request: UnpublishRequest, context: CallContext): Promise<void> {
     await this.#changing(request, () => unpublishVolume(this.#deps, this.fencing, request, context));
+  }
+
+  /** Whether nothing is mounted at the path. */
+  async isFree(path: string): Promise<boolean> {
+    return !await isAnyMounted(this.#deps, [path]);
   }
 
   /** See {@linkcode volumeStats}. */

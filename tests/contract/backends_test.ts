@@ -122,7 +122,7 @@ Deno.test("snapshots, clones and restored volumes stay on the router of their so
   assert.deepEqual(await listed({}), []);
 });
 
-Deno.test("every call refuses an id of no router, and changes nothing", async () => {
+Deno.test("every call refuses an id of no router, unless no volume can have it and there is nothing to take down, and changes nothing", async () => {
   await using stack = await startBackends(two);
   const { controller } = stack.clients;
   const { volumeId } = await create(stack, "pvc-mine");
@@ -144,9 +144,12 @@ Deno.test("every call refuses an id of no router, and changes nothing", async ()
     ];
     await Promise.all(calls.map((call) => rejectsWith(status.FAILED_PRECONDITION, call, why)));
   }
-  for (const id of ["a/b/c", "/x", "NAS2/x", ""]) {
-    await rejectsWith(status.INVALID_ARGUMENT, controller.call("DeleteVolume", { volumeId: id }));
+  for (const volumeId of ["a/b/c", "/x", "NAS2/x", "nas3/X", "data_disk/7"]) {
+    assert.deepEqual(await controller.call("DeleteVolume", { volumeId }), {});
+    assert.deepEqual(await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }), {});
+    await assert.rejects(controller.call("ControllerGetVolume", { volumeId }));
   }
+  await rejectsWith(status.INVALID_ARGUMENT, controller.call("DeleteVolume", { volumeId: "" }));
   assert.deepEqual(await routerState(stack.simulators["nas1"]!), before);
 });
 

@@ -72,7 +72,7 @@ export function controllerMethods(routers: Routers): MethodsOf<ControllerRpcs> {
         return routers.on(router, () => handleCreate(router, request, context));
       },
     },
-    DeleteVolume: { changing: true, lockKey: lockVolume, handler: routers.byVolume(handleDelete) },
+    DeleteVolume: { changing: true, ...routers.teardown(handleDelete, {}) },
     ControllerPublishVolume: {
       changing: true,
       lockKey: lockVolume,
@@ -80,11 +80,7 @@ export function controllerMethods(routers: Routers): MethodsOf<ControllerRpcs> {
         handlePublish(at, withOwnContext(routers, at, request), context)
       ),
     },
-    ControllerUnpublishVolume: {
-      changing: true,
-      lockKey: lockVolume,
-      handler: routers.byVolume(handleUnpublish),
-    },
+    ControllerUnpublishVolume: { changing: true, ...routers.teardown(handleUnpublish, {}) },
     ControllerExpandVolume: { changing: true, lockKey: lockVolume, handler: routers.byVolume(handleExpand) },
     ValidateVolumeCapabilities: {
       changing: false,

@@ -6,7 +6,13 @@ import type { HandlerOf, MethodsOf } from "../server/call.ts";
 import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
 import { info, mountFlagsOf, usage } from "./node.ts";
 import { nodeMethodsOf } from "./node_methods.ts";
-import { requestedCapability, requiredDirectoryHandle, requiredField, requiredPath } from "./requests.ts";
+import {
+  isDirectoryVolumeId,
+  requestedCapability,
+  requiredDirectoryHandle,
+  requiredField,
+  requiredPath,
+} from "./requests.ts";
 
 type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, DirectoryNode>;
 
@@ -21,7 +27,7 @@ export function directoryNodeMethods(service: DirectoryNode): MethodsOf<NodeRpcs
     NodeGetStorageHealth: async (_request, context) => ({
       backendHealth: [...await service.storageHealth(context)],
     }),
-  });
+  }, { isVolumeId: isDirectoryVolumeId, isFree: (path) => service.isFree(path) });
 }
 
 const handlePublish: Handler<"NodePublishVolume"> = async (service, request, context) => {

@@ -55,6 +55,17 @@ Deno.test("the Node service takes a directory through its whole life", async () 
   assert.deepEqual(await invoke("NodeGetStorageHealth"), { backendHealth: [] });
 });
 
+Deno.test("NodeUnpublishVolume of an id that no volume has is done where nothing is mounted, and refused elsewhere", async () => {
+  const { node, invoke } = scene();
+  await invoke("NodePublishVolume");
+  const { table } = node;
+  for (const volumeId of ["a\nb", "x".repeat(129)]) {
+    await assert.rejects(invoke("NodeUnpublishVolume", { volumeId }), refusal("invalid", /volume id/));
+    assert.deepEqual(await invoke("NodeUnpublishVolume", { volumeId, targetPath: targetOf("free") }), {});
+  }
+  assert.deepEqual(node.table, table);
+});
+
 for (
   const mode of [
     "SINGLE_NODE_WRITER",

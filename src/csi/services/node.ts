@@ -2,6 +2,7 @@ import type { NodeService } from "../../node/node_service.ts";
 import { filesystemNamed } from "../../node/stage/contexts.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import { isHandle } from "../../volume/model/ids.ts";
 import { type HandlerOf, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
 import { nodeMethodsOf } from "./node_methods.ts";
@@ -21,7 +22,7 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
     NodeGetStorageHealth: async (_request, context) => ({
       backendHealth: [...await service.storageHealth(context)],
     }),
-  }, {
+  }, { isVolumeId: isHandle, isFree: (path) => service.isFree(path) }, {
     NodeStageVolume: (request, context) => handleStage(service, request, context),
     NodeUnstageVolume: (request, context) => handleUnstage(service, request, context),
     NodeExpandVolume: (request, context) => handleExpand(service, request, context),

@@ -1,6 +1,7 @@
 import type { CallContext } from "../../volume/ports/system.ts";
 import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeRpcs } from "../generated/csi.ts";
+import { requiredPath } from "./requests.ts";
 
 type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
 
@@ -33,13 +34,25 @@ export interface DeviceCalls extends Calls<DeviceRpcs> {
   };
 }
 
+/** What a call that takes a volume down asks first. */
+export interface TeardownChecks {
+  /** Whether a volume can have the id. */
+  isVolumeId(volumeId: string): boolean;
+  /** Whether nothing is mounted at the path. */
+  isFree(path: string): Promise<boolean>;
+}
+
 /**
  * The Node service (CSI specification, "Node Service RPC"). A path is locked beside the volume: two volumes must not be
  * put at one path at once.
  *
  * @param device what serves volumes with a device of their own, where there are any
  */
-export function nodeMethodsOf(calls: NodeCalls, device?: DeviceCalls): MethodsOf<NodeRpcs> {
+export function nodeMethodsOf(
+  calls: NodeCalls,
+  checks: TeardownChecks,
+  device?: DeviceCalls,
+): MethodsOf<NodeRpcs> {
   const types = [...nodeCapabilities, ...device === undefined ? [] : deviceCapabilities];
   const capabilities = types.map((type) => ({ rpc: { type } }));
   return {
@@ -53,17 +66,20 @@ export function nodeMethodsOf(calls: NodeCalls, device?: DeviceCalls): MethodsOf
     NodeUnpublishVolume: method({
       changing: true,
       lockKey: (request: Request<"NodeUnpublishVolume">) => [request.volumeId, request.targetPath],
-      handler: calls.NodeUnpublishVolume,
+      handler: async (request, context) =>
+        await isDone(checks, request.volumeId, "target_path", request.targetPath)
+          ? {}
+          : await calls.NodeUnpublishVolume(request, context),
       ...device && { whenBusy: device.whenBusy.unpublish },
     }),
     NodeGetVolumeStats: method({ changing: false, handler: calls.NodeGetVolumeStats }),
     NodeGetVolumeHealth: method({ changing: false, handler: calls.NodeGetVolumeHealth }),
     NodeGetStorageHealth: method({ changing: false, handler: calls.NodeGetStorageHealth }),
-    ...device && deviceMethods(device),
+    ...device && deviceMethods(device, checks),
   };
 }
 
-function deviceMethods(calls: DeviceCalls): MethodsOf<NodeRpcs> {
+function deviceMethods(calls: DeviceCalls, checks: TeardownChecks): MethodsOf<NodeRpcs> {
   return {
     NodeStageVolume: method({
       changing: true,
@@ -73,7 +89,10 @@ function deviceMethods(calls: DeviceCalls): MethodsOf<NodeRpcs> {
     NodeUnstageVolume: method({
       changing: true,
       lockKey: (request: Request<"NodeUnstageVolume">) => [request.volumeId, request.stagingTargetPath],
-      handler: calls.NodeUnstageVolume,
+      handler: async (request, context) =>
+        await isDone(checks, request.volumeId, "staging_target_path", request.stagingTargetPath)
+          ? {}
+          : await calls.NodeUnstageVolume(request, context),
       whenBusy: calls.whenBusy.unstage,
     }),
     NodeExpandVolume: method({
@@ -82,4 +101,15 @@ function deviceMethods(calls: DeviceCalls): MethodsOf<NodeRpcs> {
       handler: calls.NodeExpandVolume,
     }),
   };
+}
+
+/**
+ * Whether there is nothing to take down: no volume can have the id, and nothing is mounted at the path. Otherwise a pod
+ * whose object a person has made with such an id could never end.
+ *
+ * @throws {VolumeError} invalid when the path is missing or of another form
+ */
+async function isDone(checks: TeardownChecks, volumeId: string, field: string, path: string): Promise<boolean> {
+  if (volumeId === "" || checks.isVolumeId(volumeId)) return false;
+  return await checks.isFree(requiredPath(field, path));
 }

@@ -223,8 +223,28 @@ const badIds = [
   "-a",
 ];
 
+for (const name of ["NodeUnpublishVolume", "NodeUnstageVolume"] as const) {
+  Deno.test(`${name} of an id that no volume has is done where nothing is mounted, and refused elsewhere`, async () => {
+    const node = new FakeNode();
+    await invoke(node, "NodeStageVolume");
+    await invoke(node, "NodePublishVolume");
+    const { table } = node;
+    const free = { targetPath: `${targetPath}-free`, stagingTargetPath: `${stagingPath}-free` };
+    const wrong = { targetPath: "a", stagingTargetPath: "a" };
+    for (const id of ["data_disk/7", ...badIds.filter((id) => id !== "")]) {
+      await assert.rejects(invoke(node, name, { volumeId: id }), is("invalid"));
+      assert.deepEqual(await invoke(node, name, { ...free, volumeId: id }), {});
+      await assert.rejects(invoke(node, name, { ...wrong, volumeId: id }), is("invalid"));
+    }
+    assert.deepEqual(node.table, table);
+  });
+}
+
+const takesDown = (name: MethodName) => name === "NodeUnpublishVolume" || name === "NodeUnstageVolume";
+
 for (const name of [...changing, "NodeGetVolumeStats", "NodeGetVolumeHealth"] as const) {
   for (const id of badIds) {
+    if (id !== "" && takesDown(name)) continue;
     Deno.test(`${name} throws invalid for the volume id ${JSON.stringify(id)}`, async () => {
       const node = new FakeNode();
       await assert.rejects(invoke(node, name, { volumeId: id }), is("invalid"));

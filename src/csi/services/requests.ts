@@ -53,15 +53,23 @@ export function requiredHandle(value: string): string {
  * @throws {VolumeError} invalid when it is missing, has control characters, or is longer than the specification allows
  */
 export function requiredDirectoryHandle(value: string): string {
-  const isTooLong = byteLength(requiredField("volume_id", value)) > maxDirectoryHandleBytes;
-  // deno-lint-ignore no-control-regex
-  if (!isTooLong && !/[\u0000-\u001f\u007f-\u009f]/.test(value)) return value;
+  if (isDirectoryVolumeId(requiredField("volume_id", value))) return value;
   throw new VolumeError(
     "invalid",
-    `Cannot use the volume id because it is ${isTooLong ? "too long" : "not printable"}: volume=${
+    `Cannot use the volume id because it is ${isTooLong(value) ? "too long" : "not printable"}: volume=${
       JSON.stringify(value.slice(0, 64))
     }`,
   );
+}
+
+/** Whether a shared directory can have the id, see {@linkcode requiredDirectoryHandle}. */
+export function isDirectoryVolumeId(value: string): boolean {
+  // deno-lint-ignore no-control-regex
+  return !isTooLong(value) && !/[\u0000-\u001f\u007f-\u009f]/.test(value);
+}
+
+function isTooLong(volumeId: string): boolean {
+  return byteLength(volumeId) > maxDirectoryHandleBytes;
 }
 
 /**

@@ -4,6 +4,7 @@ import { assertNodeId } from "../../volume/model/ids.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
 import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { mountsAt } from "../../volume/rules/mounts_at.ts";
 import type { StorageProblem } from "../../volume/rules/storage_health.ts";
 import type { NodeInfo } from "../node_service.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
@@ -71,6 +72,12 @@ export class DirectoryNode {
   async unpublish(volume: VolumePath, context: CallContext): Promise<void> {
     await unpublishDirectory(this.#deps, this.#shares, volume, context);
     await this.#published.report();
+  }
+
+  /** Whether nothing is mounted at the path. */
+  async isFree(path: string): Promise<boolean> {
+    const { nfs, paths } = this.#deps;
+    return mountsAt(await nfs.table(), await paths.mountPoint(path)).length === 0;
   }
 
   /** See {@linkcode directoryStats}. */

@@ -110,6 +110,11 @@ export function assertHandle(handle: string): void {
   assertVolumeId(splitHandle(handle).id);
 }
 
+/** Whether the text has the form of a volume id as clients know it, see {@linkcode assertHandle}. */
+export function isHandle(handle: string): boolean {
+  return isVolumeId(splitHandle(handle).id);
+}
+
 /** Whether the text has the form of a volume id, see {@linkcode assertVolumeId}. */
 export function isVolumeId(id: string): boolean {
   return ownSlot.test(id) || legacySlot.test(id);

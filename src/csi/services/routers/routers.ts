@@ -1,6 +1,6 @@
 import { VolumeError } from "../../../volume/errors.ts";
 import type { ControllerDeps } from "../../../controller/deps.ts";
-import { splitHandle, type VolumeIdPrefix } from "../../../volume/model/ids.ts";
+import { isHandle, splitHandle, type VolumeIdPrefix } from "../../../volume/model/ids.ts";
 import type { CallContext } from "../../../volume/ports/system.ts";
 import type { UnaryHandler } from "../../server/call.ts";
 
@@ -96,6 +96,22 @@ export class Routers {
     handler: RouterHandler<Req, Res>,
   ): UnaryHandler<Req, Res> {
     return this.byId(({ volumeId }) => volumeId, handler);
+  }
+
+  /**
+   * Like {@linkcode Routers.byVolume}, for a call that takes a volume down. An id of a form that no volume of any router
+   * has is done at once: otherwise its object, which a person has made, could never be deleted.
+   */
+  teardown<Req extends { readonly volumeId: string }, Res>(
+    handler: RouterHandler<Req, Res>,
+    done: Res,
+  ): { readonly lockKey: (request: Req) => string; readonly handler: UnaryHandler<Req, Res> } {
+    const isNone = ({ volumeId }: Req) => volumeId !== "" && !isHandle(volumeId);
+    const served = this.byVolume(handler);
+    return {
+      lockKey: (request) => isNone(request) ? request.volumeId : this.lockKey(request.volumeId),
+      handler: async (request, context) => isNone(request) ? done : await served(request, context),
+    };
   }
 
   /** Like {@linkcode Routers.byVolume}, with another field of the request. */
