@@ -77,6 +77,24 @@ const refusals: readonly (readonly [what: string, Ask, status, RegExp])[] = [
     INVALID_ARGUMENT,
     /--base-path/,
   ],
+  [
+    "a mount option that nodes refuse",
+    makes({ volumeCapabilities: [{ ...mount, mount: { fsType: "ext4", mountFlags: ["noatime", "bind"] } }] }),
+    INVALID_ARGUMENT,
+    /flag=bind/,
+  ],
+  [
+    "an address with a port",
+    makes({ parameters: { nvmeAddress: "10.0.0.1:4420" } }),
+    INVALID_ARGUMENT,
+    /without a port/,
+  ],
+  [
+    "less than xfs needs",
+    makes({ ...sized(1n, gibibyte / 4n), volumeCapabilities: [{ ...mount, mount: { fsType: "xfs" } }] }),
+    OUT_OF_RANGE,
+    /xfs needs 300 MiB/,
+  ],
   ["an empty source", makes({ volumeContentSource: {} }), INVALID_ARGUMENT, /snapshot_id/],
   ["a source without an id", makes({ volumeContentSource: { volume: {} } }), INVALID_ARGUMENT, /source/],
   [

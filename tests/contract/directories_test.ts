@@ -78,6 +78,7 @@ Deno.test("CreateVolume refuses what a directory cannot be", async () => {
     { volumeCapabilities: [{ mount: { fsType: "ext4" }, accessMode }] },
     /no file system of its own/,
   );
+  await refuses({ volumeCapabilities: [{ mount: { mountFlags: ["soft"] }, accessMode }] }, /flag=soft/);
   await refuses({ volumeCapabilities: [] }, /volume_capabilities/);
   await refuses({ parameters: { volumePath: "/share" } }, /key="volumePath"/);
   await refuses({ parameters: { path: "/elsewhere" } }, /--base-path/);

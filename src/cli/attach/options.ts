@@ -1,5 +1,6 @@
 import { type Environment, type NodeConfig, readNode } from "../config/config.ts";
 import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
+import { readNvmeAddress } from "../config/router_settings.ts";
 import { FlagError, type FlagTable, readFlags } from "../flags.ts";
 
 const json = { form: "switch", help: "Print the result as a JSON object." } as const;
@@ -61,9 +62,8 @@ export function readAttachOptions(args: readonly string[], env: Environment): At
     config: readNode(flags),
     subject,
     json: flags.switch("json"),
-    address: existing
-      ? flags.text("nvme-address")
-      : flags.required("nvme-address", "unless --existing is given"),
+    address: readNvmeAddress(flags) ||
+      (existing ? "" : flags.required("nvme-address", "unless --existing is given")),
     port: flags.number("nvme-port"),
     sizeBytes: BigInt(flags.number("size")),
     existing,

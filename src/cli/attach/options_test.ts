@@ -16,6 +16,7 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [["--existing"], "the"],
   [["pvc-1", "--node-id", "n1"], "--nvme-address"],
   [at, "--node-id"],
+  [["pvc-1", "--nvme-address", "10.0.0.1:4420", "--node-id", "n1"], "--nvme-address"],
   [[...at, "--node-id", "n1", "--size", "1G"], "--size"],
   [[...at, "--node-id", "n1", "--connector", "loop"], "--loop-backing"],
 ];

@@ -100,7 +100,7 @@ export function readRouterSettings(
       cluster: clusterId === "" ? "" : backendClusterHash(clusterId, prefix),
       backend,
       basePaths,
-      nvmeAddress: readNvmeAddress(flags, router),
+      nvmeAddress: readNvmeAddress(flags, router.address),
       nvmePort: flags.number("nvme-port"),
       nqnPrefix,
       routerAddress: router.address,
@@ -240,10 +240,12 @@ export function readBasePaths(flags: FlagValues): readonly string[] {
 /**
  * The addresses at which nodes reach volumes. An address that a node would refuse at every publish is refused before
  * there is a volume.
+ *
+ * @param fallback the router's own address, which counts where the flag is missing
  */
-export function readNvmeAddress(flags: FlagValues, router: RouterConfig): string {
+export function readNvmeAddress(flags: FlagValues, fallback = ""): string {
   const given = flags.text("nvme-address");
-  const address = given || router.address;
+  const address = given || fallback;
   const name = given === "" ? "rds-address" : "nvme-address";
   if (address !== "") check(flags, name, address, () => parseNvmeAddresses("nvmeAddress", address));
   return address;

@@ -165,8 +165,8 @@ function readNodeCheckRequest(
   const { flags, node } = readNodeFlags(doctorFlags, args, env, files);
   const kubeletPath = flags.text("kubelet-dir");
   if (!kubeletPath.startsWith("/")) flags.problem("kubelet-dir", kubeletPath, "an absolute path");
-  const given = flags.text("nvme-address") || flags.text("rds-address");
-  const options = { ...node, kubeletPath, nvmeAddress: given, nvmePort: flags.number("nvme-port") };
+  const nvmeAddress = readNvmeAddress(flags, flags.text("rds-address"));
+  const options = { ...node, kubeletPath, nvmeAddress, nvmePort: flags.number("nvme-port") };
   flags.assertNoProblems();
   return options;
 }
@@ -191,7 +191,7 @@ export function readDoctorOptions(
     router,
     kind,
     basePaths: kind === "directory" ? readDirectoryFolders(flags) : readBasePaths(flags),
-    nvmeAddress: readNvmeAddress(flags, router),
+    nvmeAddress: readNvmeAddress(flags, router.address),
     nvmePort: flags.number("nvme-port"),
     nqnPrefix,
     allowUnfenced: flags.switch("allow-unfenced"),

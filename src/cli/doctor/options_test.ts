@@ -20,6 +20,7 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[], "rds-address"],
   [[...reach, "--rds-password-file", "hunter2"], "rds-password-file"],
   [[...reach, "--base-path", "csi"], "base-path"],
+  [[...reach, "--nvme-address", "10.0.0.300"], "nvme-address"],
   [probe, "base-path"],
   [[...probe, "--base-path", "/a/b", "--base-path", "/a/c"], "base-path"],
   [[...reach, "--probe", "--base-path", "/a/b", "--rds-host-key", "x"], "rds-key"],

@@ -13,6 +13,7 @@ import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { ImageLocation, RouterState, SourceView, StoredFile } from "../../volume/model/inventory.ts";
 import type { DiskGuard, NewVolume } from "../../volume/ports/store.ts";
 import {
+  assertHoldsFilesystem,
   assertNoImage,
   type CreateRequest,
   missingFolder,
@@ -73,6 +74,8 @@ export async function findCloneSource(
     const found = await findSource(call, view, request.source);
     assertSameEncryption(found, plan, request);
     const sizeBytes = chooseCloneSize(request.range, found.sizeBytes);
+    // What is blank gets its file system later.
+    if (found.blank) assertHoldsFilesystem(request, sizeBytes);
     if (sizeBytes > found.sizeBytes) assertGrows(call, "create", plan.id, false);
     return { found, sizeBytes, purpose };
   });

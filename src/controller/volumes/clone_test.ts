@@ -154,6 +154,17 @@ Deno.test("createVolume() lets a clone be formatted only when nothing can be in 
   }
 });
 
+Deno.test("createVolume() refuses xfs from a blank snapshot that is too small for it", async () => {
+  const blank = { epoch: { counter: 0, nonce: "0123abcd" }, blankEpoch: 1 };
+  const { clone, snapshot, store } = controller({}, blank, { sizeBytes: 256n << 20n });
+  await snapshot();
+  const kind = { access: "mount", filesystem: "xfs" } as const;
+  const xfs = { capabilities: { kind, modes: ["single-node-writer" as const] } };
+  const small = { ...xfs, ...ofSize(0n) };
+  await refusedUnchanged(store, () => clone(fromSnapshot, small), refusal("out-of-range", /xfs needs/));
+  await clone(fromSnapshot, { ...xfs, ...ofSize(300n << 20n) });
+});
+
 Deno.test("createVolume() makes no blank clone of a volume that is published in between", async () => {
   const { store, clone } = controller({}, { epoch: { counter: 0, nonce: "0123abcd" } });
   const published = aDisk(aRecord({ epoch: { counter: 1, nonce: "0123abcd" }, holders: [aHolder("a")] }));

@@ -10,6 +10,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, volumeIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
+import { parseMountFlags } from "../../volume/model/mount_flags.ts";
 import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
 import {
   parseParameters,
@@ -27,6 +28,7 @@ import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
 import type { ControllerRpcs } from "../generated/csi.ts";
 import {
   contentSource,
+  mountFlagsOf,
   requiredCapabilities,
   requiredCapability,
   requiredField,
@@ -130,6 +132,7 @@ const handleCreate: Handler<"CreateVolume", Router> = async ({ deps, ids, topolo
   const name = requiredField("name", request.name);
   const parameters = parseParameters(request.parameters, deps.settings);
   const wanted = parseCapabilities(requiredCapabilities(request.volumeCapabilities, parameters.fsType));
+  for (const capability of request.volumeCapabilities) parseMountFlags(mountFlagsOf(capability));
   assertNoMutableParameters(request);
   const source = contentSource(request.volumeContentSource, ids);
   const { encrypted } = parameters;

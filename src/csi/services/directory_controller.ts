@@ -7,12 +7,13 @@ import { parseDirectoryCapability } from "../../volume/model/directory/capabilit
 import { formatDirectoryContext, parseDirectoryContext } from "../../volume/model/directory/context.ts";
 import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import { directoryNameFor } from "../../volume/model/directory/names.ts";
+import { parseNfsOptions } from "../../volume/model/directory/nfs_options.ts";
 import { contextOf, parseDirectoryParameters } from "../../volume/model/directory/parameters.ts";
 import { assertSizeRange } from "../../volume/model/sizes.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HandlerOf, MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import type { ControllerRpcs, VolumeCapability } from "../generated/csi.ts";
-import { requestedCapability, requiredField, sizeRange } from "./requests.ts";
+import { mountFlagsOf, requestedCapability, requiredField, sizeRange } from "./requests.ts";
 
 /** The capabilities of ControllerGetCapabilities for directories: exactly the implemented ones. */
 export const directoryControllerCapabilities = [
@@ -73,6 +74,7 @@ export function directoryControllerMethods(deps: DirectoryDeps): MethodsOf<Contr
 const handleCreate: Handler<"CreateVolume"> = async (deps, request, context) => {
   const name = requiredField("name", request.name);
   assertCapabilities(request.volumeCapabilities);
+  for (const capability of request.volumeCapabilities) parseNfsOptions(mountFlagsOf(capability));
   const parameters = parseDirectoryParameters(request.parameters, deps.settings);
   assertNothingElseWanted(request);
   for (const key of parameters.ignored) {

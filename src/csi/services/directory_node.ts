@@ -4,10 +4,11 @@ import type { AccessMode } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HandlerOf, MethodsOf } from "../server/call.ts";
 import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
-import { info, mountFlagsOf, usage } from "./node.ts";
+import { info, usage } from "./node.ts";
 import { nodeMethodsOf } from "./node_methods.ts";
 import {
   isDirectoryVolumeId,
+  mountFlagsOf,
   requestedCapability,
   requiredDirectoryHandle,
   requiredField,

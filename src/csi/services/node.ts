@@ -4,9 +4,16 @@ import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isHandle } from "../../volume/model/ids.ts";
 import { type HandlerOf, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
-import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
+import type { NodeRpcs } from "../generated/csi.ts";
 import { nodeMethodsOf } from "./node_methods.ts";
-import { requiredCapability, requiredField, requiredHandle, requiredPath, sizeRange } from "./requests.ts";
+import {
+  mountFlagsOf,
+  requiredCapability,
+  requiredField,
+  requiredHandle,
+  requiredPath,
+  sizeRange,
+} from "./requests.ts";
 
 type Request<Name extends keyof NodeRpcs> = RequestOf<NodeRpcs, Name>;
 type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, NodeService>;
@@ -142,11 +149,6 @@ export function usage(answer: VolumeStats): ResponseOf<NodeRpcs, "NodeGetVolumeS
       },
     ],
   };
-}
-
-/** The mount flags of a capability. */
-export function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
-  return capability?.mount?.mountFlags ?? [];
 }
 
 /**

@@ -159,6 +159,11 @@ export function requiredCapabilities(
   return capabilities.map((capability) => requestedCapability(capability, fsType));
 }
 
+/** The mount flags of a capability. */
+export function mountFlagsOf(capability: VolumeCapability | null): readonly string[] {
+  return capability?.mount?.mountFlags ?? [];
+}
+
 /** A capacity range in bytes; zeros where the request leaves it open. */
 export function sizeRange(range: CapacityRange | null): SizeRange {
   return { requiredBytes: BigInt(range?.requiredBytes ?? 0), limitBytes: BigInt(range?.limitBytes ?? 0) };

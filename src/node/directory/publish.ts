@@ -9,7 +9,7 @@ import { withUndo } from "../stage/undo.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import { directoryInShare } from "./in_share.ts";
 import { giveOwner } from "./new_directory.ts";
-import { parseNfsOptions } from "./nfs_options.ts";
+import { parseNfsOptions } from "../../volume/model/directory/nfs_options.ts";
 import type { SharedMounts } from "./shared_mounts.ts";
 
 /** The fields of NodePublishVolume. */

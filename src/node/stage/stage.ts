@@ -20,7 +20,7 @@ import type { Fencing } from "../fencing/fencing.ts";
 import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
 import { parsePassphrases, type Passphrases } from "../../volume/model/encryption.ts";
 import { unlock, type Unlocking } from "../encryption/unlock.ts";
-import { parseMountFlags } from "../publish/mount_flags.ts";
+import { parseMountFlags } from "../../volume/model/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
 import { KnownStore } from "./known_store.ts";

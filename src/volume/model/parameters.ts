@@ -1,3 +1,4 @@
+import { isHostAddress } from "./address.ts";
 import { digest } from "./digest.ts";
 import { VolumeError } from "../errors.ts";
 
@@ -320,8 +321,6 @@ export function fromLegacyContext(
 /** The maximum number of addresses of one router: a node connects a path to each. */
 export const maxNvmeAddresses = 8;
 
-const addressForm = /^[A-Za-z0-9:](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9:])?$/;
-
 /**
  * Parses the addresses at which nodes reach volumes: IP addresses or host names, separated by commas.
  *
@@ -329,14 +328,14 @@ const addressForm = /^[A-Za-z0-9:](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9:])?$/;
  */
 export function parseNvmeAddresses(key: string, text: string): readonly string[] {
   const addresses = text.split(",");
-  const sound = addresses.length <= maxNvmeAddresses && addresses.every((one) => addressForm.test(one)) &&
+  const sound = addresses.length <= maxNvmeAddresses && addresses.every(isHostAddress) &&
     new Set(addresses).size === addresses.length;
   if (sound) return addresses;
   throw new VolumeError(
     "invalid",
     `Cannot use the parameter: ${key}=${
       JSON.stringify(text.slice(0, 128))
-    }; use an IP address or a host name, ` +
+    }; use an IP address or a host name without a port, ` +
       `or up to ${maxNvmeAddresses} different ones separated by commas`,
   );
 }

@@ -1,4 +1,5 @@
-import { formatCapabilities, type VolumeCapabilities } from "../model/capabilities.ts";
+import { type FilesystemType, formatCapabilities, type VolumeCapabilities } from "../model/capabilities.ts";
+import { usableBytes } from "../model/encryption.ts";
 import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { nameDigest, poolOf, volumeIdFor } from "../model/ids.ts";
@@ -11,7 +12,7 @@ import type { NewVolume } from "../ports/store.ts";
 import type { Random } from "../ports/system.ts";
 import { formatComment, newComment, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
 import { formatSource, type SourceRef } from "../model/sources.ts";
-import { chooseSize, sizeAnswers, type SizeRange } from "../model/sizes.ts";
+import { chooseSize, formatBytes, mebibyte, sizeAnswers, type SizeRange } from "../model/sizes.ts";
 
 /** A checked CreateVolume. */
 export interface CreateRequest {
@@ -43,7 +44,7 @@ export interface VolumePlan {
 export function planVolume(request: CreateRequest, cluster: string, random: Random): VolumePlan {
   const id = volumeIdFor(request.name);
   assertMkfsOptions(request);
-  if (request.source === undefined) chooseSize(request.range);
+  if (request.source === undefined) assertHoldsFilesystem(request, chooseSize(request.range));
   const record: VolumeRecord = {
     cluster,
     name: nameDigest(request.name),
@@ -57,6 +58,32 @@ export function planVolume(request: CreateRequest, cluster: string, random: Rand
   };
   formatComment(newComment(record));
   return { id, filePrefix: filePrefixOf(id, cluster), basePath: request.parameters.basePath, record };
+}
+
+/** The smallest device that mkfs makes a file system on, in bytes; 300 MiB is the limit of mkfs.xfs since version 5.19. */
+const minimumFilesystemBytes: Readonly<Record<FilesystemType, bigint>> = {
+  ext4: mebibyte,
+  xfs: 300n * mebibyte,
+};
+
+/**
+ * Refuses a size before the volume exists at which the node could not make the file system.
+ *
+ * @throws {VolumeError} out-of-range when the disk leaves less than the smallest file system
+ */
+export function assertHoldsFilesystem(
+  { capabilities: { kind, encrypted = false } }: Pick<CreateRequest, "capabilities">,
+  sizeBytes: bigint,
+): void {
+  if (kind.access === "block") return;
+  const minimum = minimumFilesystemBytes[kind.filesystem];
+  const usable = usableBytes(sizeBytes, encrypted);
+  if (usable >= minimum) return;
+  throw new VolumeError(
+    "out-of-range",
+    `Cannot create the volume because ${kind.filesystem} needs ${formatBytes(minimum)}: size=${usable}; ` +
+      "ask for more, or for another file system",
+  );
 }
 
 /** Refuses options before the volume exists that the node would refuse when it makes the file system. */

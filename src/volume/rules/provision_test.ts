@@ -12,6 +12,7 @@ import {
   testCluster,
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { FilesystemType } from "../model/capabilities.ts";
 import type { SubvolumeNames } from "../model/layout.ts";
 import { parametersDigest, parseParameters } from "../model/parameters.ts";
 import type { CreateView, Pool, StoredVolume } from "../model/inventory.ts";
@@ -80,6 +81,25 @@ Deno.test("planVolume() refuses impossible requests before anything is read", ()
   const parameters = { ...testParameters, node: { mkfsOptions: "-b 4096; reboot" } };
   assert.throws(() => planned({ ...request, parameters }), refusal("invalid"));
   assert.throws(() => planned({ ...request, name: "" }), refusal("invalid"));
+});
+
+Deno.test("planVolume() refuses a size at which a node could not make the file system", () => {
+  const mebibyte = 1n << 20n;
+  const sized = (limit: bigint, filesystem: FilesystemType | undefined, encrypted = false) => () => {
+    const kind = filesystem === undefined
+      ? { access: "block" as const }
+      : { access: "mount" as const, filesystem };
+    const capabilities = { ...request.capabilities, kind, encrypted };
+    return planned({ ...request, range: { requiredBytes: 1n, limitBytes: limit * mebibyte }, capabilities });
+  };
+  const tooSmall = refusal("out-of-range", /xfs needs 300 MiB/);
+  assert.throws(sized(299n, "xfs"), tooSmall);
+  assert.throws(sized(315n, "xfs", true), tooSmall);
+  for (
+    const fits of [sized(300n, "xfs"), sized(316n, "xfs", true), sized(299n, "ext4"), sized(1n, undefined)]
+  ) {
+    assert.doesNotThrow(fits);
+  }
 });
 
 Deno.test("findCreated() finds nothing where slot and image are free, whatever else exists", () => {

@@ -1,4 +1,5 @@
 import { isIPv6 } from "node:net";
+import { isHostAddress } from "../address.ts";
 import { digest } from "../digest.ts";
 import { VolumeError } from "../../errors.ts";
 
@@ -13,7 +14,6 @@ export const maxNfsAddresses = 8;
 
 const nameForm = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 const handleForm = /^([0-9a-f]{8})@(\/[^@]+)@([^@]+)$/;
-const hostForm = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/;
 
 /** The address of an NFS server. */
 export interface NfsAddress {
@@ -123,7 +123,7 @@ function parseAddress(text: string): NfsAddress | undefined {
   const [, bracketed, plain, port = String(defaultNfsPort)] =
     /^(?:\[([^\]]*)\]|([^:[\]]*))(?::([1-9][0-9]{0,4}))?$/.exec(text) ?? [];
   const host = bracketed ?? plain;
-  const isSound = bracketed === undefined ? hostForm.test(plain ?? "") : isIPv6(bracketed);
+  const isSound = bracketed === undefined ? isHostAddress(plain ?? "") : isIPv6(bracketed);
   if (host === undefined || !isSound) return undefined;
   return Number(port) > 65_535 ? undefined : { host: host.toLowerCase(), port: Number(port) };
 }

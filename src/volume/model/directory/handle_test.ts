@@ -46,6 +46,8 @@ Deno.test("parseNfsAddresses() refuses what is no address, is there twice, or is
     "a/b",
     "a@b",
     "10.0.0.1,10.0.0.1:2049",
+    "10.0.0.300",
+    "10.0.0:2049",
     "a;b",
     Array.from({ length: 9 }, (_, at) => `10.0.0.${at}`).join(),
   ];

@@ -1,4 +1,4 @@
-import { VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../errors.ts";
 
 /** The mount flags of a volume capability. */
 export interface MountFlags {
@@ -24,8 +24,8 @@ const plainFlag = /^[A-Za-z0-9_][A-Za-z0-9_.:=/@%+-]*$/;
 /**
  * Parses mount flags.
  *
- * @throws {VolumeError} invalid when a flag is not allowed, or both `ro` and `rw` are there. The message contains the
- *   flag only if it has the plain form, because it may be sensitive
+ * @throws {VolumeError} invalid when a flag is not allowed, or both `ro` and `rw` are there. The message names the flag
+ *   without its value, which may be sensitive
  */
 export function parseMountFlags(flags: readonly string[]): MountFlags {
   for (const word of flags) {
@@ -33,10 +33,12 @@ export function parseMountFlags(flags: readonly string[]): MountFlags {
     if (!plainFlag.test(word) || word.length > 256) {
       throw new VolumeError(
         "invalid",
-        "Cannot use the mount flags because one has other characters than options have",
+        `Cannot use the mount flags because one has other characters than options have: flag=${
+          JSON.stringify(nameOf(word).slice(0, 64))
+        }; give each option as an item of its own`,
       );
     }
-    const name = word.replace(/=.*$/, "");
+    const name = nameOf(word);
     const wouldPanic = word === "errors=panic"; // One lost volume would bring down the whole node.
     const halfReadOnly = /^r[ow]=/.test(word); // `ro=vfs` would leave the file system writable.
     if (refused.has(name) || wouldPanic || halfReadOnly || /^x-mount/i.test(name)) {
@@ -48,4 +50,8 @@ export function parseMountFlags(flags: readonly string[]): MountFlags {
     throw new VolumeError("invalid", "Cannot use the mount flags because they ask for both ro and rw");
   }
   return { readOnly, flags: [...new Set(flags.filter((word) => word !== "ro" && word !== "rw"))] };
+}
+
+function nameOf(flag: string): string {
+  return flag.replace(/=.*$/s, "");
 }

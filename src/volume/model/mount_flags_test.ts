@@ -57,3 +57,15 @@ for (const text of bad) {
     assert.throws(() => parseMountFlags(text), refusal("invalid"));
   });
 }
+
+Deno.test("parseMountFlags() names the option that it refuses, and no value", () => {
+  const cases: readonly (readonly [flag: string, named: RegExp])[] = [
+    ["bind", /not allowed: flag=bind$/],
+    ["noatime,nodiratime", /flag="noatime,nodiratime"; give each option as an item of its own/],
+    ["secret=a,b\nc", /flag="secret";/],
+    ["offset=17", /flag=offset$/],
+  ];
+  for (const [flag, named] of cases) {
+    assert.throws(() => parseMountFlags(["noatime", flag]), refusal("invalid", named), flag);
+  }
+});

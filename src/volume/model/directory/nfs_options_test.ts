@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
 import { parseNfsOptions } from "./nfs_options.ts";
 
 Deno.test("parseNfsOptions() mounts hard, sees new directories at once, and needs no reserved port", () => {
