@@ -2,7 +2,7 @@ import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
-import type { DeviceNode, FoundDevice } from "../volume/ports/node_ports.ts";
+import { contradictorySignatures, type DeviceNode, type FoundDevice } from "../volume/ports/node_ports.ts";
 
 /** A partition of a device, as the kernel shows it. */
 export interface Partition extends DeviceNode {
@@ -54,7 +54,7 @@ export async function readSignatures(
     timeoutMs: 30_000,
   });
   if (result.code === 2) return {};
-  if (result.code === 8) return { TYPE: "several contradictory signatures" };
+  if (result.code === 8) return { TYPE: contradictorySignatures };
   if (result.code !== 0) {
     throw new VolumeError("unavailable", `Cannot read the signatures: device=${path}: ${complaint(result)}`);
   }

@@ -3,15 +3,16 @@ import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
-import type {
-  DeviceProbe,
-  Filesystems,
-  FilesystemStats,
-  FormatOptions,
-  FoundSignature,
-  LogState,
-  ProbeOptions,
-  ProvenDevice,
+import {
+  contradictorySignatures,
+  type DeviceProbe,
+  type Filesystems,
+  type FilesystemStats,
+  type FormatOptions,
+  type FoundSignature,
+  type LogState,
+  type ProbeOptions,
+  type ProvenDevice,
 } from "../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import { samplesAreZero } from "./device_samples.ts";
@@ -308,7 +309,7 @@ async function runBlkid(
     case 2:
       return { state: "none" };
     case 8:
-      return { state: "found", type: "several contradictory signatures" };
+      return { state: "found", type: contradictorySignatures };
     default:
       return { state: "unknown", reason: `blkid ${complaint(result)}` };
   }

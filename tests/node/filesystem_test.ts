@@ -193,6 +193,17 @@ for (const capability of [ext4, xfs]) {
     },
   );
 
+  nodeTest(`${filesystem}: an imported one is mounted though its data looks like a CD`, async (node) => {
+    const volume = new TestVolume(node, "pvc-1");
+    await node.stage(volume, { capability });
+    await node.unstage(volume);
+    await writeAt(volume.image, 32_768n, new TextEncoder().encode("\x01CD001\x01"));
+    volume.mayFormat = false;
+    volume.imported = true;
+    await node.stage(volume, { capability });
+    await node.unstage(volume);
+  });
+
   nodeTest(`${filesystem}: no data of any kind is formatted over`, async (node) => {
     const small = 16n * BigInt(mebibyte);
     const contents: readonly [string, (image: string) => Promise<unknown>][] = [
@@ -208,7 +219,7 @@ for (const capability of [ext4, xfs]) {
       const before = await run("sha256sum", volume.image);
       await assert.rejects(
         node.stage(volume, { capability }),
-        refusal("precondition", new RegExp(`volume=pvc-${at};.* delete its claim$`)),
+        refusal("precondition", new RegExp(`volume=pvc-${at}; nothing was changed`)),
       );
       assert.equal(await run("sha256sum", volume.image), before);
       assert.deepEqual(mountsUnder(node.folder), []);
@@ -225,7 +236,7 @@ for (const capability of [ext4, xfs]) {
       await node.unstage(volume);
       await assert.rejects(
         node.stage(volume, { capability }),
-        refusal("precondition", /it holds .*delete its claim/),
+        refusal("precondition", /it holds .*use it with fsType/),
       );
     },
   );

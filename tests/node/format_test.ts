@@ -78,7 +78,7 @@ for (const capability of [ext4, xfs]) {
     file.close();
     await assert.rejects(
       node.stage(used, { capability }),
-      refusal("precondition", /data of no known kind.*delete its claim/),
+      refusal("precondition", /data of no known kind.*nothing was changed/),
     );
   });
 

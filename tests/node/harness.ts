@@ -160,6 +160,7 @@ export class TestVolume {
   epoch = 1;
   sizeBytes: bigint;
   mayFormat = true;
+  imported = false;
   readOnly = false;
   mayReplay = false;
 
@@ -213,7 +214,7 @@ export class TestVolume {
       size: String(this.sizeBytes),
       readonly: String(this.readOnly),
       mayFormat: String(this.mayFormat),
-      imported: "false",
+      imported: String(this.imported),
       ...(this.mayReplay ? { mayReplay: "true" } : {}),
     };
   }

@@ -1,3 +1,4 @@
+import { parseRecordedCapabilities, sameKind } from "../../volume/model/capabilities.ts";
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -73,6 +74,7 @@ export async function findCloneSource(
     assertAdopts(call, plan.id);
     const found = await findSource(call, view, request.source);
     assertSameEncryption(found, plan, request);
+    assertSameFilesystem(found, plan, request);
     const sizeBytes = chooseCloneSize(request.range, found.sizeBytes);
     // What is blank gets its file system later.
     if (found.blank) assertHoldsFilesystem(request, sizeBytes);
@@ -147,6 +149,27 @@ function assertSameEncryption(
     "invalid",
     `Cannot create the volume because its source is ${encrypted ? "" : "not "}encrypted: volume=${id} ` +
       `source=${source.id}; use a StorageClass with encrypted=${encrypted}`,
+  );
+}
+
+/**
+ * Also for a source that is blank now: it may be written before it is copied. The record of a raw block volume and the name
+ * of a snapshot do not tell what is in them.
+ *
+ * @throws {VolumeError} invalid when the source's record names another file system
+ */
+function assertSameFilesystem(
+  { volume }: FoundSource,
+  { id }: VolumePlan,
+  { source, capabilities: { kind } }: CloneRequest,
+): void {
+  const made = volume && parseRecordedCapabilities(volume.record.capabilities)?.kind;
+  if (made?.access !== "mount" || kind.access !== "mount" || sameKind(made, kind)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot create the volume because its source holds another file system: volume=${id} source=${source.id} ` +
+      `holds=${made.filesystem} asked=${kind.filesystem}; use a StorageClass with ` +
+      `csi.storage.k8s.io/fstype=${made.filesystem}`,
   );
 }
 

@@ -154,6 +154,33 @@ Deno.test("createVolume() lets a clone be formatted only when nothing can be in 
   }
 });
 
+Deno.test("createVolume() clones a volume into its own file system, or into a raw block volume, only", async () => {
+  const kinds = {
+    ext4: { access: "mount", filesystem: "ext4" },
+    xfs: { access: "mount", filesystem: "xfs" },
+    block: { access: "block" },
+  } as const;
+  const cases = [["ext4", "xfs", false], ["xfs", "ext4", false], ["ext4", "block", true], [
+    "block",
+    "xfs",
+    true,
+  ]] as const;
+  for (const [held, asked, isMade] of cases) {
+    for (const record of [{ epoch }, { epoch: { ...epoch, counter: 0 }, blankEpoch: 1 }]) {
+      const { clone, snapshot, store } = controller({}, { ...record, capabilities: `${held}/w` });
+      await snapshot();
+      const over = { capabilities: { kind: kinds[asked], modes: ["single-node-writer" as const] } };
+      const other = refusal("invalid", new RegExp(`holds=${held} asked=${asked};.*fstype=${held}$`));
+      if (isMade) await clone(fromVolume, over);
+      else await refusedUnchanged(store, () => clone(fromVolume, over), other);
+    }
+    // The name of a snapshot does not tell what it holds.
+    const { clone, snapshot } = controller({}, { epoch, capabilities: `${held}/w` });
+    await snapshot();
+    await clone(fromSnapshot, { capabilities: { kind: kinds[asked], modes: ["single-node-writer"] } });
+  }
+});
+
 Deno.test("createVolume() refuses xfs from a blank snapshot that is too small for it", async () => {
   const blank = { epoch: { counter: 0, nonce: "0123abcd" }, blankEpoch: 1 };
   const { clone, snapshot, store } = controller({}, blank, { sizeBytes: 256n << 20n });

@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
@@ -214,7 +214,7 @@ async function prepareFilesystem(
     : undefined;
   using early = readEarly(staging, stagingState);
   const probed = await probeDevice(deps, device, context, { onlyEnds: stagingState.luks !== undefined });
-  const signature = judgedSignature(probed.signature, filesystem, publish.imported);
+  const signature = await judged(staging, probed.signature, filesystem);
   const uuid = signature.state === "found" ? signature.uuid : undefined;
   if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);
   const mayBeUnfinished = stagingState.mkfs === "started" && signature.state === "found" &&
@@ -252,6 +252,18 @@ async function prepareFilesystem(
         toBeMounted({ ...stagingState, ...(mayBeUnfinished ? { mkfs: "done" as const } : {}) }, device, uuid),
       );
   }
+}
+
+/** The signature that decides; a file system of a person's disk among several signatures only where it is whole. */
+async function judged(
+  { deps, publish: { imported }, context, device }: DeviceStaging,
+  probed: DeviceProbe["signature"],
+  filesystem: FilesystemType,
+): Promise<DeviceProbe["signature"]> {
+  const signature = judgedSignature(probed, filesystem, imported);
+  const isWhole = !imported || signature === probed ||
+    await deps.filesystems.isComplete(device, filesystem, context);
+  return isWhole ? signature : probed;
 }
 
 /**

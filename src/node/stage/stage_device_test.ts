@@ -2,6 +2,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import { contradictorySignatures } from "../../volume/ports/node_ports.ts";
 
 Deno.test("stage() mounts a volume again whatever a pod wrote into the last block of its file system, unless it was imported", async () => {
   const node = new FakeNode();
@@ -16,6 +17,23 @@ Deno.test("stage() mounts a volume again whatever a pod wrote into the last bloc
   await node.stage({}, { mayFormat: "false" });
   assert.equal(node.formats.length, 1);
   assert.equal(node.stagingState?.filesystemUuid, "u");
+});
+
+Deno.test("stage() mounts what was imported whatever signature its data looks like, if its file system is whole", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.unstage();
+  node.device.planted = contradictorySignatures;
+  node.device.complete = false;
+  await assert.rejects(node.stage({}, { imported: "true", mayFormat: "false" }), (error) => {
+    assert.ok(VolumeError.is(error, "precondition"));
+    assert.match(error.message, /several contradictory signatures, not ext4/);
+    assert.doesNotMatch(error.message, /delete|allow-format/);
+    return true;
+  });
+  node.device.complete = true;
+  await node.stage({}, { imported: "true", mayFormat: "false" });
+  assert.equal(node.formats.length, 1);
 });
 
 Deno.test("stage() grows a file system to its device, unless it has just made it", async () => {

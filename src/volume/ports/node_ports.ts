@@ -212,6 +212,9 @@ export interface FoundSignature {
   readonly label?: string;
 }
 
+/** The type of a device on which blkid finds several signatures, none of them an array's member's. */
+export const contradictorySignatures = "several contradictory signatures";
+
 /** What a device itself and blkid show. */
 export interface DeviceProbe {
   /**

@@ -1,7 +1,7 @@
 import type { FormatRefusal } from "../ports/node_events.ts";
 import type { MkfsState } from "../model/staging_state.ts";
 import type { VolumeErrorKind } from "../errors.ts";
-import type { DeviceProbe } from "../ports/node_ports.ts";
+import { contradictorySignatures, type DeviceProbe } from "../ports/node_ports.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
 import { headerType } from "../model/encryption.ts";
 import { parseEpoch } from "../model/epoch.ts";
@@ -41,14 +41,16 @@ export interface FormatQuestion {
 /**
  * The signature that a volume is judged by. Its users may write anything into their file system, also what makes tools take its
  * device for a member of an array or for something else. Where the driver made the volume empty, the file system counts that it
- * was made for; in a disk of a person's it may be half of a mirror.
+ * was made for. A disk of a person's may be half of a mirror; where blkid contradicts itself it found no array, and the file
+ * system counts if it is whole.
  */
 export function judgedSignature(
   signature: DeviceProbe["signature"],
   wanted: FilesystemType,
   imported: boolean,
 ): DeviceProbe["signature"] {
-  if (imported || signature.state !== "found" || signature.filesystem?.type !== wanted) return signature;
+  if (signature.state !== "found" || signature.filesystem?.type !== wanted) return signature;
+  if (imported && signature.type !== contradictorySignatures) return signature;
   return { state: "found", ...signature.filesystem };
 }
 
@@ -87,21 +89,25 @@ export function decideFormat(question: FormatQuestion): FormatDecision {
     const lost = question.mkfs === "none"
       ? `it was used here before, and holds no ${nameOf(wanted)}`
       : `the ${nameOf(wanted)} made here is gone`;
-    const advice = `; find out first what happened to the data${wipeAdvice(question)}`;
+    const advice = `; find out first what happened to the data${probe.blank ? wipeAdvice(question) : ""}`;
     return refuse("precondition", "filesystem-lost", `${lost}: volume=${question.volumeId}`, advice);
   }
   if (question.mkfs === "started") {
     return decideInterrupted(question, `the beginnings of ${beginnings(wanted)}`);
   }
-  if (!probe.blank) return refuseFormat(question, "unknown-data", "it holds data of no known kind");
+  if (!probe.blank) {
+    return refuseFormat(question, "unknown-data", "it holds data of no known kind", contentAdvice());
+  }
   const obstacle = obstacleToFormat(question);
   if (obstacle === undefined) return { action: "format" };
-  return refuseFormat(question, ...obstacle, consentAdvice(question, obstacle));
+  return refuseFormat(question, ...obstacle, formatAdvice(question) + consentAdvice(question, obstacle));
 }
 
 function decideFound(question: FormatQuestion, type: string): FormatDecision {
   const { wanted } = question;
-  if (type !== wanted) return refuseFormat(question, "other-filesystem", `it holds ${type}, not ${wanted}`);
+  if (type !== wanted) {
+    return refuseFormat(question, "other-filesystem", `it holds ${type}, not ${wanted}`, contentAdvice(type));
+  }
   const endOnRecord = question.mkfs !== "started" || question.everMounted;
   if (endOnRecord || question.complete) return { action: "mount-existing" };
   return decideInterrupted(question, `an incomplete ${nameOf(wanted)}`);
@@ -111,7 +117,7 @@ function decideInterrupted(question: FormatQuestion, found: string): FormatDecis
   const obstacle = obstacleToFormat(question) ?? (question.sameDevice ? undefined : startedElsewhere);
   if (obstacle === undefined) return { action: "reformat-interrupted" };
   const [refusal, reason] = obstacle;
-  return refuseFormat(question, refusal, `it holds ${found}, and ${reason}`);
+  return refuseFormat(question, refusal, `it holds ${found}, and ${reason}`, formatAdvice(question));
 }
 
 function nameOf(wanted: FormatQuestion["wanted"]): string {
@@ -150,6 +156,16 @@ function formatAdvice(question: FormatQuestion): string {
   return readOnly && probe.blank ? "; let a pod write to it first" : wipeAdvice(question);
 }
 
+/** The name of a snapshot does not tell what it holds, and what it holds may be the only copy. */
+function contentAdvice(found?: string): string {
+  const wanted = found === "ext4" || found === "xfs"
+    ? `fsType ${found}`
+    : found === headerType
+    ? "encrypted=true"
+    : "the fsType or volumeMode of that";
+  return `; nothing was changed: a volume holds what its snapshot, source or imported disk held, so use it with ${wanted}`;
+}
+
 /** What is not empty is refused again, whoever allows a format. */
 function wipeAdvice({ volumeId, probe }: FormatQuestion): string {
   return probe.blank
@@ -161,14 +177,9 @@ function refuseFormat(
   question: FormatQuestion,
   refusal: FormatRefusal,
   reason: string,
-  advice = "",
+  advice: string,
 ): FormatDecision {
-  return refuse(
-    "precondition",
-    refusal,
-    `${reason}: volume=${question.volumeId}`,
-    formatAdvice(question) + advice,
-  );
+  return refuse("precondition", refusal, `${reason}: volume=${question.volumeId}`, advice);
 }
 
 function refuse(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { FormatRefusal } from "../ports/node_events.ts";
 import { decideFormat, type FormatDecision, type FormatQuestion, judgedSignature } from "./format.ts";
-import type { DeviceProbe } from "../ports/node_ports.ts";
+import { contradictorySignatures, type DeviceProbe } from "../ports/node_ports.ts";
 
 const blank: DeviceProbe = { blank: true, signature: { state: "none" } };
 const garbage: DeviceProbe = { blank: false, signature: { state: "none" } };
@@ -104,8 +104,15 @@ const advised: readonly (readonly [what: string, change: Partial<FormatQuestion>
     { readOnly: true },
     /read-only: volume=pvc-1; let a pod write to it first$/,
   ],
-  ["another content", { probe: holding("LVM2_member") }, /LVM2_member, not .*needed, delete its claim$/],
-  ["data of no known kind", { probe: garbage }, /needed, delete its claim$/],
+  [
+    "another content",
+    { probe: holding("LVM2_member") },
+    /LVM2_member, not .*pvc-1; nothing was changed: .*snapshot.* with the fsType or volumeMode of that$/,
+  ],
+  ["another file system", { probe: holding("xfs") }, /xfs, not ext4: .*so use it with fsType xfs$/],
+  ["an encryption header", { probe: holding("crypto_LUKS") }, /so use it with encrypted=true$/],
+  ["data of no known kind", { probe: garbage }, /with the fsType or volumeMode of that$/],
+  ["a file system that is gone", { probe: garbage, mkfs: "done" }, /what happened to the data$/],
   [
     "an mkfs that was begun in another epoch",
     { ...interrupted, sameEpoch: false },
@@ -151,6 +158,9 @@ Deno.test("judgedSignature() goes by the file system that a volume was made for,
   assert.deepEqual(judgedSignature(raid, "ext4", false), { state: "found", ...filesystem });
   assert.deepEqual(judgedSignature(raid, "ext4", true), raid);
   assert.deepEqual(judgedSignature(raid, "xfs", false), raid);
+  const several = { ...raid, type: contradictorySignatures };
+  assert.deepEqual(judgedSignature(several, "ext4", true), { state: "found", ...filesystem });
+  assert.deepEqual(judgedSignature(several, "xfs", true), several);
   for (
     const signature of [
       blank.signature,
