@@ -248,8 +248,8 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
   and that a key shuts the password out. Other policies are kept and allow nothing more.
 - \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing is
   ever rebuilt or degraded by itself.
-- \`/ip/firewall/filter\`, \`/ipv6/firewall/filter\`, \`/ipv6/settings\`: rules and whether IPv6 is off are kept and shown,
-  and have no effect. There are no rules at first.
+- \`/ip/firewall/filter\`, \`/ipv6/firewall/filter\`, \`/ipv6/settings\`, \`/disk/settings\`: rules, whether IPv6 is off and
+  what is shared by itself are kept and shown, and have no effect. There are no rules at first.
 - \`/ip/service\`: of SSH the limit of sessions holds; the rest is kept and shown.
 - \`/system/package\`: what is enabled, disabled or uploaded counts after \`apply-changes\`, which boots nothing.
 - \`/disk/print\` and \`/disk/print detail\` print for people as RouterOS 7.24 does. Other menus give one line an item,

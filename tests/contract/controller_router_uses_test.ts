@@ -38,9 +38,12 @@ const uses: readonly (readonly [use: Edit, text: RegExp])[] = [
   [{ "raid-master": "raid1" }, /member of an array/],
   [{ "iscsi-export": true }, /exported over iSCSI/],
   [{ "nfs-sharing": true }, /shared over NFS/],
-  [{ "smb-sharing": true }, /shared over SMB/],
+  [
+    { "smb-sharing": true, "mount-point": "films" },
+    /shared over SMB.*\] mount-filesystem=no smb-sharing=no$/,
+  ],
   [{ swap: true }, /swap space/],
-  [{ disabled: true }, /it is disabled/],
+  [{ disabled: true }, /it is disabled.*\] disabled=no$/],
 ];
 
 Deno.test("a volume whose disk the router itself uses is not published, can be unpublished, and is not healthy", async () => {
@@ -67,6 +70,15 @@ Deno.test("a volume whose disk the router itself uses is not published, can be u
     await unpublish();
     assert.equal((await diskOf(stack, volumeId))["nvme-tcp-export"], false);
   }
+});
+
+Deno.test("a disk that the router has marked for sharing by itself is published, because it is not mounted", async () => {
+  await using stack = await startStack();
+  const shared = { "smb-sharing": true, "media-sharing": true };
+  const { publish, unpublish, health } = await edited(stack, "pvc-1", shared);
+  await publish();
+  assert.deepEqual(await health(), []);
+  await unpublish();
 });
 
 Deno.test("a disk that the router might mount is kept from that together with the export, in as many commands", async () => {

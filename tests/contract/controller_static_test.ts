@@ -145,7 +145,7 @@ const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, Reg
     /its file system is mounted.*mount-filesystem=no/,
   ],
   ["a member of an array", (stack) => addDisk(stack, { "raid-master": "raid1" }), /member of an array/],
-  ["a share", (stack) => addDisk(stack, { "smb-sharing": true }), /shared over SMB/],
+  ["a share", (stack) => addDisk(stack, { "nfs-sharing": true }), /shared over NFS.*nfs-sharing=no/],
   ["an iSCSI export", (stack) => addDisk(stack, { "iscsi-export": true }), /exported over iSCSI/],
   ["a disabled disk", (stack) => addDisk(stack, { disabled: true }), /it is disabled/],
   [
@@ -246,7 +246,7 @@ Deno.test("an imported disk that the router then mounts is not published", async
   await addDisk(stack);
   await doImport(stack, "data", "--kind", "ext4");
   const { disks } = stack.simulator.model;
-  disks.replace({ ...disks.findBySlot("data")!, extra: { "smb-sharing": true } });
+  disks.replace({ ...disks.findBySlot("data")!, extra: { "iscsi-export": true } });
   await changesNothing(
     stack,
     () => rejectsWith(status.FAILED_PRECONDITION, calls(stack).publish(), /the router itself uses its disk/),

@@ -283,6 +283,12 @@ const trials: Readonly<Record<string, Trial>> = {
     entry: () => routerFixes.shareOff("storage-pool"),
     changes: [/^- disk .*"nfs-sharing":true.*"slot":"storage-pool"/, /^\+ disk .*"slot":"storage-pool"/],
   },
+  autoSharingOff: {
+    spoil: (scene) => type(scene, "/disk/settings/set auto-smb-sharing=yes auto-media-sharing=yes"),
+    find: complaintOf("share"),
+    entry: () => routerFixes.autoSharingOff(),
+    changes: [],
+  },
   recordDamaged: {
     spoil: async (scene) => {
       const disk = {

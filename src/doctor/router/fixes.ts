@@ -147,6 +147,9 @@ export const routerFixes = {
     before: "after moving what nodes have mounted from there: ",
     commands: [`/disk/set [find where slot=${quoted(slot)}] nfs-sharing=no`],
   }),
+  autoSharingOff: (): Fix => ({
+    commands: ["/disk/settings/set auto-smb-sharing=no auto-media-sharing=no"],
+  }),
   ownShare: () => advice("use a pool of its own for directories, or move the images to another one"),
   clusterId: () => advice("set --cluster-id ID"),
   legacySnapshots: () => advice("list them: rds-csi audit --foreign"),

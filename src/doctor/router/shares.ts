@@ -1,10 +1,12 @@
-import { parseRows } from "../../routeros/console/json.ts";
+import { ros } from "../../routeros/console/command.ts";
+import { parseRow, parseRows, type Row } from "../../routeros/console/json.ts";
 import { markedQuery } from "../../routeros/directories/statements.ts";
 import { poolsQuery } from "../../routeros/store/queries.ts";
 import { parseFiles } from "../../routeros/store/rows.ts";
 import { isInside } from "../../volume/model/directory/handle.ts";
 import { directoryMark, markedDirectories } from "../../volume/model/directory/names.ts";
-import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
 import { parentFolder, poolOf } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Reach } from "../../host/network.ts";
@@ -12,6 +14,7 @@ import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { routerFixes } from "./fixes.ts";
 
 const shareName = "share";
+const settingsQuery = ros`/disk settings print as-value`;
 
 /** A mounted pool, and whether the router shares it over NFS. */
 interface MountedPool {
@@ -41,11 +44,29 @@ export const sharesCheck: RouterCheck = {
     }));
     const { volumes } = await router.inventory();
     const directories = await directoriesOf(router, settings);
-    return settings.kind === "directory"
-      ? judgeShare({ pools, volumes, directories }, settings)
-      : judgePoolsOfVolumes({ pools, volumes, directories }, settings);
+    const facts = { pools, volumes, directories };
+    const judge = settings.kind === "directory" ? judgeShare : judgePoolsOfVolumes;
+    return [...judge(facts, settings), ...await autoSharing(router)];
   },
 };
+
+/** Whether the router shares the disks that it mounts by itself. */
+async function autoSharing(router: Pick<RouterClient, "read">): Promise<readonly Finding[]> {
+  try {
+    return judgeAutoSharing(parseRow(await router.read(shareName, settingsQuery), "settings of disks"));
+  } catch (error) {
+    if (!VolumeError.is(error, "unavailable")) throw error;
+    return [skipped(shareName, `cannot judge what the router shares by itself: ${error.message}`)];
+  }
+}
+
+/** Judges the settings of all disks. */
+export function judgeAutoSharing(row: Row): Finding[] {
+  const set = ["auto-smb-sharing", "auto-media-sharing"].filter((name) => row.isSet(name));
+  if (set.length === 0) return [];
+  const found = `the router shares what it mounts by itself, pools with volumes too: ${set.join(", ")}`;
+  return [warning(shareName, found, routerFixes.autoSharingOff())];
+}
 
 /** This cluster's directories anywhere on the share. */
 async function directoriesOf(

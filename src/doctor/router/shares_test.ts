@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { formatFix } from "../../volume/model/finding.ts";
+import { parseRow } from "../../routeros/console/json.ts";
 import { routerFixes } from "./fixes.ts";
-import { judgeNfsPort, judgePoolsOfVolumes, judgeShare } from "./shares.ts";
+import { judgeAutoSharing, judgeNfsPort, judgePoolsOfVolumes, judgeShare } from "./shares.ts";
 
 const block = { slot: "raid1", mountPoint: "storage-pool", isShared: false };
 const share = { slot: "raid2", mountPoint: "share", isShared: true };
@@ -27,6 +28,15 @@ Deno.test("a pool with block volumes must not be shared, nor one that waits for 
     /^problem: \/storage-pool is a pool for block volumes/,
   );
   assert.match(judge([block, share], [image])[0]!, /^problem: \/share holds 1 images/);
+});
+
+Deno.test("sharing that the router turns on by itself is a warning that names the settings", () => {
+  const judge = (json: string) => judgeAutoSharing(parseRow(json, "settings"));
+  assert.deepEqual(judge('{"auto-smb-sharing":false}'), []);
+  const [found] = judge('{"auto-smb-sharing":"yes","auto-media-sharing":true}');
+  assert.match(shown([found!])[0]!, /^warning: .*: auto-smb-sharing, auto-media-sharing$/);
+  const command = "/disk/settings/set auto-smb-sharing=no auto-media-sharing=no";
+  assert.equal(found!.fix, command);
 });
 
 Deno.test("a share for directories is mounted, shared, and holds no image", () => {

@@ -236,10 +236,13 @@ const signs: Readonly<Record<string, string>> = {
   "iscsi-export": "it is exported over iSCSI",
   "nfs-sharing": "it is shared over NFS",
   "smb-sharing": "it is shared over SMB",
-  "smb-export": "it is shared over SMB",
+  "smb-export": "it is exported over SMB",
   "media-sharing": "its media are shared",
   "file-offset": "it begins within its file",
 };
+
+/** Set by the router itself where `/disk/settings` says so; it shares nothing of a disk that is not mounted. */
+const setByRouter: readonly string[] = ["smb-sharing", "media-sharing"];
 
 /** Slots of the disks that one lies on: as a partition, or as what is encrypted there. */
 export function slotsBelow(row: Row): readonly string[] {
@@ -263,7 +266,9 @@ function withDisksUpon(volume: StoredVolume, upon: ReadonlyMap<string, readonly 
 
 /** What the router does with a disk itself beside exporting it over NVMe/TCP. */
 function routerUses(row: Row): string[] {
-  const own = Object.keys(signs).filter((key) => row.isSet(key)).map((key) => signs[key]!);
+  const isMounted = row.flag("mounted", false);
+  const counts = (key: string) => row.isSet(key) && (isMounted || !setByRouter.includes(key));
+  const own = Object.keys(signs).filter(counts).map((key) => signs[key]!);
   return [...new Set(own)];
 }
 

@@ -1,9 +1,8 @@
 import { Refusal } from "../refusal.ts";
-import { spanOf } from "../timing.ts";
-import { readYesNo, required } from "./inputs.ts";
+import { required } from "./inputs.ts";
 import { makeItemMenu } from "./item_menu.ts";
 import type { Menu, Values } from "./menu.ts";
-import { byName, ItemRow } from "./rows.ts";
+import { settingsMenu } from "./settings_menu.ts";
 
 /** A firewall rule, as it was typed. */
 interface Rule {
@@ -28,7 +27,11 @@ function placeOf(number: string | undefined, count: number): number {
 
 /** The firewalls of both protocols, and whether the router speaks IPv6. */
 export function firewallMenus(): readonly Menu[] {
-  return [filterMenu("ip/firewall/filter"), filterMenu("ipv6/firewall/filter"), ipv6SettingsMenu()];
+  return [
+    filterMenu("ip/firewall/filter"),
+    filterMenu("ipv6/firewall/filter"),
+    settingsMenu("ipv6/settings", ["disable-ipv6"]),
+  ];
 }
 
 /** Rules are stored and shown, without effect. */
@@ -62,33 +65,4 @@ function filterMenu(path: string): Menu {
     set: ({ id, values }, changes) => put({ id, values: new Map([...values, ...changes]) }),
     remove: ({ id }) => rules = rules.filter((rule) => rule.id !== id),
   });
-}
-
-interface Ipv6Settings {
-  readonly id: number;
-  readonly disabled: boolean;
-}
-
-/** `/ipv6/settings`: `disable-ipv6` is stored and shown, without effect. */
-function ipv6SettingsMenu(): Menu {
-  const path = "ipv6/settings";
-  let settings: Ipv6Settings = { id: 1, disabled: false };
-  const properties = [{ name: "disable-ipv6", read: ({ disabled }: Ipv6Settings) => disabled }];
-  return {
-    path,
-    single: true,
-    columns: [],
-    verbs: () => ["set", "print", "get"],
-    texts: () => ["disable-ipv6"],
-    properties: () => properties,
-    rows: () => [new ItemRow(settings, byName(properties))],
-    lookup: () => undefined,
-    byId: () => undefined,
-    byName: () => undefined,
-    span: (verb) => spanOf(path, verb),
-    set(_, values) {
-      const disabled = readYesNo("disable-ipv6", values.get("disable-ipv6") ?? "no");
-      settings = { ...settings, disabled };
-    },
-  };
 }

@@ -6,6 +6,7 @@ import { DiskMenu } from "./disk_menu.ts";
 import { Users } from "../ssh/users.ts";
 import { FileMenu } from "./file_menu.ts";
 import { packageMenu, serviceMenu } from "./service_menus.ts";
+import { settingsMenu } from "./settings_menu.ts";
 import { systemMenus } from "./system_menus.ts";
 import { SubvolumeMenu } from "./subvolume_menu.ts";
 
@@ -13,6 +14,7 @@ import { SubvolumeMenu } from "./subvolume_menu.ts";
 export function makeMenus(router: Router, users: Users = new Users([])): Menus {
   const menus: readonly Menu[] = [
     new DiskMenu(router),
+    settingsMenu("disk/settings", ["auto-smb-sharing", "auto-media-sharing"]),
     new FileMenu(router),
     new SubvolumeMenu(router),
     ...systemMenus(router),

@@ -6,6 +6,7 @@ import { withdrawalSeconds } from "./grace.ts";
 import { isLegacyId, nameDigest, poolOf } from "../model/ids.ts";
 import { importedSource } from "../model/sources.ts";
 import { assertOwned, judgeOwnership } from "./ownership.ts";
+import { adviceOnUses } from "./router_uses.ts";
 import type { RouterState, StoredFile, StoredVolume } from "../model/inventory.ts";
 import type { PublishFacts } from "./publish.ts";
 import { hasPartOfRecord, type RecordComment } from "../model/record.ts";
@@ -61,8 +62,7 @@ export function assertImportable(stored: StoredVolume, claim: ImportClaim, scene
     throw doubt(
       id,
       `the router itself uses the disk: ${uses.join(", ")}`,
-      "end that first: a mounted file system by " +
-        `/disk set [find slot="${id}"] mount-filesystem=no`,
+      adviceOnUses(id, uses),
     );
   }
   if (exported && !claim.exportIsUnused) {

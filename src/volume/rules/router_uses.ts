@@ -1,6 +1,25 @@
 import { VolumeError } from "../errors.ts";
 import type { StoredVolume } from "../model/inventory.ts";
 
+/** What ends a use that a person can end by one property. The adapter of RouterOS names the uses. */
+const ends: Readonly<Record<string, string>> = {
+  "it is disabled": "disabled=no",
+  "its file system is mounted": "mount-filesystem=no",
+  "it is swap space": "swap=no",
+  "it is exported over iSCSI": "iscsi-export=no",
+  "it is shared over NFS": "nfs-sharing=no",
+  "it is shared over SMB": "smb-sharing=no",
+  "it is exported over SMB": "smb-export=no",
+  "its media are shared": "media-sharing=no",
+};
+
+/** What to do before the router's disk can be used: the command for the uses that one ends, and for no other. */
+export function adviceOnUses(id: string, uses: readonly string[]): string {
+  const settings = uses.flatMap((use) => Object.hasOwn(ends, use) ? [ends[use]!] : []);
+  const command = settings.length === 0 ? "" : `: /disk set [find slot="${id}"] ${settings.join(" ")}`;
+  return `end that first${command}`;
+}
+
 /**
  * Refuses a volume whose disk the router itself uses: the router and a node would both write to it without knowing of
  * each other.
@@ -13,8 +32,7 @@ export function assertNotUsedByRouter({ id, routerUses = [] }: StoredVolume, ver
     "precondition",
     `Cannot ${verb} the volume because the router itself uses its disk: ${
       routerUses.join(", ")
-    }: volume=${id}; ` +
-      `end that first: a mounted file system by /disk set [find slot="${id}"] mount-filesystem=no`,
+    }: volume=${id}; ${adviceOnUses(id, routerUses)}`,
   );
 }
 
