@@ -31,6 +31,8 @@ export OTHER ?=
 # Tests to run with `make test/some`, and a flag that makes a skipped test a failure.
 export T ?= src
 export STRICT ?=
+# The commit that `make proof/compare` compares this tree with.
+export REV ?= main
 # Suites to run with `make test/guest` or `make test/cluster`, all when empty, and how many guests at a time.
 export S ?=
 export JOBS ?= 1

@@ -1,15 +1,6 @@
 import type { Search } from "./find.ts";
 
-/** The result of all schedules, and how soon each planted bug was found. */
-export interface Proof {
-  readonly cores: number;
-  readonly seconds: number;
-  readonly schedules: number;
-  readonly events: number;
-  readonly answers: Search["answers"];
-  readonly planted: readonly PlantedResult[];
-}
-
+/** How soon a planted bug was found. */
 export interface PlantedResult {
   readonly title: string;
   /** How many schedules were run until it was found; undefined when it was not found. */
@@ -19,7 +10,7 @@ export interface PlantedResult {
 }
 
 /** Adds up the results of several searches. */
-export function total(searches: readonly Search[]): Pick<Proof, "schedules" | "events" | "answers"> {
+export function total(searches: readonly Search[]): Omit<Search, "found"> {
   const answers: Record<string, number> = {};
   for (const search of searches) {
     for (const [answer, count] of Object.entries(search.answers)) {
@@ -30,18 +21,23 @@ export function total(searches: readonly Search[]): Pick<Proof, "schedules" | "e
   return { schedules: sum("schedules"), events: sum("events"), answers };
 }
 
-/** The result as two Markdown tables: calls with their answers, and planted bugs. */
-export function tables({ answers, planted }: Proof): string {
+/** Calls with their answers, as a Markdown table. */
+export function callTable({ answers }: Pick<Search, "answers">): string {
   const verbs = [...new Set(Object.keys(answers).map((answer) => answer.split(" ")[0]!))].toSorted();
   const calls = verbs.map((verb) => {
     const counts = Object.entries(answers).filter(([answer]) => answer.startsWith(`${verb} `));
     const all = counts.reduce((sum, [, count]) => sum + count, 0);
     return [verb, answers[`${verb} OK`] ?? 0, all - (answers[`${verb} OK`] ?? 0)];
   });
-  const bugs = planted.map(({ title, schedules, steps }) => [title, schedules ?? "not found", steps ?? "-"]);
-  return `${table(["call", "OK", "error"], calls)}\n${
-    table(["planted bug", "schedules", "steps left"], bugs)
-  }`;
+  return table(["call", "OK", "error"], calls);
+}
+
+/** Planted bugs as a Markdown table. */
+export function bugTable(planted: readonly PlantedResult[]): string {
+  const rows = planted.map(({ title, schedules, steps }) =>
+    [title, schedules ?? "not found", steps ?? "-"].map((cell) => String(cell).replaceAll("|", "\\|"))
+  );
+  return table(["planted bug", "schedules", "steps left"], rows);
 }
 
 function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
@@ -51,7 +47,7 @@ function table(head: readonly string[], rows: readonly (readonly (string | numbe
 const [labelWidth, barWidth, lineHeight, decades] = [420, 360, 18, 5];
 
 /** Draws how many schedules it took to find each planted bug, as bars on a logarithmic scale from 1 to 100,000. */
-export function chart({ planted }: Proof): string {
+export function bugChart(planted: readonly PlantedResult[]): string {
   const [width, height] = [labelWidth + barWidth + 80, (planted.length + 2) * lineHeight];
   const bars = planted.map(({ title, schedules }, index) => {
     const y = (index + 1) * lineHeight;
