@@ -2,12 +2,12 @@
 // array of texts such as "publish a n1: OK" a line.
 import { print } from "../../tools/print.ts";
 import { runSchedule } from "./run_schedule.ts";
-import { drawSchedule } from "./schedule.ts";
+import { drawSchedule, settingOf } from "./schedule.ts";
 
 const [first, count] = Deno.args.map(Number) as [number, number];
 for (let seed = first; seed < first + count; seed++) {
   const calls = new Map<number, string>();
-  for (const event of await runSchedule(drawSchedule(seed), { seed, subvolumes: seed % 2 === 0 })) {
+  for (const event of await runSchedule(drawSchedule(seed), settingOf(seed))) {
     if (event.kind === "call") calls.set(event.call, [event.verb, event.of, event.node].join(" ").trim());
     if (event.kind === "answer") {
       calls.set(event.call, `${calls.get(event.call)}: ${event.error ?? "OK"}`);

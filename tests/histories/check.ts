@@ -1,3 +1,4 @@
+import { parseEpoch } from "../../src/volume/model/epoch.ts";
 import type { HistoryEvent, Verb } from "./events.ts";
 
 type Call = Extract<HistoryEvent, { kind: "call" }>;
@@ -13,6 +14,8 @@ interface OpenCall extends Call {
   readonly exported: Set<string>;
   /** Whether a later call that undoes it has been answered OK. */
   isUndone: boolean;
+  /** The attachments when it began, with their NQNs, by `volume node`. */
+  readonly attached: ReadonlyMap<string, string>;
 }
 
 /**
@@ -23,6 +26,7 @@ interface OpenCall extends Call {
  * - A file system is made only on a blank image, and never where data was.
  * - The claim of an OK was true at some moment between the call and its answer; at the answer, when the opposite call
  *   has begun and was answered OK meanwhile.
+ * - An epoch is later than that of any attachment of another node, if the cluster could be asked.
  * - An export that a node was given stays until a call or a person takes it back, and so does the node's connection.
  * - A snapshot or clone has the data that its source had between the first call and the answer. A snapshot keeps it.
  * - Nothing is left when everything is deleted.
@@ -42,6 +46,8 @@ class Checker {
   readonly #calls = new Map<number, OpenCall>();
   /** The node to which an NQN was given, by NQN. */
   readonly #nodeOfNqn = new Map<string, string>();
+  /** The NQNs of the complete attachments, by `volume node`. */
+  readonly #attached = new Map<string, string>();
   /** The nodes that hold a volume, as `volume node`: from the OK of the publish to the call to unpublish. */
   readonly #holders = new Set<string>();
   /** The exports that nodes were given and still rely on, as `volume nqn`. */
@@ -76,8 +82,14 @@ class Checker {
     else if (event.kind === "left") this.#violated(`${event.of} is left`);
     else if (event.kind === "edited") this.#release(event.of);
     else if (event.kind === "blanked") this.#blank(event.of);
+    else if (event.kind === "attachment") this.#attachment(event.of, event.node, event.nqn);
     else if (event.kind === "crashed") this.#crash(event.node);
     else this.#reboot(event.forgets);
+  }
+
+  #attachment(of: string, node: string, nqn: string | undefined): void {
+    if (nqn === undefined) this.#attached.delete(`${of} ${node}`);
+    else this.#attached.set(`${of} ${node}`, nqn);
   }
 
   #blank(of: string): void {
@@ -119,7 +131,13 @@ class Checker {
       this.#holders.delete(`${of} ${node}`);
       this.#release(of);
     }
-    const open: OpenCall = { ...call, held: false, exported: new Set(), isUndone: false };
+    const open: OpenCall = {
+      ...call,
+      held: false,
+      exported: new Set(),
+      isUndone: false,
+      attached: new Map(this.#attached),
+    };
     this.#calls.set(call.call, open);
     this.#watch(open);
   }
@@ -148,7 +166,7 @@ class Checker {
     return claims[verb]();
   }
 
-  #answer({ call: number, error, nqn, ready }: Answer): void {
+  #answer({ call: number, error, nqn, ready, compared }: Answer): void {
     const call = this.#calls.get(number);
     if (call === undefined) throw new Error(`call ${number} never began`);
     this.#calls.delete(number);
@@ -161,6 +179,7 @@ class Checker {
     const when = call.isUndone ? "no longer" : "never";
     if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
     if (verb === "publish") this.#publish(of, node!, nqn!);
+    if (verb === "publish" && compared) this.#assertLater(call, nqn!);
     if (verb === "create" || verb === "snapshot") this.#made(of, verb);
   }
 
@@ -194,6 +213,16 @@ class Checker {
     if (leaves) return;
     this.#holders.add(`${of} ${node}`);
     if (this.#images.get(of)?.exported === nqn) this.#served.add(`${of} ${nqn}`);
+  }
+
+  /** No node that was given the volume before may take the epoch for its own, or for an older one. */
+  #assertLater({ of, node, attached }: OpenCall, nqn: string): void {
+    for (const [key, other] of attached) {
+      const isOther = key.startsWith(`${of} `) && key !== `${of} ${node}` &&
+        this.#attached.get(key) === other;
+      if (!isOther || counterOf(nqn) > counterOf(other)) continue;
+      this.#violated(`${node} was given ${nqn}, no later than ${other} of another node`);
+    }
   }
 
   #made(of: string, verb: "create" | "snapshot"): void {
@@ -304,6 +333,11 @@ class Checker {
   #violated(line: string): void {
     if (!this.found.includes(line)) this.found.push(line);
   }
+}
+
+/** The counter of the epoch that an NQN names. */
+function counterOf(nqn: string): number {
+  return parseEpoch(nqn.split(":").at(-1)!)?.counter ?? 0;
 }
 
 function listed(values: ReadonlySet<string | undefined>): string {

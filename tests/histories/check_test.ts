@@ -6,7 +6,7 @@ type Event<Kind extends HistoryEvent["kind"]> = Extract<HistoryEvent, { kind: Ki
 
 const volume = "pvc-1";
 const bytes = 1n << 30n;
-const [first, second] = ["nqn:pvc-1:1", "nqn:pvc-1:2"];
+const [first, second, reissued] = ["nqn:pvc-1:1-00000001", "nqn:pvc-1:2-00000002", "nqn:pvc-1:1-00000003"];
 
 function call(number: number, verb: Event<"call">["verb"], over: Partial<Event<"call">> = {}): HistoryEvent {
   return { kind: "call", call: number, verb, of: volume, ...over };
@@ -61,6 +61,16 @@ const unpublished = [
   ok(5),
 ];
 
+/** The router has lost that the volume was published. */
+const forgotten = [
+  ...published,
+  { kind: "attachment", of: volume, node: "n1", nqn: first },
+  { kind: "rebooted", forgets: true },
+  image(undefined),
+  call(3, "publish", { node: "n2" }),
+  image(undefined, reissued),
+] as const;
+
 const good: Record<string, readonly HistoryEvent[]> = {
   "a whole life": [...unpublished, call(6, "delete"), gone, ok(6)],
   "a move to another node": [
@@ -107,6 +117,15 @@ const good: Record<string, readonly HistoryEvent[]> = {
     ok(2, { error: "unavailable" }),
   ],
   "an export that a person turns off": [...written, { kind: "edited", of: volume }, image("w1")],
+  "an epoch that may be older than another node's, where the cluster could not be asked": [
+    ...forgotten,
+    ok(3, { nqn: reissued, compared: false }),
+  ],
+  "a later epoch than that of another node": [
+    ...forgotten,
+    image(undefined, second),
+    ok(3, { nqn: second, compared: true }),
+  ],
   "a call that fails says nothing": [...created, call(2, "delete"), ok(2, { error: "unavailable" })],
 };
 
@@ -118,6 +137,10 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   "one NQN for two nodes": [
     [...published, call(3, "publish", { node: "n2" }), ok(3, { nqn: first })],
     /n2 was given the NQN of n1/,
+  ],
+  "an epoch no later than one that another node has": [
+    [...forgotten, ok(3, { nqn: reissued, compared: true })],
+    /n2 was given nqn:pvc-1:1-00000003, no later than nqn:pvc-1:1-00000001 of another node/,
   ],
   "an acknowledged write that is read no more": [
     [...written, { kind: "read", node: "n1", of: volume, value: "ext4" }],
@@ -157,7 +180,7 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   ],
   "a publish that another call undoes": [
     [...written, image("w1")],
-    /nqn:pvc-1:1 was taken away, and nobody asked for that/,
+    /nqn:pvc-1:1-00000001 was taken away, and nobody asked for that/,
   ],
   "a publish that is answered after its unpublish": [
     [
@@ -185,7 +208,7 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   ],
   "a node that gives up what it was given": [
     [...written, kernel("n1", [], true)],
-    /n1 gave nqn:pvc-1:1 up, and nobody asked for that/,
+    /n1 gave nqn:pvc-1:1-00000001 up, and nobody asked for that/,
   ],
   "an image that goes below a node": [
     [...written, call(4, "delete"), { ...gone, exported: first } as HistoryEvent],

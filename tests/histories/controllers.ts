@@ -5,8 +5,9 @@ import { leadMs, leaseMs } from "../../src/kubernetes/election.ts";
 import type { FakeClock } from "../fakes/clock.ts";
 import { controllerDeps } from "../fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
+import type { ClusterObjects } from "./cluster_objects.ts";
 import { Process } from "./process.ts";
-import type { IsolationStep } from "./schedule.ts";
+import type { ApiCutStep, IsolationStep } from "./schedule.ts";
 
 /** How long a controller that goes on takes to read the Lease, in milliseconds. */
 const readsAfterMs = 1_000;
@@ -25,6 +26,17 @@ interface Isolation {
   readonly cancel: () => void;
 }
 
+/** What the processes share. */
+export interface ControllersParts {
+  readonly clock: FakeClock;
+  readonly store: FakeVolumeStore;
+  readonly seed: number;
+  /** By how much the wall clock is ahead, in milliseconds. */
+  readonly wallOffsetMs: () => number;
+  /** Undefined without a cluster to ask. */
+  readonly cluster?: ClusterObjects | undefined;
+}
+
 /**
  * The processes of the controller. One leads; others have led before and live on.
  *
@@ -32,21 +44,17 @@ interface Isolation {
  * does not may serve until its lead ends, and another process leads when the Lease has not changed for long enough.
  */
 export class Controllers {
+  readonly #parts: ControllersParts;
   readonly #clock: FakeClock;
-  readonly #store: FakeVolumeStore;
-  readonly #seed: number;
-  readonly #wallOffsetMs: () => number;
   #started = 0;
   #leader: Controller;
   /** Earlier leaders, the last one first. */
   #former: readonly Controller[] = [];
   readonly #isolated = new Map<Controller, Isolation>();
 
-  constructor(clock: FakeClock, store: FakeVolumeStore, seed: number, wallOffsetMs: () => number) {
-    this.#clock = clock;
-    this.#store = store;
-    this.#seed = seed;
-    this.#wallOffsetMs = wallOffsetMs;
+  constructor(parts: ControllersParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
     this.#leader = this.#start();
   }
 
@@ -81,25 +89,35 @@ export class Controllers {
     const leftMs = leadMs - renewedMs;
     process.lead.holdUntil(this.#clock.monotonicMs() + leftMs);
     if (step === "freeze") process.freeze();
+    else process.isWithoutApi = true;
     // The answers that have come while the process stood still may be read first.
     const interrupt = () =>
       process.whenAwake(() => timers.push(this.#clock.timer(0, () => process.lead.interrupt())));
     const timers = [
       this.#clock.timer(leftMs, interrupt),
       this.#clock.timer(leaseMs - renewedMs, () => {
-        if (this.#leader === leader) this.#takeOver();
+        if (this.#leader === leader && !this.#parts.cluster?.isAway) this.#takeOver();
       }),
     ];
     const end = () => {
       process.thaw();
+      process.isWithoutApi = false;
       timers.push(this.#clock.timer(readsAfterMs, () => this.#rejoin(leader)));
     };
     timers.push(this.#clock.timer(forMs, end));
     this.#isolated.set(leader, { end, cancel: () => timers.forEach((cancel) => cancel()) });
   }
 
+  /** No process reaches the API server for some time. */
+  cutApi(cluster: ClusterObjects, { forMs, how, renews }: ApiCutStep): void {
+    cluster.cut(how);
+    this.#clock.timer(forMs, () => cluster.cut(undefined));
+    if (!renews) this.isolate({ step: "cut-controller", afterMs: 0, forMs, renewedMs: 0 });
+  }
+
   /** Ends all isolation. */
   mend(): void {
+    this.#parts.cluster?.cut(undefined);
     for (const [controller, { end }] of this.#isolated) {
       end();
       const { lead } = controller.process;
@@ -130,12 +148,14 @@ export class Controllers {
 
   /** Starts a process that leads and knows nothing. */
   #start(): Controller {
-    const process = new Process(this.#clock, this.#wallOffsetMs);
+    const { store, seed, wallOffsetMs, cluster } = this.#parts;
+    const process = new Process(this.#clock, wallOffsetMs);
     const deps = controllerDeps({
-      store: this.#store,
+      store,
       clock: process.clock,
       settings: { copyReturns: "when-done" },
-      seed: this.#seed * 100 + ++this.#started,
+      seed: seed * 100 + ++this.#started,
+      clusterView: cluster?.viewFor(process),
       isOnly: true,
     });
     process.lead.holdUntil(Infinity);

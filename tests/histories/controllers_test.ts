@@ -5,7 +5,8 @@ import { Controllers } from "./controllers.ts";
 
 function start(): { readonly clock: FakeClock; readonly controllers: Controllers } {
   const clock = new FakeClock();
-  return { clock, controllers: new Controllers(clock, new FakeVolumeStore(clock), 1, () => 0) };
+  const store = new FakeVolumeStore(clock);
+  return { clock, controllers: new Controllers({ clock, store, seed: 1, wallOffsetMs: () => 0 }) };
 }
 
 Deno.test("a leader that is cut off serves until its lead ends, and another one leads only then", async () => {

@@ -35,6 +35,15 @@ export type HistoryEvent =
     readonly nqn?: string;
     /** Whether the snapshot is ready. @default {true} */
     readonly ready?: boolean;
+    /** Whether the cluster answered all that the call asked it; undefined without a cluster. */
+    readonly compared?: boolean;
+  }
+  /** A node's attachment is complete and has this NQN from now on, or is gone. */
+  | {
+    readonly kind: "attachment";
+    readonly of: string;
+    readonly node: string;
+    readonly nqn: string | undefined;
   }
   /** The state of an image on the router from now on. */
   | {

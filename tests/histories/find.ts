@@ -2,8 +2,8 @@
 // see Search.
 import { print } from "../../tools/print.ts";
 import { violations } from "./check.ts";
-import { runSchedule, type Setting } from "./run_schedule.ts";
-import { drawSchedule, type Step } from "./schedule.ts";
+import { runSchedule } from "./run_schedule.ts";
+import { drawSchedule, type Setting, settingOf, type Step } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 
 /** The result of a number of schedules. */
@@ -25,7 +25,7 @@ export async function search(first: number, count: number): Promise<Search> {
   const answers: Record<string, number> = {};
   let events = 0;
   for (let seed = first; seed < first + count; seed++) {
-    const setting = { seed, subvolumes: seed % 2 === 0 };
+    const setting = settingOf(seed);
     const brokenBy = async (steps: readonly Step[]) => violations(await runSchedule(steps, setting));
     const drawn = drawSchedule(seed);
     const history = await runSchedule(drawn, setting);

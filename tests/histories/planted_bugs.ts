@@ -18,6 +18,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "return last !== undefined && last.counter > 0 ? last : { counter: 1, nonce: newNonce(random) };",
   },
   {
+    title: "a new epoch is no later than one that the cluster knows",
+    file: "src/controller/epochs.ts",
+    from: "  const latest = await clusterView.latestEpoch(stored.id, context);\n",
+    to: "  const latest = 0;\n",
+  },
+  {
     title: "nobody waits until a withdrawn export has ended",
     file: "src/controller/attachments/withdrawal.ts",
     from: "if (waitMs === 0) return false;",

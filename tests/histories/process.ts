@@ -5,6 +5,8 @@ import type { FakeClock } from "../fakes/clock.ts";
 /** A process that can die at any moment; all its running work stops then. It can also stand still for a while. */
 export class Process {
   isDead = false;
+  /** Whether it does not reach the API server. */
+  isWithoutApi = false;
   /** How many of its commands are between it and the router. */
   sending = 0;
   /** Its clock; timers that end while it stands still come when it goes on. */

@@ -15,6 +15,7 @@ import { FakeClock } from "../fakes/clock.ts";
 import { aCreate, aPublish, gibibyte, testParameters } from "../fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, testBase } from "../fakes/records.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
+import { ClusterObjects } from "./cluster_objects.ts";
 import { Controllers } from "./controllers.ts";
 import type { HistoryEvent } from "./events.ts";
 import { HistoryNode } from "./node.ts";
@@ -24,20 +25,15 @@ import { Process } from "./process.ts";
 import { routerLink } from "./router_link.ts";
 import {
   type CallStep,
+  maxForgets,
   nodeNames,
   type OtherStep,
+  type Setting,
   smooth,
   snapshotNames,
   type Step,
   volumeNames,
 } from "./schedule.ts";
-
-/** The conditions that hold for a whole schedule. */
-export interface Setting {
-  readonly seed: number;
-  /** Whether the pool has subvolumes. */
-  readonly subvolumes: boolean;
-}
 
 type Call = Extract<HistoryEvent, { kind: "call" }>;
 type ControllerStep = Exclude<CallStep["step"], "stage" | "unstage">;
@@ -83,7 +79,9 @@ class Cluster {
   #wallOffsetMs = 0;
   #calls = 0;
   #writes = 0;
-  /** The publish contexts that Kubernetes passes to nodes, by `volume node`. */
+  /** The cluster's objects; undefined where controllers have none to ask. */
+  readonly #objects: ClusterObjects | undefined;
+  /** The publish contexts that were ever given to nodes, by `volume node`. */
   readonly #contexts = new Map<string, Readonly<Record<string, string>>>();
   /** The ids of deleted volumes and snapshots, which Kubernetes never makes again. */
   readonly #deleted = new Set<string>();
@@ -121,12 +119,19 @@ class Cluster {
       (event) => this.history.push(event),
     );
     this.#pools = store.pools;
-    this.#controllers = new Controllers(this.#clock, store, setting.seed, () => this.#wallOffsetMs);
+    this.#objects = setting.cluster ? new ClusterObjects((event) => this.history.push(event)) : undefined;
+    this.#controllers = new Controllers({
+      clock: this.#clock,
+      store,
+      seed: setting.seed,
+      wallOffsetMs: () => this.#wallOffsetMs,
+      cluster: this.#objects,
+    });
     this.#observe();
   }
 
   async take(step: Step): Promise<void> {
-    this.#configurations = [new Map(this.#store.disks), ...this.#configurations].slice(0, 3);
+    this.#configurations = [new Map(this.#store.disks), ...this.#configurations].slice(0, maxForgets + 1);
     if ("commandMs" in step) await this.#call(step);
     else await this.#other(step);
     this.#observe();
@@ -184,6 +189,9 @@ class Cluster {
       case "cut-controller":
         await this.#advance(step.afterMs);
         this.#controllers.isolate(step);
+        break;
+      case "cut-api":
+        if (this.#objects !== undefined) this.#controllers.cutApi(this.#objects, step);
         break;
       case "cut-node":
         node!.cut(step.cuts);
@@ -259,7 +267,10 @@ class Cluster {
   async #call(step: CallStep): Promise<void> {
     const id = volumeIdFor(step.volume);
     const node = this.#nodeOf(step.node);
-    const publishContext = this.#contexts.get(`${id} ${step.node}`);
+    const objects = this.#objects;
+    const publishContext = objects === undefined
+      ? this.#contexts.get(`${id} ${step.node}`)
+      : objects.contextOf(id, step.node);
     switch (step.step) {
       case "stage":
         if (publishContext === undefined) return;
@@ -272,7 +283,8 @@ class Cluster {
       case "unstage":
         return await this.#onNode(step, "unstage", id, (context) => node.unstage(id, step.trouble, context));
     }
-    const call = this.#controllerCall(step.step as ControllerStep, id, step.node);
+    const isDetaching = step.step === "publish" && objects?.isDetaching(id, step.node) === true;
+    const call = this.#controllerCall(isDetaching ? "unpublish" : step.step as ControllerStep, id, step.node);
     const { verb, of } = call;
     if (verb === "delete") this.#deleted.add(of);
     else if (verb === "create" && this.#deleted.has(of)) return;
@@ -383,15 +395,20 @@ class Cluster {
   ): Promise<void> {
     const call = ++this.#calls;
     this.history.push({ kind: "call", call, ...about });
+    const objects = this.#objects;
+    objects?.began(about);
+    const unanswered = objects?.unanswered;
     const abort = new AbortController();
     await new Promise<void>((resolve) => {
       let isAnswered = false;
-      const answer = (answer: Answer) => {
+      const answer = (answer: Answer, { publishContext }: Published = {}) => {
         if (isAnswered) return;
         isAnswered = true;
         cancel();
         this.#observe();
-        this.history.push({ kind: "answer", call, ...answer });
+        const compared = objects === undefined ? {} : { compared: objects.unanswered === unanswered };
+        this.history.push({ kind: "answer", call, ...answer, ...compared });
+        if (answer.error === undefined) objects?.succeeded(about, publishContext);
         resolve();
       };
       const cancel = this.#clock.timer(step.timeoutMs, () => {
@@ -401,7 +418,7 @@ class Cluster {
       process.onDeath(() => answer({ error: "unavailable" }));
       const deadlineMs = process.clock.now() + step.timeoutMs;
       work({ requestId: `call-${call}`, signal: abort.signal, deadlineMs }).then(
-        (result) => answer(detailsOf(result)),
+        (result) => answer(detailsOf(result), (result ?? {}) as Published),
         (error) => answer({ error: VolumeError.is(error) ? error.kind : "internal" }),
       );
     });

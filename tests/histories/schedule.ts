@@ -1,5 +1,19 @@
 import { SeededRandom } from "../fakes/random.ts";
 
+/** The conditions that hold for a whole schedule. */
+export interface Setting {
+  readonly seed: number;
+  /** Whether the pool has subvolumes. */
+  readonly subvolumes: boolean;
+  /** Whether controllers have a cluster to ask. */
+  readonly cluster: boolean;
+}
+
+/** Returns the conditions of a seed's schedule. */
+export function settingOf(seed: number): Setting {
+  return { seed, subvolumes: seed % 2 === 0, cluster: Math.floor(seed / 8) % 2 === 1 };
+}
+
 /** A failure in a call, at its command or operation number `at`. */
 export interface Trouble {
   readonly at: number;
@@ -67,6 +81,16 @@ export interface BlankStep {
   readonly volume: string;
 }
 
+/** No controller reaches the API server for some time, and none can take over. */
+export interface ApiCutStep {
+  readonly step: "cut-api";
+  readonly forMs: number;
+  /** Whether requests are refused, or wait. */
+  readonly how: "refuses" | "hangs";
+  /** Whether the leader can renew all the same. */
+  readonly renews: boolean;
+}
+
 /** Events other than calls. */
 export type OtherStep =
   /** A workload writes, or reads. */
@@ -86,12 +110,13 @@ export type OtherStep =
   /** A person turns an export on or off. */
   | { readonly step: "edit"; readonly volume: string; readonly exported: boolean }
   | BlankStep
+  | ApiCutStep
   | IsolationStep
   | NodeCutStep;
 
 export type Step = CallStep | OtherStep;
 /** The steps that every schedule may have. */
-type DrawnStep = Exclude<Step, IsolationStep | NodeCutStep | BlankStep>;
+type DrawnStep = Exclude<Step, IsolationStep | NodeCutStep | BlankStep | ApiCutStep>;
 
 /** The volumes of a schedule; all but the first are clones. */
 export const volumeNames = ["a", "b"];
@@ -100,6 +125,8 @@ export const snapshotNames = ["s", "t"];
 export const nodeNames = ["n1", "n2"];
 /** A call without trouble. */
 export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, timeoutMs: 60_000 } as const;
+/** How many steps ago the router's backup was made, at most. */
+export const maxForgets = 15;
 /** The largest number of steps in a schedule. */
 const maxSteps = 30;
 
@@ -119,6 +146,8 @@ const partitionSeed = 1_000_000_007;
 const blankSeed = 2_000_000_011;
 /** The same for refusals. */
 const refusalSeed = 1_000_000_009;
+/** The same for what only schedules with a cluster have. */
+const clusterSeed = 1_500_000_001;
 
 /** How often each step is drawn, in schedules with many node changes and in schedules with many copies. */
 const weights: readonly (readonly [DrawnStep["step"], moves: number, copies: number])[] = [
@@ -162,18 +191,38 @@ const troubles: readonly Trouble["what"][] = [
  */
 export function drawSchedule(seed: number): Step[] {
   const draw = new Draw(seed);
-  const steps: Step[] = [{ step: "create", ...smooth }];
+  const drawn: Step[] = [{ step: "create", ...smooth }];
   if (draw.chance(0.7)) {
-    steps.push({ step: "publish", ...smooth }, { step: "stage", ...smooth });
-    steps.push({ step: "write", volume: "a", node: "n1" });
+    drawn.push({ step: "publish", ...smooth }, { step: "stage", ...smooth });
+    drawn.push({ step: "write", volume: "a", node: "n1" });
   }
-  const count = 5 + draw.below(maxSteps - 4 - steps.length);
+  const count = 5 + draw.below(maxSteps - 4 - drawn.length);
   const lot = draw.pick(lots);
-  const opening = steps.length;
-  for (let number = 0; number < count; number++) steps.push(draw.step(lot));
-  if (seed % 8 === 7) addBlank(steps, opening, new Draw(seed + blankSeed));
-  const all = hasPartitions(seed) ? withPartitions(steps, opening, new Draw(seed + partitionSeed)) : steps;
-  return withLateRefusals(all, new Draw(seed + refusalSeed));
+  const opening = drawn.length;
+  for (let number = 0; number < count; number++) drawn.push(draw.step(lot));
+  if (seed % 8 === 7) addBlank(drawn, opening, new Draw(seed + blankSeed));
+  const all = hasPartitions(seed) ? withPartitions(drawn, opening, new Draw(seed + partitionSeed)) : drawn;
+  const steps = withLateRefusals(all, new Draw(seed + refusalSeed));
+  return settingOf(seed).cluster ? withClusterTroubles(steps, opening, new Draw(seed + clusterSeed)) : steps;
+}
+
+/** Half of them have one or two times without the API server, and a third a router whose backup of some steps ago comes back. */
+function withClusterTroubles(steps: readonly Step[], opening: number, draw: Draw): Step[] {
+  const all = [...steps];
+  if (draw.chance(0.35)) {
+    const forgets = 1 + draw.below(draw.pick([3, maxForgets]));
+    const at = opening + draw.below(all.length - opening);
+    const reboot = { step: "reboot", forgets, disksAfterMs: draw.pick([0, 0, 5_000]) } as const;
+    const publish = { ...smooth, step: "publish", node: draw.pick(nodeNames) } as const;
+    all.splice(at, 0, reboot, ...draw.chance(0.6) ? [publish] : []);
+  }
+  const cuts = draw.chance(0.5) ? 1 + draw.below(2) : 0;
+  for (let left = cuts; left > 0; left--) {
+    const how = draw.pick(["refuses", "hangs"] as const);
+    const step = { step: "cut-api", forMs: draw.pick(partitionMs), how, renews: draw.chance(0.6) } as const;
+    all.splice(opening + draw.below(all.length - opening), 0, step);
+  }
+  return all;
 }
 
 /** Lets the router carry out later most of what it refuses, and refuse some of what it carries out late. */

@@ -1,0 +1,128 @@
+import { VolumeError } from "../../src/volume/errors.ts";
+import { parseEpoch } from "../../src/volume/model/epoch.ts";
+import type { ClusterAttachment, ClusterView } from "../../src/volume/ports/cluster_view.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { HistoryEvent } from "./events.ts";
+import type { Process } from "./process.ts";
+
+type Context = Readonly<Record<string, string>>;
+type AttacherCall = Pick<Extract<HistoryEvent, { kind: "call" }>, "verb" | "of" | "node">;
+
+/** A VolumeAttachment. */
+interface Attachment {
+  readonly volumeId: string;
+  readonly nodeName: string;
+  attached: boolean;
+  deleting: boolean;
+  publishContext: Context;
+}
+
+/** How long a request waits for an API server that does not answer, in milliseconds. */
+const hangsMs = 30_000;
+
+/** The cluster's objects, as the attacher makes and deletes them, and the API server that shows them. */
+export class ClusterObjects {
+  readonly #attachments = new Map<string, Attachment>();
+  /** Whether no process reaches the API server: it refuses requests, or lets them wait. */
+  #away: "refuses" | "hangs" | undefined;
+  /** How many requests no answer came to. */
+  unanswered = 0;
+  readonly #record: (event: HistoryEvent) => void;
+
+  constructor(record: (event: HistoryEvent) => void) {
+    this.#record = record;
+  }
+
+  get isAway(): boolean {
+    return this.#away !== undefined;
+  }
+
+  /** From now on no process reaches the API server; undefined mends that. */
+  cut(how: "refuses" | "hangs" | undefined): void {
+    this.#away = how;
+  }
+
+  /** Whether the attacher detaches the volume from the node: until that is done it does not attach it again. */
+  isDetaching(volumeId: string, nodeName: string): boolean {
+    return this.#attachments.get(`${volumeId} ${nodeName}`)?.deleting ?? false;
+  }
+
+  /** The publish context that a kubelet passes to its node; undefined while the volume is not attached there. */
+  contextOf(volumeId: string, nodeName: string): Context | undefined {
+    const found = this.#attachments.get(`${volumeId} ${nodeName}`);
+    return found?.attached ? found.publishContext : undefined;
+  }
+
+  /** The attacher begins to attach or detach, as pods want it. */
+  began({ verb, of, node = "" }: AttacherCall): void {
+    const key = `${of} ${node}`;
+    const found = this.#attachments.get(key);
+    if (verb === "unpublish" && found !== undefined) found.deleting = true;
+    if (verb !== "publish" || found !== undefined) return;
+    const attachment = { volumeId: of, nodeName: node, attached: false, deleting: false, publishContext: {} };
+    this.#attachments.set(key, attachment);
+  }
+
+  /** The attacher was answered OK. It makes no object again that is gone meanwhile. */
+  succeeded({ verb, of, node = "" }: AttacherCall, publishContext: Context = {}): void {
+    const key = `${of} ${node}`;
+    const found = this.#attachments.get(key);
+    if (found === undefined) return;
+    if (verb === "unpublish") this.#attachments.delete(key);
+    else if (verb === "publish") Object.assign(found, { attached: true, publishContext });
+    else return;
+    const nqn = verb === "publish" ? publishContext["nqn"] : undefined;
+    this.#record({ kind: "attachment", of, node, nqn });
+  }
+
+  /** The objects as a process reads them. */
+  viewFor(process: Process): ClusterView {
+    const read = <T>(value: () => T) => async ({ signal }: Pick<CallContext, "signal">) => {
+      await this.#ask(process, signal);
+      const answer = value();
+      await process.alive();
+      return answer;
+    };
+    const all = () =>
+      [...this.#attachments.values()].map((one): ClusterAttachment => ({ ...one, nodeId: one.nodeName }));
+    return {
+      volumes: read(() => []),
+      othersHandles: read(() => new Set<string>()),
+      snapshotHandles: read(() => undefined),
+      attachments: read(() =>
+        all().map(({ volumeId, nodeName, attached, publishContext }) => ({
+          volumeId: volumeId!,
+          nodeId: nodeName,
+          attached,
+          sinceSeconds: undefined,
+          epochCounter: counterOf(publishContext),
+        }))
+      ),
+      allAttachments: read(all),
+      latestEpoch: (volumeId, context) =>
+        read(() =>
+          Math.max(
+            0,
+            ...all().filter((one) => one.volumeId === volumeId).map((one) => counterOf(one.publishContext)),
+          )
+        )(context),
+      objectsOf: () => Promise.resolve([]),
+      volumeContext: () => ({}),
+      unknownVolumeAttachments: read(() => []),
+      assertAttachmentsReadable: read(() => {}),
+    };
+  }
+
+  /** @throws {VolumeError} unavailable when the process does not reach the API server */
+  async #ask({ clock, isWithoutApi }: Process, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#away === undefined && !isWithoutApi) return;
+    this.unanswered++;
+    if (this.#away !== "refuses") await clock.sleep(hangsMs, signal);
+    throw new VolumeError("unavailable", "Cannot reach the API server");
+  }
+}
+
+function counterOf({ epoch = "" }: Context): number {
+  return parseEpoch(epoch)?.counter ?? 0;
+}
