@@ -27,6 +27,7 @@ interface OpenCall extends Call {
  * - The claim of an OK was true at some moment between the call and its answer; at the answer, when the opposite call
  *   has begun and was answered OK meanwhile.
  * - An epoch is later than that of any attachment of another node, if the cluster could be asked.
+ * - After an unpublish, and after some rounds, no export is older than an attachment. After some rounds none is unwanted.
  * - An export that a node was given stays until a call or a person takes it back, and so does the node's connection.
  * - A snapshot or clone has the data that its source had between the first call and the answer. A snapshot keeps it.
  * - Nothing is left when everything is deleted.
@@ -83,6 +84,7 @@ class Checker {
     else if (event.kind === "edited") this.#release(event.of);
     else if (event.kind === "blanked") this.#blank(event.of);
     else if (event.kind === "attachment") this.#attachment(event.of, event.node, event.nqn);
+    else if (event.kind === "rested") this.#rested(event.wanted);
     else if (event.kind === "crashed") this.#crash(event.node);
     else this.#reboot(event.forgets);
   }
@@ -90,6 +92,23 @@ class Checker {
   #attachment(of: string, node: string, nqn: string | undefined): void {
     if (nqn === undefined) this.#attached.delete(`${of} ${node}`);
     else this.#attached.set(`${of} ${node}`, nqn);
+  }
+
+  #rested(wanted: readonly string[]): void {
+    for (const { of, exported } of this.#images.values()) {
+      if (exported === undefined) continue;
+      if (!wanted.includes(of)) this.#violated(`${of} stays exported, and no attachment wants it`);
+      this.#assertNotOlder(of, exported, this.#attached);
+    }
+  }
+
+  /** Whoever has an older epoch was shut out when a later one began. */
+  #assertNotOlder(of: string, exported: string, attached: ReadonlyMap<string, string>): void {
+    for (const [key, nqn] of attached) {
+      const isPresent = key.startsWith(`${of} `) && this.#attached.get(key) === nqn;
+      if (!isPresent || counterOf(exported) >= counterOf(nqn)) continue;
+      this.#violated(`${exported} stays on, and ${key.split(" ")[1]} has ${nqn}`);
+    }
   }
 
   #blank(of: string): void {
@@ -180,6 +199,9 @@ class Checker {
     if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
     if (verb === "publish") this.#publish(of, node!, nqn!);
     if (verb === "publish" && compared) this.#assertLater(call, nqn!);
+    const { exported } = this.#images.get(of) ?? {};
+    const isDetached = verb === "unpublish" && compared && exported !== undefined;
+    if (isDetached) this.#assertNotOlder(of, exported, call.attached);
     if (verb === "create" || verb === "snapshot") this.#made(of, verb);
   }
 

@@ -142,6 +142,26 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     [...forgotten, ok(3, { nqn: reissued, compared: true })],
     /n2 was given nqn:pvc-1:1-00000003, no later than nqn:pvc-1:1-00000001 of another node/,
   ],
+  "an export that nothing wants any more": [
+    [...published, { kind: "rested", wanted: [] }],
+    /pvc-1 stays exported, and no attachment wants it/,
+  ],
+  "an export older than an attachment after some rounds": [
+    [...published, { kind: "attachment", of: volume, node: "n2", nqn: second }, {
+      kind: "rested",
+      wanted: [volume],
+    }],
+    /nqn:pvc-1:1-00000001 stays on, and n2 has nqn:pvc-1:2-00000002/,
+  ],
+  "an export older than an attachment after an unpublish": [
+    [
+      ...published,
+      { kind: "attachment", of: volume, node: "n2", nqn: second },
+      call(3, "unpublish", { node: "n3" }),
+      ok(3, { compared: true }),
+    ],
+    /nqn:pvc-1:1-00000001 stays on, and n2 has nqn:pvc-1:2-00000002/,
+  ],
   "an acknowledged write that is read no more": [
     [...written, { kind: "read", node: "n1", of: volume, value: "ext4" }],
     /n1 read ext4 from pvc-1, and may read w1/,

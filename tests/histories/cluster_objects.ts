@@ -42,6 +42,11 @@ export class ClusterObjects {
     this.#away = how;
   }
 
+  /** Whether any node has an attachment of the volume, or waits for one. */
+  isWanted(volumeId: string): boolean {
+    return this.#attachments.values().some((one) => one.volumeId === volumeId);
+  }
+
   /** Whether the attacher detaches the volume from the node: until that is done it does not attach it again. */
   isDetaching(volumeId: string, nodeName: string): boolean {
     return this.#attachments.get(`${volumeId} ${nodeName}`)?.deleting ?? false;

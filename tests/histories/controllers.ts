@@ -1,13 +1,19 @@
 import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { distrust, forget } from "../../src/controller/distrust.ts";
 import { KnownVolumes } from "../../src/controller/known_volumes.ts";
+import { RouterBoots } from "../../src/controller/reconcile/boots.ts";
+import { ReconcileLoop } from "../../src/controller/reconcile/loop.ts";
 import { leadMs, leaseMs } from "../../src/kubernetes/election.ts";
+import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import type { FakeClock } from "../fakes/clock.ts";
 import { controllerDeps } from "../fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { ClusterObjects } from "./cluster_objects.ts";
 import { Process } from "./process.ts";
 import type { ApiCutStep, IsolationStep } from "./schedule.ts";
+
+/** How often a leader compares the router with the cluster, and how long an export is unwanted before it is withdrawn. */
+const roundSettings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs: 300_000 } } as const;
 
 /** How long a controller that goes on takes to read the Lease, in milliseconds. */
 const readsAfterMs = 1_000;
@@ -16,6 +22,8 @@ const readsAfterMs = 1_000;
 export interface Controller {
   readonly process: Process;
   readonly deps: ControllerDeps;
+  /** The rounds that calls wait for after a boot. */
+  readonly boots: RouterBoots;
 }
 
 /** A leader that cannot renew its lead. */
@@ -35,6 +43,8 @@ export interface ControllersParts {
   readonly wallOffsetMs: () => number;
   /** Undefined without a cluster to ask. */
   readonly cluster?: ClusterObjects | undefined;
+  /** The router as a process reaches it without a call; undefined where leaders do not compare it with the cluster. */
+  readonly routerOf?: ((process: Process, signal: AbortSignal) => VolumeStore) | undefined;
 }
 
 /**
@@ -51,11 +61,16 @@ export class Controllers {
   /** Earlier leaders, the last one first. */
   #former: readonly Controller[] = [];
   readonly #isolated = new Map<Controller, Isolation>();
+  /** What ends the rounds of each controller that compares. */
+  readonly #rounds = new Map<Controller, AbortController>();
 
   constructor(parts: ControllersParts) {
     this.#parts = parts;
     this.#clock = parts.clock;
     this.#leader = this.#start();
+    parts.store.booted = () => {
+      for (const { boots } of [this.#leader, ...this.#former]) boots.noticed();
+    };
   }
 
   /** The controller that has the Lease. A new one takes over at once from a dead one. */
@@ -92,7 +107,7 @@ export class Controllers {
     else process.isWithoutApi = true;
     // The answers that have come while the process stood still may be read first.
     const interrupt = () =>
-      process.whenAwake(() => timers.push(this.#clock.timer(0, () => process.lead.interrupt())));
+      process.whenAwake(() => timers.push(this.#clock.timer(0, () => this.#interrupt(leader))));
     const timers = [
       this.#clock.timer(leftMs, interrupt),
       this.#clock.timer(leaseMs - renewedMs, () => {
@@ -121,9 +136,16 @@ export class Controllers {
     for (const [controller, { end }] of this.#isolated) {
       end();
       const { lead } = controller.process;
-      if (lead.refusal() !== undefined) lead.interrupt();
+      if (lead.refusal() !== undefined) this.#interrupt(controller);
       this.#rejoin(controller);
     }
+  }
+
+  /** The lead has run out: what runs because of it ends. */
+  #interrupt(controller: Controller): void {
+    controller.process.lead.interrupt();
+    this.#rounds.get(controller)?.abort();
+    this.#rounds.delete(controller);
   }
 
   /** The process reads the Lease again: it goes on to lead, or ends because another one has led. */
@@ -138,12 +160,26 @@ export class Controllers {
     }
     if (lead.refusal() !== undefined) forget(deps);
     lead.holdUntil(Infinity);
+    this.#beginRounds(controller);
   }
 
   #takeOver(): void {
     this.#former = [this.#leader, ...this.#former];
     this.#leader = this.#start();
     distrust(this.#leader.deps);
+  }
+
+  /** The controller compares the router with the cluster from now on, unless it does already. */
+  #beginRounds(controller: Controller): void {
+    const { routerOf, cluster } = this.#parts;
+    if (routerOf === undefined || cluster === undefined || this.#rounds.has(controller)) return;
+    const stop = new AbortController();
+    this.#rounds.set(controller, stop);
+    const { process, deps, boots } = controller;
+    process.onDeath(() => stop.abort());
+    const own = { ...deps, store: routerOf(process, stop.signal) };
+    const loop = new ReconcileLoop(own, cluster.viewFor(process), roundSettings, boots);
+    void loop.run(stop.signal);
   }
 
   /** Starts a process that leads and knows nothing. */
@@ -159,6 +195,9 @@ export class Controllers {
       isOnly: true,
     });
     process.lead.holdUntil(Infinity);
-    return { process, deps: { ...deps, known: new KnownVolumes(true) } };
+    const boots = new RouterBoots(process.clock);
+    const controller = { process, deps: { ...deps, known: new KnownVolumes(true) }, boots };
+    this.#beginRounds(controller);
+    return controller;
   }
 }

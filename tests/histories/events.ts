@@ -79,6 +79,8 @@ export type HistoryEvent =
   | { readonly kind: "read"; readonly node: string; readonly of: string; readonly value: string | undefined }
   /** A node's machine restarts: its mounts and connections end. */
   | { readonly kind: "crashed"; readonly node: string }
+  /** Nothing was asked for long enough: the exports are as the cluster wants them, and these are wanted. */
+  | { readonly kind: "rested"; readonly wanted: readonly string[] }
   /** A node makes a file system, which replaces all contents, or wipes the contents. */
   | {
     readonly kind: "format";

@@ -24,6 +24,25 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "  const latest = 0;\n",
   },
   {
+    title: "a publish believes a record older than the cluster",
+    file: "src/volume/rules/publish.ts",
+    from: "  return Math.max(latestEpoch, exportedCounter(volume)) >",
+    to: "  return Math.max(latestEpoch * 0, exportedCounter(volume)) >",
+  },
+  {
+    title: "an unpublish believes a record older than the cluster",
+    file: "src/controller/epochs.ts",
+    from: "  return latest > (record.epoch?.counter ?? 0);",
+    to: "  return latest < (record.epoch?.counter ?? 0) * 0;",
+  },
+  {
+    title: "rounds leave a record older than the cluster",
+    file: "src/controller/reconcile/reconciler.ts",
+    from: "    compared(await this.#trySteps(first.steps.filter(isOlder), attachments, context));",
+    to: "    compared(true);",
+    rare: true,
+  },
+  {
     title: "nobody waits until a withdrawn export has ended",
     file: "src/controller/attachments/withdrawal.ts",
     from: "if (waitMs === 0) return false;",

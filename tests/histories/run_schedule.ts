@@ -1,4 +1,5 @@
 import type { ControllerDeps } from "../../src/controller/deps.ts";
+import { comparedStore } from "../../src/controller/reconcile/compared_store.ts";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
 import { createSnapshot } from "../../src/controller/snapshots/create.ts";
@@ -22,7 +23,7 @@ import { HistoryNode } from "./node.ts";
 import { Observer } from "./observer.ts";
 import { RouterImages } from "./router_images.ts";
 import { Process } from "./process.ts";
-import { routerLink } from "./router_link.ts";
+import { type LinkEnds, routerLink } from "./router_link.ts";
 import {
   type CallStep,
   maxForgets,
@@ -48,6 +49,8 @@ type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
 /** How long a withdrawn export can still be written to, in milliseconds. */
 const lingerMs = 10_000;
+/** How long a router's boot, the time until a withdrawal, and some rounds take together, in milliseconds. */
+const restMs = 600_000;
 /**
  * The ids of the volumes, where all but the first are clones, and of their snapshots, which are all of the first
  * volume.
@@ -66,6 +69,7 @@ export async function runSchedule(steps: readonly Step[], setting: Setting): Pro
 
 class Cluster {
   readonly history: HistoryEvent[] = [];
+  readonly #setting: Setting;
   readonly #clock = new FakeClock();
   readonly #store = new FakeVolumeStore(this.#clock);
   readonly #images = new RouterImages(
@@ -96,6 +100,7 @@ class Cluster {
   #slowCalls = 0;
 
   constructor(setting: Setting) {
+    this.#setting = setting;
     const store = this.#store;
     store.lingerMs = lingerMs;
     if (!setting.subvolumes) {
@@ -126,6 +131,9 @@ class Cluster {
       seed: setting.seed,
       wallOffsetMs: () => this.#wallOffsetMs,
       cluster: this.#objects,
+      routerOf: setting.rounds
+        ? (process, signal) => routerLink({ ...this.#ends(process), signal }, { commandMs: [0] })
+        : undefined,
     });
     this.#observe();
   }
@@ -143,6 +151,7 @@ class Cluster {
     for (const node of this.#nodes) node.cut(undefined);
     this.#store.runLate();
     await this.#until(Promise.all(this.#background), 200_000);
+    await this.#rest();
     for (let tries = 0; tries < 6 && this.#observer.left().length > 0; tries++) {
       this.#store.runLate();
       if (tries > 0) await this.#advance(130_000);
@@ -158,6 +167,14 @@ class Cluster {
       }
     }
     for (const of of this.#observer.left()) this.history.push({ kind: "left", of });
+  }
+
+  /** Gives the leader the time to compare the router with the cluster, where it does that. */
+  async #rest(): Promise<void> {
+    if (!this.#setting.rests || this.#controllers.leader.process.isDead) return;
+    await this.#advance(restMs);
+    const wanted = volumeIds.filter((id) => this.#objects!.isWanted(id));
+    this.history.push({ kind: "rested", wanted });
   }
 
   async #other(step: OtherStep): Promise<void> {
@@ -353,14 +370,14 @@ class Cluster {
 
   /** Calls the leading controller, or the one that led before. */
   async #onController(step: CallStep, { send, ...call }: ControllerCall): Promise<void> {
-    const { process, deps } = step.toFormer ? this.#controllers.former : this.#controllers.leader;
+    const { process, deps, boots } = step.toFormer ? this.#controllers.former : this.#controllers.leader;
     const keys = call.verb === "snapshot" ? [call.of, call.source!] : [call.of];
     const done = this.#answered(step, call, process, async (context) => {
       await process.alive();
       const release = deps.locks.tryTake(keys, call.verb);
       if (release === undefined) throw new VolumeError("busy", "Cannot change it because another call does");
-      const ends = { store: this.#store, process, clock: this.#clock, signal: context.signal };
-      const store = routerLink({ ...ends, observe: () => this.#observe() }, step);
+      const link = routerLink({ ...this.#ends(process), signal: context.signal }, step);
+      const store = this.#setting.rounds ? comparedStore(link, boots) : link;
       try {
         const result = await process.lead.during(context, (context) => send({ ...deps, store }, context));
         const { publishContext } = (result ?? {}) as Published;
@@ -374,6 +391,10 @@ class Cluster {
     const slow = step.commandMs.some((ms) => ms > 0) ? 1 : 0;
     this.#slowCalls += slow;
     this.#background.push(done.finally(() => this.#slowCalls -= slow));
+  }
+
+  #ends(process: Process): Omit<LinkEnds, "signal"> {
+    return { store: this.#store, process, clock: this.#clock, observe: () => this.#observe() };
   }
 
   async #onNode(

@@ -7,11 +7,18 @@ export interface Setting {
   readonly subvolumes: boolean;
   /** Whether controllers have a cluster to ask. */
   readonly cluster: boolean;
+  /** Whether leaders compare the router with the cluster every minute. */
+  readonly rounds: boolean;
+  /** Whether nothing is asked of them for a while before everything is deleted. */
+  readonly rests: boolean;
 }
 
 /** Returns the conditions of a seed's schedule. */
 export function settingOf(seed: number): Setting {
-  return { seed, subvolumes: seed % 2 === 0, cluster: Math.floor(seed / 8) % 2 === 1 };
+  const isSet = (bit: number) => Math.floor(seed / bit) % 2 === 1;
+  const cluster = isSet(8);
+  const rounds = cluster && isSet(16);
+  return { seed, subvolumes: seed % 2 === 0, cluster, rounds, rests: rounds && isSet(32) };
 }
 
 /** A failure in a call, at its command or operation number `at`. */
@@ -206,15 +213,25 @@ export function drawSchedule(seed: number): Step[] {
   return settingOf(seed).cluster ? withClusterTroubles(steps, opening, new Draw(seed + clusterSeed)) : steps;
 }
 
+/** The router goes back to before some steps, often to before a move to the other node; often a call for one of them follows. */
+function restoredBackup(draw: Draw): Step[] {
+  const [from, to] = draw.chance(0.5) ? nodeNames : nodeNames.toReversed();
+  const of = (step: CallStep["step"], node = to!): CallStep => ({ ...smooth, step, node });
+  const moves = draw.chance(0.4)
+    ? [of("unstage", from), of("unpublish", from), of("publish"), of("stage")]
+    : [];
+  const forgets = 1 + draw.below(draw.pick([3, maxForgets]));
+  const reboot: Step = { step: "reboot", forgets, disksAfterMs: draw.pick([0, 0, 5_000]) };
+  const next = of(draw.pick(["publish", "publish", "unpublish"]), draw.pick(nodeNames));
+  return [...moves, reboot, ...draw.chance(0.6) ? [next] : []];
+}
+
 /** Half of them have one or two times without the API server, and a third a router whose backup of some steps ago comes back. */
 function withClusterTroubles(steps: readonly Step[], opening: number, draw: Draw): Step[] {
   const all = [...steps];
   if (draw.chance(0.35)) {
-    const forgets = 1 + draw.below(draw.pick([3, maxForgets]));
     const at = opening + draw.below(all.length - opening);
-    const reboot = { step: "reboot", forgets, disksAfterMs: draw.pick([0, 0, 5_000]) } as const;
-    const publish = { ...smooth, step: "publish", node: draw.pick(nodeNames) } as const;
-    all.splice(at, 0, reboot, ...draw.chance(0.6) ? [publish] : []);
+    all.splice(at, 0, ...restoredBackup(draw));
   }
   const cuts = draw.chance(0.5) ? 1 + draw.below(2) : 0;
   for (let left = cuts; left > 0; left--) {
