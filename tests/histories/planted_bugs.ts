@@ -151,6 +151,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "return false;",
   },
   {
+    title: "a node makes a second file system in one epoch",
+    file: "src/volume/rules/format.ts",
+    from: `  if (question.everMounted || question.mkfs === "done") {`,
+    to: `  if (question.everMounted && question.mkfs !== "done") {`,
+  },
+  {
     title: "a node leaves the connection when it unstages",
     file: "src/node/stage/unstage.ts",
     from: "  await tearDown(deps, volume, context);\n",

@@ -19,6 +19,7 @@ import { FakeVolumeStore } from "../fakes/volume_store.ts";
 import { ClusterObjects } from "./cluster_objects.ts";
 import { Controllers } from "./controllers.ts";
 import type { HistoryEvent } from "./events.ts";
+import { Kubelet } from "./kubelet.ts";
 import { HistoryNode } from "./node.ts";
 import { Observer } from "./observer.ts";
 import { RouterImages } from "./router_images.ts";
@@ -78,6 +79,7 @@ class Cluster {
     () => this.#observe(),
   );
   readonly #nodes = nodeNames.map((name) => new HistoryNode(name, this.#clock, this.#images));
+  readonly #kubelets = nodeNames.map(() => new Kubelet());
   readonly #pools: readonly Pool[];
   readonly #controllers: Controllers;
   #wallOffsetMs = 0;
@@ -298,6 +300,7 @@ class Cluster {
           (context) => node.stage(id, publishContext, step.trouble, context),
         );
       case "unstage":
+        if (objects !== undefined && !this.#kubeletOf(step.node).unstages(id)) return;
         return await this.#onNode(step, "unstage", id, (context) => node.unstage(id, step.trouble, context));
     }
     const isDetaching = step.step === "publish" && objects?.isDetaching(id, step.node) === true;
@@ -427,6 +430,9 @@ class Cluster {
         isAnswered = true;
         cancel();
         this.#observe();
+        if (about.verb === "stage" || about.verb === "unstage") {
+          this.#kubeletOf(about.node!).answered(about.verb, about.of, answer.error);
+        }
         const compared = objects === undefined ? {} : { compared: objects.unanswered === unanswered };
         this.history.push({ kind: "answer", call, ...answer, ...compared });
         if (answer.error === undefined) objects?.succeeded(about, publishContext);
@@ -452,6 +458,10 @@ class Cluster {
 
   #nodeOf(name: string): HistoryNode {
     return this.#nodes.find((node) => node.name === name)!;
+  }
+
+  #kubeletOf(node: string): Kubelet {
+    return this.#kubelets[nodeNames.indexOf(node)]!;
   }
 
   /** Advances the clock until the promise settles, for at most `limitMs` milliseconds. */

@@ -226,6 +226,14 @@ function restoredBackup(draw: Draw): Step[] {
   return [...moves, reboot, ...draw.chance(0.6) ? [next] : []];
 }
 
+/** A node stages again under an unchanged attachment, after a crash or a restart of the pod; the image may be blank by then. */
+function stagedAgain(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  const ends: Step = draw.chance(0.5) ? { step: "crash-node", node } : { ...smooth, step: "unstage", node };
+  const blank: Step[] = draw.chance(0.4) ? [{ step: "blank", volume: smooth.volume }] : [];
+  return [ends, ...blank, { ...smooth, step: "stage", node }];
+}
+
 /** Half of them have one or two times without the API server, and a third a router whose backup of some steps ago comes back. */
 function withClusterTroubles(steps: readonly Step[], opening: number, draw: Draw): Step[] {
   const all = [...steps];
@@ -233,6 +241,7 @@ function withClusterTroubles(steps: readonly Step[], opening: number, draw: Draw
     const at = opening + draw.below(all.length - opening);
     all.splice(at, 0, ...restoredBackup(draw));
   }
+  if (draw.chance(0.15)) all.splice(opening + draw.below(all.length - opening), 0, ...stagedAgain(draw));
   const cuts = draw.chance(0.5) ? 1 + draw.below(2) : 0;
   for (let left = cuts; left > 0; left--) {
     const how = draw.pick(["refuses", "hangs"] as const);
