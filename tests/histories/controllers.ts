@@ -10,7 +10,7 @@ import { controllerDeps } from "../fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { ClusterObjects } from "./cluster_objects.ts";
 import { Process } from "./process.ts";
-import type { ApiCutStep, IsolationStep } from "./schedule.ts";
+import type { ApiCutStep, IsolationStep, Setting } from "./schedule.ts";
 
 /** How often a leader compares the router with the cluster, and how long an export is unwanted before it is withdrawn. */
 const roundSettings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs: 300_000 } } as const;
@@ -38,7 +38,7 @@ interface Isolation {
 export interface ControllersParts {
   readonly clock: FakeClock;
   readonly store: FakeVolumeStore;
-  readonly seed: number;
+  readonly setting: Pick<Setting, "seed" | "remembers" | "graceMs">;
   /** By how much the wall clock is ahead, in milliseconds. */
   readonly wallOffsetMs: () => number;
   /** Undefined without a cluster to ask. */
@@ -184,19 +184,19 @@ export class Controllers {
 
   /** Starts a process that leads and knows nothing. */
   #start(): Controller {
-    const { store, seed, wallOffsetMs, cluster } = this.#parts;
+    const { store, setting: { seed, remembers, graceMs }, wallOffsetMs, cluster } = this.#parts;
     const process = new Process(this.#clock, wallOffsetMs);
     const deps = controllerDeps({
       store,
       clock: process.clock,
-      settings: { copyReturns: "when-done" },
+      settings: { copyReturns: "when-done", unexportGraceMs: graceMs },
       seed: seed * 100 + ++this.#started,
       clusterView: cluster?.viewFor(process),
       isOnly: true,
     });
     process.lead.holdUntil(Infinity);
     const boots = new RouterBoots(process.clock);
-    const controller = { process, deps: { ...deps, known: new KnownVolumes(true) }, boots };
+    const controller = { process, deps: { ...deps, known: new KnownVolumes(remembers) }, boots };
     this.#beginRounds(controller);
     return controller;
   }

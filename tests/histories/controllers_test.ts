@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../fakes/clock.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
+import { settingOf } from "./schedule.ts";
 import { Controllers } from "./controllers.ts";
 
 function start(): { readonly clock: FakeClock; readonly controllers: Controllers } {
   const clock = new FakeClock();
   const store = new FakeVolumeStore(clock);
-  return { clock, controllers: new Controllers({ clock, store, seed: 1, wallOffsetMs: () => 0 }) };
+  const setting = settingOf(1);
+  return { clock, controllers: new Controllers({ clock, store, setting, wallOffsetMs: () => 0 }) };
 }
 
 Deno.test("a leader that is cut off serves until its lead ends, and another one leads only then", async () => {

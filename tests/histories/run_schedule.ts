@@ -48,8 +48,6 @@ interface Published {
 }
 type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
-/** How long a withdrawn export can still be written to, in milliseconds. */
-const lingerMs = 10_000;
 /** How long a router's boot, the time until a withdrawal, and some rounds take together, in milliseconds. */
 const restMs = 600_000;
 /**
@@ -104,7 +102,7 @@ class Cluster {
   constructor(setting: Setting) {
     this.#setting = setting;
     const store = this.#store;
-    store.lingerMs = lingerMs;
+    store.lingerMs = setting.graceMs;
     if (!setting.subvolumes) {
       store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
     }
@@ -130,7 +128,7 @@ class Cluster {
     this.#controllers = new Controllers({
       clock: this.#clock,
       store,
-      seed: setting.seed,
+      setting,
       wallOffsetMs: () => this.#wallOffsetMs,
       cluster: this.#objects,
       routerOf: setting.rounds

@@ -9,6 +9,10 @@ export interface Setting {
   readonly cluster: boolean;
   /** Whether leaders compare the router with the cluster every minute. */
   readonly rounds: boolean;
+  /** Whether controllers remember what they have written last. */
+  readonly remembers: boolean;
+  /** How long a withdrawn export can still be written to, as the controllers know, in milliseconds. */
+  readonly graceMs: number;
   /** Whether nothing is asked of them for a while before everything is deleted. */
   readonly rests: boolean;
 }
@@ -18,7 +22,9 @@ export function settingOf(seed: number): Setting {
   const isSet = (bit: number) => Math.floor(seed / bit) % 2 === 1;
   const cluster = isSet(8);
   const rounds = cluster && isSet(16);
-  return { seed, subvolumes: seed % 2 === 0, cluster, rounds, rests: rounds && isSet(32) };
+  const graceMs = [10_000, 10_000, 0, 30_000][Math.floor(seed / 128) % 4]!;
+  const rests = rounds && isSet(32);
+  return { seed, subvolumes: seed % 2 === 0, cluster, rounds, rests, remembers: !isSet(64), graceMs };
 }
 
 /** A failure in a call, at its command or operation number `at`. */
