@@ -20,25 +20,29 @@ type Handler<Name extends keyof NodeRpcs> = HandlerOf<NodeRpcs, Name, NodeServic
 
 /** The Node service of block volumes: see {@linkcode nodeMethodsOf}. */
 export function nodeMethods(service: NodeService): MethodsOf<NodeRpcs> {
-  return nodeMethodsOf({
-    NodeGetInfo: () => info(service),
-    NodePublishVolume: (request, context) => handlePublish(service, request, context),
-    NodeUnpublishVolume: (request, context) => handleUnpublish(service, request, context),
-    NodeGetVolumeStats: (request, context) => handleStats(service, request, context),
-    NodeGetVolumeHealth: (request, context) => handleVolumeHealth(service, request, context),
-    NodeGetStorageHealth: async (_request, context) => ({
-      backendHealth: [...await service.storageHealth(context)],
-    }),
-  }, { isVolumeId: isHandle, isFree: (path) => service.isFree(path) }, {
-    NodeStageVolume: (request, context) => handleStage(service, request, context),
-    NodeUnstageVolume: (request, context) => handleUnstage(service, request, context),
-    NodeExpandVolume: (request, context) => handleExpand(service, request, context),
-    whenBusy: {
-      unstage: (request, context) => service.releaseWhileBusy(requiredHandle(request.volumeId), context),
-      unpublish: (request, context) =>
-        service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
+  return nodeMethodsOf(
+    {
+      NodeGetInfo: () => info(service),
+      NodePublishVolume: (request, context) => handlePublish(service, request, context),
+      NodeUnpublishVolume: (request, context) => handleUnpublish(service, request, context),
+      NodeGetVolumeStats: (request, context) => handleStats(service, request, context),
+      NodeGetVolumeHealth: (request, context) => handleVolumeHealth(service, request, context),
+      NodeGetStorageHealth: async (_request, context) => ({
+        backendHealth: [...await service.storageHealth(context)],
+      }),
     },
-  });
+    { isVolumeId: isHandle, isFree: (path) => service.isFree(path) },
+    {
+      NodeStageVolume: (request, context) => handleStage(service, request, context),
+      NodeUnstageVolume: (request, context) => handleUnstage(service, request, context),
+      NodeExpandVolume: (request, context) => handleExpand(service, request, context),
+      whenBusy: {
+        unstage: (request, context) => service.releaseWhileBusy(requiredHandle(request.volumeId), context),
+        unpublish: (request, context) =>
+          service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
+      },
+    },
+  );
 }
 
 /** Refuses the registration of a node that cannot connect, so that it gets no pods; the caller tries again. */

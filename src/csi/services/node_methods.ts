@@ -109,7 +109,12 @@ function deviceMethods(calls: DeviceCalls, checks: TeardownChecks): MethodsOf<No
  *
  * @throws {VolumeError} invalid when the path is missing or of another form
  */
-async function isDone(checks: TeardownChecks, volumeId: string, field: string, path: string): Promise<boolean> {
+async function isDone(
+  checks: TeardownChecks,
+  volumeId: string,
+  field: string,
+  path: string,
+): Promise<boolean> {
   if (volumeId === "" || checks.isVolumeId(volumeId)) return false;
   return await checks.isFree(requiredPath(field, path));
 }

@@ -45,7 +45,10 @@ async function onNodes(cluster: Cluster): Promise<string[]> {
   for (const { kubelet, stateFolder } of cluster.nodes.values()) {
     const { mounts, loops } = await findLeftovers(kubelet.location.folder);
     left.push(...mounts, ...loops);
-    left.push(...filesBelow(stateFolder).filter((path) => path !== `${stateFolder}/lock`));
+    // What a node knows of contents stays: nobody tells it that a volume was deleted.
+    const stays = (path: string) =>
+      path === `${stateFolder}/lock` || path.startsWith(`${stateFolder}/known/`);
+    left.push(...filesBelow(stateFolder).filter((path) => !stays(path)));
   }
   for (const { backing } of cluster.routers.values()) left.push(...(await findLeftovers(backing)).loops);
   return left;

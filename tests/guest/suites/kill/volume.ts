@@ -263,7 +263,7 @@ export class Volume {
       "cat /sys/class/nvme/*/subsysnqn /sys/class/nvme-subsystem/*/subsysnqn 2> /dev/null || :",
     );
     const files = await sh(
-      `ls -d ${this.#location.state}/*/${this.id}* '${this.staging}'/* '${this.target}' 2> /dev/null || :`,
+      `ls -d ${this.#location.state}/volumes/${this.id}* '${this.staging}'/* '${this.target}' 2> /dev/null || :`,
     );
     const maps = await sh("dmsetup ls");
     return [

@@ -15,14 +15,15 @@ const kubeletFolder = "/var/lib/kubelet/plugins";
 /**
  * What of volumes is on a node, a line each: mounts, connections, maps, loop devices, state of drivers and kubelet. Of a driver
  * that stages nothing, as that of shared directories, Kubernetes 1.36 leaves an empty `globalmount` of each volume behind: its
- * kubelet makes it, and skips its removal because it has not saved whose it is.
+ * kubelet makes it, and skips its removal because it has not saved whose it is. What a node knows of contents stays on purpose,
+ * because nobody tells it that a volume was deleted.
  */
 const listing = `
 grep -E 'kubernetes.io~csi|kubernetes.io/csi|pvc-' /proc/self/mountinfo
 ls /sys/class/nvme
 losetup --list --noheadings
 dmsetup ls | grep -v '^No devices found$'
-find ${kubeletFolder}/*/state -type f ! -name lock
+find ${kubeletFolder}/*/state -type f ! -name lock ! -path '*/known/*'
 find ${kubeletFolder}/kubernetes.io/csi -mindepth 2 '(' ! -type d -o -path '*/${driverName}/*/globalmount' ')'
 :`;
 
