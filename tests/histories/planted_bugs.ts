@@ -84,6 +84,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/controller/load.ts",
     from: "known === undefined || known.record.holders.length > 0 || known.stored.exported",
     to: "known === undefined",
+    rare: true,
   },
   {
     title: "a volume is deleted without a read while its last export may linger",
