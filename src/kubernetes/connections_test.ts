@@ -58,12 +58,12 @@ async function withSlowLists(test: (slow: Slow) => Promise<void>): Promise<void>
 Deno.test("the Lease is renewed while lists whose pages take seconds wait for every other connection", async () => {
   await withSlowLists(async ({ clock, api, cluster, reported, signal, run }) => {
     for (let n = 0; n < 3 * maxConnections; n++) run(() => cluster.volumes.readAll(signal));
-    await eventually(() => api.atOnce >= maxConnections, 5_000);
+    await eventually(() => api.atOnce >= maxConnections);
     run(() => cluster.election("storage", "a").run((lead) => clock.sleep(3_600_000, lead), signal));
-    await eventually(() => reported.includes("this controller leads now"), 5_000);
+    await eventually(() => reported.includes("this controller leads now"));
     for (let renewals = 1; renewals <= 12; renewals++) {
       await clock.advance(2_400);
-      await eventually(() => api.count(/^PUT .*\/leases\//) >= renewals, 5_000);
+      await eventually(() => api.count(/^PUT .*\/leases\//) >= renewals);
     }
     assert.deepEqual(reported, ["this controller leads now"]);
   });
@@ -80,7 +80,7 @@ Deno.test("lists of the loops leave half of the connections to calls", async () 
     }
     run(() => cluster.startupTaint("a-taint").pass(signal));
     run(() => cluster.volumes.list(signal));
-    await eventually(() => api.atOnce >= maxConnections / 2, 5_000);
+    await eventually(() => api.atOnce >= maxConnections / 2);
     for (let n = 0; n < 10; n++) assert.equal(await cluster.uid(signal), "u-1");
     assert.equal(api.atOnce, maxConnections / 2);
   });
