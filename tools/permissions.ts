@@ -4,6 +4,7 @@
 import { clusterVariables, serviceAccountFolder } from "../src/cli/config/cluster.ts";
 import * as flagTables from "../src/cli/config/flag_tables.ts";
 import type { FlagTable } from "../src/cli/flags.ts";
+import { kubeletFolders, moduleFolders } from "../src/cli/serve/privileges.ts";
 import { libcPaths } from "../src/host/libc.ts";
 import { allToolPaths } from "../src/host/tools.ts";
 
@@ -26,20 +27,8 @@ export interface Permissions {
 /** The roles of a process. */
 export type Role = "controller" | "node" | "demo";
 
-/**
- * The kubelet's folder: the usual one, k0s and MicroK8s. It contains staging and target paths, and the node's state.
- */
-const KUBELET_FOLDERS = [
-  "/var/lib/kubelet",
-  "/var/lib/k0s/kubelet",
-  "/var/snap/microk8s/common/var/lib/kubelet",
-];
-
 /** Where sidecars share the gRPC socket; the last one is that of the legacy driver's manifests. */
 const SOCKET_FOLDERS = ["/csi", "/run/rds-csi", "/var/lib/csi/sockets/pluginproxy"];
-
-/** Lists of the kernel's modules, if a container has them; never written. */
-const MODULE_FOLDERS = ["/lib/modules", "/usr/lib/modules"];
 
 /** Configuration and mounted credentials; never written. */
 const SETTINGS_FOLDERS = ["/etc/rds-csi"];
@@ -66,8 +55,8 @@ const NODE: Permissions = {
   ...CONTROLLER,
   run: allToolPaths,
   ffi: LIBC,
-  read: [...CONTROLLER.read, ...KUBELET_FOLDERS, ...MODULE_FOLDERS],
-  write: [...CONTROLLER.write, ...KUBELET_FOLDERS],
+  read: [...CONTROLLER.read, ...kubeletFolders, ...moduleFolders],
+  write: [...CONTROLLER.write, ...kubeletFolders],
 };
 
 const DEMO: Permissions = {

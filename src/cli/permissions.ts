@@ -13,7 +13,7 @@ export const permissionsFlags: FlagTable = {
   "try-env": { form: "text", help: "Read an environment variable." },
   controller: {
     form: "switch",
-    help: "Try as a controller, which may not run tools or load libraries.",
+    help: "Try as a controller, which may not run tools, load libraries, or use a node's folders.",
   },
 };
 

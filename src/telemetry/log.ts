@@ -28,14 +28,9 @@ export class LogThreshold {
     return this.#level;
   }
 
-  /** Also logs the next lower level, if there is one. */
+  /** Also logs the next lower level; after the lowest one it restores the initial level. */
   lower(): void {
-    this.#level = LOG_LEVELS[Math.max(0, LOG_LEVELS.indexOf(this.#level) - 1)]!;
-  }
-
-  /** Restores the initial level. */
-  reset(): void {
-    this.#level = this.#defaults;
+    this.#level = LOG_LEVELS[LOG_LEVELS.indexOf(this.#level) - 1] ?? this.#defaults;
   }
 }
 

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PERMISSIONS } from "../../tools/permissions.ts";
+import { kubeletFolders } from "../../src/cli/serve/privileges.ts";
 import { BINARY, isBuilt, runBinary } from "./binary.ts";
 
 const ignore = !isBuilt;
+const kubelet = kubeletFolders[0]!;
 const LIBC = PERMISSIONS.node.ffi.find((path) => path.includes(`/${Deno.build.arch}-`)) ?? "";
 
 /** Actions of the executable and their expected ends: beside every refused action, one of its kind that works. */
@@ -31,6 +33,18 @@ const TRIES: readonly [name: string, args: readonly string[], expected: RegExp][
     ["--controller", "--try-load", LIBC],
     /^refused: .*ffi access/,
   ],
+  ["reads a kubelet's folder", ["--try-read", `${kubelet}/none`], /^failed: /],
+  [
+    "as a controller refuses to read a kubelet's folder",
+    ["--controller", "--try-read", `${kubelet}/none`],
+    /^refused: .*read access/,
+  ],
+  [
+    "as a controller refuses to write to a kubelet's folder",
+    ["--controller", "--try-write", `${kubelet}/none/none`],
+    /^refused: .*write access/,
+  ],
+  ["as a controller reads its settings", ["--controller", "--try-read", "/etc/rds-csi/none"], /^failed: /],
 ];
 
 for (const [name, args, expected] of TRIES) {
@@ -43,7 +57,7 @@ for (const [name, args, expected] of TRIES) {
         SECRET: "b",
       });
       assert.match(stdout, expected, stderr);
-      assert.equal(code, expected.source.startsWith("^refused") ? 1 : 0);
+      assert.equal(code, expected.source.startsWith("^done") ? 0 : 1);
     },
   });
 }

@@ -279,8 +279,8 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: LOG_LEVELS,
     fallback: "info",
-    help: "Lowest level to log. The signal SIGUSR1 lowers it by one, SIGUSR2 sets it " +
-      "back. In a controller's pod: kubectl exec POD -c driver -- sh -c 'kill -USR1 1'. In a node's pod process 1 is the " +
+    help: "Lowest level to log. The signal SIGUSR2 lowers it by one, and after debug sets it " +
+      "back. In a controller's pod: kubectl exec POD -c driver -- sh -c 'kill -USR2 1'. In a node's pod process 1 is the " +
       "host's: take the number of rds-csi there.",
   },
   "log-format": {

@@ -65,10 +65,10 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const parser = await loadRoutersParser(args, io.env);
   const config = readServeConfig(args, io.env, Deno.readTextFileSync, parser);
   const sink = stderrSink();
-  const threshold = levelBySignals(config, sink);
+  const threshold = levelBySignal(config, sink);
   const adapters = { clock: systemClock, random: systemRandom, sink, threshold, readText: Deno.readTextFile };
+  if (config.node === undefined) await dropControllerPrivileges(config.endpoint);
   const driver = await startDriver(config, { ...adapters, signal: io.signal });
-  if (config.node === undefined) await dropControllerPrivileges();
   if (needsNoNetwork(config)) await dropNetworkPrivilege();
   const over = new AbortController();
   const seeking = driver.seekRouter(AbortSignal.any([io.signal, over.signal]));
@@ -81,21 +81,15 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
 }
 
 /**
- * Lets signals change the log level while the driver runs: the port of the metrics is read by others, and must not
- * change anything. Without a listener these signals would end the process.
+ * Lets a signal change the log level while the driver runs: the port of the metrics is read by others, and must not
+ * change anything. Without a listener the signal would end the process.
  */
-function levelBySignals({ logLevel, logFormat }: ServeConfig, sink: LogSink): LogThreshold {
+function levelBySignal({ logLevel, logFormat }: ServeConfig, sink: LogSink): LogThreshold {
   const threshold = new LogThreshold(logLevel);
   const log = createLogger({ clock: systemClock, sink, level: threshold, format: logFormat });
-  const report = (signal: string) =>
-    log.warn("the log level was changed", { signal, logged: threshold.level });
-  onSignal("SIGUSR1", () => {
-    threshold.lower();
-    report("SIGUSR1");
-  });
   onSignal("SIGUSR2", () => {
-    threshold.reset();
-    report("SIGUSR2");
+    threshold.lower();
+    log.warn("the log level was changed", { signal: "SIGUSR2", logged: threshold.level });
   });
   return threshold;
 }
