@@ -107,6 +107,11 @@ function assertSeen(reported: Seen, whole: Seen, mishap: Mishap): void {
   const volumesSeen = read.volumes.map(({ routerUses: _, mayBeMounted: __, ...volume }) => volume);
   const seen = { ...read, volumes: volumesSeen };
   const volumes = whole.volumes.map((volume, index) => {
+    const seenVolume = seen.volumes[index];
+    if (seenVolume?.unreadable !== undefined) {
+      assert.ok(seenVolume.exported || !volume.exported, "in doubt a disk that cannot be read is exported");
+      return seenVolume;
+    }
     const lost = Object.entries(unset).filter(([key, nothing]) =>
       seen.volumes[index]?.[key as keyof typeof unset] === nothing
     );

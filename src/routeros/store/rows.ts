@@ -95,7 +95,7 @@ function unreadableVolumeOf(row: Row, id: string, reason: string): StoredVolume 
     id,
     imagePath: imagePathOf(row.text("file-path")),
     sizeBytes: sizes[0] ?? 0n,
-    exported: row.isSet("nvme-tcp-export") || !row.has("nvme-tcp-export"),
+    exported: mayBeExported(row),
     exportNqn: row.find("nvme-tcp-server-nqn") ?? "",
     exportPort: 0,
     ...uses.length === 0 ? {} : { routerUses: uses },
@@ -103,6 +103,16 @@ function unreadableVolumeOf(row: Row, id: string, reason: string): StoredVolume 
     unreadable: reason,
     ...sizes.length === 0 ? { sizeUnknown: true } : {},
   };
+}
+
+/** Anything but a plain "no" may be a yes. */
+function mayBeExported(row: Row): boolean {
+  try {
+    return row.flag("nvme-tcp-export");
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    return true;
+  }
 }
 
 function wholeVolumeOf(row: Row, id: string, router: RouterVocabulary): StoredVolume {
