@@ -29,7 +29,7 @@ type Counted = ReadonlyMap<Operation, readonly Step[]>;
 async function main([size, seed, pattern = "", parameters = "{}"]: readonly string[]): Promise<void> {
   const only = new RegExp(pattern);
   const folder = "/srv/kill";
-  for (const name of ["images", "state", "state/volumes", "kubelet/staging", "kubelet/pods"]) {
+  for (const name of ["images", "state", "state/volumes", "state/known", "kubelet/staging", "kubelet/pods"]) {
     Deno.mkdirSync(`${folder}/${name}`, { recursive: true });
   }
   const location: Place = {
