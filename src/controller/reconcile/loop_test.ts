@@ -345,6 +345,22 @@ for (const mode of ["on", "off", "dry-run"] as const) {
   });
 }
 
+Deno.test("an export that a person turns on under an earlier name than an attachment's is withdrawn, once", async () => {
+  const { cluster, disk, events, run, store } = scene();
+  cluster.attach("pvc-1", "node-1", { publishContext: { epoch: "4-0a0b0c0d" } });
+  const exportNqn = "nqn.2000-02.com.mikrotik:pvc-1:3-0a0b0c0d";
+  store.put(aDisk(aRecord({ epoch }), { exported: true, exportNqn }));
+  await run(120_000);
+  assert.equal(disk().exported, false);
+  assert.deepEqual(events, [{
+    kind: "older-epoch",
+    volumeId: "pvc-1",
+    recorded: 3,
+    known: 4,
+    withdrawn: true,
+  }]);
+});
+
 Deno.test("the epoch that follows one which the router has forgotten is later for every node", async () => {
   for (const exported of [true, false]) {
     const { deps, cluster, store, record, events, clock, run } = scene();

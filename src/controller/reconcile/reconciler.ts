@@ -14,6 +14,7 @@ import {
   type ReconcileStep,
   type ReconcileView,
   type Reconciliation,
+  servedCounter,
   type Unwanted,
 } from "../../volume/rules/reconcile.ts";
 import { assertImageUsable, loadForChange, withImage } from "../load.ts";
@@ -227,7 +228,7 @@ export class Reconciler {
       // Attachments are read after the router: one that was published in between is no older than they are.
       const now = await loadForChange({ ...this.#deps, context }, volumeId, "reconcile");
       if (now.volume?.stored.comment !== volume.stored.comment) return;
-      const recorded = volume.record.epoch?.counter ?? 0;
+      const recorded = servedCounter(volume);
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
         latestEpochOf(now.filter((one) => one.volumeId === volumeId)) > recorded;
       const done = await this.#withdraw(volume, isStillOlder, context);

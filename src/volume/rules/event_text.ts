@@ -61,7 +61,7 @@ export function eventText(event: ReportedEvent): EventText {
     case "older-epoch":
       return warning(
         "RouterLostState",
-        `The router's record has epoch ${event.recorded}, but the cluster knows epoch ${event.known}: the router has ` +
+        `The router has epoch ${event.recorded}, but the cluster knows epoch ${event.known}: the router has ` +
           `lost its last changes. ` +
           (event.withdrawn ? "The export was withdrawn; " : "The driver does not export it again; ") +
           "delete the pods that use the volume: it is attached anew once its VolumeAttachments are gone",

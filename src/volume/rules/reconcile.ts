@@ -2,7 +2,7 @@ import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import { type Epoch, formatEpoch, parseEpoch } from "../model/epoch.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
 import { usesOwnImage } from "../model/sources.ts";
-import { isExportedAsRecorded } from "./publish.ts";
+import { exportedCounter, isExportedAsRecorded } from "./publish.ts";
 import { isInUse, isUsedElsewhere } from "./used_elsewhere.ts";
 
 /** A step for a volume on which the cluster and the router differ. */
@@ -13,7 +13,7 @@ export type ReconcileStep =
   | { readonly action: "withdraw"; readonly volume: OwnedVolume }
   /** Several nodes hold it, and it is wanted, but not on this one: the others go on. */
   | { readonly action: "leave"; readonly volume: OwnedVolume; readonly nodeId: string }
-  /** The cluster knows of a later epoch than the router: nodes do not use what the router exports. */
+  /** The cluster knows of a later epoch than the router has: nodes do not use what the router exports. */
   | { readonly action: "older-epoch"; readonly volume: OwnedVolume; readonly known: number };
 
 /** The result of one round. */
@@ -85,8 +85,11 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
   for (const volume of readable) {
     const attachments = byVolume.get(volume.stored.id) ?? [];
     const known = latestEpoch(attachments);
-    if (known > (volume.record.epoch?.counter ?? 0)) steps.push({ action: "older-epoch", volume, known });
-    else if (!isInUse(volume)) continue;
+    const isLost = known > recordedCounter(volume);
+    // A restore gives the export its recorded name back.
+    if (isLost || known > servedCounter(volume) && !isToBeRestored(volume, attachments)) {
+      steps.push({ action: "older-epoch", volume, known });
+    } else if (!isInUse(volume)) continue;
     else if (!isWanted(volume, attachments)) unwanted.push({ volume, holders: volume.record.holders });
     else {
       if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
@@ -204,6 +207,19 @@ export function latestEpoch(attachments: readonly ClusterAttachment[]): number {
 
 function counterOf(publishContext: Readonly<Record<string, string>>): number {
   return parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
+}
+
+/**
+ * The counter of the epoch that nodes can reach: the record's, or an earlier one whose name the export still has when a person
+ * turns it on.
+ */
+export function servedCounter(volume: OwnedVolume): number {
+  const [recorded, named] = [recordedCounter(volume), exportedCounter(volume)];
+  return volume.stored.exported && named > 0 ? Math.min(recorded, named) : recorded;
+}
+
+function recordedCounter({ record }: OwnedVolume): number {
+  return record.epoch?.counter ?? 0;
 }
 
 /** Whether a node that really uses the volume has lost its export. */

@@ -175,6 +175,14 @@ Deno.test("reconcile() never restores a volume of which the cluster knows a late
   assert.deepEqual(pass([aVolume({ epoch }, { id: "a", ...off })], [later]).steps, ["older-epoch a"]);
 });
 
+Deno.test("reconcile() lets nobody reach an epoch by hand that is earlier than an attachment's", () => {
+  const exported = { id: "a", exported: true, exportNqn: "nqn.2000-02.com.mikrotik:a:3-0a0b0c0d" };
+  const known = [attachment("a")];
+  assert.deepEqual(pass([aVolume({ epoch }, exported)], known).steps, ["older-epoch a"]);
+  assert.deepEqual(pass([aVolume({ epoch }, { ...exported, exported: false })], known).steps, []);
+  assert.deepEqual(pass([held("a", exported)], known).steps, ["restore a"]);
+});
+
 Deno.test("isStillUnwanted() is false for a volume that is wanted, and where that is unknown", () => {
   const waiting = attachment("a", { nodeName: "x", attached: false, publishContext: {} });
   assert.equal(isStillUnwanted(held("a"), [attachment("b")]), true);
