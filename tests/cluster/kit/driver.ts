@@ -213,7 +213,7 @@ export async function makeNodeDriver(
   const folder = join(kubelet, "plugins", driverName);
   await Deno.mkdir(folder, { recursive: true });
   const container = chart.nodeAt(place);
-  const env = envForRig(container, { "spec.nodeName": node });
+  const env = envForRig(container, { "spec.nodeName": node, "status.hostIP": "127.0.0.1" });
   const profileFates = await fatesOfProfiles({ chart, folder });
   // Every node's kubelet has another folder, because all are on one machine.
   const here = (value: string) => value.replace(chart.kubeletPath, kubelet);

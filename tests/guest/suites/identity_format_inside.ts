@@ -110,7 +110,6 @@ readErrorTests.add(
     assert.equal(await volume.digest(), before);
     assert.equal(formats(node), 1);
     await sh(`nvme disconnect -n ${volume.nqn}`);
-    await Deno.remove(`${node.state}/volumes/pvc-1.json`);
     await unmap(node, volume);
     return `${first.slice(0, 40)}…; then: ${again.slice(0, 90)}…`;
   },
