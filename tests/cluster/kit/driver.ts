@@ -224,6 +224,8 @@ export async function makeNodeDriver(
       "kubelet-path": (value) => `--kubelet-path=${here(value)}`,
       "state-dir": (value) => `--state-dir=${here(value)}`,
       "metrics-address": () => `--metrics-address=${metricsAddress}`,
+      // All nodes are on one machine, where one could have the page of its own address.
+      "status-address": () => "--status-address=127.0.0.1:0",
       ...profileFates,
     };
     const [command = "", ...args] = argsForRig(container, nodeFates);
