@@ -84,7 +84,7 @@ export class KubernetesClusterView implements ClusterView {
       return new Set(all.flatMap(({ handles }) => handles));
     } catch (error) {
       const { cause } = error as Error;
-      // A cluster without snapshots, or a role of an earlier version.
+      // A cluster without snapshots, or a role that may not read them.
       if (ApiError.is(cause, 404) || ApiError.is(cause, 403)) return undefined;
       throw error;
     }

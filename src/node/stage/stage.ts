@@ -107,7 +107,7 @@ function assertSameEncryption(
   throw new VolumeError(
     "invalid",
     `Cannot stage the volume because its volume context says encrypted=${encryption.encrypted}, and it was published as ` +
-      `encrypted=${encrypted}: volume=${volumeId}; a controller of an earlier version publishes no encrypted volume`,
+      `encrypted=${encrypted}: volume=${volumeId}`,
   );
 }
 

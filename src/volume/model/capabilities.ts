@@ -110,7 +110,7 @@ export interface VolumeCapabilities {
   readonly encrypted?: boolean;
 }
 
-/** Marks an encrypted volume, among the letters of its modes. An earlier version cannot read it, and refuses to publish. */
+/** Marks an encrypted volume, among the letters of its modes. */
 const encryptedLetter = "e";
 
 /**

@@ -83,10 +83,10 @@ export function neverUsedMark({ path }: ImageLocation, comment: string): string 
   return `${path.slice(0, -inSubvolume.length)}${markPrefix}${digest(comment, 8)}`;
 }
 
-/** Whether a path is that folder of any attempt; earlier versions called it `no-disk-yet`. */
+/** Whether a path is that folder of any attempt. */
 export function isNeverUsedMark(path: string, location: ImageLocation): boolean {
   const start = `${location.path.slice(0, -inSubvolume.length)}${markPrefix}`;
-  return path.startsWith(start) && /^(?:yet|[0-9a-f]{8})$/.test(path.slice(start.length));
+  return path.startsWith(start) && /^[0-9a-f]{8}$/.test(path.slice(start.length));
 }
 
 /** A path without its pool, as the file system names it. */

@@ -42,8 +42,8 @@ Deno.test("neverUsedMark() names each attempt's mark differently, and isNeverUse
   const location = subvolumeLocation("/pool/csi/a", "pool-fs");
   const marks = ["b=1", "b=0"].map((comment) => neverUsedMark(location, comment));
   assert.notEqual(marks[0], marks[1]);
-  for (const path of [...marks, "/pool/csi/a/no-disk-yet"]) assert.ok(isNeverUsedMark(path, location), path);
-  for (const name of ["a/no-disk-", "a/no-disk-yet/x", "a/no-disk-at-all", "b/no-disk-yet", "a/disk.img"]) {
+  for (const path of marks) assert.ok(isNeverUsedMark(path, location), path);
+  for (const name of ["a/no-disk-", "a/no-disk-yet", "a/no-disk-0a1b2c3d/x", "b/no-disk-yet", "a/disk.img"]) {
     assert.ok(!isNeverUsedMark(`/pool/csi/${name}`, location), name);
   }
 });

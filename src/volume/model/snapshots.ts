@@ -39,7 +39,7 @@ export interface StoredSnapshot extends SnapshotName {
 /** A text that every snapshot's path contains. */
 export const anySnapshot = "/snap-";
 
-/** The letters of a snapshot's content. An earlier version does not see a snapshot of an encrypted volume. */
+/** The letters of a snapshot's content. */
 const contentLetters = { b: "blank", n: "data", c: "encrypted blank", e: "encrypted data" } as const;
 
 /** The part of a regular expression that stands for the letter of a snapshot's content. */

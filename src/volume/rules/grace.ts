@@ -29,7 +29,7 @@ export function remainingGraceMs({ record, graceMs, upMs, ageMs }: GraceInput): 
 
 /**
  * The time to record for a withdrawal that is about to be sent, in whole seconds: a moment in the future, because the
- * command takes effect after this is written. Earlier versions go by it.
+ * command takes effect after this is written.
  */
 export function withdrawalSeconds(nowMs: number): number {
   return Math.ceil(nowMs / 1000) + 1;
