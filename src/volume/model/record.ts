@@ -229,9 +229,11 @@ function formatUnfenced({ nodeDigest, sinceSeconds, machine }: UnfencedNode): st
   return nodeDigest + since + (machine === undefined ? "" : `/${machine}`);
 }
 
-/** An unknown time takes less room than a known one; earlier versions cannot read it either. */
+/** For a time that is not known: it counts as infinitely late, so that the whole grace period is waited for. */
+const unknownTime = "-";
+
 function formatWithdrawal(seconds: number): string {
-  return seconds === Number.MAX_SAFE_INTEGER ? "-" : seconds.toString(36);
+  return seconds === Number.MAX_SAFE_INTEGER ? unknownTime : seconds.toString(36);
 }
 
 /** Returns the record; for an invalid body, why it is none. */
@@ -258,6 +260,8 @@ function parseBody(body: string): VolumeRecord | string {
   const epochText = fields.get("e");
   const epoch = epochText === undefined ? undefined : parseEpoch(epochText);
   if (epochText !== undefined && epoch === undefined) return "its epoch is not readable";
+  const withdrawnAtSeconds = fields.has("w") ? parseWithdrawal(fields.get("w")!) : undefined;
+  if (fields.has("w") && withdrawnAtSeconds === undefined) return "its time of withdrawal is not readable";
   const growths = fields.get("g");
   if (growths !== undefined && !/^[1-9a-z][0-9a-z]{0,3}$/.test(growths)) {
     return "its growths are not readable";
@@ -282,7 +286,7 @@ function parseBody(body: string): VolumeRecord | string {
     parameters,
     epoch,
     blankEpoch: Number(blank),
-    withdrawnAtSeconds: parseWithdrawal(fields.get("w")),
+    withdrawnAtSeconds,
     source: fields.get("s"),
     ...(growths === undefined ? {} : { growths: parseInt(growths, 36) }),
     holders,
@@ -303,22 +307,18 @@ function parseUnfenced(text: string): UnfencedNode | undefined {
   };
 }
 
-/** A time that cannot be read counts as infinitely late, so that the full grace period after it is waited for. */
-function parseWithdrawal(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  return /^[0-9a-z]{1,8}$/.test(text) ? parseInt(text, 36) : Number.MAX_SAFE_INTEGER;
+/** In seconds since the Unix epoch; undefined for a text that is no time. */
+function parseWithdrawal(text: string): number | undefined {
+  if (text === unknownTime) return Number.MAX_SAFE_INTEGER;
+  return /^[0-9a-z]{1,8}$/.test(text) ? parseInt(text, 36) : undefined;
 }
 
-/**
- * Returns the holders with their machines. A version that does not know the field keeps it unchanged when a holder
- * leaves. So when the numbers differ, it is unknown whose machine is whose, and no machine is returned. Returns
- * undefined when the field is not readable.
- */
+/** Returns the holders with their machines; undefined when the field is not readable, or has another number of them. */
 function withMachines(holders: readonly Holder[], text: string | undefined): readonly Holder[] | undefined {
   if (text === undefined) return holders;
   const machines = text.split(",");
+  if (machines.length !== holders.length) return undefined;
   if (!machines.every((machine) => machine === noMachine || isMachineHash(machine))) return undefined;
-  if (machines.length !== holders.length) return holders;
   return holders.map((holder, at) =>
     machines[at] === noMachine ? holder : { ...holder, machine: machines[at]! }
   );

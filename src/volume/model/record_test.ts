@@ -194,18 +194,20 @@ Deno.test("parseComment() and formatComment() keep the fields of a newer version
   assert.equal(read(sealed(body)).record.newerFields, undefined);
 });
 
-Deno.test("parseComment() treats a withdrawal time that it cannot read as infinitely late", () => {
-  for (const time of ["-", "?", "-1", "2gosa7pa2gv", "zzzzzzzzz", "1.5"]) {
-    assert.equal(read(sealed(`${body} w=${time}`)).record.withdrawnAtSeconds, Number.MAX_SAFE_INTEGER, time);
+Deno.test("parseComment() treats an unknown time of withdrawal as infinitely late, and takes no other text for one", () => {
+  assert.equal(read(sealed(`${body} w=-`)).record.withdrawnAtSeconds, Number.MAX_SAFE_INTEGER);
+  for (const time of ["?", "-1", "2gosa7pa2gv", "zzzzzzzzz", "1.5"]) {
+    assert.equal(parseComment(sealed(`${body} w=${time}`)).state, "damaged", time);
   }
 });
 
-Deno.test("parseComment() returns no machines after an earlier version has removed a holder", () => {
+Deno.test("parseComment() returns the machines of holders, and refuses another number of them", () => {
   const fields = `${body} e=1-00000000 h=a@1/x,b@1/x m=0a0b0c0d,-`;
-  const machines = (text: string) => read(sealed(text)).record.holders.map(({ machine }) => machine);
-  assert.deepEqual(machines(fields), ["0a0b0c0d", undefined]);
-  assert.deepEqual(machines(fields.replace("a@1/x,", "")), [undefined]);
-  assert.deepEqual(machines(fields.replace("h=a@1/x,b@1/x ", "")), []);
+  const machines = read(sealed(fields)).record.holders.map(({ machine }) => machine);
+  assert.deepEqual(machines, ["0a0b0c0d", undefined]);
+  for (const holders of ["h=a@1/x ", ""]) {
+    assert.equal(parseComment(sealed(fields.replace("h=a@1/x,b@1/x ", holders))).state, "damaged");
+  }
 });
 
 Deno.test("formatComment() keeps what people wrote when the record changes", () => {

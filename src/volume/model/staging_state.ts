@@ -10,8 +10,8 @@ export interface FenceMemory {
   readonly lastMissedMs: number;
   /** For how long successive reads have not offered it, in milliseconds. */
   readonly missedForMs: number;
-  /** When an unstage was last requested, in milliseconds since the Unix epoch; earlier versions did not record that. */
-  readonly askedMs?: number;
+  /** When an unstage was last requested, in milliseconds since the Unix epoch. */
+  readonly askedMs: number;
 }
 
 /** The parts of a connection that carry a checksum: NVMe/TCP Transport Specification, "Digests". */
@@ -295,6 +295,6 @@ export function parseFenceMemory(value: unknown): FenceMemory | undefined {
   const { lastMissedMs, missedForMs, askedMs } = value as Readonly<Record<string, unknown>>;
   const isTime = (time: unknown): time is number =>
     typeof time === "number" && Number.isFinite(time) && time >= 0;
-  if (!isTime(lastMissedMs) || !isTime(missedForMs)) return undefined;
-  return { lastMissedMs, missedForMs, ...(isTime(askedMs) ? { askedMs } : {}) };
+  if (!isTime(lastMissedMs) || !isTime(missedForMs) || !isTime(askedMs)) return undefined;
+  return { lastMissedMs, missedForMs, askedMs };
 }

@@ -43,14 +43,14 @@ Deno.test("parseStagingState() reads a staging state without a device", () => {
 Deno.test("parseStagingState() keeps the memory of missed reads, and drops a damaged one", () => {
   const missing = { ...stagingState, missed: { lastMissedMs: 5, missedForMs: 6, askedMs: 4 } };
   assert.deepEqual(parseStagingState(formatStagingState(missing), "pvc-1", "/f"), missing);
-  for (const missed of [null, "x", { lastMissedMs: "5" }]) {
+  for (const missed of [null, "x", { lastMissedMs: "5" }, { lastMissedMs: 5, missedForMs: 6 }]) {
     const text = JSON.stringify({ ...JSON.parse(formatStagingState(stagingState)), missed });
     assert.deepEqual(parseStagingState(text, "pvc-1", "/f"), stagingState);
   }
 });
 
 Deno.test("withMissed() sets that memory and removes it", () => {
-  const memory = { lastMissedMs: 5, missedForMs: 6 };
+  const memory = { lastMissedMs: 5, missedForMs: 6, askedMs: 4 };
   assert.deepEqual(withMissed(stagingState, memory), { ...stagingState, missed: memory });
   assert.deepEqual(withMissed({ ...stagingState, missed: memory }, undefined), stagingState);
 });
