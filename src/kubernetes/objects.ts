@@ -188,7 +188,7 @@ export function parseAttachment(
 }
 
 /** The keys that are compared with the router: the others would take most of the memory of a list of thousands. */
-const keptOfPublishContext: readonly string[] = ["epoch", "nqn", "layerNqn", "encryptedNqn", "nvmePort"];
+const keptOfPublishContext: readonly string[] = ["epoch", "nqn", "nvmePort"];
 
 function keptOf(publishContext: Readonly<Record<string, string>>): Record<string, string> {
   const kept: Record<string, string> = {};

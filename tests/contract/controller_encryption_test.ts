@@ -58,8 +58,8 @@ Deno.test("ControllerPublishVolume gives encrypted volumes under a key of their 
       ...request,
       volumeContext: { encrypted: "true" },
     });
-    assert.match(publishContext["encryptedNqn"]!, new RegExp(`:${volumeId}:1-`));
-    assert.deepEqual([publishContext["nqn"], publishContext["nvme_nqn"]], [undefined, undefined]);
+    assert.match(publishContext["nqn"]!, new RegExp(`:${volumeId}:1-`));
+    assert.deepEqual([publishContext["encrypted"], publishContext["nvme_nqn"]], ["true", undefined]);
     assert.equal(publishContext["mayFormat"], "true");
   }
 });

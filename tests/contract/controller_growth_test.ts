@@ -36,12 +36,12 @@ async function inUse(stack: Stack, deviceLayer: string, others: Record<string, s
 
 Deno.test("a volume in use grows by a toggle of its export where its nodes have the device layer", async () => {
   await using stack = await startStack(growsByToggle);
-  const { publishContext: { layerNqn, nqn }, shown, expand } = await inUse(stack, "multipath");
-  assert.equal(nqn, undefined);
+  const { publishContext: { nqn, layer }, shown, expand } = await inUse(stack, "multipath");
+  assert.equal(layer, "true");
   const before = await stack.count();
   assert.equal((await expand()).capacityBytes, String(wanted));
   assert.equal((await stack.count()).execs - before.execs, 2);
-  assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn: layerNqn });
+  assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn });
 });
 
 for (const deviceLayer of ["auto", "none"]) {
@@ -72,9 +72,9 @@ for (const [at, options] of unknown.entries()) {
   const what = ["was not probed", "was not asked what a withdrawal does", "refuses commands meanwhile"][at];
   Deno.test(`a volume in use does not grow by a toggle of a router that ${what}`, async () => {
     await using stack = await startStack(options);
-    const { publishContext: { layerNqn }, shown, expand } = await inUse(stack, "multipath");
+    const { publishContext: { nqn }, shown, expand } = await inUse(stack, "multipath");
     await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
-    assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn: layerNqn });
+    assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
   });
 }
 
@@ -93,7 +93,7 @@ for (const [action, value] of faults) {
   const fault = value === undefined ? action : `${action} ${value}`;
   Deno.test(`a toggle under ${fault} leaves the volume where it was, or grown, and a retry gets there`, async () => {
     await using stack = await startStack(growsByToggle);
-    const { publishContext: { layerNqn: nqn }, shown, expand, unpublish } = await inUse(stack, "multipath");
+    const { publishContext: { nqn }, shown, expand, unpublish } = await inUse(stack, "multipath");
     stack.simulator.faults.arm({ match: "file-size=", nth: 1, times: 1, action, value });
     const isDone = await expand().then(() => true, () => false);
     if (isDone) assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn });

@@ -67,7 +67,7 @@ export function publishing(
       const request = { ...publishRequest(id, nodeId, capability), volumeContext };
       const { publishContext } = await clients.controller.call("ControllerPublishVolume", request, timeoutMs);
       const reported = scene.volumes.get(id)!;
-      const nqn = (publishContext["nqn"] ?? publishContext["layerNqn"])!;
+      const nqn = publishContext["nqn"]!;
       if (reported.nodes.length > 0) {
         assert.equal(nqn, reported.nqn, "the NQN of a volume that is held never changes");
       }

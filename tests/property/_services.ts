@@ -96,7 +96,7 @@ export async function startNode(): Promise<Served> {
   await inTime(node.clock, service.stage(stage, testContext()));
   await inTime(node.clock, service.publish({ ...stage, ...other, readOnly: false }, testContext()));
   const texts = [volumeId, stagingPath, targetPath, other.stagingPath, other.targetPath, other.nqn];
-  const layers = ["deviceLayer", "multipath", "none", "encrypted", "true", "encryptedNqn", "layerNqn"];
+  const layers = ["deviceLayer", "multipath", "none", "encrypted", "true", "layer"];
   return {
     methods: nodeMethods(service) as ServiceMethods,
     clock: node.clock,
@@ -154,18 +154,18 @@ function scopeOf(request: object, recorded: readonly string[]): Scope {
 }
 
 const encryption = {
-  publishContext: { ...publishContext(), encryptedNqn: nqn },
+  publishContext: publishContext({ encrypted: "true" }),
   volumeContext: { encrypted: "true" },
   secrets: { encryptionPassphrase: "a passphrase of a test" },
 };
 const staged = { volumeId, stagingTargetPath: stagingPath, volumeCapability: mount };
-const layered = { ...publishContext(), layerNqn: nqn };
+const layered = publishContext({ layer: "true" });
 
 const validNodeRequests: Served["valid"] = {
   NodeStageVolume: [
     { ...staged, publishContext: publishContext() },
-    { ...staged, publishContext: withoutNqn(layered), volumeContext: { deviceLayer: "multipath" } },
-    { ...staged, ...encryption, publishContext: withoutNqn(encryption.publishContext) },
+    { ...staged, publishContext: layered, volumeContext: { deviceLayer: "multipath" } },
+    { ...staged, ...encryption },
   ],
   NodeUnstageVolume: [{ volumeId, stagingTargetPath: stagingPath }],
   NodePublishVolume: [{ ...staged, targetPath, publishContext: publishContext() }],
@@ -174,10 +174,6 @@ const validNodeRequests: Served["valid"] = {
   NodeGetVolumeStats: [{ volumeId, volumePath: targetPath }],
   NodeGetVolumeHealth: [{ volumeId, stagingTargetPath: stagingPath }],
 };
-
-function withoutNqn({ nqn: _, ...context }: Record<string, string>): Record<string, string> {
-  return context;
-}
 
 async function startDirectoryController(): Promise<Served> {
   const clock = new FakeClock();

@@ -310,11 +310,11 @@ function publishContext(
   };
 }
 
-/** The name of the export, under a key that only a node knows which can stage the volume as it has to be staged. */
+/** The name of the export, and what must lie above it on the node. */
 function nqnContext(nqn: string, { needsLayer, encrypted }: PublishRequest): PublishContext {
-  if (encrypted) return { encryptedNqn: nqn };
-  if (needsLayer) return { layerNqn: nqn };
-  // The words of the legacy driver let a node that has not been upgraded yet go on: it knows one address.
+  if (encrypted) return { nqn, encrypted: "true" };
+  if (needsLayer) return { nqn, layer: "true" };
+  // The legacy driver's word lets its nodes go on. Without it they refuse, which would format an encrypted volume.
   return { nqn, nvme_nqn: nqn };
 }
 

@@ -32,12 +32,12 @@ function controller(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolu
   return { store, publish, layered, unpublish, recorded };
 }
 
-Deno.test("publishVolume() gives a volume that needs the device layer only to nodes that know it", async () => {
+Deno.test("publishVolume() gives a volume that needs the device layer to no node of the legacy driver", async () => {
   const { store, layered, unpublish, recorded } = controller();
   const given = await layered("a");
-  assert.equal(given["layerNqn"], store.disks.get("pvc-1")!.exportNqn);
-  assert.match(given["layerNqn"]!, new RegExp(`^${testPrefix}:pvc-1:`));
-  assert.deepEqual([given["nqn"], given["nvme_nqn"]], [undefined, undefined]);
+  assert.equal(given["nqn"], store.disks.get("pvc-1")!.exportNqn);
+  assert.match(given["nqn"]!, new RegExp(`^${testPrefix}:pvc-1:`));
+  assert.deepEqual([given["layer"], given["nvme_nqn"]], ["true", undefined]);
   assert.equal(recorded().layered, true);
   assert.deepEqual(await layered("a"), given);
   await unpublish("a");
@@ -49,7 +49,7 @@ Deno.test("publishVolume() of a volume that needs none begins an epoch of which 
   await layered("a");
   await unpublish("a");
   const given = await publish("a");
-  assert.equal(given["layerNqn"], undefined);
+  assert.equal(given["layer"], undefined);
   assert.equal(given["nqn"], given["nvme_nqn"]);
   assert.equal(recorded().layered, undefined);
 });
@@ -93,11 +93,11 @@ Deno.test("publishVolume() leaves the mark of the device layer out where the rec
   assert.equal(layered.indexOf("exhausted"), (await outcomes(false)).indexOf("exhausted"));
 });
 
-Deno.test("publishVolume() gives an encrypted volume only to nodes that know encryption", async () => {
+Deno.test("publishVolume() gives an encrypted volume to no node of the legacy driver", async () => {
   const { store, publish } = controller({ capabilities: "ext4/ew" });
   const given = await publish("a", { encrypted: true });
-  assert.equal(given["encryptedNqn"], store.disks.get("pvc-1")!.exportNqn);
-  assert.deepEqual([given["nqn"], given["nvme_nqn"], given["layerNqn"]], [undefined, undefined, undefined]);
+  assert.equal(given["nqn"], store.disks.get("pvc-1")!.exportNqn);
+  assert.deepEqual([given["encrypted"], given["nvme_nqn"], given["layer"]], ["true", undefined, undefined]);
   assert.equal(given["mayFormat"], "true");
   assert.deepEqual(await publish("a", { encrypted: true }), given);
 });

@@ -314,7 +314,7 @@ async function restoreExport(
   const known = attachments.map(({ publishContext }) => publishContext)
     .find((publish) => publish["epoch"] === formatEpoch(epoch));
   const nqn = nqnOf(volume, epoch, call.settings.nqnPrefix, view);
-  const knownNqn = known?.["nqn"] ?? known?.["layerNqn"] ?? known?.["encryptedNqn"];
+  const knownNqn = known?.["nqn"];
   if (knownNqn !== undefined && knownNqn !== nqn) {
     const fields = { volume: id, nqn, known: knownNqn, requestId: call.context.requestId };
     call.notes.warn(

@@ -6,8 +6,7 @@ import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 
 const passphrase = "correct horse battery staple";
-const { nqn, ...rest } = publishContext();
-const first = { ...rest, encryptedNqn: nqn! };
+const first = publishContext({ encrypted: "true" });
 const later = { ...first, mayFormat: "false" };
 /** The exit code of a process that SIGKILL has ended. */
 const killed = 137;

@@ -14,8 +14,7 @@ import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 const mapping = "rds-csi-pvc-1";
 const header = 16n << 20n;
 const passphrase = "correct horse battery staple";
-const { nqn, ...rest } = publishContext();
-const encrypted = { ...rest, encryptedNqn: nqn! };
+const encrypted = publishContext({ encrypted: "true" });
 const ownTable = `aes-xts-plain64 ${"0".repeat(128)} 0 7:3 32768`;
 const plainTable = "cipher_null-ecb - 0 7:3 32768";
 

@@ -16,8 +16,7 @@ import type { Capability } from "../../volume/model/capabilities.ts";
 
 const secrets = { encryptionPassphrase: "correct horse battery staple" };
 const next = "another passphrase, as long as it";
-const { nqn, ...rest } = publishContext();
-const first = { ...rest, encryptedNqn: nqn! };
+const first = publishContext({ encrypted: "true" });
 const later = { ...first, mayFormat: "false" };
 
 function stage(

@@ -25,8 +25,7 @@ const volumeContext = { encrypted: "true" };
 
 /** The publish context of an encrypted volume. */
 function encrypted(change: Record<string, string> = {}): Record<string, string> {
-  const { nqn, ...rest } = publishContext(change);
-  return { ...rest, encryptedNqn: nqn! };
+  return publishContext({ encrypted: "true", ...change });
 }
 
 async function stage(

@@ -101,9 +101,9 @@ for (const root of ["/nvme9n9//deleted", "/loop3"]) {
 
 /** The publish context for a node that must have the map. */
 function needing(
-  { publishContext: { nqn, nvme_nqn: _legacy, ...rest } }: { publishContext: Record<string, string> },
+  { publishContext: { nvme_nqn: _legacy, ...rest } }: { publishContext: Record<string, string> },
 ) {
-  return { publishContext: { ...rest, layerNqn: nqn! } };
+  return { publishContext: { ...rest, layer: "true" } };
 }
 
 Deno.test("stage() makes a map where the publish context needs one, whatever the StorageClass says", async () => {

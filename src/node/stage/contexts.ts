@@ -80,11 +80,7 @@ export function parsePublishContext(
     if (form.test(value)) return value;
     throw wrong("publish context", key, value);
   };
-  const [needsLayer, encrypted] = ["layerNqn", "encryptedNqn"].map((key) => Object.hasOwn(values, key));
-  const nqn = take(
-    encrypted ? "encryptedNqn" : needsLayer ? "layerNqn" : "nqn",
-    /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/,
-  );
+  const nqn = take("nqn", /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/);
   const epoch = take("epoch", /^[A-Za-z0-9-]{1,32}$/);
   if (nqn.length > maxNqnLength) throw wrong("publish context", "nqn", nqn);
   if (!isNqnOf(nqn, volumeId, epoch)) {
@@ -105,8 +101,8 @@ export function parsePublishContext(
     ...parseClaim(values["claim"]),
     mayReplay: parseFlag(values, "mayReplay"),
     machine: Object.hasOwn(values, "machine") ? take("machine", /^[0-9a-f]{8}$/) : undefined,
-    needsLayer: needsLayer!,
-    encrypted: encrypted!,
+    needsLayer: parseFlag(values, "layer"),
+    encrypted: parseFlag(values, "encrypted"),
   };
 }
 

@@ -42,29 +42,16 @@ Deno.test("parsePublishContext() reads every key and ignores others", () => {
   });
 });
 
-Deno.test("parsePublishContext() reads the name of an export of an encrypted volume", () => {
-  const { nqn, ...rest } = context;
-  const read = parsePublishContext({ ...rest, encryptedNqn: nqn }, "pvc-1");
-  assert.deepEqual(read, { ...parsePublishContext(context, "pvc-1"), encrypted: true });
-  assert.throws(
-    () => parsePublishContext({ ...rest, encryptedNqn: "" }, "pvc-1"),
-    refusal("invalid", /encryptedNqn/),
-  );
-});
-
-Deno.test("parsePublishContext() reads the name of an export that needs the device layer", () => {
-  const { nqn, ...rest } = context;
-  const read = parsePublishContext({ ...rest, layerNqn: nqn }, "pvc-1");
-  assert.deepEqual(read, { ...parsePublishContext(context, "pvc-1"), needsLayer: true });
-  assert.throws(
-    () => parsePublishContext({ ...rest, layerNqn: "" }, "pvc-1"),
-    refusal("invalid", /layerNqn/),
-  );
-  assert.throws(
-    () => parsePublishContext({ ...rest, layerNqn: nqn }, "pvc-2"),
-    refusal("identity-mismatch", /not this volume's/),
-  );
-});
+for (const [key, field] of [["encrypted", "encrypted"], ["layer", "needsLayer"]] as const) {
+  Deno.test(`parsePublishContext() reads what must lie above the export: ${key}`, () => {
+    const read = parsePublishContext({ ...context, [key]: "true" }, "pvc-1");
+    assert.deepEqual(read, { ...parsePublishContext(context, "pvc-1"), [field]: true });
+    for (const value of ["", "1"]) {
+      const wrong = () => parsePublishContext({ ...context, [key]: value }, "pvc-1");
+      assert.throws(wrong, refusal("invalid", new RegExp(`key=${key}`)), value);
+    }
+  });
+}
 
 Deno.test("parsePublishContext() reads the machine, and refuses an invalid one", () => {
   assert.equal(parsePublishContext({ ...context, machine: "0a0b0c0d" }, "pvc-1").machine, "0a0b0c0d");

@@ -30,8 +30,7 @@ const made: Readonly<Record<string, Kind>> = {
 };
 
 function contextOf({ encrypted }: Kind, change: Record<string, string> = {}): Record<string, string> {
-  const { nqn, ...rest } = publishContext(change);
-  return encrypted ? { ...rest, encryptedNqn: nqn! } : publishContext(change);
+  return publishContext({ ...encrypted ? { encrypted: "true" } : {}, ...change });
 }
 
 async function stage(node: FakeNode, kind: Kind, change: Record<string, string> = {}): Promise<void> {

@@ -68,8 +68,7 @@ export class GuestVolume {
 
   /** The NQN under which it was last published to that node. */
   nqn(nodeId: string): string {
-    const { nqn, encryptedNqn } = this.publishContext(nodeId);
-    return nqn ?? encryptedNqn ?? "";
+    return this.publishContext(nodeId)["nqn"] ?? "";
   }
 
   /** The publish context from its last publish to that node. */

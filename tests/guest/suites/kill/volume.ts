@@ -97,7 +97,8 @@ export class Volume {
     return {
       nvmeAddress: "127.0.0.1",
       nvmePort: String(port),
-      [this.#isEncrypted ? "encryptedNqn" : "nqn"]: this.nqn,
+      nqn: this.nqn,
+      ...this.#isEncrypted ? { encrypted: "true" } : {},
       epoch: this.#epochText,
       size: String(this.#sizeBytes),
       readonly: "false",
