@@ -62,8 +62,6 @@ export class SystemProcesses implements Processes {
   readonly #options: Required<SystemProcessesOptions>;
   readonly #located = new Map<ToolName, string>();
   readonly #queue: KeyedQueue;
-  #running = 0;
-  #busySinceMs = 0;
 
   constructor(options: SystemProcessesOptions) {
     this.#options = {
@@ -130,15 +128,11 @@ export class SystemProcesses implements Processes {
   /** Reports once that the child ended, or was abandoned. */
   #timed(child: Spawned, tool: ToolName, beganMs: number): Spawned {
     const { clock, events } = this.#options;
-    if (this.#running++ === 0) this.#busySinceMs = beganMs;
     let isOver = false;
     const end = () => {
       if (isOver) return;
       isOver = true;
-      const nowMs = clock.monotonicMs();
-      events.occurred({ kind: "tool-ran", tool, seconds: (nowMs - beganMs) / 1000 });
-      if (--this.#running > 0) return;
-      events.occurred({ kind: "tools-rested", seconds: (nowMs - this.#busySinceMs) / 1000 });
+      events.occurred({ kind: "tool-ran", tool, seconds: (clock.monotonicMs() - beganMs) / 1000 });
     };
     return {
       result: child.result.finally(end),

@@ -10,11 +10,6 @@ export const directoryMetrics = {
       "volume; as it was read last, at least every ten minutes.",
     labels: ["backend"],
   },
-  rds_csi_share_size_bytes: {
-    type: "gauge",
-    help: "Size of the share, as it was read last.",
-    labels: ["backend"],
-  },
   rds_csi_share_free_bytes: {
     type: "gauge",
     help: "Free space on the share, as it was read last. No quota holds a directory to its size.",
@@ -25,11 +20,6 @@ export const directoryMetrics = {
     help: "Deleted directories that wait for their removal, or are being removed.",
     labels: ["backend"],
   },
-  rds_csi_directory_removals_total: {
-    type: "counter",
-    help: "Ends of removals of deleted directories: removed, or failed, which is tried again every minute.",
-    labels: ["backend", "outcome"],
-  },
 } as const satisfies MetricTable;
 
 /** Counts the events of a controller of directories. */
@@ -39,22 +29,16 @@ export class DirectoryMetrics implements DirectoryEvents {
   /** @param backend name of the router */
   constructor(registry: MetricRegistry, backend: string) {
     this.#meter = registry.declare(directoryMetrics, { backend });
-    for (const outcome of ["removed", "failed"]) {
-      this.#meter.add("rds_csi_directory_removals_total", { outcome }, 0);
-    }
   }
 
   occurred(event: DirectoryEvent): void {
     switch (event.kind) {
       case "share-read":
         this.#meter.set("rds_csi_share_usable", event.isUsable ? 1 : 0);
-        this.#meter.set("rds_csi_share_size_bytes", Number(event.sizeBytes));
         this.#meter.set("rds_csi_share_free_bytes", Number(event.freeBytes));
         return;
       case "removals-pending":
         return this.#meter.set("rds_csi_directory_removals_pending", event.count);
-      case "removal-ended":
-        return this.#meter.add("rds_csi_directory_removals_total", { outcome: event.outcome });
       case "removal-progress":
         return;
     }

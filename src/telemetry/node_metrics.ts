@@ -6,7 +6,6 @@ import {
   staleMountFinders,
   trimOutcomes,
 } from "../volume/ports/node_events.ts";
-import type { Connection } from "../volume/ports/node_ports.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** The metrics of a node's work. */
@@ -21,11 +20,6 @@ export const nodeMetrics = {
     help: "Devices without a mountable file system that the driver refused to format, by reason.",
     labels: ["reason"],
   },
-  rds_csi_headers_written_total: {
-    type: "counter",
-    help: "Encrypted volumes that were used for the first time: their headers were written here.",
-    labels: [],
-  },
   rds_csi_passphrase_refusals_total: {
     type: "counter",
     help: "Stages of encrypted volumes that failed because the secret's passphrase opens none of their keys.",
@@ -35,17 +29,6 @@ export const nodeMetrics = {
     type: "counter",
     help: "Attempts to connect a volume, by outcome: ok or failed.",
     labels: ["outcome"],
-  },
-  rds_csi_connection_losses_total: {
-    type: "counter",
-    help:
-      "Paths that were live at one check of a volume and not at the next; a check runs every --fence-interval.",
-    labels: [],
-  },
-  rds_csi_reconnects_total: {
-    type: "counter",
-    help: "Paths that were not live at one check of a volume and were live at the next.",
-    labels: [],
   },
   rds_csi_stale_mounts_total: {
     type: "counter",
@@ -63,12 +46,6 @@ export const nodeMetrics = {
     help:
       "Volumes cut off from this node because they were published in a later epoch, or unstaged after the router had not " +
       "offered them for long.",
-    labels: [],
-  },
-  rds_csi_waits_given_up_total: {
-    type: "counter",
-    help:
-      "Volumes with a device layer whose writes were failed because their device was away for longer than ctrlLossTmo.",
     labels: [],
   },
   rds_csi_trims_total: {
@@ -93,11 +70,6 @@ export const nodeMetrics = {
     labels: ["tool"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   },
-  rds_csi_tools_busy_seconds_total: {
-    type: "counter",
-    help: "Time in which at least one tool ran: the rest of a call's time is the driver's own.",
-    labels: [],
-  },
   rds_csi_waiting_volumes: {
     type: "gauge",
     help: "Volumes with a device layer whose writes wait for their device.",
@@ -115,8 +87,6 @@ export class NodeMetrics implements NodeEvents {
   readonly #meter: Meter<typeof nodeMetrics>;
   readonly #staged = new Set<string>();
   readonly #waiting = new Set<string>();
-  /** Whether each path was live when it was last read, by volume and address. */
-  readonly #paths = new Map<string, ReadonlyMap<string, boolean>>();
 
   /** Metrics with a closed list of label values start at zero, so that the first event is an increase. */
   constructor(registry: MetricRegistry) {
@@ -141,14 +111,10 @@ export class NodeMetrics implements NodeEvents {
         return meter.add("rds_csi_identity_mismatches_total");
       case "format-refused":
         return meter.add("rds_csi_format_refusals_total", { reason: event.reason });
-      case "encrypted":
-        return meter.add("rds_csi_headers_written_total");
       case "passphrase-refused":
         return meter.add("rds_csi_passphrase_refusals_total");
       case "connected":
         return meter.add("rds_csi_connects_total", { outcome: event.outcome });
-      case "connections":
-        return this.#compare(event.volumeId, event.connections);
       case "stale-mount":
         return meter.add("rds_csi_stale_mounts_total", { finder: event.finder });
       case "operation-hung":
@@ -164,37 +130,13 @@ export class NodeMetrics implements NodeEvents {
         if (event.waits) this.#waiting.add(event.volumeId);
         else this.#waiting.delete(event.volumeId);
         return;
-      case "wait-given-up":
-        return meter.add("rds_csi_waits_given_up_total");
       case "staged":
         if (event.staged) this.#staged.add(event.volumeId);
-        else {
-          this.#staged.delete(event.volumeId);
-          this.#paths.delete(event.volumeId);
-        }
+        else this.#staged.delete(event.volumeId);
         return;
       case "tool-ran":
         return meter.observe("rds_csi_tool_seconds", event.seconds, { tool: event.tool });
-      case "tools-rested":
-        return meter.add("rds_csi_tools_busy_seconds_total", {}, event.seconds);
     }
-  }
-
-  #compare(volumeId: string, connections: readonly Connection[]): void {
-    const before = this.#paths.get(volumeId);
-    const now = new Map<string, boolean>();
-    for (const { address, port, state } of connections) {
-      const where = `${address} ${port}`;
-      now.set(where, now.get(where) === true || state === "live");
-    }
-    for (const [where, wasLive] of before ?? []) {
-      // A missing path is remembered, to be recognised when it comes back.
-      const isLive = now.get(where) ?? false;
-      now.set(where, isLive);
-      if (wasLive && !isLive) this.#meter.add("rds_csi_connection_losses_total");
-      if (!wasLive && isLive) this.#meter.add("rds_csi_reconnects_total");
-    }
-    this.#paths.set(volumeId, now);
   }
 }
 
@@ -205,27 +147,18 @@ export const registrationMetrics = {
     help: "Whether the kubelet has registered the driver, by its last answer.",
     labels: [],
   },
-  rds_csi_kubelet_registrations_total: {
-    type: "counter",
-    help: "The kubelet's answers about the driver's registration, by outcome: ok or failed.",
-    labels: ["outcome"],
-  },
 } as const satisfies MetricTable;
 
-/** Counts the events of a driver's registration. */
+/** Shows whether a driver is registered. */
 export class RegistrationMetrics {
   readonly #meter: Meter<typeof registrationMetrics>;
 
   constructor(registry: MetricRegistry) {
     this.#meter = registry.declare(registrationMetrics);
-    for (const outcome of ["ok", "failed"]) {
-      this.#meter.add("rds_csi_kubelet_registrations_total", { outcome }, 0);
-    }
   }
 
-  /** Counts that the kubelet has registered the driver, or refused it. */
+  /** Notes that the kubelet has registered the driver, or refused it. */
   notified(outcome: "ok" | "failed"): void {
-    this.#meter.add("rds_csi_kubelet_registrations_total", { outcome });
     this.#meter.set("rds_csi_kubelet_registered", outcome === "ok" ? 1 : 0);
   }
 

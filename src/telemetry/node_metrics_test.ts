@@ -1,19 +1,7 @@
 import assert from "node:assert/strict";
 import { allTools } from "../host/tools.ts";
-import type { Connection } from "../volume/ports/node_ports.ts";
 import { MetricRegistry } from "./metrics.ts";
 import { NodeMetrics } from "./node_metrics.ts";
-
-const path = (address: string, state: Connection["state"] = "live"): Connection => ({
-  nqn: "nqn",
-  name: "nvme1",
-  state,
-  stateName: state,
-  address,
-  port: 4420,
-  hostNqn: "",
-  hostId: "",
-});
 
 function counting() {
   const registry = new MetricRegistry();
@@ -42,7 +30,6 @@ Deno.test("NodeMetrics counts each kind of event", () => {
       () => metrics.occurred({ kind: "stale-mount", finder: "publish" }),
       'rds_csi_stale_mounts_total{finder="publish"}',
     ],
-    [() => metrics.occurred({ kind: "wait-given-up" }), "rds_csi_waits_given_up_total"],
     [
       () => metrics.occurred({ kind: "trimmed", outcome: "failed", bytes: 0n, atMs: 1 }),
       'rds_csi_trims_total{outcome="failed"}',
@@ -99,44 +86,15 @@ Deno.test("NodeMetrics shows how many volumes wait for their device, however oft
   assert.equal(value("rds_csi_waiting_volumes"), 1);
 });
 
-Deno.test("NodeMetrics counts paths that were lost and that came back, once each", () => {
+Deno.test("NodeMetrics reports how long tools ran", () => {
   const { metrics, value } = counting();
-  const seen: readonly [readonly Connection[], lost: number, back: number][] = [
-    [[path("a"), path("b", "connecting")], 0, 0],
-    [[path("a"), path("b")], 0, 1],
-    [[path("a", "connecting"), path("b")], 1, 1],
-    [[path("a", "connecting"), path("b")], 1, 1],
-    [[path("b")], 1, 1],
-    [[], 2, 1],
-    [[path("a"), path("b"), path("b", "deleting")], 2, 3],
-  ];
-  for (const [connections, lost, back] of seen) {
-    metrics.occurred({ kind: "connections", volumeId: "pvc-1", connections });
-    assert.equal(value("rds_csi_connection_losses_total"), lost);
-    assert.equal(value("rds_csi_reconnects_total"), back);
-  }
-});
-
-Deno.test("NodeMetrics treats a volume that was unstaged and staged again as a new one", () => {
-  const { metrics, value } = counting();
-  metrics.occurred({ kind: "connections", volumeId: "pvc-1", connections: [path("a")] });
-  metrics.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });
-  metrics.occurred({ kind: "connections", volumeId: "pvc-1", connections: [path("b")] });
-  assert.equal(value("rds_csi_connection_losses_total"), 0);
-});
-
-Deno.test("NodeMetrics reports how long tools ran, each and all together", () => {
-  const { metrics, value } = counting();
-  assert.equal(value("rds_csi_tools_busy_seconds_total"), 0);
   metrics.occurred({ kind: "tool-ran", tool: "mount", seconds: 0.2 });
   metrics.occurred({ kind: "tool-ran", tool: "mount", seconds: 0.3 });
-  metrics.occurred({ kind: "tools-rested", seconds: 0.4 });
   assert.deepEqual(
     [
       value('rds_csi_tool_seconds_count{tool="mount"}'),
       value('rds_csi_tool_seconds_sum{tool="mount"}'),
-      value("rds_csi_tools_busy_seconds_total"),
     ],
-    [2, 0.5, 0.4],
+    [2, 0.5],
   );
 });

@@ -14,20 +14,9 @@ export const routerMetrics = {
     labels: ["backend", "kind"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   },
-  rds_csi_router_command_wait_seconds: {
-    type: "histogram",
-    help: "Time that a command waited for its turn and for a connection before it was sent.",
-    labels: ["backend"],
-    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
-  },
   rds_csi_router_commands_waiting: {
     type: "gauge",
     help: "Commands that wait for their turn.",
-    labels: ["backend"],
-  },
-  rds_csi_router_commands_running: {
-    type: "gauge",
-    help: "Commands that were sent and have not ended.",
     labels: ["backend"],
   },
   rds_csi_router_connected: {
@@ -48,11 +37,6 @@ export const routerMetrics = {
   rds_csi_router_breaker_open: {
     type: "gauge",
     help: "Whether calls are refused at once because the router cannot be reached, or answers no command.",
-    labels: ["backend"],
-  },
-  rds_csi_router_breaker_opens_total: {
-    type: "counter",
-    help: "How often the driver began to refuse calls at once.",
     labels: ["backend"],
   },
   rds_csi_router_ssh_exploited: {
@@ -88,8 +72,6 @@ export interface RouterEvents {
     readonly outcome: string;
     /** Milliseconds from sending to the end. */
     readonly ms: number;
-    /** Milliseconds that it had waited. */
-    readonly waitedMs: number;
   }): void;
   /** Called when the connection's state has changed. */
   connection(event: { readonly state: string; readonly reason?: string | undefined }): void;
@@ -105,18 +87,16 @@ export interface RouterEvents {
 export class RouterMetrics implements RouterEvents {
   readonly #meter: Meter<typeof routerMetrics>;
   #wasConnected = false;
-  #isRefusing = false;
 
   /** @param backend name of the router */
   constructor(registry: MetricRegistry, backend: string) {
     this.#meter = registry.declare(routerMetrics, { backend });
   }
 
-  command({ kind, outcome, ms, waitedMs }: Parameters<RouterEvents["command"]>[0]): void {
+  command({ kind, outcome, ms }: Parameters<RouterEvents["command"]>[0]): void {
     this.#meter.add("rds_csi_router_commands_total", { kind, outcome });
     if (outcome === "not-run") return;
     this.#meter.observe("rds_csi_router_command_seconds", ms / 1000, { kind });
-    this.#meter.observe("rds_csi_router_command_wait_seconds", waitedMs / 1000);
   }
 
   connection({ state }: { readonly state: string }): void {
@@ -129,10 +109,7 @@ export class RouterMetrics implements RouterEvents {
 
   breaker({ state }: { readonly state: string }): void {
     // While one command tests whether the router is back, the others are still refused.
-    const isRefusing = state !== "closed";
-    if (isRefusing && !this.#isRefusing) this.#meter.add("rds_csi_router_breaker_opens_total");
-    this.#isRefusing = isRefusing;
-    this.#meter.set("rds_csi_router_breaker_open", isRefusing ? 1 : 0);
+    this.#meter.set("rds_csi_router_breaker_open", state === "closed" ? 0 : 1);
   }
 
   identified({ sshExploited }: IdentifiedRouter): void {
@@ -141,6 +118,5 @@ export class RouterMetrics implements RouterEvents {
 
   load(read: () => RouterLoad): void {
     this.#meter.read("rds_csi_router_commands_waiting", () => read().waiting);
-    this.#meter.read("rds_csi_router_commands_running", () => read().running);
   }
 }

@@ -38,11 +38,6 @@ export const volumeIoMetrics = {
     help: "Total time of these writes; divided by their number, the time of one.",
     labels,
   },
-  rds_csi_volume_busy_seconds_total: {
-    type: "counter",
-    help: "Time in which a staged volume's device was busy.",
-    labels,
-  },
 } as const satisfies MetricTable;
 
 /** The position of each in a device's statistics, and its factor (Linux, block/stat.rst). */
@@ -53,7 +48,6 @@ const fields: Readonly<Record<keyof typeof volumeIoMetrics, readonly [field: num
   rds_csi_volume_writes_total: [4, 1],
   rds_csi_volume_written_bytes_total: [6, 512],
   rds_csi_volume_write_seconds_total: [7, 1 / 1000],
-  rds_csi_volume_busy_seconds_total: [9, 1 / 1000],
 };
 
 const names = Object.keys(fields) as (keyof typeof volumeIoMetrics)[];

@@ -20,7 +20,6 @@ Deno.test("VolumeIo shows the kernel's counters of a volume's device, in base un
   assert.deepEqual(shown(), []);
   io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
   assert.deepEqual(shown().toSorted(), [
-    'rds_csi_volume_busy_seconds_total{volume_id="pvc-1"} 0.075',
     'rds_csi_volume_read_bytes_total{volume_id="pvc-1"} 8192',
     'rds_csi_volume_read_seconds_total{volume_id="pvc-1"} 0.025',
     'rds_csi_volume_reads_total{volume_id="pvc-1"} 10',
@@ -29,7 +28,7 @@ Deno.test("VolumeIo shows the kernel's counters of a volume's device, in base un
     'rds_csi_volume_written_bytes_total{volume_id="pvc-1"} 16384',
   ]);
   io.occurred({ kind: "staged", volumeId: "pvc-1", staged: true });
-  assert.equal(shown().length, 7);
+  assert.equal(shown().length, 6);
   io.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });
   assert.deepEqual(shown(), []);
 });
@@ -37,13 +36,13 @@ Deno.test("VolumeIo shows the kernel's counters of a volume's device, in base un
 Deno.test("VolumeIo shows nothing of another device that has got the volume's number", () => {
   const { io, files, shown } = opened();
   io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
-  assert.equal(shown().length, 7);
+  assert.equal(shown().length, 6);
   files.texts.set("/sys/dev/block/259:1/diskseq", "8");
   assert.deepEqual(shown(), []);
   files.texts.set("/sys/dev/block/259:1/diskseq", "7");
   assert.deepEqual(shown(), [], "it is not believed again before somebody has looked");
   io.occurred({ kind: "device", volumeId: "pvc-2", deviceNumber: "259:1" });
-  assert.equal(shown().filter((line) => line.includes("pvc-2")).length, 7);
+  assert.equal(shown().filter((line) => line.includes("pvc-2")).length, 6);
 });
 
 Deno.test("VolumeIo shows nothing where the kernel cannot identify devices, has lost one, or returns nothing", () => {
@@ -63,7 +62,7 @@ Deno.test("VolumeIo shows nothing where the kernel cannot identify devices, has 
   ) {
     files.texts.set("/sys/dev/block/259:1/stat", stat);
     io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
-    assert.equal(shown().length, 7);
+    assert.equal(shown().length, 6);
     break_();
     assert.deepEqual(shown(), []);
   }

@@ -47,8 +47,10 @@ for (const directoryRemoval of removals) {
     await until(() => filesBelow(stack, path).length === 0);
     assert.equal(filesBelow(stack, kept.path).length, 8);
     await remove(stack, handle);
-    const metrics = await (await fetch(`${stack.driver.metricsUrl}/metrics`)).text();
-    assert.match(metrics, /rds_csi_directory_removals_total\{backend="default",outcome="removed"\} 1/);
+    await until(async () => {
+      const metrics = await (await fetch(`${stack.driver.metricsUrl}/metrics`)).text();
+      return metrics.includes('rds_csi_directory_removals_pending{backend="default"} 0\n');
+    });
   });
 
   Deno.test(`a removal goes on after a restart of the controller, with ${directoryRemoval}`, async () => {

@@ -28,7 +28,6 @@ export class RecordedEvents implements NodeEvents {
       case "device":
         return void this.devices.set(event.volumeId, event.deviceNumber);
       case "tool-ran":
-      case "tools-rested":
         return;
       default: {
         const { kind, ...details } = event;

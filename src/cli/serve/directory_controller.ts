@@ -129,8 +129,8 @@ async function identified(
 }
 
 function shareRead(view: ShareView, mountPoint: string): DirectoryEvent {
-  const { sizeBytes, freeBytes } = view.share ?? { sizeBytes: 0n, freeBytes: 0n };
-  return { kind: "share-read", isUsable: shareProblem(view, mountPoint) === undefined, sizeBytes, freeBytes };
+  const isUsable = shareProblem(view, mountPoint) === undefined;
+  return { kind: "share-read", isUsable, freeBytes: view.share?.freeBytes ?? 0n };
 }
 
 function progressLog(log: Logger): DirectoryEvents {

@@ -64,7 +64,7 @@ export interface Telemetry {
    * @param files where the kernel's counters of volumes are read, if they are to be shown
    */
   nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents;
-  /** Counts the events of the registration with the kubelet; calling it declares its metrics. */
+  /** Shows the events of the registration with the kubelet; calling it declares its metrics. */
   registrationEvents(): RegistrationEvents;
   /** Starts serving. A failure is logged: volumes are served without metrics. */
   serve(log: Logger, signs: SignsOfLife): void;

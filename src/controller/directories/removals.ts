@@ -101,16 +101,14 @@ export class DirectoryRemovals {
   }
 
   async #try(path: string, signal: AbortSignal): Promise<void> {
-    const { clock, events, notes } = this.#deps;
+    const { clock, notes } = this.#deps;
     const about = { name: "remove-directory", timeoutMs: removalTimeoutMs, signal };
     try {
       await runLimited(clock, about, (context) => removeDirectory(this.#deps, path, context));
       this.#waiting.delete(path);
-      events.occurred({ kind: "removal-ended", outcome: "removed" });
     } catch (error) {
       if (signal.aborted) return;
       this.#waiting.set(path, clock.monotonicMs() + retryMs);
-      events.occurred({ kind: "removal-ended", outcome: "failed" });
       notes.warn("a deleted directory cannot be removed yet; retrying", { path, reason: messageOf(error) });
     }
     this.#report();

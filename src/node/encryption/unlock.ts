@@ -175,7 +175,6 @@ async function writeHeader(
   const passphrase = passphrases.next ?? passphrases.current;
   const { keyCost } = parameters.encryption;
   await deps.encryption!.format(await proveAgain(deps, below, context), passphrase, keyCost, context);
-  deps.events.occurred({ kind: "encrypted" });
   context.signal.throwIfAborted();
 }
 

@@ -214,7 +214,6 @@ function parseShare(mountPoint: string, frame: string): Omit<ShareView, "upMs"> 
     share = {
       slot: row.text("slot"),
       isShared: row.isSet("nfs-sharing"),
-      sizeBytes: row.integer("size"),
       freeBytes: row.integer("free"),
     };
   }

@@ -41,7 +41,6 @@ export interface ExecReply {
 /** A request on its way through a session. It is settled once, by an answer or by the end of its call. */
 export class Pending {
   readonly request: ExecRequest;
-  readonly queuedMs: number;
   /** How often the router refused a channel for it. */
   refusals = 0;
   /** Set while it runs: closes its channel. */
@@ -63,7 +62,6 @@ export class Pending {
     causeOfDelay: (pending: Pending) => string,
   ) {
     this.request = request;
-    this.queuedMs = clock.monotonicMs();
     this.#release = watchContext(request.context, clock, (error) => {
       const isLate = error.kind === "deadline" && !request.context.signal.aborted;
       this.fail(isLate ? lateBecause(causeOfDelay(this), error) : error);

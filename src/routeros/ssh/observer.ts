@@ -14,8 +14,6 @@ export interface CommandEvent {
   readonly outcome: "ended" | "torn" | "timeout" | "cancelled" | "not-run";
   /** Milliseconds from sending to the end. */
   readonly ms: number;
-  /** Milliseconds that it had waited in the queue. */
-  readonly waitedMs: number;
   readonly statements: number;
   /** Requests still in the queue. */
   readonly queued: number;

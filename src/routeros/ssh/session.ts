@@ -368,7 +368,6 @@ export class Session {
       requestId: pending.request.context.requestId,
       outcome,
       ms: clock.monotonicMs() - sentMs,
-      waitedMs: sentMs - pending.queuedMs,
       statements: pending.request.command.statements,
       queued: this.#queue.size,
     });

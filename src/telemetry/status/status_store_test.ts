@@ -86,8 +86,8 @@ Deno.test("the status store shows a router that is away: since when, why, and fo
   const router = board.controller.router();
   router.connection({ state: "ready", reason: undefined });
   router.identified({ version: "7.24.1 (stable)", board: "RDS2216", sshExploited: true });
-  router.command({ kind: "view", outcome: "ended", ms: 40, waitedMs: 0 });
-  router.command({ kind: "view", outcome: "not-run", ms: 0, waitedMs: 9 });
+  router.command({ kind: "view", outcome: "ended", ms: 40 });
+  router.command({ kind: "view", outcome: "not-run", ms: 0 });
   await clock.advance(60_000);
   router.connection({ state: "backing-off", reason: "it was closed" });
   router.breaker({ state: "open", cause: "no route" });
@@ -174,7 +174,7 @@ Deno.test("a page shows hostile names as text", () => {
   const router = board.controller.router();
   router.connection({ state: name, reason: name });
   router.identified({ version: name, board: name, sshExploited: false });
-  router.command({ kind: name, outcome: name, ms: 1, waitedMs: 1 });
+  router.command({ kind: name, outcome: name, ms: 1 });
   board.node.occurred({ kind: "staged", volumeId: name, staged: true });
   const text = page(`q=${encodeURIComponent('"><script>')}`);
   assert.ok(text.includes("&lt;script&gt;"));

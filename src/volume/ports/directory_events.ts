@@ -2,13 +2,8 @@ import type { EventListener } from "./event_listener.ts";
 
 /** An event in a controller of directories. */
 export type DirectoryEvent =
-  /** The share was read; sizes are 0 while nothing is mounted there. */
-  | {
-    readonly kind: "share-read";
-    readonly isUsable: boolean;
-    readonly sizeBytes: bigint;
-    readonly freeBytes: bigint;
-  }
+  /** The share was read; its free space is 0 while nothing is mounted there. */
+  | { readonly kind: "share-read"; readonly isUsable: boolean; readonly freeBytes: bigint }
   /** So many deleted directories wait for their removal. */
   | { readonly kind: "removals-pending"; readonly count: number }
   /** A part of a deleted directory was removed, and so many files and directories are left in it. */
@@ -18,9 +13,7 @@ export type DirectoryEvent =
     readonly part: string;
     readonly left: number;
     readonly refusal?: string;
-  }
-  /** The removal of a deleted directory has ended, or failed and is tried again. */
-  | { readonly kind: "removal-ended"; readonly outcome: "removed" | "failed" };
+  };
 
 /** Receives the events of a controller of directories. */
 export type DirectoryEvents = EventListener<DirectoryEvent>;

@@ -7,7 +7,6 @@ export interface ShareDisk {
   readonly slot: string;
   /** Whether the router shares it over NFS. */
   readonly isShared: boolean;
-  readonly sizeBytes: bigint;
   readonly freeBytes: bigint;
 }
 

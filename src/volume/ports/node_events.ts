@@ -47,8 +47,6 @@ export type NodeEvent =
   | { readonly kind: "identity-mismatch" }
   /** A device was not formatted although there is no file system to mount. */
   | { readonly kind: "format-refused"; readonly reason: FormatRefusal }
-  /** The header of an encrypted volume was written. */
-  | { readonly kind: "encrypted" }
   /** A passphrase did not open a volume. */
   | { readonly kind: "passphrase-refused" }
   /** A connect of a volume that was not connected succeeded or failed. */
@@ -76,9 +74,7 @@ export type NodeEvent =
   /** That device (`major:minor`) is the volume's right now. */
   | { readonly kind: "device"; readonly volumeId: string; readonly deviceNumber: string }
   /** A tool ended, or was left behind, after so many seconds. */
-  | { readonly kind: "tool-ran"; readonly tool: string; readonly seconds: number }
-  /** At least one tool ran for so many seconds, and none runs now. */
-  | { readonly kind: "tools-rested"; readonly seconds: number };
+  | { readonly kind: "tool-ran"; readonly tool: string; readonly seconds: number };
 
 /** Receives the events of a node. */
 export type NodeEvents = EventListener<NodeEvent>;

@@ -54,6 +54,12 @@ export class Driver {
     return Number(line.slice(name.length + 1));
   }
 
+  /** How often it has logged this message since it was started. */
+  async logged(message: string): Promise<number> {
+    const printed = await this.#part?.printed() ?? "";
+    return printed.split(message).length - 1;
+  }
+
   /** Whether it answers that it is ready: one of several controllers is ready only while it leads. */
   async isServing(): Promise<boolean> {
     if (this.#part === undefined) return false;

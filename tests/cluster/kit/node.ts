@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { removeLeftovers } from "../../sanity/leftovers.ts";
 import type { Subject } from "../../support/parts.ts";
+import { registeredMessage } from "../../support/registration.ts";
 import type { Chart } from "./chart.ts";
 import type { ControlPlane } from "./control_plane.ts";
 import { type Driver, driverName, makeNodeDriver } from "./driver.ts";
@@ -79,7 +80,7 @@ export class ClusterNode {
 
   /** How often kubelets of this node have registered the driver since it was started. */
   registrations(): Promise<number> {
-    return this.driver.metric('rds_csi_kubelet_registrations_total{outcome="ok"}');
+    return this.driver.logged(registeredMessage);
   }
 
   /** The driver's state folder on this node. */
