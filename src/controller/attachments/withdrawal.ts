@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
+import { remainingGraceMs } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host/list.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { exportedCounter, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
@@ -9,7 +9,7 @@ import type { ControllerCall } from "../deps.ts";
 
 /**
  * Withdraws the export of a volume that no node holds any more, and returns it as read back: off, without holders, with
- * the time of the withdrawal. One command; a second one when the first was so slow that its recorded time is too early.
+ * the time of the withdrawal. One command.
  *
  * @param knownCounter of the latest epoch that the cluster knows: the next one will be later
  */
@@ -30,7 +30,7 @@ export async function withdrawExport(
     !after.exported && sameHosts(after.allowedHosts, list.allowedHosts ?? stored.allowedHosts);
   const change = { export: false, ...list } as const;
   const withdrawn = isKnown ? rewritten(record) : record;
-  return await correctTime(call, await writeRecord(call, verb, volume, withdrawn, gone, change), verb);
+  return confirmed(call, await writeRecord(call, verb, volume, withdrawn, gone, change));
 }
 
 /**
@@ -56,8 +56,8 @@ export async function withdrawOlder(
 }
 
 /**
- * Withdraws the export of a volume as this process remembers it, held by one node or several. One command; a second one where
- * `withdrawExport()` needs one, or where a person has listed the hosts of its holders since.
+ * Withdraws the export of a volume as this process remembers it, held by one node or several. One command; a second one
+ * where a person has listed the hosts of its holders since.
  *
  * @returns the volume, read back as off; undefined when it has to be read first
  */
@@ -75,22 +75,13 @@ export async function withdrawKnown(
     const gone = (after: StoredVolume) => isOff(after) && sameHosts(after.allowedHosts, []);
     volume = await writeRecord(call, verb, volume, rewritten(record), gone, { allowedHosts: [] });
   }
-  return await correctTime(call, volume, verb);
+  return confirmed(call, volume);
 }
 
-/** Corrects the recorded time when the router answered late: the grace must not count from before the withdrawal. */
-async function correctTime(call: ControllerCall, volume: OwnedVolume, verb: string): Promise<OwnedVolume> {
-  const now = call.clock.now();
-  const recorded = volume.record.withdrawnAtSeconds ?? 0;
-  if (call.settings.unexportGraceMs === 0) return volume;
-  if (now <= recorded * 1000) {
-    call.withdrawals.confirm(volume.stored.id, volume.stored.comment);
-    return volume;
-  }
-  const record = { ...volume.record, withdrawnAtSeconds: withdrawalSeconds(now) };
-  const corrected = await writeRecord(call, verb, volume, record, (after) => !after.exported);
-  call.withdrawals.confirm(corrected.stored.id, corrected.stored.comment);
-  return corrected;
+/** Counts the grace of a withdrawal that was just read back from now. */
+function confirmed(call: ControllerCall, volume: OwnedVolume): OwnedVolume {
+  call.withdrawals.confirm(volume.stored.id, volume.stored.comment);
+  return volume;
 }
 
 /**
