@@ -1,4 +1,4 @@
-import { type CommandIo, exitCodes } from "./cli/io.ts";
+import { type CommandIo, exitCodes, withPrintableOutput } from "./cli/io.ts";
 import { commands, runCommand } from "./cli/commands.ts";
 import { didYouMean, FlagError } from "./cli/flags.ts";
 import { VolumeError } from "./volume/errors.ts";
@@ -11,7 +11,7 @@ function usage(): string {
 }
 
 async function main(args: string[]): Promise<number> {
-  const io = commandIo();
+  const io = withPrintableOutput(commandIo());
   const [name = "help", ...rest] = withCommand(args);
   if (name === "help") {
     io.out(usage());

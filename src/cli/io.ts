@@ -1,5 +1,6 @@
 import type { FlagTable } from "./flags.ts";
 import type { LogFields, Logger } from "../telemetry/log.ts";
+import { printable } from "../volume/model/printable.ts";
 
 /** A command's connection to the outside: where it prints, its environment, and its stop signal. */
 export interface CommandIo {
@@ -18,6 +19,17 @@ export interface CommandIo {
   readonly input?: () => Promise<string>;
   /** Aborted by SIGTERM and SIGINT: finish the running work, clean up, return. */
   readonly signal: AbortSignal;
+}
+
+/** The same connection, for text with {@linkcode printable} characters only: every command prints through it. */
+export function withPrintableOutput(io: CommandIo): CommandIo {
+  const { rewrite } = io;
+  return {
+    ...io,
+    out: (line) => io.out(printable(line)),
+    err: (line) => io.err(printable(line)),
+    rewrite: rewrite && ((text) => rewrite(printable(text))),
+  };
 }
 
 /** Prints a part of the driver's warnings. */

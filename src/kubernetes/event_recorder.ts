@@ -1,4 +1,5 @@
 import { digest } from "../volume/model/digest.ts";
+import { printable } from "../volume/model/printable.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
 import { type EventText, eventText } from "../volume/rules/event_text.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
@@ -264,7 +265,7 @@ function newEvent(involved: Involved, text: EventText, seen: Sightings, componen
     involvedObject: { apiVersion: "v1", kind, ...(namespace === undefined ? {} : { namespace }), name, uid },
     type: text.type,
     reason: text.reason,
-    message: cut(text.message),
+    message: shown(text.message),
     count: seen.count,
     firstTimestamp: rfc3339(seen.firstMs),
     lastTimestamp: rfc3339(seen.lastMs),
@@ -276,12 +277,14 @@ function newEvent(involved: Involved, text: EventText, seen: Sightings, componen
 
 /** The changed fields of a repeated event. */
 function eventPatch({ message }: EventText, { count, lastMs }: Sightings) {
-  return { message: cut(message), count, lastTimestamp: rfc3339(lastMs) };
+  return { message: shown(message), count, lastTimestamp: rfc3339(lastMs) };
 }
 
-function cut(message: string): string {
-  const bytes = new TextEncoder().encode(message);
-  if (bytes.length <= maxMessageBytes) return message;
+/** A message for people, of at most the length that the API accepts. */
+function shown(message: string): string {
+  const text = printable(message);
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length <= maxMessageBytes) return text;
   // A character that was cut in two is left out.
   return new TextDecoder().decode(bytes.subarray(0, maxMessageBytes - 3)).replace(/\ufffd+$/, "") + "...";
 }

@@ -189,10 +189,11 @@ Deno.test("no more than a thousand events are kept, and none for longer than hal
 
 Deno.test("a message is cut to what the API accepts, at a whole character", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
-    recorder.occurred(refused("ü".repeat(2_000)));
+    recorder.occurred(refused("\x9b" + "ü".repeat(2_000)));
     await done();
     const message = String(api.all(onVolume)[0]?.["message"]);
     assert.ok(new TextEncoder().encode(message).length <= 1_024);
     assert.match(message, /ü\.\.\.$/);
+    assert.ok(!message.includes("\x9b"), "nor with control characters");
   });
 });

@@ -1,4 +1,5 @@
 import { getJsonLinesFormatter, getLogfmtFormatter, type LogRecord } from "@logtape/logtape";
+import { printable } from "../volume/model/printable.ts";
 import type { Clock } from "../volume/ports/system.ts";
 
 /** The severity of a record, least first. */
@@ -140,7 +141,7 @@ class LineWriter {
       timestamp: this.#clock.now(),
       properties,
     };
-    return this.#format(record);
+    return printable(this.#format(record));
   }
 }
 

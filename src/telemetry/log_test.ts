@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
-import { createLogger, type Logger, type LoggerOptions, LogThreshold } from "./log.ts";
+import { createLogger, LOG_FORMATS, type Logger, type LoggerOptions, LogThreshold } from "./log.ts";
 
 function collect(options: Partial<LoggerOptions> = {}): { log: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -173,6 +173,14 @@ Deno.test("a text log has one line for each record, whatever is logged", () => {
       .raw`many="a b=c" sizeBytes=5 list="[\"a\",{\"b\":\"2\"}]" none=undefined empty="" forged="x\n1970 ERROR y"` +
     "\n",
   ]);
+});
+
+Deno.test("no line of a log has control characters, in either form", () => {
+  for (const format of LOG_FORMATS) {
+    const { log, lines } = collect({ format });
+    log.warn("a\u009b2J", { device: "\u202ebds\u2066" });
+    assert.match(lines[0]!, /a\\u009b2J.*\\u202ebds\\u2066/);
+  }
 });
 
 Deno.test("a text log accepts errors, and values that cannot be printed", () => {

@@ -76,4 +76,12 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
   assert.match(hangs.lines.at(-1)!, /^troubleshoot: it hangs at the router: /);
   const json = JSON.parse((await troubleshoot(cluster, "--json")).lines.join("\n")) as { check: string }[];
   assert.deepEqual(json.map(({ check }) => check), ["claim", "volume", "attachment", "node", "router"]);
+  api.put("/api/v1/namespaces/apps/events", {
+    metadata: { name: "escape", namespace: "apps" },
+    ...{ type: "Warning", reason: "Failed", involvedObject: { kind: "Pod", name: "db" } },
+    message: `\x1b[2J \u202e ${volume.metadata.name}`,
+    lastTimestamp: new Date().toISOString(),
+  });
+  const shown = (await troubleshoot(cluster)).lines.join("\n");
+  assert.match(shown, /pod db: \\u001b\[2J \\u202e/);
 });

@@ -1,4 +1,5 @@
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import { printable } from "../../volume/model/printable.ts";
 
 /** The gRPC codes by name (grpc/doc/statuscodes.md), repeated here so that rules and tests do not load gRPC. */
 export const GRPC_CODES = {
@@ -69,7 +70,7 @@ export function wireStatus(error: unknown, requestId: string): WireStatus {
       details: `Internal error; the driver's log has the reason: request=${requestId}`,
     };
   }
-  return { code: CODES[error.kind], details: printable(error.message) };
+  return { code: CODES[error.kind], details: details(error.message) };
 }
 
 /** Whether the code means a fault of this driver, which is logged at error for every method. */
@@ -77,8 +78,9 @@ export function isFault(code: GrpcCodeName): boolean {
   return code === "INTERNAL" || code === "UNKNOWN";
 }
 
-/** Returns the message, cut to its maximum length, without NULs and half surrogate pairs (their percent-encoding throws). */
-function printable(message: string): string {
-  const cut = message.length <= MAX_DETAILS_LENGTH ? message : `${message.slice(0, MAX_DETAILS_LENGTH)}…`;
-  return cut.toWellFormed().replaceAll("\0", "\ufffd");
+/** Returns the message for people, cut to its maximum length, without half surrogate pairs (their percent-encoding throws). */
+function details(message: string): string {
+  const text = printable(message);
+  const cut = text.length <= MAX_DETAILS_LENGTH ? text : `${text.slice(0, MAX_DETAILS_LENGTH)}…`;
+  return cut.toWellFormed();
 }

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { projectRoot } from "../../tests/support/parts.ts";
+import { withPrintableOutput } from "./io.ts";
+
+Deno.test("a command prints no control characters, whichever way it prints", () => {
+  const shown: string[] = [];
+  const show = (text: string) => void shown.push(text);
+  const io = withPrintableOutput({
+    ...{ out: show, err: show, rewrite: show },
+    env: () => undefined,
+    signal: new AbortController().signal,
+  });
+  io.out("pod \x1b]52;c;cm0=\x07 of\n a\r node");
+  io.err("\u202egnp.exe");
+  io.rewrite!("\x9b2J");
+  assert.deepEqual(shown, [
+    String.raw`pod \u001b]52;c;cm0=\u0007 of` + "\n" + String.raw` a\u000d node`,
+    String.raw`\u202egnp.exe`,
+    String.raw`\u009b2J`,
+  ]);
+});
+
+Deno.test("rds-csi prints the errors of its command line without control characters", async () => {
+  const { stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "-A", "--no-check", join(projectRoot, "src/main.ts"), "\u202enoisrev"],
+    stdin: "null",
+  }).output();
+  assert.match(new TextDecoder().decode(stderr), /^rds-csi: there is no command "\\u202enoisrev"/);
+});
