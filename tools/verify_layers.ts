@@ -29,7 +29,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   loop: ADAPTER,
   nfs: ADAPTER,
   filesystem: ADAPTER,
-  kubernetes: { ...ADAPTER, packages: ["@kubernetes/client-node"] },
+  kubernetes: { ...ADAPTER, packages: ["@kubernetes/client-node", "yaml"] },
   simulator: { layers: ["host", "router_profile"], types: ["volume"], packages: ["ssh2"] },
   csi: {
     layers: ["controller", "node", ...PURE, "host", "telemetry"],

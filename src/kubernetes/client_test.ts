@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../host/clock.ts";
 import { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
 import { kubeTls } from "../../tests/fakes/kube_tls.ts";
+import { rejectsWith } from "../../tests/fakes/volume_errors.ts";
 import { ApiError } from "./api.ts";
 import { KubernetesClient } from "./client.ts";
 import { listKept, pageSize } from "./objects.ts";
@@ -115,6 +116,59 @@ Deno.test("open() refuses a missing configuration, and one that names no cluster
     await assert.rejects(open(file), { name: "VolumeError", kind: "invalid", message: /names no cluster/ });
   } finally {
     await Deno.remove(file);
+  }
+});
+
+for (
+  const [what, change, reason] of [
+    ["is empty", () => "\n", /: the file is empty$/],
+    ["is another text", () => "hello", /the file is no kubeconfig/],
+    [
+      "names a server without TLS",
+      (text) => text.replace(/"server":"[^"]*"/, '"server":"http://h:8080"'),
+      /no TLS/,
+    ],
+    [
+      "names a server without its scheme",
+      (text) => text.replace(/"server":"[^"]*"/, '"server":"h:6443"'),
+      /no URL/,
+    ],
+    [
+      "lacks the user of its context",
+      (text) => text.replace('"name":"u"', '"name":"v"'),
+      /not there: user=u$/,
+    ],
+  ] as (readonly [string, (text: string) => string, RegExp])[]
+) {
+  Deno.test(`open() refuses a kubeconfig that ${what} in words of its own`, async () => {
+    await using api = new FakeKubeApi(kubeTls);
+    const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
+    try {
+      const text = api.kubeconfig().replace(',"insecure-skip-tls-verify":true', "");
+      await Deno.writeTextFile(file, change(text));
+      await rejectsWith(KubernetesClient.open({ kubeconfig: file }, systemClock), "invalid", reason);
+    } finally {
+      await Deno.remove(file);
+    }
+  });
+}
+
+Deno.test("request() logs in with the token file of the kubeconfig as it is now", async () => {
+  await using api = new FakeKubeApi(kubeTls);
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  const config = JSON.parse(api.kubeconfig());
+  config.users = [{ name: "u", user: { token: "old", tokenFile: "token" } }];
+  await Deno.writeTextFile(`${folder}/config`, JSON.stringify(config));
+  const client = await KubernetesClient.open({ kubeconfig: `${folder}/config` }, systemClock);
+  try {
+    for (const token of ["first", "second"]) {
+      await Deno.writeTextFile(`${folder}/token`, `${token}\n`);
+      api.token = token;
+      await client.request({ method: "GET", path: volumes });
+    }
+  } finally {
+    client.close();
+    await Deno.remove(folder, { recursive: true });
   }
 });
 

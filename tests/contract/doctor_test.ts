@@ -364,6 +364,21 @@ for (const words of ["not enough permissions (9)", "std failure: not allowed (9)
   });
 }
 
+practiceTest("doctor names the policy that the user's group lacks", async ({ router, examine }) => {
+  for (
+    const command of [
+      "/user/group/add name=viewers policy=ssh,read,test",
+      `/user/add name=viewer group=viewers password="${password}"`,
+    ]
+  ) {
+    const body = JSON.stringify({ command });
+    const response = await fetch(`${router.controlUrl}/console`, { method: "POST", body });
+    assert.ok(response.ok, await response.text());
+  }
+  const finding = complaintOf(await examine({ "rds-user": "viewer" }), "policy");
+  assert.match(finding.found, /^viewer may read but not write: .*; its group viewers lacks write$/);
+});
+
 practiceTest("doctor tells own disks from damaged and foreign ones", async (practice) => {
   const disks = [
     aDisk(aRecord(), { id: "pvc-own" }),

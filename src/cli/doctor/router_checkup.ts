@@ -8,7 +8,7 @@ import { type Finding, type FindingListener, warning } from "../../volume/model/
 import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";
 import { judgeHostKey, judgeLogin, judgeReach, type SecretState } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
-import { judgeKeyFile } from "../../routeros/ssh/ssh_transport.ts";
+import { judgeKeyFile } from "../../routeros/ssh/private_key.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";

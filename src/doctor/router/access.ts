@@ -8,9 +8,9 @@ import {
   isPinned,
   keyTypeOf,
 } from "../../routeros/ssh/host_key.ts";
-import { ros } from "../../routeros/console/command.ts";
+import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
-import type { RouterCheck } from "./check.ts";
+import type { RouterCheck, RouterClient } from "./check.ts";
 import { routerFixes } from "./fixes.ts";
 import { isMissingPolicy } from "../../routeros/console/reply.ts";
 import { parseRows, type Row } from "../../routeros/console/json.ts";
@@ -181,9 +181,34 @@ export const policyCheck: RouterCheck = {
     const unreadable = await refusalOf(() => router.read(policyName, resourceQuery));
     if (unreadable !== undefined) return [judgeUnreadable(unreadable, user)];
     const statement = ros`/disk set [find where slot=${nobody}] comment=${""}`;
-    return [judgePolicy(await router.attempt(policyName, statement), user)];
+    const refusal = await router.attempt(policyName, statement);
+    const isMissing = refusal !== undefined && isMissingPolicy(refusal);
+    return [judgePolicy(refusal, user, isMissing ? await groupOf(router, user) : undefined)];
   },
 };
+
+/** The group of a user on the router. */
+export interface UserGroup {
+  readonly name: string;
+  /** Its policies; those that it lacks have a `!` before them, or are left out. */
+  readonly policies: readonly string[];
+}
+
+/** Undefined when the router does not show it. */
+async function groupOf(router: Pick<RouterClient, "read">, user: string): Promise<UserGroup | undefined> {
+  const first = async (query: Fragment) =>
+    parseRows(await router.read(policyName, query), "list of users")[0];
+  try {
+    const account = await first(ros`/user print detail as-value where name=${user}`);
+    const name = account?.text("group", "") ?? "";
+    const group = await first(ros`/user group print detail as-value where name=${name}`);
+    return group === undefined ? undefined : { name, policies: group.texts("policy") };
+  } catch (error) {
+    // The refusal is reported, with or without its group.
+    if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "invalid")) return undefined;
+    throw error;
+  }
+}
 
 /** The router's message when it refuses a read for lack of a policy; undefined when it does not. */
 async function refusalOf(read: () => Promise<unknown>): Promise<string | undefined> {
@@ -207,12 +232,12 @@ function judgeUnreadable(refusal: string, user: string): Finding {
  * Some routers refuse an empty change, so their message is examined. A person reads the finding, and no decision
  * depends on it.
  */
-export function judgePolicy(refusal: string | undefined, user: string): Finding {
+export function judgePolicy(refusal: string | undefined, user: string, group?: UserGroup): Finding {
   if (refusal === undefined) return fine(policyName, `${user} may read and write`);
   if (isMissingPolicy(refusal)) {
     return problem(
       policyName,
-      `${user} may read but not write: ${refusal}`,
+      `${user} may read but not write: ${refusal}${describeGroup(group)}`,
       routerFixes.policy(user),
     );
   }
@@ -222,6 +247,14 @@ export function judgePolicy(refusal: string | undefined, user: string): Finding 
     `${user} may read; it is not known whether it may write, because the router refused a change without effect: ${refusal}`,
     routerFixes.policyUnclear(),
   );
+}
+
+/** The end of a sentence about the policies that the driver needs. */
+function describeGroup(group: UserGroup | undefined): string {
+  if (group === undefined) return "";
+  const missing = ["ssh", "read", "write"].filter((policy) => !group.policies.includes(policy));
+  if (missing.length === 0) return `; its group ${group.name} has the policies ssh, read and write`;
+  return `; its group ${group.name} lacks ${missing.join(" and ")}`;
 }
 
 const sessionsName = "ssh-sessions";

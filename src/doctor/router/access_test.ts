@@ -47,7 +47,8 @@ function login(own: Partial<LoginFacts>): Finding {
   });
 }
 
-const policy = (refusal?: string) => judgePolicy(refusal, "rds-csi");
+const policy = (refusal?: string, ...policies: string[]) =>
+  judgePolicy(refusal, "rds-csi", policies.length === 0 ? undefined : { name: "box", policies });
 const sessions = (...rows: readonly unknown[]) => judgeSessions(parseRows(JSON.stringify(rows), "services"));
 
 const mayWrite = /policy=ssh,read,write.*name="rds-csi"/;
@@ -92,6 +93,20 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ["a change of no item", policy('"no such item"'), "ok", /read and write/],
   ["a change without an id", policy('"expected item id (line 1 column 11)"'), "ok", /read and write/],
   ["no policy to write", policy('"not enough permissions (9)"'), "problem", /not write/, mayWrite],
+  [
+    "a group without write",
+    policy('"not allowed (9)"', "ssh", "read", "!write"),
+    "problem",
+    /box lacks write$/,
+    mayWrite,
+  ],
+  [
+    "a group with all",
+    policy('"not allowed (9)"', "ssh", "read", "write"),
+    "problem",
+    /box has the policies/,
+    mayWrite,
+  ],
   ["a refusal in other words", policy('"amber kettle"'), "warning", /it is not known/, /group\/print/],
   ["twenty sessions", sessions({ name: "ssh", "max-sessions": 20 }), "ok", /20 at a time/],
   ["four sessions", sessions({ name: "ssh", "max-sessions": "4" }), "ok", /4 at a time/],

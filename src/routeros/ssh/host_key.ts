@@ -12,15 +12,23 @@ export interface HostKey {
 
 const keyTypes = /^(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))$/;
 
+/** Other types of OpenSSH's, which no router presents: DSA, keys in hardware, and certificates. */
+const otherTypes =
+  /^(?:ssh-dss|(?:sk-)?(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp[0-9]+)(?:-cert-v01)?@openssh\.com)$/;
+
 interface KnownHostsLine {
+  /** Such as `@revoked`; undefined for a key to trust. */
+  readonly marker: string | undefined;
   /** Undefined for a bare public key. */
   readonly hosts: string | undefined;
-  readonly key: HostKey;
+  /** Undefined for one of another type. */
+  readonly key: HostKey | undefined;
 }
 
 /**
  * Parses pinned host keys: lines of an OpenSSH public key (`ssh-ed25519 AAAA…`) or of a known_hosts file (plain,
- * `[host]:port` or hashed names). Empty lines and comments are skipped.
+ * `[host]:port` or hashed names, or patterns). Empty lines, comments, authorities of certificates and types of keys that
+ * no router presents are skipped. A revoked key does not count.
  *
  * Of several known_hosts lines only those that name the router count. A single line counts under any name: the router
  * may have another name there, and only the key is compared.
@@ -28,32 +36,38 @@ interface KnownHostsLine {
  * @throws {VolumeError} invalid when a line cannot be parsed, or none is left
  */
 export function parseHostKeys(text: string, host: string, port: number): HostKey[] {
-  const lines = text.split(/\r?\n/).map((line) => line.trim())
-    .filter((line) => line !== "" && !line.startsWith("#"))
-    .map(parseLine);
+  const lines = text.split(/\r?\n/).flatMap((whole, index) => {
+    const line = whole.trim();
+    return line === "" || line.startsWith("#") ? [] : [parseLine(line, index + 1)];
+  });
   const only = lines.length === 1;
-  const keys = lines
-    .filter((line) => only || line.hosts === undefined || namesHost(line.hosts, host, port))
-    .map((line) => line.key);
+  const named = lines.filter(({ hosts }) => only || hosts === undefined || namesHost(hosts, host, port));
+  const keysOf = (marker?: string) =>
+    named.flatMap((line) => line.marker === marker && line.key !== undefined ? [line.key] : []);
+  const revoked = keysOf("@revoked");
+  const keys = keysOf().filter(({ blob }) => !isPinned(revoked, blob));
   if (keys.length > 0) return keys;
+  const reason = named.length === 0 ? "no line names it" : "each line for it is of another type, or revoked";
   throw new VolumeError(
     "invalid",
-    `Cannot pin the router's host key because no line names it: host=${host} port=${port}; ` +
+    `Cannot pin the router's host key because ${reason}: host=${host} port=${port}; ` +
       "use the output of ssh-keyscan on a trusted connection",
   );
 }
 
-function parseLine(line: string): KnownHostsLine {
+function parseLine(line: string, number: number): KnownHostsLine {
   const words = line.split(/\s+/);
-  if (words[0]!.startsWith("@")) throw notReadable(`the marker ${words[0]} is not supported`);
-  const bare = keyTypes.test(words[0]!);
-  const [type, encoded] = bare ? words : words.slice(1);
-  if (type === undefined || !keyTypes.test(type)) {
-    throw notReadable("its type of key is none of SSH's, such as ssh-ed25519");
+  const marker = words[0]!.startsWith("@") ? words.shift() : undefined;
+  const isType = (word = "") => keyTypes.test(word) || otherTypes.test(word);
+  const hosts = marker === undefined && isType(words[0]) ? undefined : words.shift();
+  const [type, encoded] = words;
+  if (type === undefined || !isType(type)) {
+    throw notReadable(number, "its type of key is none of SSH's, such as ssh-ed25519");
   }
+  if (otherTypes.test(type)) return { marker, hosts, key: undefined };
   const blob = new Uint8Array(Buffer.from(encoded ?? "", "base64"));
-  if (keyTypeOf(blob) !== type) throw notReadable(`its data is no ${type} key`);
-  return { hosts: bare ? undefined : words[0], key: { type, blob } };
+  if (keyTypeOf(blob) !== type) throw notReadable(number, `its data is no ${type} key`);
+  return { marker, hosts, key: { type, blob } };
 }
 
 /** The type that is encoded in a key in wire form; "" for anything else. */
@@ -87,24 +101,30 @@ export function describeMismatch(pins: readonly HostKey[], presented: Uint8Array
     `pinned=${expected}; if you changed the key, pin the new one; otherwise a machine in between may intercept the connection`;
 }
 
+/** Whether the names of a known_hosts line are the router's, by the rules of sshd(8). */
 function namesHost(hosts: string, host: string, port: number): boolean {
-  const name = port === 22 ? host : `[${host}]:${port}`;
-  return hosts.split(",").some((entry) => {
-    if (!entry.startsWith("|1|")) {
-      return entry.toLowerCase() === name.toLowerCase() || entry === `[${host}]:${port}`;
-    }
-    const [, , salt, hash] = entry.split("|");
-    const own = createHmac("sha1", Buffer.from(salt ?? "", "base64")).update(name.toLowerCase()).digest(
-      "base64",
-    );
-    return own === hash;
-  });
+  const names = port === 22 ? [host, `[${host}]:22`] : [`[${host}]:${port}`];
+  const isNamed = (entry: string) => names.some((name) => matches(entry, name.toLowerCase()));
+  const entries = hosts.split(",");
+  return entries.some(isNamed) && !entries.some((entry) => entry.startsWith("!") && isNamed(entry.slice(1)));
 }
 
-function notReadable(reason: string): VolumeError {
+function matches(entry: string, name: string): boolean {
+  if (entry.startsWith("|1|")) {
+    const [, , salt, hash] = entry.split("|");
+    return createHmac("sha1", Buffer.from(salt ?? "", "base64")).update(name).digest("base64") === hash;
+  }
+  const pattern = entry.toLowerCase().replace(/[^a-z0-9*?]/g, "\\$&").replaceAll("*", ".*").replaceAll(
+    "?",
+    ".",
+  );
+  return new RegExp(`^${pattern}$`).test(name);
+}
+
+function notReadable(number: number, reason: string): VolumeError {
   return new VolumeError(
     "invalid",
-    `Cannot read the pinned host key because ${reason}; expected an OpenSSH public key ("ssh-ed25519 AAAA…") or a ` +
-      "known_hosts line",
+    `Cannot read the pinned host key because ${reason}: line=${number}; expected an OpenSSH public key ` +
+      `("ssh-ed25519 AAAA…") or a known_hosts line`,
   );
 }

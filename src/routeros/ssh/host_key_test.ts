@@ -51,6 +51,55 @@ Deno.test("parseHostKeys() throws invalid when several lines name only other hos
   throwsWith(() => blobs(`a ${one}\nb ${two}`), "invalid");
 });
 
+/** A known_hosts file as a person has it: other hosts, and types of keys that no router presents. */
+const others = [
+  "# home",
+  `@cert-authority *.example.org ${two}`,
+  "github.com sk-ssh-ed25519@openssh.com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29t",
+  "old.lan ssh-dss AAAA",
+  "10.0.0.1 ssh-ed25519-cert-v01@openssh.com AAAA",
+  `192.168.*,!10.0.0.1 ${two}`,
+  `10.0.0.11,10-0-0-1 ${two}`,
+];
+
+Deno.test("parseHostKeys() skips other hosts and types of keys of a known_hosts file", () => {
+  assert.deepEqual(blobs([...others, `nas,10.0.0.1 ${one}`].join("\n")), [first]);
+});
+
+Deno.test("parseHostKeys() uses no key of another host where the router's own line is of another type", () => {
+  throwsWith(() => blobs(others.join("\n")), "invalid", /each line for it is of another type/);
+  const text = `nas ${one}\n10.0.0.1 sk-ssh-ed25519@openssh.com AAAA`;
+  throwsWith(() => blobs(text), "invalid", /each line for it is of another type/);
+});
+
+for (
+  const [hosts, isNamed] of [
+    ["*", true],
+    ["10.0.0.?", true],
+    ["10.0.*", true],
+    ["10.0.0", false],
+    ["*,!10.0.0.1", false],
+    ["*,!10.0.0.*", false],
+    ["10x0y0z1", false],
+    ["!10.0.0.1", false],
+  ] as const
+) {
+  Deno.test(`parseHostKeys() ${isNamed ? "uses" : "skips"} a known_hosts line for ${hosts}`, () => {
+    assert.deepEqual(blobs(`${hosts} ${one}\n10.0.0.1 ${two}`), isNamed ? [first, second] : [second]);
+  });
+}
+
+Deno.test("parseHostKeys() uses no revoked key", () => {
+  assert.deepEqual(blobs(`10.0.0.1 ${one}\n10.0.0.1 ${two}\n@revoked * ${one}`), [second]);
+  throwsWith(() => blobs(`10.0.0.1 ${one}\n@revoked 10.0.0.1 ${one}`), "invalid", /revoked/);
+});
+
+for (const line of ["garbage here", "10.0.0.2 ssh-ed25519 !!!!", `10.0.0.1 ssh-rsa ${one.split(" ")[1]}`]) {
+  Deno.test(`parseHostKeys() names the number of a bad line: ${line.slice(0, 20)}`, () => {
+    throwsWith(() => blobs(`# home\n\n10.0.0.1 ${one}\n${line}`), "invalid", /: line=4; expected/);
+  });
+}
+
 for (
   const line of [
     "",

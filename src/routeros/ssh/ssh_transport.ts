@@ -1,12 +1,13 @@
 import type { Buffer } from "node:buffer";
 import { Socket } from "node:net";
 import ssh2 from "ssh2";
-import type { Client, ClientChannel, ConnectConfig, ParsedKey } from "ssh2";
+import type { Client, ClientChannel, ConnectConfig } from "ssh2";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
 import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
 import { Outputs } from "./output.ts";
+import { readPrivateKey } from "./private_key.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
 import { writeTogether } from "./write_together.ts";
 
@@ -41,10 +42,12 @@ export class Ssh2Transport implements SshTransport {
 
   /** @throws {VolumeError} invalid when the private key cannot be read, or no host key is pinned */
   constructor(options: Ssh2Options) {
-    this.#options = options;
+    const { authentication } = options;
+    this.#options = "password" in authentication
+      ? options
+      : { ...options, authentication: { privateKey: readPrivateKey(authentication.privateKey) } };
     this.#port = options.port ?? 22;
     this.target = `${options.user}@${options.host}:${this.#port}`;
-    assertPrivateKey(options.authentication);
     if (options.hostKeys === "insecure") {
       options.warning(
         "INSECURE: the router's host key is NOT checked. Any machine that answers at its address gets the credentials and " +
@@ -116,39 +119,6 @@ export class Ssh2Transport implements SshTransport {
       },
     };
   }
-}
-
-function assertPrivateKey(authentication: SshAuthentication): void {
-  if ("password" in authentication) return;
-  const parsed = ssh2.utils.parseKey(authentication.privateKey);
-  // The library's message names the form, never the key.
-  const reason = parsed instanceof Error
-    ? parsed.message
-    : isPrivate(parsed)
-    ? undefined
-    : "it is no private key";
-  if (reason === undefined) return;
-  throw new VolumeError(
-    "invalid",
-    `Cannot read the private key for the router: ${reason}; expected OpenSSH or PEM form, without a passphrase`,
-  );
-}
-
-/**
- * Judges the text of a key file, for a person who looks for its fault: a private key that a router accepts, a public
- * key, or an unusable one, such as one with a passphrase or of the type ECDSA.
- */
-export function judgeKeyFile(text: string): "usable" | "public" | "unusable" {
-  const parsed = ssh2.utils.parseKey(text);
-  // A key with a passphrase is an error. The library does not know every form of public keys.
-  if (parsed instanceof Error) return /BEGIN [A-Z0-9 ]*PUBLIC KEY/.test(text) ? "public" : "unusable";
-  const keys = [parsed].flat();
-  if (!isPrivate(parsed)) return "public";
-  return keys.some(({ type }) => type === "ssh-rsa" || type === "ssh-ed25519") ? "usable" : "unusable";
-}
-
-function isPrivate(parsed: ParsedKey | ParsedKey[]): boolean {
-  return [parsed].flat().some((key) => key.isPrivateKey());
 }
 
 class Ssh2Connection implements SshConnection {
