@@ -1,9 +1,12 @@
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { duringCall } from "./deadline.ts";
 
+/** The order of the callers that wait: a `last` one goes when no other waits. */
+export type Turn = "first-come" | "last";
+
 /** Limits how many callers do something at once; the others wait in the order in which they came. */
 export class Semaphore {
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: Readonly<Record<Turn, (() => void)[]>> = { "first-come": [], last: [] };
   #free: number;
 
   constructor(max: number) {
@@ -29,22 +32,22 @@ export class Semaphore {
    *
    * @throws {VolumeError} deadline or cancelled when the call ends before that
    */
-  async acquire(context: CallContext, clock: Clock): Promise<void> {
-    await duringCall(this.#turn(), context, clock, () => this.release());
+  async acquire(context: CallContext, clock: Clock, turn: Turn = "first-come"): Promise<void> {
+    await duringCall(this.#turn(turn), context, clock, () => this.release());
   }
 
   /** Gives a place back. */
   release(): void {
-    const next = this.#waiting.shift();
+    const next = this.#waiting["first-come"].shift() ?? this.#waiting.last.shift();
     if (next === undefined) this.#free++;
     else next();
   }
 
-  #turn(): Promise<void> {
+  #turn(turn: Turn): Promise<void> {
     if (this.#free > 0) {
       this.#free--;
       return Promise.resolve();
     }
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return new Promise((resolve) => this.#waiting[turn].push(resolve));
   }
 }

@@ -2,7 +2,23 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { fakeCall } from "../../tests/fakes/contexts.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
-import { Semaphore } from "./semaphore.ts";
+import { Semaphore, type Turn } from "./semaphore.ts";
+
+Deno.test("Semaphore.acquire() lets a last caller go when no other waits", async () => {
+  const clock = new FakeClock();
+  const semaphore = new Semaphore(1);
+  const order: string[] = [];
+  const enter = async (name: string, turn?: Turn) => {
+    await semaphore.acquire(fakeCall(clock), clock, turn);
+    order.push(name);
+    semaphore.release();
+  };
+  await semaphore.acquire(fakeCall(clock), clock);
+  const all = [enter("a", "last"), enter("b"), enter("c", "last"), enter("d")];
+  semaphore.release();
+  await Promise.all(all);
+  assert.deepEqual(order, ["b", "d", "a", "c"]);
+});
 
 Deno.test("Semaphore.run() runs so much work at once, and the rest in order, also after a caller gave up", async () => {
   const clock = new FakeClock();

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { endsWithin, limitSignal } from "../async/deadline.ts";
-import { Semaphore } from "../async/semaphore.ts";
+import { Semaphore, type Turn } from "../async/semaphore.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes, type RunOptions } from "../host/processes.ts";
 import type { ToolResult } from "../host/spawn.ts";
@@ -156,7 +156,8 @@ export class Cryptsetup implements Encryption {
       let isOthers = false;
       try {
         const subject = `${name} to open`;
-        const result = await this.#derive([...args, fromInput], { subject, input: passphrase }, context);
+        const how = { subject, input: passphrase, turn: this.#turnOf(name) };
+        const result = await this.#derive([...args, fromInput], how, context);
         if (result.code === wrongPassphrase) throw this.#refuse(name, passphrase);
         this.#refused.delete(name);
         isOthers = result.code === existsAlready;
@@ -196,9 +197,10 @@ export class Cryptsetup implements Encryption {
     const both = `${current}\0${next}`;
     this.#assertNotRefused(name, both);
     await this.#withHeader(device, context, async (held, copy) => {
-      const isNew = !await this.#opens(copy, next, context);
+      const turn = this.#turnOf(name);
+      const isNew = !await this.#opens(copy, next, context, turn);
       // Before anything is written: a wrong passphrase changes nothing.
-      if (isNew && !await this.#opens(copy, current, context)) throw this.#refuse(name, both);
+      if (isNew && !await this.#opens(copy, current, context, turn)) throw this.#refuse(name, both);
       this.#refused.delete(name);
       if (isNew) await this.#addKey(copy, { current, next }, cost, context);
       const mayHaveCurrent = isNew || Object.keys(copy.header.metadata.keyslots).length > 1;
@@ -251,9 +253,9 @@ export class Cryptsetup implements Encryption {
     throw failed("add the new passphrase", copy.device, added);
   }
 
-  async #opens(copy: HeaderCopy, passphrase: string, context: CallContext): Promise<boolean> {
+  async #opens(copy: HeaderCopy, passphrase: string, context: CallContext, turn?: Turn): Promise<boolean> {
     const args = ["open", "--type", "luks2", "--test-passphrase", fromInput];
-    const result = await this.#onCopy(copy, args, passphrase, context);
+    const result = await this.#onCopy(copy, args, passphrase, context, turn);
     if (result.code === 0) return true;
     if (result.code === wrongPassphrase) return false;
     throw failed("try the passphrase", copy.device, result);
@@ -265,17 +267,22 @@ export class Cryptsetup implements Encryption {
     [command, ...rest]: readonly string[],
     input: string,
     context: CallContext,
+    turn?: Turn,
   ): Promise<ToolResult> {
-    return this.#derive([command!, path, ...rest], { subject: `${device} to ${command}`, input }, context);
+    return this.#derive(
+      [command!, path, ...rest],
+      { subject: `${device} to ${command}`, input, turn },
+      context,
+    );
   }
 
   /** Derives keys. What writes to no device is killed when it takes too long, or the call ends. */
   async #derive(
     args: readonly string[],
-    options: Pick<RunOptions, "subject" | "input" | "mustFinish">,
+    { turn, ...options }: Pick<RunOptions, "subject" | "input" | "mustFinish"> & { turn?: Turn | undefined },
     context: CallContext,
   ): Promise<ToolResult> {
-    await this.#deriving.acquire(context, this.#clock);
+    await this.#deriving.acquire(context, this.#clock, turn);
     const limits = { signal: context.signal, timeoutMs: derivingMs };
     const derived = this.#processes.run("cryptsetup", { args: [...args, ...always], ...limits, ...options });
     // One that takes longer derives no key any more: it waits for its device, and must not keep other volumes waiting.
@@ -362,6 +369,11 @@ export class Cryptsetup implements Encryption {
       signal: context.signal,
       timeoutMs: changeMs,
     });
+  }
+
+  /** A volume whose passphrase was refused keeps no other one waiting, whatever its Secret holds by now. */
+  #turnOf(name: string): Turn {
+    return this.#refused.has(name) ? "last" : "first-come";
   }
 
   #assertNotRefused(name: string, passphrase: string): void {

@@ -82,6 +82,33 @@ Deno.test("a passphrase that was refused is tried again after longer and longer 
   await open();
 });
 
+Deno.test("a volume whose passphrase was refused waits until every other volume has derived its key", async () => {
+  const { processes, clock, encryption } = fake();
+  const open = (name: string, passphrase: string) =>
+    encryption.open(name, device, passphrase, options, call()).catch(() => {});
+  const replace = (current: string) =>
+    encryption.replacePassphrase("b", device, { current, next: "new" }, {}, call()).catch(() => {});
+  processes.script = () => ({ code: 2 });
+  await open("a", "wrong");
+  await replace("wrong");
+  processes.runs.length = 0;
+  const first = Promise.withResolvers<void>();
+  let isFirst = true;
+  processes.script = async () => {
+    if (isFirst) await (isFirst = false, first.promise);
+    return { code: 2 };
+  };
+  const holder = open("c", "1");
+  await clock.advance(0);
+  assert.equal(processes.runs.length, 1);
+  const others = [open("a", "wrong too"), replace("wrong too"), open("d", "2"), open("e", "3")];
+  await clock.advance(0);
+  first.resolve();
+  await Promise.all([holder, ...others]);
+  const derived = processes.runs.filter(({ tool }) => tool === "cryptsetup");
+  assert.deepEqual(derived.map(({ options: { input } }) => input).slice(0, 3), ["1", "2", "3"]);
+});
+
 Deno.test("a change of the passphrase is tried again at once when either passphrase is another one", async () => {
   const { processes, encryption } = fake();
   const keys = ["right"];
