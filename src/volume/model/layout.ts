@@ -46,15 +46,15 @@ export function imageLocationFor(
 
 /**
  * Refuses to make a subvolume by a label that a volume has too: whoever writes to a volume chooses its label, and the
- * router may take either file system.
+ * router may take either file system. The message, which tenants read, does not name the label.
  *
  * @throws {VolumeError} unavailable while there is such a volume
  */
-export function assertOwnLabel({ subvolumeLabel, labelTakenBy, mountPoint }: Pool): void {
+export function assertOwnLabel({ labelTakenBy, mountPoint }: Pool): void {
   if (labelTakenBy === undefined) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot make a subvolume because a volume has the label of its pool: label=${subvolumeLabel} pool=${mountPoint} ` +
+    `Cannot make a subvolume because a volume has the label of its pool: pool=${mountPoint} ` +
       `volume=${labelTakenBy}; have whoever writes to that volume change the label in it`,
   );
 }

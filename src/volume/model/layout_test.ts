@@ -73,7 +73,7 @@ Deno.test("imageLocationFor() refuses a subvolume by a label that a volume has t
   const taken = { ...pool, labelTakenBy: "pvc-9" };
   assert.throws(
     () => imageLocationFor("/pool/csi", filePrefix, taken, "nested"),
-    refusal("unavailable", /label=pool-fs pool=pool volume=pvc-9/),
+    refusal("unavailable", /label of its pool: pool=pool volume=pvc-9; have/),
   );
   const file = plainLocation(`/pool/csi/${filePrefix}.img`);
   assert.deepEqual(imageLocationFor("/pool/csi", filePrefix, taken, "flat"), file);
