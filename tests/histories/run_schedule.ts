@@ -1,22 +1,21 @@
-import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { comparedStore } from "../../src/controller/reconcile/compared_store.ts";
-import { publishVolume } from "../../src/controller/attachments/publish.ts";
-import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
-import { createSnapshot } from "../../src/controller/snapshots/create.ts";
-import { deleteSnapshot } from "../../src/controller/snapshots/delete.ts";
-import { createVolume } from "../../src/controller/volumes/create.ts";
-import { deleteVolume } from "../../src/controller/volumes/delete.ts";
-import { expandVolume } from "../../src/controller/volumes/expand.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
 import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
-import type { SourceRef } from "../../src/volume/model/sources.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { FakeClock } from "../fakes/clock.ts";
-import { aCreate, aPublish, gibibyte, testParameters } from "../fakes/controller_deps.ts";
-import { aDisk, aRecord, aSnapshotId, testBase } from "../fakes/records.ts";
+import { gibibyte } from "../fakes/controller_deps.ts";
+import { aDisk, aRecord, testBase } from "../fakes/records.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
 import { ClusterObjects } from "./cluster_objects.ts";
+import {
+  type ControllerCall,
+  ControllerCalls,
+  type ControllerStep,
+  type Published,
+  snapshotIds,
+  volumeIds,
+} from "./controller_calls.ts";
 import { Controllers } from "./controllers.ts";
 import type { HistoryEvent } from "./events.ts";
 import { Kubelet } from "./kubelet.ts";
@@ -38,24 +37,10 @@ import {
 } from "./schedule.ts";
 
 type Call = Extract<HistoryEvent, { kind: "call" }>;
-type ControllerStep = Exclude<CallStep["step"], "stage" | "unstage">;
-type ControllerCall = Omit<Call, "kind" | "call"> & {
-  readonly send: (deps: ControllerDeps, context: CallContext) => Promise<unknown>;
-};
-/** What a publish answers. */
-interface Published {
-  readonly publishContext?: Readonly<Record<string, string>>;
-}
 type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
 /** How long a router's boot, the time until a withdrawal, and some rounds take together, in milliseconds. */
 const restMs = 600_000;
-/**
- * The ids of the volumes, where all but the first are clones, and of their snapshots, which are all of the first
- * volume.
- */
-const volumeIds = volumeNames.map((name) => volumeIdFor(name)) as [string, string];
-const snapshotIds = snapshotNames.map((name) => aSnapshotId(name));
 const otherCluster = "ffffffff";
 
 /** Runs a schedule on controllers, nodes and a router in memory, with a fake clock. Returns the history. */
@@ -89,8 +74,8 @@ class Cluster {
   readonly #contexts = new Map<string, Readonly<Record<string, string>>>();
   /** The ids of deleted volumes and snapshots, which Kubernetes never makes again. */
   readonly #deleted = new Set<string>();
-  readonly #sources = new Map<string, SourceRef>();
   readonly #observer: Observer;
+  readonly #controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id));
   /** The router's configuration before each of the last steps. */
   #configurations: ReadonlyMap<string, StoredVolume>[] = [];
   #background: Promise<void>[] = [];
@@ -302,71 +287,15 @@ class Cluster {
         return await this.#onNode(step, "unstage", id, (context) => node.unstage(id, step.trouble, context));
     }
     const isDetaching = step.step === "publish" && objects?.isDetaching(id, step.node) === true;
-    const call = this.#controllerCall(isDetaching ? "unpublish" : step.step as ControllerStep, id, step.node);
+    const call = this.#controllerCalls.of(
+      isDetaching ? "unpublish" : step.step as ControllerStep,
+      id,
+      step.node,
+    );
     const { verb, of } = call;
     if (verb === "delete") this.#deleted.add(of);
     else if (verb === "create" && this.#deleted.has(of)) return;
     await this.#onController(step, call);
-  }
-
-  /** Returns the controller call of a step, with its arguments. */
-  #controllerCall(step: ControllerStep, id: string, node: string): ControllerCall {
-    const [first, clone] = volumeIds;
-    const name = snapshotNames[volumeIds.indexOf(id)]!;
-    const snapshotId = aSnapshotId(name);
-    const [attachment, twice] = [{ of: id, node }, 2n * gibibyte];
-    const calls: Record<ControllerStep, () => ControllerCall> = {
-      create: () => ({
-        verb: "create",
-        of: first,
-        bytes: gibibyte,
-        send: (deps, context) => createVolume(deps, aCreate(volumeNames[0]!), context),
-      }),
-      clone: () => {
-        const source = this.#sources.get(clone) ?? this.#aSource();
-        this.#sources.set(clone, source);
-        return {
-          verb: "create",
-          of: clone,
-          bytes: gibibyte,
-          source: source.id,
-          send: (deps, context) => createVolume(deps, aCreate(volumeNames[1]!, { source }), context),
-        };
-      },
-      delete: () => ({ verb: "delete", of: id, send: (deps, context) => deleteVolume(deps, id, context) }),
-      publish: () => ({
-        verb: "publish",
-        ...attachment,
-        send: async (deps, context) => {
-          const answer = await publishVolume(deps, id, aPublish(node), testParameters, context);
-          return { nqn: answer.nqn!, publishContext: { ...answer } };
-        },
-      }),
-      unpublish: () => ({
-        verb: "unpublish",
-        ...attachment,
-        send: (deps, context) => unpublishVolume(deps, id, node, context),
-      }),
-      expand: () => ({
-        verb: "expand",
-        of: id,
-        bytes: twice,
-        send: (deps, context) =>
-          expandVolume(deps, id, { ...aCreate("").range, requiredBytes: twice }, context),
-      }),
-      snapshot: () => ({
-        verb: "snapshot",
-        of: snapshotId,
-        source: first,
-        send: (deps, context) => createSnapshot(deps, { name, source: first }, context),
-      }),
-      deleteSnapshot: () => ({
-        verb: "deleteSnapshot",
-        of: snapshotId,
-        send: (deps, context) => deleteSnapshot(deps, snapshotId, context),
-      }),
-    };
-    return calls[step]();
   }
 
   /** Calls the leading controller, or the one that led before. */
@@ -447,11 +376,6 @@ class Cluster {
         (error) => answer({ error: VolumeError.is(error) ? error.kind : "internal" }),
       );
     });
-  }
-
-  #aSource(): SourceRef {
-    const snapshot = snapshotIds.find((id) => this.#observer.hasImage(id));
-    return snapshot === undefined ? { kind: "volume", id: volumeIds[0] } : { kind: "snapshot", id: snapshot };
   }
 
   #nodeOf(name: string): HistoryNode {
