@@ -139,6 +139,8 @@ export class FakeFiles {
     }
     const subvolume = this.find(location.subvolume);
     if (subvolume === undefined) return undefined;
+    const { labelTakenBy } = this.pools.find((pool) => pool.subvolumeLabel === subvolume.label) ?? {};
+    if (labelTakenBy !== undefined) return "failure: a volume has this fs-label";
     const snapshots = [...this.subvolumes.values()].some((other) => other.parent === subvolume.path);
     if (this.holdsParents && snapshots) return "failure: it has snapshots";
     const folder = this.folderOf(subvolume);

@@ -2,7 +2,8 @@
 // array of texts such as "publish a n1: OK" a line.
 import { print } from "../../tools/print.ts";
 import { runSchedule } from "./run_schedule.ts";
-import { drawSchedule, settingOf } from "./schedule.ts";
+import { drawSchedule } from "./draw_schedule.ts";
+import { settingOf } from "./schedule.ts";
 
 const [first, count] = Deno.args.map(Number) as [number, number];
 for (let seed = first; seed < first + count; seed++) {

@@ -58,6 +58,11 @@ export class ClusterObjects {
     return found?.attached ? found.publishContext : undefined;
   }
 
+  /** The attachments that are complete. */
+  complete(): readonly Pick<Attachment, "volumeId" | "nodeName" | "deleting">[] {
+    return [...this.#attachments.values()].filter(({ attached }) => attached);
+  }
+
   /** The attacher begins to attach or detach, as pods want it. */
   began({ verb, of, node = "" }: AttacherCall): void {
     const key = `${of} ${node}`;

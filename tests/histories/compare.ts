@@ -15,7 +15,7 @@ import { differences } from "./differences.ts";
 /** How many schedules one process runs. */
 const chunk = 1_000;
 /** What draws the schedules. Where it differs, the same seed is another schedule. */
-const drawing = "tests/histories/schedule.ts";
+const drawing = ["schedule.ts", "draw_schedule.ts", "draw_more.ts", "draw.ts"];
 const program = "tests/histories/answers.ts";
 
 const options = {
@@ -30,10 +30,12 @@ if (revision === undefined) throw new Error("Cannot compare because no revision 
 const other = await Deno.makeTempDir({ prefix: "rds-csi-compare-" });
 try {
   await run("sh", ["-c", `git archive "$1" | tar -x -C "$2"`, "sh", revision, other], projectRoot);
-  const [here, there] = await Promise.all(
-    [projectRoot, other].map((root) => Deno.readTextFile(join(root, drawing))),
-  );
-  if (here !== there) throw new Error(`Cannot compare because ${drawing} differs: the schedules would, too`);
+  for (const name of drawing) {
+    const [here, there] = await Promise.all(
+      [projectRoot, other].map((root) => textOf(join(root, "tests/histories", name))),
+    );
+    if (here !== there) throw new Error(`Cannot compare because ${name} differs: the schedules would, too`);
+  }
   await Deno.copyFile(join(projectRoot, program), join(other, program));
   const chunks = Array.from({ length: Math.ceil(schedules / chunk) }, (_, index) => index * chunk);
   const found = await onAllCores(chunks, async (from) => {
@@ -52,6 +54,16 @@ try {
   Deno.exitCode = all.length === 0 ? 0 : 1;
 } finally {
   await Deno.remove(other, { recursive: true });
+}
+
+/** The text of a file; undefined where there is none. */
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
 }
 
 /** The answers of each schedule. */

@@ -130,8 +130,16 @@ export class Controllers {
     if (!renews) this.isolate({ step: "cut-controller", afterMs: 0, forMs, renewedMs: 0 });
   }
 
+  /** The leader does not reach the router for some time. */
+  cutRouter(forMs: number): void {
+    const { process } = this.leader;
+    process.isWithoutRouter = true;
+    this.#clock.timer(forMs, () => process.isWithoutRouter = false);
+  }
+
   /** Ends all isolation. */
   mend(): void {
+    for (const { process } of [this.#leader, ...this.#former]) process.isWithoutRouter = false;
     this.#parts.cluster?.cut(undefined);
     for (const [controller, { end }] of this.#isolated) {
       end();

@@ -3,7 +3,8 @@
 import { print } from "../../tools/print.ts";
 import { violations } from "./check.ts";
 import { runSchedule } from "./run_schedule.ts";
-import { drawSchedule, type Setting, settingOf, type Step } from "./schedule.ts";
+import { drawSchedule } from "./draw_schedule.ts";
+import { type Setting, settingOf, type Step } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 
 /** The result of a number of schedules. */

@@ -69,7 +69,8 @@ export class Observer {
   #volume(of: string): HistoryEvent {
     const part = filePrefixOf(of, testCluster);
     const disk = this.#store.disks.get(of);
-    const path = disk?.imagePath ?? this.#pathOf(part);
+    // By a person's hand the disk may be on another file: the volume's data is where it was.
+    const path = disk !== undefined && isOwn(disk.imagePath, part) ? disk.imagePath : this.#pathOf(part);
     const isWhole = disk !== undefined && this.#store.allFiles.has(disk.imagePath);
     return {
       kind: "image",

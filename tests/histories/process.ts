@@ -7,6 +7,8 @@ export class Process {
   isDead = false;
   /** Whether it does not reach the API server. */
   isWithoutApi = false;
+  /** Whether it does not reach the router. */
+  isWithoutRouter = false;
   /** How many of its commands are between it and the router. */
   sending = 0;
   /** Its clock; timers that end while it stands still come when it goes on. */

@@ -21,6 +21,9 @@ const copyMs = 6_000;
 /** From this duration on, a command is on its way for half of it; before, it waits in its process. In milliseconds. */
 const slowMs = 1_000;
 
+/** How long a process tries to reach a router, in milliseconds. */
+const unreachableMs = 3_000;
+
 function isContext(argument: unknown): argument is CallContext {
   return typeof argument === "object" && argument !== null && "deadlineMs" in argument;
 }
@@ -81,10 +84,14 @@ async function sendCommand(ends: LinkEnds, command: Command): Promise<unknown> {
   context?.signal.throwIfAborted();
   const refusal = process.lead.refusal();
   if (refusal !== undefined) throw new VolumeError("unavailable", `Cannot ask the router because ${refusal}`);
+  if (process.isWithoutRouter) {
+    await clock.sleep(unreachableMs, context?.signal);
+    throw new VolumeError("unavailable", "Cannot reach the router");
+  }
   const running = runCommand(ends, { ...command, takesMs: name === "copyFile" ? takesMs : wayMs });
   try {
     const answer = await unlessAborted(running, context?.signal);
-    if (what !== "unanswered") return answer;
+    if (what !== "unanswered" && !process.isWithoutRouter) return answer;
     throw new VolumeError("unavailable", "Cannot read what became of the command");
   } finally {
     await process.alive();
@@ -100,7 +107,9 @@ async function runCommand(
   try {
     if (takesMs > 0 && name !== "copyFile") await clock.sleep(takesMs);
     if (process.isDead) await process.alive();
-    const mishap = what === undefined ? undefined : mishaps[what];
+    // What is on its way when the router goes out of reach may come later.
+    const trouble = what ?? (process.isWithoutRouter ? "late" : undefined);
+    const mishap = trouble === undefined ? undefined : mishaps[trouble];
     if (name === "copyFile") store.mishap(name, { ...mishap, takesMs: Math.max(copyMs, takesMs) });
     else if (mishap !== undefined) store.mishap(name, mishap);
     const patient = args.map((one) => isContext(one) ? { ...one, signal, deadlineMs: Infinity } : one);

@@ -7,6 +7,7 @@ import { FakeClock } from "../fakes/clock.ts";
 import { gibibyte } from "../fakes/controller_deps.ts";
 import { aDisk, aRecord, testBase } from "../fakes/records.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
+import { resync } from "./attacher.ts";
 import { ClusterObjects } from "./cluster_objects.ts";
 import {
   type ControllerCall,
@@ -18,6 +19,7 @@ import {
 } from "./controller_calls.ts";
 import { Controllers } from "./controllers.ts";
 import type { HistoryEvent } from "./events.ts";
+import { Hands } from "./hands.ts";
 import { Kubelet } from "./kubelet.ts";
 import { HistoryNode } from "./node.ts";
 import { Observer } from "./observer.ts";
@@ -26,9 +28,11 @@ import { Process } from "./process.ts";
 import { type LinkEnds, routerLink } from "./router_link.ts";
 import {
   type CallStep,
+  type HandStep,
   maxForgets,
   nodeNames,
   type OtherStep,
+  type OutsideStep,
   type Setting,
   smooth,
   snapshotNames,
@@ -75,6 +79,7 @@ class Cluster {
   /** The ids of deleted volumes and snapshots, which Kubernetes never makes again. */
   readonly #deleted = new Set<string>();
   readonly #observer: Observer;
+  readonly #hands = new Hands(this.#store);
   readonly #controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id));
   /** The router's configuration before each of the last steps. */
   #configurations: ReadonlyMap<string, StoredVolume>[] = [];
@@ -133,6 +138,7 @@ class Cluster {
   /** Lets all started work end, and deletes everything, with retries; then nothing may be left. */
   async end(): Promise<void> {
     this.#controllers.mend();
+    this.#hands.undo();
     for (const node of this.#nodes) node.cut(undefined);
     this.#store.runLate();
     await this.#until(Promise.all(this.#background), 200_000);
@@ -212,6 +218,31 @@ class Cluster {
       case "clock":
         this.#wallOffsetMs += step.byMs;
         break;
+      default:
+        await this.#outside(step);
+    }
+  }
+
+  /** What people, the attacher and the router do by themselves. */
+  async #outside(step: OutsideStep): Promise<void> {
+    switch (step.step) {
+      case "cut-router":
+        this.#controllers.cutRouter(step.forMs);
+        break;
+      case "note":
+        await this.#advance(0);
+        this.#hands.note(volumeIdFor(step.volume), step);
+        break;
+      case "hand":
+        await this.#advance(0);
+        this.#hand(step);
+        break;
+      case "forget-sizes":
+        await this.#forgetSizes(step.forgets);
+        break;
+      case "resync":
+        await this.#resync();
+        break;
       case "edit":
         await this.#advance(0);
         this.#edit(volumeIdFor(step.volume), step.exported);
@@ -233,6 +264,50 @@ class Cluster {
     this.#store.edit(id, { exported });
   }
 
+  /** What is done to a disk while a slow command is under way that follows from a read is not seen either. */
+  #hand({ volume, what, forMs }: HandStep): void {
+    if (this.#slowCalls > 0 || this.#controllers.isSlow) return;
+    const undo = this.#hands.change(volumeIdFor(volume), what);
+    if (undo !== undefined) this.#clock.timer(forMs, undo);
+  }
+
+  /** The router restarts with some disks as large as they were. */
+  async #forgetSizes(forgets: number): Promise<void> {
+    const store = this.#store;
+    store.runLate();
+    this.history.push({ kind: "rebooted", forgets: false });
+    const before = this.#configurations[forgets] ?? new Map<string, StoredVolume>();
+    for (const id of volumeIds) {
+      const [was, now] = [before.get(id), store.disks.get(id)];
+      if (was !== undefined && now?.unreadable === undefined && was.sizeBytes < (now?.sizeBytes ?? 0n)) {
+        store.edit(id, { sizeBytes: was.sizeBytes });
+      }
+    }
+    store.reboot();
+    await this.#advance(1_000);
+  }
+
+  /** The attacher lists the volumes, and asks again for what is not listed as it wants it. */
+  async #resync(): Promise<void> {
+    const objects = this.#objects;
+    const { process, deps } = this.#controllers.leader;
+    if (objects === undefined || process.isFrozen) return;
+    const { signal } = new AbortController();
+    const store = routerLink({ ...this.#ends(process), signal }, { commandMs: [0] });
+    const context = { requestId: "resync", signal, deadlineMs: process.clock.now() + smooth.timeoutMs };
+    const listing = resync({ ...deps, store }, objects, context);
+    await this.#until(listing, smooth.timeoutMs);
+    const { unconfirmed = [], listed = [] } = await listing ?? {};
+    for (const of of listed) {
+      if (this.#store.disks.get(of)?.exported) continue;
+      this.history.push({ kind: "router", line: `${of} was listed as published, and is not exported` });
+    }
+    for (const { volumeId, nodeName, verb } of unconfirmed) {
+      const volume = volumeNames[volumeIds.indexOf(volumeId)]!;
+      await this.#call({ ...smooth, step: verb, volume, node: nodeName });
+    }
+  }
+
   #blank(id: string): void {
     const path = this.#store.disks.get(id)?.imagePath ?? "";
     const isHere = this.#nodes.map((node) => node.state(id)).some(({ connected, staged }) =>
@@ -252,6 +327,7 @@ class Cluster {
     if (forgets > 0) {
       store.disks.clear();
       for (const [id, disk] of before) store.disks.set(id, disk);
+      this.#hands.forgotten();
     }
     store.reboot();
     if (disksAfterMs > 0) {
@@ -363,6 +439,7 @@ class Cluster {
         const compared = objects === undefined ? {} : { compared: objects.unanswered === unanswered };
         this.history.push({ kind: "answer", call, ...answer, ...compared });
         if (answer.error === undefined) objects?.succeeded(about, publishContext);
+        if (answer.nqn !== undefined) this.#hands.published(about.of, answer.nqn);
         resolve();
       };
       const cancel = this.#clock.timer(step.timeoutMs, () => {
@@ -406,6 +483,7 @@ class Cluster {
   }
 
   #observe(): void {
+    this.#hands.observe();
     this.#observer.observe(this.#nodes);
   }
 }

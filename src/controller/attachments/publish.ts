@@ -104,6 +104,8 @@ async function exportAsKnown(
   const nqn = recordNqn(call, known, {}, record);
   const wanted = (after: StoredVolume) =>
     after.imagePath === known.stored.imagePath && after.exportPort === port &&
+    // A router that forgot a growth would give the node less than the volume holds.
+    after.sizeBytes === known.stored.sizeBytes &&
     after.routerUses === undefined && !after.mayBeMounted;
   const change = { export: { nqn, port }, neverMounted: true } as const;
   return await exportKnown(call, "publish", known, record, wanted, change);

@@ -75,6 +75,17 @@ Deno.test("publishVolume() reads first where the router forgot a growth before t
   );
 });
 
+Deno.test("publishVolume() reads first where the router has forgotten a growth, and kept the record", async () => {
+  const { store, deps, publish, disk, methods } = remembering();
+  const { sizeBytes } = disk();
+  const grown = 2n * sizeBytes;
+  await expandVolume(deps, id, { requiredBytes: grown, limitBytes: 0n }, context);
+  store.edit(id, { sizeBytes });
+  methods();
+  assert.equal((await publish()).size, String(grown));
+  assert.deepEqual(methods(), ["exportUnseen", "change", "view", "change", "change", "change"]);
+});
+
 Deno.test("publishVolume() answers without a read what it answers after one", async () => {
   const answers = await Promise.all([true, false].map((alone) => remembering({ alone }).publish()));
   assert.deepEqual(answers[0], answers[1]);

@@ -1,0 +1,126 @@
+import type { Draw } from "./draw.ts";
+import { type CallStep, type HandStep, nodeNames, smooth, type Step, volumeNames } from "./schedule.ts";
+
+/** What a person does, each as often as the others. */
+const hands: readonly HandStep["what"][] = [
+  "cut-record",
+  "other-file",
+  "second-disk",
+  "copied",
+  "mounted",
+  "grown",
+  "label-taken",
+];
+
+/** How often each group of steps comes into a schedule, and whether it needs a cluster. */
+const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: (draw: Draw) => Step[]])[] = [
+  [0.12, true, forcedDetach],
+  [0.3, true, resynced],
+  [0.12, false, noted],
+  [0.2, false, byHand],
+  [0.08, false, forgottenGrowth],
+  [0.06, false, (draw) => withAttempt(draw, { ...aHand(draw), what: "unreadable" })],
+  [0.1, false, withoutRouter],
+];
+
+/** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
+export function withMore(
+  steps: readonly Step[],
+  { opening, cluster }: { readonly opening: number; readonly cluster: boolean },
+  draw: Draw,
+): Step[] {
+  const all = [...steps];
+  for (const [chance, needsCluster, added] of groups) {
+    if (needsCluster && !cluster || !draw.chance(chance)) continue;
+    all.splice(opening + draw.below(all.length - opening + 1), 0, ...added(draw));
+  }
+  return all;
+}
+
+function call(step: CallStep["step"], node: string, volume: string = smooth.volume): CallStep {
+  return { ...smooth, step, volume, node };
+}
+
+/** A node is away for so long that its volume is taken from it by force; then it comes back. */
+function forcedDetach(draw: Draw): Step[] {
+  const [from, to] = draw.chance(0.5) ? [nodeNames[0]!, nodeNames[1]!] : [nodeNames[1]!, nodeNames[0]!];
+  return [
+    {
+      step: "cut-node",
+      node: from,
+      forMs: draw.pick([370_000, 400_000]),
+      cuts: draw.pick(["devices", "all"]),
+    },
+    { step: "write", volume: smooth.volume, node: from },
+    { step: "wait", ms: 361_000, late: false },
+    call("unpublish", from),
+    call("publish", to),
+    call("stage", to),
+    { step: "write", volume: smooth.volume, node: to },
+    { step: "wait", ms: 60_000, late: false },
+    { step: "look", node: from },
+    { step: "read", volume: smooth.volume, node: to },
+  ];
+}
+
+/** The attacher compares, sometimes after a person has turned an export off. */
+function resynced(draw: Draw): Step[] {
+  const off: Step = { step: "edit", volume: smooth.volume, exported: false };
+  return [...draw.chance(0.4) ? [off] : [], { step: "resync" }];
+}
+
+/** The leader loses the router for longer than one command, often with a slow call under way. */
+function withoutRouter(draw: Draw): Step[] {
+  const cut: Step = { step: "cut-router", forMs: draw.pick([7_000, 20_000, 70_000, 130_000]) };
+  const going = call(draw.pick(["publish", "unpublish", "unpublish", "delete"]), draw.pick(nodeNames));
+  const next = call(draw.pick(["publish", "unpublish"]), draw.pick(nodeNames));
+  if (draw.chance(0.4)) return [cut];
+  return [
+    { ...going, commandMs: [draw.pick([3_000, 12_000])], waits: false },
+    { step: "wait", ms: draw.pick([2_000, 9_000]), late: false },
+    cut,
+    { step: "wait", ms: 125_000, late: false },
+    next,
+    { step: "wait", ms: 100, late: true },
+  ];
+}
+
+/** A note of 1 to 250 bytes; often the volume is detached with it. */
+function noted(draw: Draw): Step[] {
+  const text = () => draw.pick(["x", "é"]).repeat(1 + draw.below(draw.pick([20, 125])));
+  const [before, after] = [draw.chance(0.5) ? text() : "", draw.chance(0.7) ? text() : "-"];
+  const note: Step = { step: "note", volume: smooth.volume, before, after };
+  const next = call(draw.pick(["unpublish", "publish", "expand"]), draw.pick(nodeNames));
+  return draw.chance(0.6) ? [note, next] : [note];
+}
+
+function aHand(draw: Draw): HandStep {
+  const volume = draw.chance(0.8) ? volumeNames[0]! : draw.pick(volumeNames);
+  return { step: "hand", volume, what: draw.pick(hands), forMs: draw.pick([1_000, 30_000, 200_000]) };
+}
+
+function byHand(draw: Draw): Step[] {
+  return withAttempt(draw, aHand(draw));
+}
+
+/** A person's change, mostly of a volume that was just taken from its nodes, and mostly with a call before it is taken back. */
+function withAttempt(draw: Draw, hand: HandStep): Step[] {
+  const { volume } = hand;
+  const before = draw.chance(0.6)
+    ? nodeNames.flatMap((node) => [call("unstage", node), call("unpublish", node)])
+    : [];
+  const [node, next] = [
+    draw.pick(nodeNames),
+    draw.pick(["publish", "publish", "delete", "expand", "snapshot"] as const),
+  ];
+  const after = draw.chance(0.7) ? [call(next, node, volume), call("stage", node, volume)] : [];
+  return [...before, hand, ...after];
+}
+
+/** A volume grows, and the router forgets that with its next boot. */
+function forgottenGrowth(draw: Draw): Step[] {
+  const [node, another] = [draw.pick(nodeNames), draw.pick(nodeNames)];
+  const leaves = draw.chance(0.7) ? [call("unstage", node), call("unpublish", node)] : [];
+  const next = call(draw.pick(["publish", "publish", "expand", "snapshot"]), another);
+  return [call("expand", node), ...leaves, { step: "forget-sizes", forgets: 1 + draw.below(4) }, next];
+}

@@ -1,0 +1,162 @@
+import { filePrefixOf } from "../../src/volume/model/layout.ts";
+import type { StoredVolume } from "../../src/volume/model/inventory.ts";
+import { testBase, testCluster } from "../fakes/records.ts";
+import type { FakeVolumeStore } from "../fakes/volume_store.ts";
+import type { HandStep } from "./schedule.ts";
+
+/** A note that a person wrote around a record. */
+interface Note {
+  readonly before: string;
+  readonly after: string;
+}
+
+/** The slot of a disk that a person makes of a volume's image. */
+const secondSlot = "by-hand";
+/** What the router says of a disk that it has mounted. */
+const mounted = "its file system is mounted";
+
+/**
+ * What people do to the router's disks, and what has to come of that: their notes stay, and no volume is given to a node while
+ * something else uses its image.
+ */
+export class Hands {
+  readonly #store: FakeVolumeStore;
+  readonly #notes = new Map<string, Note>();
+  /** What takes a person's change back, by its kind and volume. */
+  readonly #undo = new Map<string, () => void>();
+  /** The same of all changes that were ever made. */
+  readonly #undoAgain: (() => void)[] = [];
+  /** The NQNs that nodes were given. An epoch that goes on keeps the size that it has. */
+  readonly #given = new Set<string>();
+  /** How many subvolumes there were when the label was last free. */
+  #subvolumes = 0;
+
+  constructor(store: FakeVolumeStore) {
+    this.#store = store;
+  }
+
+  /** Writes a note around the comment of a volume. */
+  note(id: string, note: Note): void {
+    const disk = this.#store.disks.get(id);
+    if (disk === undefined || this.#notes.has(id) || this.#undo.has(`cut-record ${id}`)) return;
+    this.#store.edit(id, { comment: note.before + disk.comment + note.after });
+    this.#notes.set(id, note);
+  }
+
+  /** Changes a volume's disk, unless it is exported. Returns what takes the change back. */
+  change(id: string, what: HandStep["what"]): (() => void) | undefined {
+    const disk = this.#store.disks.get(id);
+    const key = `${what} ${id}`;
+    if (disk === undefined || disk.exported || this.#undo.has(key) || this.#store.hidden.has(id)) return;
+    const undo = this.#changed(disk, what);
+    const once = () => this.#undo.delete(key) && undo();
+    this.#undo.set(key, once);
+    this.#undoAgain.push(undo);
+    return once;
+  }
+
+  #changed(disk: StoredVolume, what: HandStep["what"]): () => void {
+    const store = this.#store;
+    const { id, comment, imagePath, sizeBytes } = disk;
+    const putBack = (was: Partial<StoredVolume>, back: Partial<StoredVolume>) => () => {
+      const now = store.disks.get(id);
+      const isSame = Object.entries(was).every(([key, value]) => now?.[key as keyof StoredVolume] === value);
+      if (isSame) store.edit(id, back);
+    };
+    switch (what) {
+      case "cut-record": {
+        const cut = { comment: comment.slice(0, Math.floor(comment.length / 2)) };
+        this.#notes.delete(id);
+        store.edit(id, cut);
+        return putBack(cut, { comment });
+      }
+      case "other-file": {
+        const other = { imagePath: `${testBase}/${secondSlot}.img` };
+        store.putFile(other.imagePath, sizeBytes);
+        store.edit(id, other);
+        return () => {
+          putBack(other, { imagePath })();
+          store.allFiles.delete(other.imagePath);
+        };
+      }
+      case "second-disk":
+      case "copied":
+        store.disks.set(secondSlot, { ...disk, id: secondSlot, comment: what === "copied" ? comment : "" });
+        return () => store.disks.delete(secondSlot);
+      case "mounted": {
+        const use = { routerUses: [mounted] };
+        store.edit(id, use);
+        return () => {
+          const { routerUses: _, ...now } = store.disks.get(id) ?? disk;
+          if (store.disks.has(id)) store.disks.set(id, now);
+        };
+      }
+      case "grown":
+        store.edit(id, { sizeBytes: 2n * sizeBytes });
+        if (store.allFiles.has(imagePath)) store.putFile(imagePath, 2n * sizeBytes);
+        return () => {};
+      case "unreadable":
+        store.edit(id, { unreadable: "it has no size", sizeBytes: 0n, sizeUnknown: true });
+        return () => {
+          const { unreadable: _, sizeUnknown: __, ...now } = store.disks.get(id) ?? disk;
+          if (store.disks.has(id)) store.disks.set(id, { ...now, sizeBytes: now.sizeBytes || sizeBytes });
+        };
+      case "label-taken":
+        this.#subvolumes = store.tree.subvolumes.size;
+        store.pools = store.pools.map((pool) =>
+          pool.subvolumeLabel === undefined ? pool : { ...pool, labelTakenBy: secondSlot }
+        );
+        return () => store.pools = store.pools.map(({ labelTakenBy: _, ...pool }) => pool);
+    }
+  }
+
+  /** Takes back all changes but notes. */
+  undo(): void {
+    for (const once of this.#undo.values()) once();
+  }
+
+  /** The router has an earlier configuration: people take back what of their changes is in it. */
+  forgotten(): void {
+    this.#undo.clear();
+    for (const undo of this.#undoAgain) undo();
+    this.#notes.clear();
+  }
+
+  /** Reports what may not have happened since the last check. */
+  observe(): void {
+    const { disks, violations, pools, tree } = this.#store;
+    for (const [id, { before, after }] of this.#notes) {
+      const comment = disks.get(id)?.comment;
+      if (comment === undefined) this.#notes.delete(id);
+      else if (!comment.startsWith(before) || !comment.endsWith(after)) {
+        violations.push(`a person's note at ${id} is lost: ${comment}`);
+      }
+    }
+    if (pools.some(({ labelTakenBy }) => labelTakenBy !== undefined)) {
+      if (tree.subvolumes.size !== this.#subvolumes) {
+        violations.push("subvolumes changed below a taken label");
+      }
+    }
+  }
+
+  /** A node was given the volume under that NQN. */
+  published(id: string, nqn: string): void {
+    const { disks, violations, allFiles } = this.#store;
+    const disk = disks.get(id);
+    if (disk?.exportNqn !== nqn) return;
+    const isNew = !this.#given.has(nqn);
+    this.#given.add(nqn);
+    const { imagePath, sizeBytes } = disk;
+    const others = disks.values().filter((one) => one.id !== id && one.imagePath === imagePath).toArray();
+    if (others.length > 0) violations.push(`${id} was published, and ${others[0]!.id} has its image`);
+    if (disk.routerUses !== undefined) violations.push(`${id} was published, and the router has it mounted`);
+    if (disk.unreadable !== undefined) {
+      violations.push(`${id} was published, and its row cannot be read`);
+    } else if (isNew && sizeBytes < (allFiles.get(imagePath)?.sizeBytes ?? 0n)) {
+      violations.push(`${id} was published smaller than its image`);
+    }
+    if (!imagePath.includes(filePrefixOf(id, testCluster))) {
+      violations.push(`${id} was published on ${imagePath}`);
+    }
+  }
+}
