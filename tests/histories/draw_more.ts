@@ -14,10 +14,10 @@ const hands: readonly HandStep["what"][] = [
 
 /** How often each group of steps comes into a schedule, and whether it needs a cluster. */
 const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: (draw: Draw) => Step[]])[] = [
-  [0.12, true, forcedDetach],
-  [0.3, true, resynced],
+  [0.08, true, forcedDetach],
+  [0.15, true, resynced],
   [0.12, false, noted],
-  [0.2, false, byHand],
+  [0.14, false, byHand],
   [0.08, false, forgottenGrowth],
   [0.06, false, (draw) => withAttempt(draw, { ...aHand(draw), what: "unreadable" })],
   [0.1, false, withoutRouter],
