@@ -257,6 +257,16 @@ const trials: Readonly<Record<string, Trial>> = {
     changes: [],
     mended: (_, printed) => Promise.resolve(assert.match(printed, /pvc-x/)),
   },
+  poolTwice: {
+    spoil: async (scene) => {
+      await scene.control("PATCH", "/disks/storage-pool", { "fs-uuid": "40437dbc" });
+      const drive = { slot: "nvme9", size: 5, "fs-uuid": "40437dbc", "fs-label": "storage-pool-fs" };
+      await scene.control("POST", "/disks", drive);
+    },
+    find: complaintOf("pool"),
+    entry: () => routerFixes.poolTwice("nvme9", "nvme9"),
+    changes: [/^- disk .*"mounted":true.*"slot":"nvme9"/, /^\+ disk .*"slot":"nvme9"/],
+  },
   poolUnmounted: {
     options: { pools: [{ name: "storage-pool" }, { name: "other" }] },
     spoil: (scene) => scene.control("PATCH", "/disks/other", { mounted: false }),

@@ -1,7 +1,7 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { assertRoom, diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
+import { hasOwnLabel, imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
@@ -124,7 +124,7 @@ async function createUnseen(
   const { basePath, filePrefix } = plan;
   const { promised, settings } = call;
   const pool = promised.amplePool(poolOf(basePath), chooseSize(request.range));
-  if (pool === undefined || pool.labelTakenBy !== undefined) return undefined;
+  if (pool === undefined || !hasOwnLabel(pool)) return undefined;
   const folder = { path: basePath, directory: true, sizeBytes: 0n };
   const { volume, sizeBytes } = planBlank(call, { pools: [pool], files: [folder] }, plan, request);
   const unseen = { filePrefix, folder: basePath, settleMs: settings.settleMs };

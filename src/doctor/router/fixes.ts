@@ -126,6 +126,10 @@ export const routerFixes = {
       `if it is a copy of /${mountPoint}, give it another label before the router mounts it, because the router finds ` +
         "subvolumes by the label; leave it alone if it is a drive of that pool",
     ),
+  poolTwice: (slot: string, mountPoint: string): Fix => ({
+    before: `if no image is used from /${mountPoint}: `,
+    commands: [`/disk/set [find where slot=${quoted(slot)}] mount-filesystem=no`],
+  }),
   poolUnmounted: (slot: string): Fix => ({
     before: "if the router should use its file system: ",
     commands: [`/disk/set [find where slot=${quoted(slot)}] disabled=no mount-filesystem=yes`],

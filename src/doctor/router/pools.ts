@@ -110,9 +110,13 @@ export function judgePools(
     !liesOn(disk, exported.union(slots), disks) &&
     !mounted.some((pool) => isDriveOf(disk, pool))
   );
+  const second = secondMounts(mounted, settings);
   const findings = [
     ...lent.map(judgeLent),
-    ...mounted.map((pool) => judgeMounted(pool, disks)),
+    ...second.map(([disk, pool]) => judgeSecond(disk, pool)),
+    ...mounted.filter((pool) => !second.some(([disk]) => disk === pool)).map((pool) =>
+      judgeMounted(pool, disks)
+    ),
     ...mounted.flatMap((pool) => judgePromises(pool, settings)),
     ...unmounted.map((disk) => judgeUnmounted(disk, mounted)),
   ];
@@ -148,6 +152,29 @@ function judgeLent({ slot, mountPoint, below }: PoolDisk): Finding {
 function isDriveOf({ filesystem, filesystemUuid }: PoolDisk, pool: PoolDisk): boolean {
   return filesystem === "btrfs" && pool.filesystem === "btrfs" && filesystemUuid !== "" &&
     filesystemUuid === pool.filesystemUuid;
+}
+
+/** Further mounts of a file system, each with the first: that is one under which volumes lie, if there is any. */
+function secondMounts(
+  mounted: readonly PoolDisk[],
+  { basePaths }: Pick<PoolSettings, "basePaths">,
+): readonly (readonly [PoolDisk, PoolDisk])[] {
+  const isUsed = ({ mountPoint }: PoolDisk) => basePaths.some((path) => poolOf(path) === mountPoint);
+  const ordered = mounted.toSorted((a, b) => Number(isUsed(b)) - Number(isUsed(a)));
+  return ordered.flatMap((disk, index) => {
+    const first = ordered.slice(0, index).find((pool) =>
+      isDriveOf(disk, pool) && disk.mountPoint !== pool.mountPoint
+    );
+    return first === undefined ? [] : [[disk, first] as const];
+  });
+}
+
+/** The router mounts each drive of a Btrfs that is not told otherwise, and the driver refuses subvolumes meanwhile. */
+function judgeSecond({ slot, mountPoint }: PoolDisk, pool: PoolDisk): Finding {
+  const found =
+    `/${mountPoint}: ${slot} is a drive of the file system of /${pool.mountPoint}, which the router ` +
+    "mounts a second time: the driver makes and removes no subvolume on it meanwhile";
+  return problem(poolName, found, routerFixes.poolTwice(slot, mountPoint));
 }
 
 function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {

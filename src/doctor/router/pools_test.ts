@@ -116,6 +116,18 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ],
 ];
 
+Deno.test("judgePools() finds a drive of a Btrfs that is mounted as well, and never the mount of a base path", () => {
+  const drive = { ...pool, slot: "nvme1", mountPoint: "nvme1" };
+  for (const disks of [[pool, drive], [drive, pool], [pool, { ...drive, label: "old" }]]) {
+    const [second, first, ...more] = judgePools(disks, plain);
+    assert.deepEqual([second!.state, first!.state, more], ["problem", "ok", []]);
+    assert.match(second!.found, /^\/nvme1: nvme1 is a drive of the file system of \/pool, .* a second time/);
+    assert.match(second!.fix!, /\/nvme1.*slot="nvme1"\] mount-filesystem=no/);
+  }
+  const other = { ...drive, filesystemUuid: "another" };
+  assert.deepEqual(judgePools([pool, other], plain).map(({ state }) => state), ["ok", "ok"]);
+});
+
 for (const [what, finding, state, found, fix = /^$/] of cases) {
   Deno.test(`doctor finds a pool with ${what} to be: ${state}`, () => {
     assert.equal(finding.state, state);
@@ -165,7 +177,13 @@ Deno.test("nobody is advised to mount a part of a volume, or of a drive that ano
 });
 
 Deno.test("judgePools() reports a part of an exported disk that the router has mounted", () => {
-  const part: PoolDisk = { ...pool, slot: "pvc-1-part1", mountPoint: "part", below: ["pvc-1"] };
+  const part: PoolDisk = {
+    ...pool,
+    slot: "pvc-1-part1",
+    mountPoint: "part",
+    filesystemUuid: "",
+    below: ["pvc-1"],
+  };
   const judged = (exported: boolean) => judgePools([pool, part], plain, [{ id: "pvc-1", exported }]);
   const [finding, ...pools] = judged(true);
   assert.equal(finding!.state, "problem");

@@ -42,7 +42,7 @@ export function parseDisks(
   const what = "list of disks";
   const volumes: StoredVolume[] = [];
   const others: ForeignDisk[] = [];
-  const pools: Pool[] = [];
+  const pools: MountedPool[] = [];
   const poolSlots = new Map<string, string>();
   const seen = new Set<string>();
   const inVolumes = new Map<string, string>();
@@ -63,12 +63,12 @@ export function parseDisks(
     const pool = poolOf(row, router);
     if (pool === undefined) continue;
     poolSlots.set(pool.mountPoint, id);
-    pools.push(pool);
+    pools.push({ id, pool, filesystemUuid: row.text("fs-uuid", "") });
   }
   return {
     volumes: sorted(upon.size === 0 ? volumes : volumes.map((volume) => withDisksUpon(volume, upon))),
     others,
-    pools: withOwnLabels(pools.map((pool) => withLabelTaken(pool, inVolumes))),
+    pools: pools.map((mounted) => withOwnLabel(mounted, pools, inVolumes)),
     poolSlots,
   };
 }
@@ -185,17 +185,35 @@ function poolOf(row: Row, router: RouterVocabulary): Pool | undefined {
   };
 }
 
-/** @param inVolumes the labels that the router reads in file-backed disks: whoever writes to a volume writes its label */
-function withLabelTaken(pool: Pool, inVolumes: ReadonlyMap<string, string>): Pool {
-  const labelTakenBy = inVolumes.get(pool.subvolumeLabel ?? "");
-  return labelTakenBy === undefined ? pool : { ...pool, labelTakenBy };
+/** A pool with what its row says of the file system; `filesystemUuid` is "" where it was not read. */
+interface MountedPool {
+  readonly id: string;
+  readonly pool: Pool;
+  readonly filesystemUuid: string;
 }
 
-/** A label that two file systems have names neither: what is to go into one could land in the other. */
-function withOwnLabels(pools: readonly Pool[]): Pool[] {
-  const isShared = ({ subvolumeLabel, mountPoint }: Pool) =>
-    pools.some((other) => other.subvolumeLabel === subvolumeLabel && other.mountPoint !== mountPoint);
-  return pools.map((pool) => isShared(pool) ? { ...pool, subvolumeLabel: undefined } : pool);
+/**
+ * A label that two mounts have names neither: what is to go into one could land in the other. The router mounts each
+ * drive of a Btrfs that is not told otherwise, so two mounts may be one file system, which its UUID shows.
+ *
+ * @param inVolumes the labels that the router reads in file-backed disks: whoever writes to a volume writes its label
+ */
+function withOwnLabel(
+  { pool, filesystemUuid }: MountedPool,
+  mounted: readonly MountedPool[],
+  inVolumes: ReadonlyMap<string, string>,
+): Pool {
+  const { subvolumeLabel: label, mountPoint } = pool;
+  if (label === undefined) return pool;
+  const twin = mounted.find(({ pool: other }) =>
+    other.subvolumeLabel === label && other.mountPoint !== mountPoint
+  );
+  if (twin !== undefined) {
+    const sameFilesystem = filesystemUuid !== "" && filesystemUuid === twin.filesystemUuid;
+    return { ...pool, subvolumeLabel: undefined, labelSharedWith: { id: twin.id, sameFilesystem } };
+  }
+  const labelTakenBy = inVolumes.get(label);
+  return labelTakenBy === undefined ? pool : { ...pool, labelTakenBy };
 }
 
 /** What `/file` calls a folder: `disk` is where a pool is mounted. */

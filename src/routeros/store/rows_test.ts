@@ -215,6 +215,21 @@ Deno.test("parseDisks() gives no pool a label that another one has too", () => {
   );
 });
 
+Deno.test("parseDisks() names the disk that has a pool's label as well, and whether it is the same file system", () => {
+  const uuid = "40437dbc-2318-45dc-817b-b3bb95cf48ab";
+  const shared = (mine: object, theirs: object) =>
+    disksOf({ ...pool, ...mine }, { ...pool, slot: "nvme1", "mount-point": "nvme1", ...theirs }).pools[0]!
+      .labelSharedWith;
+  const same = { "fs-uuid": uuid };
+  assert.deepEqual(shared(same, same), { id: "nvme1", sameFilesystem: true });
+  for (const theirs of [{}, { "fs-uuid": "another" }]) {
+    assert.deepEqual(shared(same, theirs), { id: "nvme1", sameFilesystem: false });
+    assert.deepEqual(shared({}, theirs), { id: "nvme1", sameFilesystem: false });
+  }
+  assert.equal(shared(same, { ...same, "mount-point": pool["mount-point"] }), undefined, "one mount");
+  assert.equal(shared(same, { ...same, mounted: false }), undefined);
+});
+
 Deno.test("parseDisks() says which volume has the label of a pool, by what was written into it", () => {
   const inside = { ...disk, slot: "pvc-9", fs: "btrfs", "fs-label": "pool-fs", mounted: false };
   const taken = (...more: object[]) => disksOf(pool, ...more).pools.map((one) => one.labelTakenBy);

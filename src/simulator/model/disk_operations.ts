@@ -47,17 +47,24 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   if (settings.raidMaster !== undefined) return joinRaid(router, disk, settings.raidMaster);
   if (settings.slot !== undefined && settings.slot !== disk.slot) assertSlot(router, settings.slot);
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
-  const changed = exportDefaults(router, mounted({ ...disk, ...rest }, settings));
+  const changed = exportDefaults(router, mounted(router, { ...disk, ...rest }, settings));
   assertNqnFree(router, changed, disk);
   const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
   router.disks.replace(attach(router, disk, resized));
 }
 
-/** A router mounts a file system as soon as it is allowed to. */
-function mounted(disk: Disk, { mountFilesystem }: DiskSettings): Disk {
+/** A router mounts a file system as soon as it is allowed to, also each drive of a Btrfs, and lets go of one that is not used. */
+function mounted(router: Router, disk: Disk, { mountFilesystem }: DiskSettings): Disk {
   const { pool } = disk;
-  if (pool === undefined || mountFilesystem !== true || disk.disabled) return disk;
-  return { ...disk, pool: { ...pool, mounted: true } };
+  if (pool === undefined || mountFilesystem === undefined || disk.disabled) return disk;
+  if (!mountFilesystem && pool.mounted) assertUnused(router, pool.mountPoint);
+  return { ...disk, pool: { ...pool, mounted: mountFilesystem } };
+}
+
+function assertUnused(router: Router, mountPoint: string): void {
+  const prefix = `/${mountPoint}/`;
+  const isBusy = router.disks.list().some((disk) => disk.filePath.startsWith(prefix));
+  if (isBusy) throw Refusal.couldNotUnmount();
 }
 
 /**
@@ -67,11 +74,7 @@ function mounted(disk: Disk, { mountFilesystem }: DiskSettings): Disk {
  */
 export function removeDisk(router: Router, disk: Disk): void {
   if (disk.type === "hardware") throw Refusal.notRemovable(disk.slot);
-  if (disk.pool !== undefined) {
-    const prefix = `/${disk.pool.mountPoint}/`;
-    const busy = router.disks.list().some((other) => other.filePath.startsWith(prefix));
-    if (busy) throw Refusal.couldNotUnmount();
-  }
+  if (disk.pool !== undefined) assertUnused(router, disk.pool.mountPoint);
   router.disks.remove(disk.id);
 }
 

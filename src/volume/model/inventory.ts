@@ -47,13 +47,23 @@ export interface Pool {
   readonly state: string;
   /** Arrays below this one that are not clean, such as a mirror of a striped pool. Read only by a read of the pools. */
   readonly unsoundArrays?: readonly { readonly slot: string; readonly state: string }[];
-  /** The label under which Btrfs subvolumes are made on it; undefined where the pool has none. */
+  /** The label under which Btrfs subvolumes are made on it; undefined where the pool has none, or shares it. */
   readonly subvolumeLabel: string | undefined;
   /**
    * A file-backed disk whose content claims to be a file system of that label. A read of one volume checks only that
    * volume.
    */
   readonly labelTakenBy?: string;
+  /** A mounted disk with the same label at another mount point: by the label nobody can tell which one is meant. */
+  readonly labelSharedWith?: LabelTwin;
+}
+
+/** A disk that the router has mounted beside a pool, under the pool's label. */
+export interface LabelTwin {
+  /** Its slot. */
+  readonly id: string;
+  /** Whether the router shows the same UUID for both: they are one file system. False where it was not read. */
+  readonly sameFilesystem: boolean;
 }
 
 /** A Btrfs subvolume. */

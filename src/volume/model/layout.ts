@@ -28,7 +28,7 @@ export type SubvolumeNames = "nested" | "flat";
  * Where a new image goes: into its own Btrfs subvolume where the pool supports that, so that it can be snapshotted;
  * else it is a plain file.
  *
- * @throws {VolumeError} unavailable while a volume has the pool's label
+ * @throws {VolumeError} unavailable while a volume, or another mounted disk, has the pool's label
  */
 export function imageLocationFor(
   basePath: string,
@@ -37,26 +37,46 @@ export function imageLocationFor(
   names: SubvolumeNames,
 ): ImageLocation {
   const nested = basePath !== `/${pool.mountPoint}`;
-  if (pool.subvolumeLabel === undefined || (nested && names === "flat")) {
-    return plainLocation(`${basePath}/${filePrefix}.img`);
-  }
+  const plain = plainLocation(`${basePath}/${filePrefix}.img`);
+  if (nested && names === "flat") return plain;
   assertOwnLabel(pool);
+  if (pool.subvolumeLabel === undefined) return plain;
   return subvolumeLocation(`${basePath}/${filePrefix}`, pool.subvolumeLabel);
+}
+
+/** Whether nothing else has the label of the pool, if it has one. */
+export function hasOwnLabel({ labelTakenBy, labelSharedWith }: Pool): boolean {
+  return labelTakenBy === undefined && labelSharedWith === undefined;
 }
 
 /**
  * Refuses to make a subvolume by a label that a volume has too: whoever writes to a volume chooses its label, and the
- * router may take either file system. The message, which tenants read, does not name the label.
+ * router may take either file system. The message, which tenants read, does not name the label. The same goes for two
+ * mounts: a plain file in its place could not be snapshotted, and nobody would notice.
  *
- * @throws {VolumeError} unavailable while there is such a volume
+ * @throws {VolumeError} unavailable while there is such a volume, or such a mount
  */
-export function assertOwnLabel({ labelTakenBy, mountPoint }: Pool): void {
+export function assertOwnLabel(pool: Pool): void {
+  assertMountedOnce(pool);
+  const { labelTakenBy, mountPoint } = pool;
   if (labelTakenBy === undefined) return;
   throw new VolumeError(
     "unavailable",
     `Cannot make a subvolume because a volume has the label of its pool: pool=${mountPoint} ` +
       `volume=${labelTakenBy}; have whoever writes to that volume change the label in it`,
   );
+}
+
+/** @throws {VolumeError} unavailable naming the other disk */
+function assertMountedOnce({ mountPoint, labelSharedWith: twin }: Pool): void {
+  if (twin === undefined) return;
+  const where = `pool=${mountPoint} disk=${twin.id}`;
+  const remedy = `set mount-filesystem=no on ${twin.id}, unless images are used from there`;
+  const reason = twin.sameFilesystem
+    ? `the router mounts its file system a second time: ${where}; ${remedy}`
+    : `another mounted disk has its label: ${where}; if /disk/print detail shows one fs-uuid for both, they are one ` +
+      `file system: ${remedy}; else give one of the two another label`;
+  throw new VolumeError("unavailable", `Cannot use the subvolumes of the pool because ${reason}`);
 }
 
 /** A plain file. */
@@ -115,11 +135,13 @@ export function baseOf(imagePath: string, filePrefix: string): string {
 /**
  * The location of an existing image.
  *
- * @throws {VolumeError} unavailable when its pool shows no subvolumes now: it is not mounted, or not by its label
+ * @throws {VolumeError} unavailable when its pool shows no subvolumes now: it is not mounted, or not by a label of its own
  */
 export function locationOf(imagePath: string, pools: readonly Pool[]): ImageLocation {
   if (!imagePath.endsWith(`/${inSubvolume}`)) return plainLocation(imagePath);
-  const label = pools.find((pool) => pool.mountPoint === poolOf(imagePath))?.subvolumeLabel;
+  const pool = pools.find((pool) => pool.mountPoint === poolOf(imagePath));
+  if (pool !== undefined) assertMountedOnce(pool);
+  const label = pool?.subvolumeLabel;
   if (label === undefined) {
     throw new VolumeError(
       "unavailable",

@@ -79,6 +79,28 @@ Deno.test("imageLocationFor() refuses a subvolume by a label that a volume has t
   assert.deepEqual(imageLocationFor("/pool/csi", filePrefix, taken, "flat"), file);
 });
 
+Deno.test("a label that two mounts have is refused with the disk and the remedy, and plain files go on", () => {
+  const twice = (sameFilesystem: boolean): Pool => ({
+    ...pool,
+    subvolumeLabel: undefined,
+    labelSharedWith: { id: "nvme1", sameFilesystem },
+  });
+  const image = `/pool/csi/${filePrefix}/disk.img`;
+  const file = plainLocation(`/pool/csi/${filePrefix}.img`);
+  const cases = [
+    [true, /mounts its file system a second time: pool=pool disk=nvme1; set mount-filesystem=no on nvme1/],
+    [false, /fs-uuid for both.* mount-filesystem=no on nvme1.*; else give one of the two another label$/],
+  ] as const;
+  for (const [same, text] of cases) {
+    const shared = twice(same);
+    const expected = refusal("unavailable", text);
+    assert.throws(() => imageLocationFor("/pool/csi", filePrefix, shared, "nested"), expected);
+    assert.throws(() => locationOf(image, [shared]), expected);
+    assert.deepEqual(imageLocationFor("/pool/csi", filePrefix, shared, "flat"), file);
+    assert.deepEqual(locationOf(file.path, [shared]), file);
+  }
+});
+
 Deno.test("withinPool() returns a path as the pool's file system names it", () => {
   assert.equal(withinPool("/pool/csi/deep/x"), "csi/deep/x");
   assert.equal(withinPool("/pool/x"), "x");
