@@ -194,7 +194,7 @@ Deno.test("createSnapshot() refuses what is not provably there, or uses another 
       "a label that a volume has too",
       ({ store }) => store.pools = store.pools.map((pool) => ({ ...pool, labelTakenBy: "pvc-9" })),
       "unavailable",
-      /label=pool-fs pool=pool volume=pvc-9/,
+      /the label of its pool: pool=pool volume=pvc-9/,
     ],
   ];
   for (const [name, arrange, kind, text] of cases) {
