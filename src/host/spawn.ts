@@ -45,9 +45,9 @@ export function spawnProcess(path: string, args: readonly string[], input?: stri
     stdout: "piped",
     stderr: "piped",
   }).spawn();
-  if (input !== undefined) void feed(child, input);
+  const fed = input === undefined ? undefined : feed(child, input);
   return {
-    result: collect(child),
+    result: Promise.all([collect(child), fed]).then(([result]) => result),
     kill() {
       try {
         child.kill("SIGKILL");
@@ -65,8 +65,8 @@ async function feed(child: Deno.ChildProcess, input: string): Promise<void> {
     await writer.write(new TextEncoder().encode(input));
     await writer.close();
   } catch (error) {
-    // It ended without reading its input, and its result says why.
-    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+    // It ended without reading its input, and its result says why. Some runtimes have closed the stream by then.
+    if (!(error instanceof Deno.errors.BrokenPipe || error instanceof TypeError)) throw error;
   }
 }
 
