@@ -22,7 +22,6 @@ import {
   type Workload,
 } from "./objects.ts";
 import { alertsFile } from "./queries.ts";
-import { readPage } from "../docs/pages.ts";
 
 function driver(kind: string, ...sets: string[]): Container {
   return driverOf(only<Workload>(rendered({ sets }), kind));
@@ -178,14 +177,6 @@ chartTest(
     }
   },
 );
-
-chartTest("the chart keeps the controllers back while nodes are upgraded, as the page says", () => {
-  const { text } = readPage("docs/guides/upgrade.md");
-  const [, set = "missing"] = /`--set (controller[.]replicas=0)`/.exec(text) ?? [];
-  const objects = rendered({ sets: [set] });
-  assert.equal(only<Workload & { spec: { replicas: number } }>(objects, "Deployment").spec.replicas, 0);
-  assert.ok(!objects.some(({ kind }) => kind === "PodDisruptionBudget"));
-});
 
 chartTest("the chart refuses values that would not do what they seem to", () => {
   const wrong = [
