@@ -17,7 +17,7 @@ import type {
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Capability, FilesystemType } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { type Content, parseContent } from "../../src/volume/model/content.ts";
+import { type Content, parseContent } from "../../src/volume/model/filesystem/content.ts";
 import { parseStagingState, type StagingState } from "../../src/volume/model/staging_state.ts";
 import { DeviceMapper } from "../../src/device_mapper/device_mapper.ts";
 import { Cryptsetup } from "../../src/device_mapper/cryptsetup.ts";

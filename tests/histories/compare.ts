@@ -15,7 +15,7 @@ import { differences } from "./differences.ts";
 /** How many schedules one process runs. */
 const chunk = 1_000;
 /** What draws the schedules. Where it differs, the same seed is another schedule. */
-const drawing = ["schedule.ts", "draw_schedule.ts", "draw_more.ts", "draw.ts"];
+const drawing = ["schedule.ts", "draw_schedule.ts", "draw_partners.ts", "draw.ts"];
 const program = "tests/histories/answers.ts";
 
 const options = {

@@ -1,5 +1,5 @@
 import { Draw } from "./draw.ts";
-import { withMore } from "./draw_more.ts";
+import { withPartners } from "./draw_partners.ts";
 import {
   type ApiCutStep,
   type BlankStep,
@@ -113,7 +113,7 @@ export function drawSchedule(seed: number): Step[] {
   const steps = withLateRefusals(all, new StepDraw(seed + refusalSeed));
   const { cluster } = settingOf(seed);
   const troubled = cluster ? withClusterTroubles(steps, opening, new StepDraw(seed + clusterSeed)) : steps;
-  return withMore(troubled, { opening, cluster }, new Draw(seed + moreSeed));
+  return withPartners(troubled, { opening, cluster }, new Draw(seed + moreSeed));
 }
 
 /** The router goes back to before some steps, often to before a move to the other node; often a call for one of them follows. */

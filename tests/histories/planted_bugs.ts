@@ -147,7 +147,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a node forgets with its unstage that the volume was used",
-    file: "src/volume/model/content.ts",
+    file: "src/volume/model/filesystem/content.ts",
     from: `return mayFormat !== false && (everMounted || mkfs !== "none" || luks !== "none");`,
     to: "return false;",
   },

@@ -34,7 +34,8 @@ can also read a volume that another node has mounted, but its file system change
 The router exports a volume only while it is published, and this command never contacts the router over SSH. To publish by
 hand, let the cluster do it: create a VolumeAttachment object with the driver as its attacher, this node, and the volume's
 PersistentVolume. The external-attacher then calls ControllerPublishVolume; delete the object to end the export. Its
-status.attachmentMetadata holds nqn, nvmeAddress and nvmePort. Without a cluster any CSI client can make that call at the controller's socket, and ControllerUnpublishVolume afterwards. docs/guides/rescue.md explains both.
+status.attachmentMetadata holds nqn, nvmeAddress and nvmePort. Without a cluster any CSI client can make that call at the
+controller's socket, and ControllerUnpublishVolume afterwards. docs/guides/rescue.md explains both.
 
 Flags:
 `;

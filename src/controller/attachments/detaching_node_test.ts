@@ -220,7 +220,7 @@ Deno.test("a node that the router's list was to shut out, and did not, keeps a t
   await assert.rejects(publish("c"), refusal("published-elsewhere"));
 });
 
-Deno.test("a list shuts nobody out where sessions outlast a toggle: it may be a person's, or an earlier version's", async () => {
+Deno.test("a list shuts nobody out where sessions outlast a toggle: a person may have set it", async () => {
   const { unpublish, publish } = controller("list", { allowedHosts: [host("b")] }, {
     endsSessionsAtOnce: false,
   });

@@ -316,7 +316,7 @@ function publishContext(
 function nqnContext(nqn: string, { needsLayer, encrypted }: PublishRequest): PublishContext {
   if (encrypted) return { nqn, encrypted: "true" };
   if (needsLayer) return { nqn, layer: "true" };
-  // The legacy driver's word lets its nodes go on. Without it they refuse, which would format an encrypted volume.
+  // The legacy driver's word for it, for nodes of that driver. They know no layer and would format what is encrypted.
   return { nqn, nvme_nqn: nqn };
 }
 

@@ -10,7 +10,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, volumeIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
-import { parseMountFlags } from "../../volume/model/mount_flags.ts";
+import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
 import {
   parseParameters,

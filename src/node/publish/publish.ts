@@ -13,7 +13,7 @@ import {
 import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
 import { findDevice, findMap } from "../layer/maps.ts";
-import { parseMountFlags } from "../../volume/model/mount_flags.ts";
+import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
 import { StagingStore } from "../stage/staging_store.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";

@@ -1,7 +1,7 @@
 import { fromLegacyContext, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
-import { parseMkfsOptions, withoutPanic } from "../../volume/model/mkfs_options.ts";
+import { parseMkfsOptions, withoutPanic } from "../../volume/model/filesystem/mkfs_options.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import type { DeviceLayer } from "../../volume/model/device_layer.ts";
 import type { KeyCost } from "../../volume/ports/encryption.ts";

@@ -1,5 +1,10 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type Content, formatContent, type KeptContent, parseContent } from "../../volume/model/content.ts";
+import {
+  type Content,
+  formatContent,
+  type KeptContent,
+  parseContent,
+} from "../../volume/model/filesystem/content.ts";
 import type { NodeDeps } from "../deps.ts";
 import { idsOf, stateFileName } from "./state_file_name.ts";
 

@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { beginAnew, isAllowed, withContent } from "../../volume/model/content.ts";
+import { beginAnew, isAllowed, withContent } from "../../volume/model/filesystem/content.ts";
 import { type Digest, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
 import {
   type NodeParameters,
@@ -20,7 +20,7 @@ import type { Fencing } from "../fencing/fencing.ts";
 import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
 import { parsePassphrases, type Passphrases } from "../../volume/model/encryption.ts";
 import { unlock, type Unlocking } from "../encryption/unlock.ts";
-import { parseMountFlags } from "../../volume/model/mount_flags.ts";
+import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
 import { KnownStore } from "./known_store.ts";

@@ -7,7 +7,7 @@ import {
   parseStagingState,
   type StagingState,
 } from "../../volume/model/staging_state.ts";
-import { contentOf, isToBeKept } from "../../volume/model/content.ts";
+import { contentOf, isToBeKept } from "../../volume/model/filesystem/content.ts";
 import type { NodeDeps } from "../deps.ts";
 import { KnownStore } from "./known_store.ts";
 

@@ -4,7 +4,7 @@ import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { nameDigest, poolOf, volumeIdFor } from "../model/ids.ts";
 import { baseOf, filePrefixOf, isImageOf, type SubvolumeNames, withinPool } from "../model/layout.ts";
-import { parseMkfsOptions } from "../model/mkfs_options.ts";
+import { parseMkfsOptions } from "../model/filesystem/mkfs_options.ts";
 import { assertNotForeign, assertOwned } from "./ownership.ts";
 import { parametersDigest, type VolumeParameters } from "../model/parameters.ts";
 import type { CreateView, Pool, VolumeView } from "../model/inventory.ts";

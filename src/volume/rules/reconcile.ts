@@ -85,14 +85,14 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
   for (const volume of readable) {
     const attachments = byVolume.get(volume.stored.id) ?? [];
     const known = latestEpoch(attachments);
-    const isLost = known > recordedCounter(volume);
+    const isLost = isToBeRestored(volume, attachments);
     // A restore gives the export its recorded name back.
-    if (isLost || known > servedCounter(volume) && !isToBeRestored(volume, attachments)) {
-      steps.push({ action: "older-epoch", volume, known });
-    } else if (!isInUse(volume)) continue;
+    const isOlder = known > (isLost ? recordedCounter(volume) : servedCounter(volume));
+    if (isOlder) steps.push({ action: "older-epoch", volume, known });
+    else if (!isInUse(volume)) continue;
     else if (!isWanted(volume, attachments)) unwanted.push({ volume, holders: volume.record.holders });
     else {
-      if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
+      if (isLost) steps.push({ action: "restore", volume });
       for (const holder of unwantedHolders(volume, attachments)) {
         unwanted.push({ volume, holders: [holder], nodeId: holder.nodeId });
       }

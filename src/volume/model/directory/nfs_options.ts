@@ -1,5 +1,5 @@
 import { VolumeError } from "../../errors.ts";
-import { parseMountFlags } from "../mount_flags.ts";
+import { parseMountFlags } from "../filesystem/mount_flags.ts";
 
 /**
  * The options that every mount has unless a volume says otherwise. `hard`: what was written is never given up.

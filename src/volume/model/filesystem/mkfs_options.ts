@@ -1,5 +1,5 @@
-import { VolumeError } from "../errors.ts";
-import type { FilesystemType } from "./capabilities.ts";
+import { VolumeError } from "../../errors.ts";
+import type { FilesystemType } from "../capabilities.ts";
 
 /** What may follow an option: one value of that form, or a comma-separated list of `key` and `key=value`. */
 type Form = { readonly value: RegExp } | { readonly keys: ReadonlySet<string> };

@@ -1,4 +1,4 @@
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { parseMountFlags } from "./mount_flags.ts";
 

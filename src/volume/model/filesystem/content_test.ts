@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
 import { formatContent, type KeptContent, parseContent } from "./content.ts";
 
 const content: KeptContent = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { VolumeError } from "../errors.ts";
+import { VolumeError } from "../../errors.ts";
 import { parseMkfsOptions, withoutPanic } from "./mkfs_options.ts";
-import type { FilesystemType } from "./capabilities.ts";
+import type { FilesystemType } from "../capabilities.ts";
 
 const good: readonly [FilesystemType, string, number][] = [
   ["ext4", "", 0],

@@ -1,4 +1,4 @@
-import { VolumeError } from "../errors.ts";
+import { VolumeError } from "../../errors.ts";
 import {
   type Check,
   type Fields,
@@ -11,7 +11,7 @@ import {
   readObject,
   type StagedDevice,
   type StagingState,
-} from "./staging_state.ts";
+} from "../staging_state.ts";
 
 /**
  * What a node knows of what lies on a volume, in one epoch. It outlives an unstage: the publish context says in the whole

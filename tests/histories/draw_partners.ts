@@ -24,7 +24,7 @@ const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: 
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
-export function withMore(
+export function withPartners(
   steps: readonly Step[],
   { opening, cluster }: { readonly opening: number; readonly cluster: boolean },
   draw: Draw,

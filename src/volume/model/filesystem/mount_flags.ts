@@ -1,4 +1,4 @@
-import { VolumeError } from "../errors.ts";
+import { VolumeError } from "../../errors.ts";
 
 /** The mount flags of a volume capability. */
 export interface MountFlags {
