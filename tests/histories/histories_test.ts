@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { isLong } from "../support/long.ts";
+import { projectRoot } from "../support/parts.ts";
 import { search } from "./find.ts";
 import { plant } from "./plant.ts";
-import { plantedBugs } from "./planted_bugs.ts";
+import { type PlantedBug, plantedBugs } from "./planted_bugs.ts";
+import mistakes from "./planted_mistakes.json" with { type: "json" };
 
 Deno.test("no schedule of calls, crashes and reboots breaks a promise", async () => {
   const { found, answers } = await search(1, isLong ? 10_000 : 500);
@@ -19,3 +22,11 @@ for (const bug of plantedBugs.filter(({ rare }) => isLong || rare !== true)) {
     assert.ok(found.violations.length > 0);
   });
 }
+
+Deno.test("the sources have each text into which a bug is planted once", () => {
+  const all: readonly PlantedBug[] = [...plantedBugs, ...mistakes];
+  const moved = all.filter(({ file, from }) =>
+    Deno.readTextFileSync(join(projectRoot, file)).split(from).length !== 2
+  );
+  assert.deepEqual(moved.map(({ title }) => title), [], "draw_mistakes.ts draws the mistakes anew");
+});
