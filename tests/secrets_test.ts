@@ -7,10 +7,10 @@ import { systemClock } from "../src/host/clock.ts";
 import { systemRandom } from "../src/host/random.ts";
 import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";
 import { makeSshKeys, routerHostKey } from "./fakes/ssh_keys.ts";
-import { eventually } from "./support/cluster_stack.ts";
 import { mount } from "./support/controller_calls.ts";
 import { findLeaks, keySecret, type Secret, type Transcript } from "./support/leaks.ts";
 import { freePort, type Part, startPart } from "./support/parts.ts";
+import { eventually } from "./support/eventually.ts";
 
 const password = 'pass "Wörd"/+$%& mit <Zeichen>';
 const wrongPassword = "a-wrong-one-that-is-secret-as-well";

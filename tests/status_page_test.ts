@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { browserPath, photograph, type Picture, understood } from "./support/browser.ts";
-import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, publishRequest, rejectsWith } from "./support/controller_calls.ts";
 import { status } from "@grpc/grpc-js";
 import { longTest } from "./support/long.ts";
 import { routerPassword, type Stack, startStack } from "./support/stack.ts";
+import { eventually } from "./support/eventually.ts";
 
 /** A folder to keep the pictures in, for whoever wants to look at them too. */
 const kept = Deno.env.get("STATUS_PAGE_PICTURES");

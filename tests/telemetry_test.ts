@@ -7,12 +7,12 @@ import { loadCsi } from "../src/csi/server/proto.ts";
 import { createLogger } from "../src/telemetry/log.ts";
 import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 import { metricTables } from "../tools/metric_tables.ts";
-import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, post, publishRequest, rejectsWith, snapshot } from "./support/controller_calls.ts";
 import { scaledClock } from "./fakes/scaled_clock.ts";
 import { freePort, startPart } from "./support/parts.ts";
 import { withoutBackend } from "./support/backend_label.ts";
 import { startStack } from "./support/stack.ts";
+import { eventually } from "./support/eventually.ts";
 
 async function scrape(url: string): Promise<string[]> {
   const response = await fetch(`${url}/metrics`);

@@ -2,6 +2,7 @@ import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { VolumeError } from "../volume/errors.ts";
 import { isGone, Libc } from "./libc.ts";
+import { eventually } from "../../tests/support/eventually.ts";
 
 async function withLibc(use: (libc: Libc) => unknown): Promise<void> {
   const libc = new Libc();
@@ -164,12 +165,13 @@ Deno.test("readDirect() throws unavailable for a missing path, and once its sign
 
 Deno.test("readDirect() does not prevent opening the device while it reads", () =>
   withLibc(async (libc) => {
-    await withFile(64 << 20, async (path) => {
-      const reading = libc.readDirect(path, [{ offset: 0n, length: 64 << 20 }], never);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await withFile(1 << 20, async (path) => {
+      using hanging = hangingCalls("preadWaiting");
+      const reading = libc.readDirect(path, start, never);
+      await eventually(() => hanging.under() === 1);
       assert.equal(await libc.canOpenExclusively(path, never), true);
-      const [read] = await reading;
-      assert.equal(read!.at(-1), 64);
+      hanging.release();
+      assert.equal((await reading)[0]!.length, 4096);
     });
   }));
 
@@ -203,11 +205,6 @@ function openOf(libc: Libc, path: string): number {
   return libc.list("/proc/self/fd")!.filter((name) => libc.readLink(`/proc/self/fd/${name}`) === path).length;
 }
 
-/** Waits until threads that do not hang have ended. */
-async function aMoment(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 100));
-}
-
 const start = [{ offset: 0n, length: 4096 }];
 
 Deno.test("readDirect() of many devices that hang takes few threads, and does not prevent opening any", () =>
@@ -221,8 +218,7 @@ Deno.test("readDirect() of many devices that hang takes few threads, and does no
         const reads = paths.map((link) =>
           libc.readDirect(link, start, over.signal).then(() => "read", () => "not")
         );
-        await aMoment();
-        assert.equal(hanging.most(), 6);
+        await eventually(() => hanging.under() === 6);
         assert.equal(await libc.canOpenExclusively(path, AbortSignal.timeout(1000)), true);
         hanging.release();
         assert.deepEqual(new Set(await Promise.all(reads)), new Set(["read"]));
@@ -240,7 +236,7 @@ Deno.test("readDirect() leaves one read on a device that hangs, whatever else is
       const held = await libc.hold(path, never);
       const over = new AbortController();
       const given = libc.readDirect(path, start, over.signal);
-      await aMoment();
+      await eventually(() => hanging.under() === 1);
       over.abort();
       const refused = (error: unknown) => VolumeError.is(error, "unavailable");
       await assert.rejects(given, refused);
@@ -248,9 +244,8 @@ Deno.test("readDirect() leaves one read on a device that hangs, whatever else is
       await assert.rejects(libc.readDirect(path, start, never), refused);
       assert.deepEqual([hanging.under(), openOf(libc, path)], [1, 1]);
       hanging.release();
-      await aMoment();
+      await eventually(() => libc.readDirect(path, start, never).then(() => true, () => false));
       assert.deepEqual([hanging.under(), openOf(libc, path)], [0, 0]);
-      assert.equal((await libc.readDirect(path, start, never))[0]!.length, 4096);
     });
   }));
 
@@ -267,7 +262,7 @@ Deno.test("flush() of a device that hangs is refused from then on, and does not 
       using hanging = hangingCalls("fsyncWaiting");
       const over = new AbortController();
       const given = libc.flush(path, over.signal);
-      await aMoment();
+      await eventually(() => hanging.under() === 1);
       over.abort();
       await assert.rejects(given, refusal("unavailable", /too long/));
       await assert.rejects(libc.flush(path, never), refusal("unavailable", /earlier flush of it hangs/));
@@ -275,9 +270,8 @@ Deno.test("flush() of a device that hangs is refused from then on, and does not 
       assert.equal((await libc.readDirect(path, start, never))[0]!.length, 4096);
       assert.deepEqual([hanging.under(), openOf(libc, path)], [1, 1]);
       hanging.release();
-      await aMoment();
+      await eventually(() => libc.flush(path, never).then((flushed) => flushed, () => false));
       assert.deepEqual([hanging.under(), openOf(libc, path)], [0, 0]);
-      assert.equal(await libc.flush(path, never), true);
     });
   }));
 

@@ -3,9 +3,9 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
 import { testDriver } from "../../tests/fakes/kube_client.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
-import { eventually } from "../../tests/support/cluster_stack.ts";
 import { maxConnections } from "./client.ts";
 import { Cluster } from "./cluster.ts";
+import { eventually } from "../../tests/support/eventually.ts";
 
 /** A cluster whose API server answers no list while the test lasts, and what the test lets run beside it. */
 interface Slow {

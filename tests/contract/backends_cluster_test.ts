@@ -6,8 +6,8 @@ import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";
 import { aPersistentVolume, testDriver } from "../fakes/kube_client.ts";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
-import { eventually } from "../support/cluster_stack.ts";
 import { createRequest, publishRequest, rejectsWith } from "../support/controller_calls.ts";
+import { eventually } from "../support/eventually.ts";
 
 const two = [{ name: "nas1", isDefault: true }, { name: "nas2" }];
 const node = "csi.rds.srvlab.io/attached-node";

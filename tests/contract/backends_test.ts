@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
-import { eventually } from "../support/cluster_stack.ts";
 import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
+import { eventually } from "../support/eventually.ts";
 
 const two = [{ name: "nas1", isDefault: true }, { name: "nas2" }];
 

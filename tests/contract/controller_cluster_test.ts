@@ -6,8 +6,9 @@ import { clusterHash, volumeIdFor } from "../../src/volume/model/ids.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
-import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { startClusterStack } from "../support/cluster_stack.ts";
 import { changesNothing, create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
+import { eventually } from "../support/eventually.ts";
 
 const node = "csi.rds.srvlab.io/attached-node";
 const attachments = "/apis/storage.k8s.io/v1/volumeattachments";

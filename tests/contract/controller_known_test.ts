@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { parseComment } from "../../src/volume/model/record.ts";
-import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { startClusterStack } from "../support/cluster_stack.ts";
 import {
   cost,
   create,
@@ -13,6 +13,7 @@ import {
   state,
 } from "../support/controller_calls.ts";
 import { growsOnline, type Stack, startStack } from "../support/stack.ts";
+import { eventually } from "../support/eventually.ts";
 
 /** A volume that a controller has published to node-1. */
 async function published(stack: Stack) {

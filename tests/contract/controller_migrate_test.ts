@@ -16,8 +16,9 @@ import {
   rejectsWith,
   state,
 } from "../support/controller_calls.ts";
-import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { startClusterStack } from "../support/cluster_stack.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { eventually } from "../support/eventually.ts";
 
 const folder = "/storage-pool/metal-csi";
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";

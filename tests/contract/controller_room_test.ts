@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
-import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
 import {
   cloneOf,
   cost,
@@ -16,6 +16,7 @@ import {
   snapshot,
 } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { eventually } from "../support/eventually.ts";
 
 /** A clock that a test can move forward. */
 function movable(): Clock & { ahead(ms: number): void } {

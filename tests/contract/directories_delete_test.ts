@@ -9,12 +9,12 @@ import {
   sharePools,
   startDirectoryStack,
 } from "../support/directory_stack.ts";
-import { until } from "../support/csi_server.ts";
-import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { startClusterStack } from "../support/cluster_stack.ts";
 import type { Stack } from "../support/stack.ts";
 import { aPersistentVolume, testDriver } from "../fakes/kube_client.ts";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { systemClock } from "../../src/host/clock.ts";
+import { eventually } from "../support/eventually.ts";
 
 const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const removals = ["recursive", "must-be-empty"] as const;
@@ -44,10 +44,10 @@ for (const directoryRemoval of removals) {
     fill(stack, kept.path);
     await remove(stack, handle);
     assert.equal(stack.simulator.model.files.find(path.slice(1)), undefined);
-    await until(() => filesBelow(stack, path).length === 0);
+    await eventually(() => filesBelow(stack, path).length === 0);
     assert.equal(filesBelow(stack, kept.path).length, 8);
     await remove(stack, handle);
-    await until(async () => {
+    await eventually(async () => {
       const metrics = await (await fetch(`${stack.driver.metricsUrl}/metrics`)).text();
       return metrics.includes('rds_csi_directory_removals_pending{backend="default"} 0\n');
     });
@@ -64,7 +64,7 @@ for (const directoryRemoval of removals) {
     fill(stack, left);
     files.makeDirectories(`share/k8s/${name}.ffffffff.deleted-00112233/a`);
     await stack.another();
-    await until(() => filesBelow(stack, left).length === 0);
+    await eventually(() => filesBelow(stack, left).length === 0);
     assert.equal(filesBelow(stack, "/share/k8s/").length, 2, "another cluster's directory stays");
   });
 }
@@ -73,7 +73,7 @@ Deno.test("a directory whose handle names other addresses is gone only where the
   await using stack = await startDirectoryStack();
   const { handle, path } = await createDirectory(stack, name, { parameters: { addresses: "nas" } });
   await remove(stack, handle);
-  await until(() => filesBelow(stack, path).length === 0);
+  await eventually(() => filesBelow(stack, path).length === 0);
   await remove(stack, handle);
   const other = handle.replaceAll(name, `${name.slice(0, -1)}f`);
   await rejectsWith(status.FAILED_PRECONDITION, remove(stack, other), /server with other addresses/);
@@ -86,9 +86,9 @@ Deno.test("a name that was deleted can be made again while the earlier directory
   await remove(stack, first.handle);
   const second = await createDirectory(stack, name);
   assert.equal(second.handle, first.handle);
-  await until(() => filesBelow(stack, "/share/k8s/").length === 1);
+  await eventually(() => filesBelow(stack, "/share/k8s/").length === 1);
   await remove(stack, second.handle);
-  await until(() => filesBelow(stack, "/share/k8s/").length === 0);
+  await eventually(() => filesBelow(stack, "/share/k8s/").length === 0);
 });
 
 Deno.test("a directory is not made again while the router may still carry out a deletion whose end is unknown", async () => {

@@ -6,10 +6,11 @@ import { routerFixes } from "../../src/doctor/router/fixes.ts";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
 import { clusterRules, namespaceRules } from "../support/access_rules.ts";
-import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { startClusterStack } from "../support/cluster_stack.ts";
 import { blocksOf, readPage } from "../docs/pages.ts";
 import { create, post, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { eventually } from "../support/eventually.ts";
 
 const attachments = "/apis/storage.k8s.io/v1/volumeattachments";
 

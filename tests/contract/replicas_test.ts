@@ -5,8 +5,9 @@ import type { RunningDriver } from "../../src/cli/serve/serve.ts";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
-import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
+import { eventually } from "../support/eventually.ts";
 
 interface Replica {
   readonly driver: RunningDriver;

@@ -7,10 +7,11 @@ import type { CsiClients } from "../../src/csi/server/client.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { clusterRules, namespaceRules } from "../support/access_rules.ts";
-import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, state } from "../support/controller_calls.ts";
 import { environmentNumber, wantsAll } from "../support/matrix.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { eventually } from "../support/eventually.ts";
 
 type ControllerClient = CsiClients["controller"];
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { findProgram } from "../guest/kit/host_command.ts";
 import { freePort } from "../support/parts.ts";
-import { eventually } from "../support/cluster_stack.ts";
+import { eventually } from "../support/eventually.ts";
 
 /** Whether Prometheus or its promtool is missing; tests that need them are then ignored with a message. */
 export const prometheusMissing = ["prometheus", "promtool"].some((name) => findProgram(name) === undefined);

@@ -5,13 +5,14 @@ import { systemClock } from "../../src/host/clock.ts";
 import { FakeKubelet } from "../fakes/kubelet.ts";
 import { directoryMetrics } from "../../src/telemetry/directory_metrics.ts";
 import { volumeIoMetrics } from "../../src/telemetry/volume_io.ts";
-import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, snapshot } from "../support/controller_calls.ts";
 import { freePort, startPart } from "../support/parts.ts";
 import type { Stack } from "../support/stack.ts";
 import { status } from "@grpc/grpc-js";
 import { type Prometheus, prometheusMissing, startPrometheus } from "./prometheus.ts";
 import { chartQueries, type Query, tableMetricsOf } from "./queries.ts";
+import { eventually } from "../support/eventually.ts";
 
 /** Metrics that appear only with an event that does not happen here, with that event. */
 const later: Readonly<Record<string, string>> = {

@@ -211,15 +211,6 @@ export class Clients {
   }
 }
 
-/** Waits until `condition` holds. */
-export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
-  const endMs = systemClock.monotonicMs() + timeoutMs;
-  while (!await condition()) {
-    if (systemClock.monotonicMs() > endMs) throw new Error("the condition did not come true in time");
-    await systemClock.sleep(5);
-  }
-}
-
 /** Dials an endpoint in the form of {@linkcode RunningServer.address}. */
 export function connect(address: string): Promise<Deno.Conn> {
   if (address.startsWith("unix://")) {

@@ -6,8 +6,9 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { method } from "./call.ts";
 import type { DeleteVolumeRequest, GetPluginInfoResponse } from "../generated/csi.ts";
 import type { CsiServices, ServerOptions } from "./server.ts";
-import { openSockets, probeOnly, serverTest, TestBench, until } from "../../../tests/support/csi_server.ts";
+import { openSockets, probeOnly, serverTest, TestBench } from "../../../tests/support/csi_server.ts";
 import { GRPC_CODES, wireStatus } from "./grpc_status.ts";
+import { eventually } from "../../../tests/support/eventually.ts";
 
 type Delete = (request: DeleteVolumeRequest, context: CallContext) => Promise<Record<string, never>>;
 
@@ -120,7 +121,7 @@ for (const [transport, options] of TRANSPORTS) {
     });
     assert.equal(result.code, "DEADLINE_EXCEEDED");
     assert.ok(VolumeError.is(await seen.promise, "deadline"));
-    await until(() =>
+    await eventually(() =>
       bench.lines.some((line) => line.message === "call" && line.code === "DEADLINE_EXCEEDED")
     );
   });
@@ -150,7 +151,7 @@ for (const [transport, options] of TRANSPORTS) {
       assert.ok(VolumeError.is(await seen.promise, "cancelled"));
       assert.equal((await clients.call("Controller/DeleteVolume", { volumeId: "v" })).code, "ABORTED");
       finish.resolve();
-      await until(() => server.running === 0);
+      await eventually(() => server.running === 0);
       assert.equal((await clients.call("Controller/DeleteVolume", { volumeId: "v" })).code, "OK");
       assert.equal(
         bench.lines.filter((line) => line.message === "call" && line.code === "CANCELLED").length,
@@ -342,12 +343,12 @@ for (const [transport, options] of TRANSPORTS) {
         assert.equal((await clients.call("Identity/Probe")).code, "OK");
         assert.ok(openSockets(endpoint) > 0);
         const hanging = clients.call("Controller/DeleteVolume", { volumeId: "v" });
-        await until(() => server.running === 1);
+        await eventually(() => server.running === 1);
         if (i % 2 === 0) await bench.cutConnections();
         else await server.stop({ graceMs: 0 });
         await hanging;
       }
-      await until(() => endpoints.every((endpoint) => openSockets(endpoint) === 0));
+      await eventually(() => endpoints.every((endpoint) => openSockets(endpoint) === 0));
     },
   );
 

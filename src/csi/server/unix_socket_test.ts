@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { connect, openSockets, serverTest, TestBench, until } from "../../../tests/support/csi_server.ts";
+import { connect, openSockets, serverTest, TestBench } from "../../../tests/support/csi_server.ts";
+import { eventually } from "../../../tests/support/eventually.ts";
 
 /** Both ways of serving a unix socket; both are the same where this Deno needs the fallback. */
 const WAYS = [["", Deno.version.deno], [" of an old Deno", "2.7.11"]] as const;
@@ -140,7 +141,7 @@ for (const [way, denoVersion] of WAYS) {
       };
       await assert.rejects(bench.start({ denoVersion, random: { bytes, fraction: () => 0 } }));
       assert.deepEqual([...Deno.readDirSync(bench.folder)].map((entry) => entry.name), ["csi.sock"]);
-      await until(() => openSockets(bench.folder) === 0);
+      await eventually(() => openSockets(bench.folder) === 0);
     },
   );
 
@@ -167,7 +168,7 @@ serverTest("startServer() replaces the unix socket of a server that was killed",
     stderr: "null",
   }).spawn();
   try {
-    await until(() => [...Deno.readDirSync(bench.folder)].length === 1, 20_000);
+    await eventually(() => [...Deno.readDirSync(bench.folder)].length === 1, 20_000);
     await assert.rejects(bench.start(), isPrecondition);
   } finally {
     child.kill("SIGKILL");
