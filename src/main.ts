@@ -32,13 +32,14 @@ async function main(args: string[]): Promise<number> {
 }
 
 /**
- * Flags without a command belong to the legacy driver, which had no commands: its manifests keep working with this
- * image.
+ * People look for `troubleshoot`, which is `describe`. Flags without a command belong to the legacy driver, which had no
+ * commands: its manifests keep working with this image.
  */
 function withCommand(args: string[]): string[] {
   const [first = "", ...rest] = args;
   if (first === "--version") return ["version", ...rest];
-  if (first === "help" && rest[0] !== undefined) return [rest[0], "--help"];
+  if (first === "help" && rest[0] !== undefined) return withCommand([rest[0], "--help"]);
+  if (first === "troubleshoot") return ["describe", ...rest];
   if (first === "--help" || first === "-h") return ["help"];
   return first.startsWith("-") ? ["serve", ...args] : args;
 }

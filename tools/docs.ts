@@ -1,14 +1,14 @@
 // Writes the reference pages that follow from the code: `deno run -A tools/docs.ts [--check]`. With --check it writes
 // nothing, and names the pages that are out of step.
 
-import { troubleshootFlags } from "../src/cli/troubleshoot/troubleshoot.ts";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { adoptFlags } from "../src/cli/adopt/adopt.ts";
 import { importCommandFlags } from "../src/cli/import.ts";
 import { attachFlags, detachFlags } from "../src/cli/attach/options.ts";
 import { auditFlags } from "../src/cli/audit/options.ts";
-import { describeCommandFlags } from "../src/cli/describe/describe.ts";
+import { describeFlags } from "../src/cli/describe/describe.ts";
+import { claimFlags } from "../src/cli/describe/of_claim.ts";
 import { doctorFlags } from "../src/cli/doctor/options.ts";
 import { withdrawFlags } from "../src/cli/withdraw.ts";
 import { legacyFlags } from "../src/cli/config/legacy_flags.ts";
@@ -70,10 +70,10 @@ const commandParts: readonly (readonly [title: string, flags: FlagTable, note: s
     without(doctorFlags, routerFlags),
     "Takes the flags of the controller as well, none of which is required.",
   ],
-  ["describe [VOLUME]", without(describeCommandFlags, nodeFlags), nodeFlagsNote],
+  ["describe [VOLUME]", without(describeFlags, nodeFlags), nodeFlagsNote],
+  ["describe pvc/NAMESPACE/NAME|pv/NAME", claimFlags, routerFlagsNote],
   ["attach NQN|VOLUME", without(attachFlags, nodeFlags), nodeFlagsNote],
   ["detach NQN|VOLUME", without(detachFlags, nodeFlags), nodeFlagsNote],
-  ["troubleshoot pvc/NAMESPACE/NAME", troubleshootFlags, routerFlagsNote],
   ["audit", auditFlags, routerFlagsNote],
   [
     "adopt VOLUME",

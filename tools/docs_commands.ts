@@ -36,9 +36,9 @@ standard error. For several routers \`rds-csi audit\` prints a document a line. 
 reports its progress on standard error: at a terminal in one line that it overwrites, elsewhere line by line. \`rds-csi completion\` makes a shell complete commands and
 flags.
 
-VOLUME is the volumeHandle of a PersistentVolume. \`adopt\`, \`release\`, \`withdraw\` and \`allow-format\` also take
+VOLUME is the volumeHandle of a PersistentVolume. \`describe\`, \`adopt\`, \`release\`, \`withdraw\` and \`allow-format\` also take
 \`pvc/NAMESPACE/NAME\` and \`pv/NAME\` in a pod of the controller, or with \`--kubeconfig\`; the cluster then names its
-id, too. \`describe pvc/NAMESPACE/NAME\` does the same as \`troubleshoot\`.
+id, too.
 
 ## Exit codes
 

@@ -38,26 +38,21 @@ export const commands: Readonly<Record<string, Command>> = {
     run: async (args, io) => (await import("./doctor/doctor.ts")).doctorCommand(args, io),
   },
   describe: {
-    help: "show the state of one volume on this node, or of all volumes",
+    help: "show the state of a node's volumes, or follow a claim to where it hangs",
     exits: {
-      ok: "The volume is healthy, or all volumes of this node are.",
-      failed: "There is a problem, or the volume could not be checked.",
+      ok: "All that it showed is healthy.",
+      failed: "There is a problem, or not everything could be checked.",
       unknown: "The volume is not on this node.",
     },
-    flags: async () => (await import("./describe/describe.ts")).describeCommandFlags,
+    flags: async () => ({
+      ...(await import("./describe/describe.ts")).describeFlags,
+      ...(await import("./describe/of_claim.ts")).claimFlags,
+      ...await routerFlags(),
+    }),
     usage: async () => (await import("./describe/describe.ts")).usage,
     run: async (args, io) => (await import("./describe/describe.ts")).describeCommand(args, io),
   },
-  troubleshoot: {
-    help: "follow a claim from the cluster to the router, and show where it hangs",
-    exits: { ok: "Nothing hangs.", failed: "It hangs, or could not be followed." },
-    flags: async () => ({
-      ...(await import("./troubleshoot/troubleshoot.ts")).troubleshootFlags,
-      ...await routerFlags(),
-    }),
-    usage: async () => (await import("./troubleshoot/troubleshoot.ts")).usage,
-    run: async (args, io) => (await import("./troubleshoot/troubleshoot.ts")).troubleshootCommand(args, io),
-  },
+
   attach: {
     help: "connect a volume to this machine by hand, to be read only",
     exits: {

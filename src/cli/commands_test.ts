@@ -51,7 +51,7 @@ for (const [name, command] of Object.entries(commands)) {
   });
 }
 
-for (const name of ["doctor", "describe", "attach", "detach"]) {
+for (const name of ["doctor", "attach", "detach"]) {
   Deno.test(`${name} takes the flags of serve for a node, and none for a cluster`, async () => {
     const own = Object.keys(await commands[name]!.flags());
     const ofServe = new Set(Object.keys(await commands["serve"]!.flags()));
@@ -79,7 +79,7 @@ const jsonRuns: Readonly<
 };
 
 /** These need a subject, and are run in their own tests. */
-const elsewhere = ["attach", "detach", "audit", "import", "adopt", "troubleshoot"];
+const elsewhere = ["attach", "detach", "audit", "import", "adopt"];
 
 Deno.test("every command that can print JSON is tested for it", async () => {
   const able: string[] = [];

@@ -21,10 +21,20 @@ Deno.test("a command prints no control characters, whichever way it prints", () 
   ]);
 });
 
-Deno.test("rds-csi prints the errors of its command line without control characters", async () => {
-  const { stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "-A", "--no-check", join(projectRoot, "src/main.ts"), "\u202enoisrev"],
+async function rdsCsi(...words: string[]): Promise<{ readonly out: string; readonly err: string }> {
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "-A", "--no-check", join(projectRoot, "src/main.ts"), ...words],
     stdin: "null",
   }).output();
-  assert.match(new TextDecoder().decode(stderr), /^rds-csi: there is no command "\\u202enoisrev"/);
+  return { out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+}
+
+Deno.test("rds-csi prints the errors of its command line without control characters", async () => {
+  const { err } = await rdsCsi("\u202enoisrev");
+  assert.match(err, /^rds-csi: there is no command "\\u202enoisrev"/);
+});
+
+Deno.test("troubleshoot is another name of describe", async () => {
+  assert.match((await rdsCsi("help", "troubleshoot")).out, /^Usage: rds-csi describe /);
+  assert.match((await rdsCsi("troubleshoot", "pvc/apps/data")).err, /^rds-csi describe: .*--kubeconfig/);
 });

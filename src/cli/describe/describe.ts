@@ -14,31 +14,35 @@ import {
   jsonValue,
   volumeJson,
 } from "./print.ts";
-import { type ViewAdapters, viewVolume, type VolumeView } from "./view.ts";
+import { judgeVolume } from "../../doctor/node/volume_judge.ts";
+import { type ViewAdapters, viewVolume } from "../../doctor/node/volume_view.ts";
 import { volumesOfNode } from "../../doctor/node/volumes.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
 import { nodeFlags } from "../config/flag_tables.ts";
 import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
 import { runLimited } from "../../async/deadline.ts";
-import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
-import { advice, type Finding, type Fix, problem, warning } from "../../volume/model/finding.ts";
 
-/** Flags of `rds-csi describe`. */
-export const describeCommandFlags: FlagTable = {
+/** Flags of `rds-csi describe` about this node's volumes. */
+export const describeFlags: FlagTable = {
   "json": { form: "switch", help: "Print a JSON object for one volume, or an array for all." },
   ...nodeFlags,
 };
 
 /** The text of `rds-csi describe --help` before the flags. */
-export const usage = `Usage: rds-csi describe [VOLUME] [flags]
+export const usage = `Usage: rds-csi describe [VOLUME|pvc/NAMESPACE/NAME|pv/NAME] [flags]
 
-Shows the state of a volume on this node: its state file, the present proof of its device, the connections to the router,
-every mount, the processes that have the device open, and its problems. Without a volume it prints a table of all volumes
-on this node. It changes nothing, opens no device, does not wait for a device that hangs, and needs no credentials.
+On a node: shows the state of a volume there: its state file, the present proof of its device, the connections to the
+router, every mount, the processes that have the device open, and its problems. Without a volume it prints a table of all
+volumes on this node. It opens no device, does not wait for a device that hangs, and needs no credentials.
 
-For a claim, rds-csi describe pvc/NAMESPACE/NAME or pv/NAME does the same as rds-csi troubleshoot. It needs no flags
-in the controller's pod.
+In a pod of the controller, where it needs no flags, or with --kubeconfig: follows a claim to its pod: claim,
+PersistentVolume, attachments, the volume on the router, and complaints of pods on its nodes. It follows a PersistentVolume
+from its claim, and says where the claim hangs:
+
+  kubectl -n rds-csi exec deploy/rds-csi-controller -c driver -- rds-csi describe pvc/NAMESPACE/NAME
+
+It changes nothing. Its other name is rds-csi troubleshoot.
 
 Flags:
 `;
@@ -53,11 +57,11 @@ export interface DescribeOptions extends NodeOptions {
   readonly json: boolean;
 }
 
-/** `rds-csi describe`: shows this node's volumes. */
+/** `rds-csi describe`: shows this node's volumes, or where a claim hangs. */
 export async function describeCommand(args: readonly string[], io: CommandIo): Promise<number> {
   // A node has no credentials: only the controller's pod can ask the cluster about a claim.
   if (/^pvc?\//.test(args[0] ?? "")) {
-    return await (await import("../troubleshoot/troubleshoot.ts")).troubleshootCommand(args, io);
+    return await (await import("./of_claim.ts")).describeClaim(args, io);
   }
   const parts = systemNodeParts(systemClock, commandNotes("describe", io));
   return await describeVolumes(readDescribeOptions(args, io.env, parts.files), parts, io);
@@ -75,7 +79,7 @@ export function readDescribeOptions(
   files: Pick<KernelFiles, "readText">,
 ): DescribeOptions {
   const named = args[0] !== undefined && !args[0].startsWith("-");
-  const { flags, node } = readNodeFlags(describeCommandFlags, named ? args.slice(1) : args, env, files);
+  const { flags, node } = readNodeFlags(describeFlags, named ? args.slice(1) : args, env, files);
   const json = flags.switch("json");
   flags.assertNoProblems();
   if (named) {
@@ -131,76 +135,6 @@ async function readAt(
   const wanted = all.filter(({ id }) => volumeId === undefined || id === volumeId);
   return await Promise.all(wanted.map(async (volume) => {
     const view = await viewVolume(adapters, volume, context);
-    return { view, findings: judgeView(view) };
+    return { view, findings: judgeVolume(view) };
   }));
-}
-
-/**
- * The problems of a volume on this node; none when it is healthy. Besides the node service's rule, whose every reason
- * is a problem, this reports what concerns only a person.
- */
-export function judgeView(view: VolumeView): readonly Finding[] {
-  const { stagingState, damaged } = view;
-  if (damaged !== undefined) return [problem("StateDamaged", damaged)];
-  if (stagingState === undefined) {
-    const found =
-      "there is no state file: the volume was attached by hand, left behind, or belongs to another driver";
-    return [warning("NoState", found, advice(`if it is unused: rds-csi detach ${view.id}`))];
-  }
-  return [
-    ...view.health.map(({ reason, message }) => problem(reason, message, fixFor(reason))),
-    ...judgeConnected(view, stagingState),
-    ...judgeUse(view, stagingState),
-  ];
-}
-
-const router = "check the way to the router: rds-csi doctor --node";
-const restart = "restart the pod, so that the kubelet stages and publishes the volume again";
-
-/** What a person can do, where that is known. */
-const fixes: Readonly<Record<string, string>> = {
-  NotConnected: router,
-  ConnectionLost: router,
-  PathLost: router,
-  NotMounted: restart,
-  TargetMissing: restart,
-  TargetMismatch: restart,
-  DeviceMissing: restart,
-  DeviceWaiting: `${router}; where that is well, the node service's log says why what came back was refused`,
-  DeviceMismatch: restart,
-  FilesystemReadOnly: "see the kernel's log (dmesg); resolve the error, then restart the pod",
-  FilesystemShutDown: "see the kernel's log (dmesg); resolve the error, then restart the pod",
-  NotStaged: "wait: the kubelet continues it",
-};
-
-function fixFor(reason: string): Fix | undefined {
-  const words = fixes[reason];
-  return words === undefined ? undefined : advice(words);
-}
-
-function judgeConnected({ connected }: VolumeView, stagingState: StagingState): readonly Finding[] {
-  const foreign = connected.map(({ nqn }) => nqn).filter((nqn) => nqn !== stagingState.nqn);
-  if (foreign.length === 0) return [];
-  return [
-    problem("OtherEpoch", `it is connected under another epoch than is staged: nqn=${foreign.join(",")}`),
-  ];
-}
-
-function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): readonly Finding[] {
-  const elsewhere = mounts.filter(({ role }) => role === "elsewhere").map(({ path }) => path);
-  const refusesWrites = device?.readOnly === true && !wantsReadOnlyDevice(stagingState);
-  return [
-    ...elsewhere.map((path) =>
-      warning("MountedElsewhere", `it is mounted or bound where the kubelet did not ask for it: ${path}`)
-    ),
-    ...refusesWrites
-      ? [warning("WritesRefused", "the kernel refuses writes to its device, and the volume is not read-only")]
-      : [],
-    ...stagingState.luks === "started"
-      ? [warning("HeaderUnfinished", "writing its encryption header began and did not finish")]
-      : [],
-    ...stagingState.mkfs === "started"
-      ? [warning("MkfsUnfinished", "mkfs on its device began and did not finish")]
-      : [],
-  ];
 }

@@ -3,7 +3,7 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import { alignColumns } from "../table.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
-import { connectionsOf, type MountView, type VolumeView } from "./view.ts";
+import { connectionsOf, type MountView, type VolumeView } from "../../doctor/node/volume_view.ts";
 
 /** A volume and its findings. */
 export interface DescribedVolume {

@@ -51,7 +51,20 @@ export const nodeFixes = {
   stateDamaged: (id: string, file: string) =>
     advice(`if rds-csi describe ${id} shows neither a mount nor a connection: remove ${file}`),
   otherName: (id: string) => advice(`rds-csi describe ${id} shows what uses it`),
-  notConnected: (id: string) => advice(`rds-csi describe ${id}; the kubelet stages it again, or unstages it`),
+  notConnected: () =>
+    advice(
+      "wait: the kubelet stages it again, or unstages it; else check the way to the router: rds-csi doctor --node",
+    ),
+  wayToRouter: () => advice("check the way to the router: rds-csi doctor --node"),
+  deviceRefused: () =>
+    advice(
+      "check the way to the router: rds-csi doctor --node; where that is well, the node service's log says why what " +
+        "came back was refused",
+    ),
+  nextPod: () =>
+    advice("delete the pod, so that the kubelet stages and publishes the volume for the next one"),
+  kernelLog: () => advice("see the kernel's log (dmesg); resolve the error, then delete the pod"),
+  stagingUnfinished: () => advice("wait: the kubelet continues it"),
   nodeId: () => advice("set --node-id to the node's name in the cluster, if that differs"),
   otherHost: (nqn: string) =>
     advice(`rds-csi describe says what uses it; if nobody does: rds-csi detach ${nqn}`),

@@ -7,7 +7,9 @@ import type { ModuleFiles } from "./modules.ts";
 import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf } from "./nvme.ts";
 import { type Finding, type FindingListener, problem, skipped } from "../../volume/model/finding.ts";
 import { hostIdentityOf } from "../../volume/model/host/identity.ts";
-import { judgeConnections, judgeIdentity, judgeVolumes, type NodeVolume, volumesOfNode } from "./volumes.ts";
+import { judgeVolumes } from "./volume_judge.ts";
+import { viewVolume } from "./volume_view.ts";
+import { judgeConnections, judgeIdentity, type NodeVolume, volumesOfNode } from "./volumes.ts";
 import { messageOf } from "../../volume/errors.ts";
 import type { NodeReading } from "./check.ts";
 import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.ts";
@@ -124,14 +126,18 @@ async function volumesOrReason({ deps, context }: NodeReading): Promise<readonly
   }
 }
 
-function connected(reading: NodeReading, volumes: readonly NodeVolume[] | string): readonly Finding[] {
-  const { config, nodeIdGuessed } = reading.options;
-  if (typeof volumes === "string") {
+async function connected(
+  { deps, files, context, options }: NodeReading,
+  volumes: readonly NodeVolume[] | string,
+): Promise<readonly Finding[]> {
+  if (typeof deps === "string" || typeof volumes === "string") {
     return [problem("volumes", `cannot list the staged and connected volumes: ${volumes}`)];
   }
+  const { config, nodeIdGuessed } = options;
+  const adapters = { deps, files, seeksHolder: false };
   return [
     ...judgeConnections(volumes, hostIdentityOf(config.nodeId), nodeIdGuessed),
-    ...judgeVolumes(volumes, config.stateDirectory),
+    ...judgeVolumes(await Promise.all(volumes.map((volume) => viewVolume(adapters, volume, context)))),
   ];
 }
 

@@ -1,6 +1,5 @@
 import { nodeFixes } from "./fixes.ts";
 import { StagingStore } from "../../node/stage/staging_store.ts";
-import { stateFileName } from "../../node/stage/state_file_name.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
@@ -59,42 +58,6 @@ async function findStagingState(deps: NodeDeps, id: string): Promise<NodeVolume[
     if (VolumeError.is(error, "precondition")) return { damaged: error.message };
     throw error;
   }
-}
-
-const check = "volumes";
-
-/** Judges whether this node's records and its connections agree. */
-export function judgeVolumes(volumes: readonly NodeVolume[], statePath: string): readonly Finding[] {
-  const findings = volumes.flatMap((volume) => judgeVolume(volume, statePath));
-  if (findings.length > 0) return findings;
-  const staged = volumes.filter((volume) => stagingStateOf(volume)?.staged === true).length;
-  return [fine(check, `${staged} staged here, each with its state file and its connection`)];
-}
-
-function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] {
-  const { id, stagingState, connected } = volume;
-  const file = `${statePath}/volumes/${stateFileName(id)}`;
-  const nqns = connected.map(({ nqn }) => nqn);
-  if (stagingState === undefined) {
-    const found =
-      `${id} is connected without a state file: it was attached by hand, left behind, or belongs to another driver: ` +
-      `nqn=${nqns.join(", ")}`;
-    return [warning(check, found, nodeFixes.connectionUnowned(id, nqns[0]!))];
-  }
-  if ("damaged" in stagingState) {
-    return [problem(check, stagingState.damaged, nodeFixes.stateDamaged(id, file))];
-  }
-  const others = nqns.filter((nqn) => nqn !== stagingState.nqn);
-  if (others.length > 0) {
-    const found = `${id} is connected under another NQN than its state file says: nqn=${others.join(", ")} ` +
-      `file=${stagingState.nqn}`;
-    return [problem(check, found, nodeFixes.otherName(id))];
-  }
-  if (nqns.length > 0) return [];
-  const found = stagingState.staged
-    ? `${id} is staged by its state file, and not connected: the machine was booted, or the connection was given up`
-    : `${id} has a state file of a staging that did not end, and is not connected`;
-  return [warning(check, found, nodeFixes.notConnected(id))];
 }
 
 /** Judges the identity under which targets see this node. */

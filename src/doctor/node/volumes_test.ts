@@ -1,40 +1,9 @@
 import assert from "node:assert/strict";
-import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
+import { call, FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import type { Reach } from "../../host/network.ts";
 import { hostIdentityOf } from "../../volume/model/host/identity.ts";
-import { judgeConnections, judgeIdentity, judgeVolumes, volumesOfNode } from "./volumes.ts";
+import { judgeConnections, judgeIdentity, volumesOfNode } from "./volumes.ts";
 import { checkTargets, targetsOf } from "./nvme.ts";
-const statePath = `/state/volumes/${volumeId}.json`;
-
-async function judged(node: FakeNode): Promise<readonly string[]> {
-  const findings = judgeVolumes(await volumesOfNode(node.deps, call()), "/state");
-  return findings.map(({ state, found }) => `${state} ${found}`);
-}
-
-Deno.test("judgeVolumes() finds no problem where state files and connections agree", async () => {
-  const node = new FakeNode();
-  assert.deepEqual(await judged(node), ["ok 0 staged here, each with its state file and its connection"]);
-  await node.stage();
-  assert.deepEqual(await judged(node), ["ok 1 staged here, each with its state file and its connection"]);
-});
-
-Deno.test("judgeVolumes() finds what was left behind on either side, damaged, or of another epoch", async () => {
-  const node = new FakeNode();
-  await node.stage();
-  const text = node.paths.nodes.get(statePath)!.text!;
-  node.device.connected = false;
-  assert.match((await judged(node))[0]!, /^warning pvc-1 is staged by its state file, and not connected/);
-  node.setStagingState({ staged: false });
-  assert.match((await judged(node))[0]!, /^warning pvc-1 has a state file of a staging that did not end/);
-  node.device.connected = true;
-  node.paths.nodes.delete(statePath);
-  assert.match((await judged(node))[0]!, /^warning pvc-1 is connected without a state file: .*nqn=nqn\./);
-  node.paths.nodes.set(statePath, { kind: "file", text: "{" });
-  assert.match((await judged(node))[0]!, /^problem Cannot use the node's state .* damaged/);
-  node.paths.nodes.set(statePath, { kind: "file", text });
-  node.setStagingState({ nqn: nqn.replace(":1-", ":2-"), epoch: "2-0a0b0c0d" });
-  assert.match((await judged(node))[0]!, /^problem pvc-1 is connected under another NQN/);
-});
 
 Deno.test("judgeConnections() reports other hosts' identities and connections that are not live", async () => {
   const node = new FakeNode();

@@ -97,7 +97,7 @@ async function attaching(bench: Bench, guest: Guest): Promise<void> {
   });
   await bench.test("doctor and describe know the attached volume", async () => {
     const of = await doctor(guest);
-    assert.match(of("volumes").found, /^pvc-1 is connected without a state file/);
+    assert.match(of("volumes").found, /^pvc-1: NoState: /);
     assert.deepEqual([of("connections").state, of("nvme-timeouts").state], ["ok", "ok"]);
     const { status, stdout } = await rds(guest, "describe pvc-1");
     assert.equal(status, 0, stdout);

@@ -12,7 +12,7 @@ import type { HealthProblem } from "../../volume/model/health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, DeviceHolder, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
-import { type NodeVolume, stagingStateOf } from "../../doctor/node/volumes.ts";
+import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 /** A path where a volume is mounted or bound, or should be. */
 export interface MountView {

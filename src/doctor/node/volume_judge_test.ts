@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
-import { block, call, FakeNode, nqn, stagingPath, targetPath } from "../../../tests/fakes/node_deps.ts";
+import { block, call, FakeNode, nqn, targetPath } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { volumesOfNode } from "../../doctor/node/volumes.ts";
-import { judgeView } from "./describe.ts";
-import { formatTable, formatVolume, jsonValue, volumeJson } from "./print.ts";
-import { viewVolume } from "./view.ts";
+import { judgeVolume, judgeVolumes } from "./volume_judge.ts";
+import { viewVolume } from "./volume_view.ts";
+import { volumesOfNode } from "./volumes.ts";
 
 const files = new FakeKernelFiles();
 
@@ -14,7 +13,7 @@ async function described(node: FakeNode) {
   assert.ok(volume !== undefined);
   const adapters = { deps: node.deps, files, seeksHolder: true };
   const view = await viewVolume(adapters, volume, call());
-  return { view, findings: judgeView(view) };
+  return { view, findings: judgeVolume(view) };
 }
 
 async function published(request: Parameters<FakeNode["stage"]>[0] = {}): Promise<FakeNode> {
@@ -24,7 +23,7 @@ async function published(request: Parameters<FakeNode["stage"]>[0] = {}): Promis
   return node;
 }
 
-Deno.test("judgeView() accepts a published volume of either kind, and only reads", async () => {
+Deno.test("judgeVolume() accepts a published volume of either kind, and only reads", async () => {
   for (const request of [{}, { capability: block }]) {
     const node = await published(request);
     const before = [...node.operations];
@@ -51,7 +50,7 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
       node.device.deviceNumber = "7:9";
       node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:9" });
     },
-    /^problem DeviceMismatch .*restart the pod/,
+    /^problem DeviceMismatch .*delete the pod/,
   ],
   [
     "a mount that is gone",
@@ -74,7 +73,12 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
   [
     "no state file",
     (node) => node.paths.nodes.delete("/state/volumes/pvc-1.json"),
-    /^warning NoState .*detach pvc-1/,
+    /^warning NoState .*nqn=nqn\..*detach nqn\./,
+  ],
+  [
+    "a damaged state file",
+    (node) => node.paths.nodes.set("/state/volumes/pvc-1.json", { kind: "file", text: "{" }),
+    /^problem StateDamaged .*damaged.*: remove \/state\/volumes\/pvc-1\.json$/,
   ],
   [
     "several devices",
@@ -86,7 +90,7 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
 ];
 
 for (const [what, spoil, expected] of wrong) {
-  Deno.test(`judgeView() finds ${what}`, async () => {
+  Deno.test(`judgeVolume() finds ${what}`, async () => {
     const node = await published();
     await spoil(node);
     const { findings } = await described(node);
@@ -95,40 +99,39 @@ for (const [what, spoil, expected] of wrong) {
   });
 }
 
-Deno.test("judgeView() finds a bound device node of another device", async () => {
+Deno.test("judgeVolume() finds a bound device node of another device", async () => {
   const node = await published({ capability: block });
   node.paths.nodes.set(targetPath, { kind: "block", deviceNumber: "7:4" });
   const { findings } = await described(node);
   assert.match(findings[0]?.found ?? "", /another device .*\(device 7:4\)$/);
 });
 
-Deno.test("judgeView() reports a device that refuses the writes that its volume needs", async () => {
+Deno.test("judgeVolume() reports a device that refuses the writes that its volume needs", async () => {
   const spoilt = new FakeKernelFiles();
   spoilt.texts.set("/sys/dev/block/7:3/ro", "1");
   const node = await published();
   const [volume] = await volumesOfNode(node.deps, call());
   const view = await viewVolume({ deps: node.deps, files: spoilt, seeksHolder: false }, volume!, call());
-  assert.deepEqual(judgeView(view).map(({ state, check }) => `${state} ${check}`), ["warning WritesRefused"]);
+  assert.deepEqual(judgeVolume(view).map(({ state, check }) => `${state} ${check}`), [
+    "warning WritesRefused",
+  ]);
 });
 
-Deno.test("formatVolume(), formatTable() and volumeJson() say the same", async () => {
-  const node = await published();
-  node.holder = { certain: true, description: "process 7 (dd)" };
-  const volume = await described(node);
-  const text = formatVolume(volume).join("\n");
-  assert.match(text, /^volume +pvc-1: published$/m);
-  assert.match(text, /^device +\/dev\/loop3 \(7:3\), 1 GiB \(1073741824 bytes\)$/m);
-  assert.match(text, /^open +process 7 \(dd\)$/m);
-  assert.ok(text.includes(stagingPath) && text.endsWith("describe: healthy"), text);
-  const [head, row] = formatTable([volume]);
-  assert.match(head!, /^VOLUME +KIND +STATE +DEVICE +SIZE +CONNECTIONS +MOUNTS +HEALTH$/);
-  assert.match(row!, /^pvc-1 +ext4 +published +\/dev\/loop3 +1 GiB +nvme3=live +2 +healthy$/);
-  const json = JSON.parse(JSON.stringify(volumeJson(volume), jsonValue));
-  assert.deepEqual([json.volume, json.healthy, json.device.sizeBytes, json.device.proven], [
-    "pvc-1",
-    true,
-    2 ** 30,
-    true,
+Deno.test("judgeVolumes() names each volume with what is wrong, or counts those that are staged", async () => {
+  const judged = async (node: FakeNode) => {
+    const adapters = { deps: node.deps, files, seeksHolder: false };
+    const volumes = await volumesOfNode(node.deps, call());
+    const views = await Promise.all(volumes.map((volume) => viewVolume(adapters, volume, call())));
+    return judgeVolumes(views).map(({ check, state, found }) => `${check} ${state} ${found}`);
+  };
+  const node = new FakeNode();
+  assert.deepEqual(await judged(node), [
+    "volumes ok 0 staged here, each with its state file and its connection",
   ]);
-  assert.deepEqual(json.mounts.map(({ role }: { role: string }) => role), ["staging", "published"]);
+  await node.stage();
+  assert.deepEqual(await judged(node), [
+    "volumes ok 1 staged here, each with its state file and its connection",
+  ]);
+  node.device.connected = false;
+  assert.match((await judged(node))[0]!, /^volumes problem pvc-1: NotConnected: /);
 });

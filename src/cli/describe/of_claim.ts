@@ -12,34 +12,22 @@ import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.
 import { type CommandIo, exitCodes } from "../io.ts";
 import { claimOfVolume, type ClaimTrace, followClaim } from "./claim.ts";
 
-/** Flags of `rds-csi troubleshoot` besides those of the router. */
-export const troubleshootFlags: FlagTable = {
+/** Flags of `rds-csi describe` about a claim, besides those of the router. */
+export const claimFlags: FlagTable = {
   "json": { form: "switch", help: "Print the findings as a JSON array." },
   "kubernetes": clusterFlags["kubernetes"]!,
   "kubeconfig": clusterFlags["kubeconfig"]!,
   "driver-name": serveFlags["driver-name"]!,
 };
 
-/** The text of `rds-csi troubleshoot --help` before the flags. */
-export const usage = `Usage: rds-csi troubleshoot pvc/NAMESPACE/NAME|pv/NAME [flags]
-
-Follows a claim to its pod: claim, PersistentVolume, attachments, the volume on the router, and complaints of pods on its
-nodes. It follows a PersistentVolume from its claim. It shows where the claim hangs, and changes nothing. It needs no flags
-in the controller's pod:
-
-  kubectl -n rds-csi exec deploy/rds-csi-controller -c driver -- rds-csi troubleshoot pvc/NAMESPACE/NAME
-
-Flags:
-`;
-
 /** How long cluster and router may take, in milliseconds. */
 const timeoutMs = 60_000;
 
-/** `rds-csi troubleshoot`: finds where a claim hangs. */
-export async function troubleshootCommand(args: readonly string[], io: CommandIo): Promise<number> {
+/** `rds-csi describe` of a claim: finds where it hangs. */
+export async function describeClaim(args: readonly string[], io: CommandIo): Promise<number> {
   const [subject = "", ...rest] = args;
   const [, namespace, name, volume] = /^(?:pvc\/([^/]+)\/([^/]+)|pv\/([^/]+))$/.exec(subject) ?? [];
-  const flags = readFlags({ ...troubleshootFlags, ...routerFlags }, rest, io.env);
+  const flags = readFlags({ ...claimFlags, ...routerFlags }, rest, io.env);
   if (name === undefined && volume === undefined) {
     flags.addProblems(["name a claim: pvc/NAMESPACE/NAME, or pv/NAME of its PersistentVolume"]);
   }
@@ -88,7 +76,7 @@ async function onRouter(
     const files = { ...await systemFiles(args, io.env), hasCluster: true };
     const { config, id } = readBackendOf(handle, flags, files);
     const run = {
-      name: "troubleshoot",
+      name: "describe",
       config,
       timeoutMs,
       cluster,
@@ -121,7 +109,7 @@ function print(
       io.out(`On ${node}, in the driver's pod, \`rds-csi describe ${handle}\` shows the node's view.`);
     }
     io.out(
-      `troubleshoot: ${
+      `describe: ${
         hangsAt === undefined ? "nothing hangs" : `it hangs at the ${hangsAt.check}: ${hangsAt.found}`
       }`,
     );

@@ -1,4 +1,4 @@
-// `rds-csi troubleshoot` follows a claim through the cluster to a simulated router.
+// `rds-csi describe` follows a claim through the cluster to a simulated router.
 import assert from "node:assert/strict";
 import { commands, runCommand } from "../../src/cli/commands.ts";
 import { attachmentsPath, volumesPath } from "../../src/kubernetes/objects.ts";
@@ -10,11 +10,7 @@ import { create, publishRequest } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
 import { parseObjects, readDeployFile, type Rule } from "../deploy/objects.ts";
 
-async function troubleshoot(cluster: ClusterStack, ...flags: string[]) {
-  return await run("troubleshoot", cluster, ...flags);
-}
-
-async function run(command: string, { stack, api }: ClusterStack, ...flags: string[]) {
+async function describe({ stack, api }: ClusterStack, ...flags: string[]) {
   const { io, out } = fakeCommandIo();
   const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
   try {
@@ -32,13 +28,13 @@ async function run(command: string, { stack, api }: ClusterStack, ...flags: stri
     const subject = flags[0]?.startsWith("pv/") ? [] : ["pvc/apps/data"];
     const args = [...subject, ...flags, "--kubeconfig", kubeconfig];
     const env = (name: string) => variables[name];
-    return { code: await runCommand(commands[command]!, args, { ...io, env }), lines: out };
+    return { code: await runCommand(commands["describe"]!, args, { ...io, env }), lines: out };
   } finally {
     await Deno.remove(kubeconfig);
   }
 }
 
-Deno.test("troubleshoot follows a claim to its volume on the router, and says in a sentence where it hangs", async () => {
+Deno.test("describe follows a claim to its volume on the router, and says in a sentence where it hangs", async () => {
   await using cluster = await startClusterStack();
   const { stack, api } = cluster;
   const volumeId = await create(stack, "pvc-one");
@@ -55,26 +51,23 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
   api.rules = parseObjects(readDeployFile("manifests/rds-csi.yaml")).flatMap((object) =>
     object.kind === "ClusterRole" ? (object as { readonly rules?: readonly Rule[] }).rules ?? [] : []
   );
-  const well = await troubleshoot(cluster);
+  const well = await describe(cluster);
   assert.equal(well.code, 0, well.lines.join("\n"));
   assert.match(well.lines.join("\n"), /ok +router +the volume exists and is healthy/);
-  assert.match(well.lines.at(-1)!, /^troubleshoot: nothing hangs$/);
-  assert.deepEqual(await run("describe", cluster), well, "a claim is described by following it");
-  for (const command of ["describe", "troubleshoot"]) {
-    assert.deepEqual(
-      await run(command, cluster, `pv/${volume.metadata.name}`),
-      well,
-      "by its PersistentVolume",
-    );
-    await assert.rejects(run(command, cluster, "pv/other"), refusal("not-found", /Cannot follow pv\/other/));
-  }
+  assert.match(well.lines.at(-1)!, /^describe: nothing hangs$/);
+  assert.deepEqual(
+    await describe(cluster, `pv/${volume.metadata.name}`),
+    well,
+    "by its PersistentVolume",
+  );
+  await assert.rejects(describe(cluster, "pv/other"), refusal("not-found", /Cannot follow pv\/other/));
   const disk = `${stack.simulator.controlUrl}/disks/${volumeId}`;
   const edit = { method: "PATCH", body: JSON.stringify({ "nvme-tcp-export": false }) };
   await (await fetch(disk, edit)).body?.cancel();
-  const hangs = await troubleshoot(cluster);
+  const hangs = await describe(cluster);
   assert.equal(hangs.code, 1);
-  assert.match(hangs.lines.at(-1)!, /^troubleshoot: it hangs at the router: /);
-  const json = JSON.parse((await troubleshoot(cluster, "--json")).lines.join("\n")) as { check: string }[];
+  assert.match(hangs.lines.at(-1)!, /^describe: it hangs at the router: /);
+  const json = JSON.parse((await describe(cluster, "--json")).lines.join("\n")) as { check: string }[];
   assert.deepEqual(json.map(({ check }) => check), ["claim", "volume", "attachment", "node", "router"]);
   api.put("/api/v1/namespaces/apps/events", {
     metadata: { name: "escape", namespace: "apps" },
@@ -82,6 +75,6 @@ Deno.test("troubleshoot follows a claim to its volume on the router, and says in
     message: `\x1b[2J \u202e ${volume.metadata.name}`,
     lastTimestamp: new Date().toISOString(),
   });
-  const shown = (await troubleshoot(cluster)).lines.join("\n");
+  const shown = (await describe(cluster)).lines.join("\n");
   assert.match(shown, /pod db: \\u001b\[2J \\u202e/);
 });

@@ -1,0 +1,86 @@
+import { type Finding, fine, type Fix, problem, warning } from "../../volume/model/finding.ts";
+import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import { nodeFixes } from "./fixes.ts";
+import type { VolumeView } from "./volume_view.ts";
+
+/** Whether this node's records, devices and mounts agree, of all its volumes: what each is, and what is wrong. */
+export function judgeVolumes(views: readonly VolumeView[]): readonly Finding[] {
+  const findings = views.flatMap((view) =>
+    judgeVolume(view).map((finding) => ({
+      ...finding,
+      check,
+      found: `${view.id}: ${finding.check}: ${finding.found}`,
+    }))
+  );
+  if (findings.length > 0) return findings;
+  const staged = views.filter(({ stagingState }) => stagingState?.staged === true).length;
+  return [fine(check, `${staged} staged here, each with its state file and its connection`)];
+}
+
+const check = "volumes";
+
+/**
+ * The problems of a volume on this node; none when it is healthy. Besides the node service's rule, whose every reason
+ * is a problem, this reports what concerns only a person.
+ */
+export function judgeVolume(view: VolumeView): readonly Finding[] {
+  const { stagingState, damaged } = view;
+  if (damaged !== undefined) {
+    return [problem("StateDamaged", damaged, nodeFixes.stateDamaged(view.id, view.stateFile))];
+  }
+  if (stagingState === undefined) {
+    const nqns = view.connected.map(({ nqn }) => nqn);
+    const found =
+      `there is no state file: the volume was attached by hand, left behind, or belongs to another driver: ` +
+      `nqn=${nqns.join(", ")}`;
+    return [warning("NoState", found, nodeFixes.connectionUnowned(view.id, nqns[0]!))];
+  }
+  return [
+    ...view.health.map(({ reason, message }) => problem(reason, message, fixes[reason]?.(view.id))),
+    ...judgeConnected(view, stagingState),
+    ...judgeUse(view, stagingState),
+  ];
+}
+
+/** What a person can do about a reason, where that is known. */
+const fixes: Readonly<Record<string, (id: string) => Fix>> = {
+  NotConnected: nodeFixes.notConnected,
+  ConnectionLost: nodeFixes.wayToRouter,
+  PathLost: nodeFixes.wayToRouter,
+  NotMounted: nodeFixes.nextPod,
+  TargetMissing: nodeFixes.nextPod,
+  TargetMismatch: nodeFixes.nextPod,
+  DeviceMissing: nodeFixes.nextPod,
+  DeviceWaiting: nodeFixes.deviceRefused,
+  DeviceMismatch: nodeFixes.nextPod,
+  FilesystemReadOnly: nodeFixes.kernelLog,
+  FilesystemShutDown: nodeFixes.kernelLog,
+  NotStaged: nodeFixes.stagingUnfinished,
+};
+
+function judgeConnected({ id, connected }: VolumeView, stagingState: StagingState): readonly Finding[] {
+  const foreign = connected.map(({ nqn }) => nqn).filter((nqn) => nqn !== stagingState.nqn);
+  if (foreign.length === 0) return [];
+  const found = `it is connected under another epoch than is staged: nqn=${foreign.join(",")} ` +
+    `staged=${stagingState.nqn}`;
+  return [problem("OtherEpoch", found, nodeFixes.otherName(id))];
+}
+
+function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): readonly Finding[] {
+  const elsewhere = mounts.filter(({ role }) => role === "elsewhere").map(({ path }) => path);
+  const refusesWrites = device?.readOnly === true && !wantsReadOnlyDevice(stagingState);
+  return [
+    ...elsewhere.map((path) =>
+      warning("MountedElsewhere", `it is mounted or bound where the kubelet did not ask for it: ${path}`)
+    ),
+    ...refusesWrites
+      ? [warning("WritesRefused", "the kernel refuses writes to its device, and the volume is not read-only")]
+      : [],
+    ...stagingState.luks === "started"
+      ? [warning("HeaderUnfinished", "writing its encryption header began and did not finish")]
+      : [],
+    ...stagingState.mkfs === "started"
+      ? [warning("MkfsUnfinished", "mkfs on its device began and did not finish")]
+      : [],
+  ];
+}
