@@ -40,25 +40,6 @@ const CHECKS: readonly Check[] = [
     what: "no modules of src/ import each other",
     command: [deno, "run", "--allow-all", "tools/verify_circles.ts"],
   },
-  {
-    name: "words",
-    what: "names, comments and sentences use the words of the field",
-    command: [
-      ...[
-        deno,
-        "lint",
-        "--quiet",
-        "--config=tools/verify_words.json",
-        "--ignore=src/csi/generated",
-      ],
-      ...SOURCES,
-    ],
-  },
-  {
-    name: "words",
-    what: "pages use the words of the field",
-    command: [deno, "run", "--allow-all", "tools/verify_words_pages.ts"],
-  },
   { name: "types", what: "everything type-checks", command: [deno, "check", "--quiet", ...SOURCES] },
   {
     name: "generated",
