@@ -10,7 +10,7 @@ wanted='ca-certificates make git bash dash sed coreutils diffutils procps openss
 if [ "${1:-}" != test ]; then
   # Pictures of the status page; another processor's executable; guests and clusters; images.
   wanted="$wanted chromium fonts-dejavu-core qemu-user-static libgcc-s1-arm64-cross
-    qemu-system-x86 binutils xz-utils zstd kmod socat iproute2 fio nfs-kernel-server
+    qemu-system-x86 binutils xz-utils zstd kmod socat iproute2 nfs-kernel-server
     skopeo buildah"
 fi
 

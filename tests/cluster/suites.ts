@@ -4,12 +4,8 @@ import { isLong } from "../support/long.ts";
 import { suite as copySnapshots } from "./suites/copy_snapshots.ts";
 import { suite as drain } from "./suites/drain.ts";
 import { suite as e2e } from "./suites/e2e.ts";
-import { suite as failover } from "./suites/failover.ts";
 import { oldestSuite as lifeOldest, suite as life } from "./suites/life.ts";
 import { suite as lostEtcd } from "./suites/lost_etcd.ts";
-import { suite as moves } from "./suites/moves.ts";
-import { suite as nodeMoves, withoutProfile as nodeMovesWithoutProfile } from "./suites/node_moves.ts";
-import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
 import { suite as scheduledSnapshots } from "./suites/scheduled_snapshots.ts";
 import { suite as storageCapacity } from "./suites/storage_capacity.ts";
@@ -20,7 +16,6 @@ import { suite as tryWithoutRouter } from "./suites/try_without_a_router.ts";
 export const suites: Readonly<Record<string, Suite>> = {
   life,
   life_oldest: lifeOldest,
-  quick_start: quickStart,
   try_without_a_router: tryWithoutRouter,
   scheduled_snapshots: scheduledSnapshots,
   copy_snapshots: copySnapshots,
@@ -29,11 +24,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   legacy_driver: legacyDriver,
   lost_etcd: lostEtcd,
   drain,
-  failover,
   storage_capacity: storageCapacity,
-  moves,
-  node_moves: nodeMoves,
-  node_moves_without_profile: nodeMovesWithoutProfile,
   e2e,
 };
 

@@ -6,7 +6,7 @@ import { blocksOf, readPage } from "./pages.ts";
 
 const blocks = blocksOf(readPage("docs/quick-start.md"));
 
-// The suite quick_start of tests/cluster runs the blocks; these tests only check that it can.
+// The suite node_machine_quick_start of tests/guest runs the blocks; these tests only check that it can.
 
 Deno.test("every block of the quick start is for the router's terminal or for a shell, so that none is left out", () => {
   assert.deepEqual([...new Set(blocks.map(({ language }) => language))].toSorted(), ["routeros", "sh"]);

@@ -6,7 +6,6 @@ import { buildSuite } from "../sanity/suite.ts";
 import { archivePath } from "../image/release_files.ts";
 import { binary, projectRoot } from "../support/parts.ts";
 import { main } from "../support/suites.ts";
-import { fioIsHere } from "./kit/fio.ts";
 import { goIsHere, isFile } from "./kit/host_command.ts";
 import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
@@ -28,7 +27,6 @@ function whySkipped(suite: Suite): string | undefined {
   const lacking = hindrance();
   if (lacking !== undefined) return lacking;
   if (suite.needsGo && !goIsHere()) return "Go, which builds csi-sanity, is not here";
-  if (suite.needsFio && !fioIsHere()) return "fio is not here; make test/packages";
   if (suite.needsImage && !isFile(archivePath("amd64"))) return "the image is not made; make image";
   if (suite.needsRegistrar && registrarProgram() === undefined) {
     return `${registrarVariable} names no program`;

@@ -1,8 +1,6 @@
 import { isLong } from "../support/long.ts";
 import type { Suite } from "./kit/suite.ts";
 import { registrarProgram } from "./machine/registrar.ts";
-import { suite as dataPath } from "./suites/data_path.ts";
-import { suite as dataPathLayer } from "./suites/data_path_layer.ts";
 import { suite as demo } from "./suites/demo.ts";
 import {
   newerSinglePathSuite,
@@ -34,7 +32,6 @@ import {
 } from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { encryptedSuite as sanityEncrypted, suite as sanity } from "./suites/sanity.ts";
-import { suite as simulatorPod } from "./suites/simulator_pod.ts";
 import { suite as stageTime } from "./suites/stage_time.ts";
 import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
 import { suite as upgrade } from "./suites/upgrade.ts";
@@ -45,7 +42,6 @@ export const suites: Readonly<Record<string, Suite>> = {
   kit,
   demo,
   rescue,
-  simulator_pod: simulatorPod,
   sanity,
   sanity_encrypted: sanityEncrypted,
   kernel,
@@ -68,8 +64,6 @@ export const suites: Readonly<Record<string, Suite>> = {
   two_nodes_layer: twoNodesLayer,
   lost_target: lostTarget,
   stage_time: stageTime,
-  data_path: dataPath,
-  data_path_layer: dataPathLayer,
   node_machine: nodeMachine,
   node_machine_kills: killsSuite,
   node_machine_quick_start: quickStartSuite,

@@ -18,8 +18,7 @@ export interface Scope {
 export const exclusions: readonly Exclusion[] = [
   {
     specs: /Dynamic PV \(default fs\)\] subPath .*while kubelet is down/,
-    why:
-      "stop a kubelet by SSH and systemd, which nodes of this rig have not: suites drain and failover kill kubelets",
+    why: "stop a kubelet by SSH and systemd, which nodes of this rig have not: suite drain kills kubelets",
   },
   {
     specs: /Dynamic PV \(default fs\)\] provisioning .*with any volume data source/,

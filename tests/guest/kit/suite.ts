@@ -21,8 +21,6 @@ export interface Suite extends AnySuite<Bench> {
   readonly needsRegistrar?: boolean;
   /** Whether it needs root, who may give this machine an address and serve at a router's ports. */
   readonly needsRoot?: boolean;
-  /** Whether it needs fio. */
-  readonly needsFio?: boolean;
 }
 
 /** The project's proto file, which is put beside a bundle. */
