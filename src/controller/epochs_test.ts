@@ -155,3 +155,17 @@ Deno.test("a cluster that never answers holds a step up for seconds only", async
   assert.ok(clock.now() - startedMs < 10_000);
   assert.equal(counter(), 4);
 });
+
+Deno.test("a cluster that answers late shortens no grace, though the router's uptime was read before and is short", async () => {
+  const view = new FakeClusterView();
+  const { deps, store, clock } = testController({}, 1, view);
+  store.lingerMs = 10_000;
+  store.put(aDisk(aRecord({ epoch, ...held }), { exported: true, exportNqn: nqn("3-0a0b0c0d") }));
+  store.reboot();
+  await clock.advance(1_000);
+  await inTime(clock, unpublishVolume(deps, id, "n1", context));
+  const fresh = { ...deps, known: new KnownVolumes(false) };
+  view.latestEpoch = () => new Promise(() => {});
+  await inTime(clock, publishVolume(fresh, id, aPublish("n2"), testParameters, context));
+  assert.deepEqual(store.violations, []);
+});

@@ -70,11 +70,10 @@ export function findKnown(call: ControllerCall, id: string, verb: string): Owned
 export function findUnused(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
   const known = findKnown(call, id, verb);
   if (known === undefined || known.record.holders.length > 0 || known.stored.exported) return undefined;
-  // Whether the router has booted since, which would end the grace, only a read tells.
   const { record, stored } = known;
   const { unexportGraceMs: graceMs } = call.settings;
   const ageMs = call.withdrawals.ageMs(stored);
-  return remainingGraceMs({ record, graceMs, upMs: Infinity, ageMs }) === 0 ? known : undefined;
+  return remainingGraceMs({ record, graceMs, ageMs }) === 0 ? known : undefined;
 }
 
 /**

@@ -234,14 +234,17 @@ class Checker {
     );
     if (leaves) return;
     this.#holders.add(`${of} ${node}`);
-    if (this.#images.get(of)?.exported === nqn) this.#served.add(`${of} ${nqn}`);
+    // What is no later than another node's attachment, begun while the cluster did not answer, the next round withdraws.
+    const isEarlier = this.#attached.entries().some(([key, other]) =>
+      isOfOther(key, of, node) && counterOf(nqn) <= counterOf(other)
+    );
+    if (this.#images.get(of)?.exported === nqn && !isEarlier) this.#served.add(`${of} ${nqn}`);
   }
 
   /** No node that was given the volume before may take the epoch for its own, or for an older one. */
   #assertLater({ of, node, attached }: OpenCall, nqn: string): void {
     for (const [key, other] of attached) {
-      const isOther = key.startsWith(`${of} `) && key !== `${of} ${node}` &&
-        this.#attached.get(key) === other;
+      const isOther = isOfOther(key, of, node) && this.#attached.get(key) === other;
       if (!isOther || counterOf(nqn) > counterOf(other)) continue;
       this.#violated(`${node} was given ${nqn}, no later than ${other} of another node`);
     }
@@ -355,6 +358,11 @@ class Checker {
   #violated(line: string): void {
     if (!this.found.includes(line)) this.found.push(line);
   }
+}
+
+/** Whether the key of an attachment is of another node that has the volume. */
+function isOfOther(key: string, of: string, node: string | undefined): boolean {
+  return key.startsWith(`${of} `) && key !== `${of} ${node}`;
 }
 
 /** The counter of the epoch that an NQN names. */

@@ -295,11 +295,13 @@ class Cluster {
     const { signal } = new AbortController();
     const store = routerLink({ ...this.#ends(process), signal }, { commandMs: [0] });
     const context = { requestId: "resync", signal, deadlineMs: process.clock.now() + smooth.timeoutMs };
-    const listing = resync({ ...deps, store }, objects, context);
+    const death = new Promise<undefined>((resolve) => process.onDeath(() => resolve(undefined)));
+    const isOff = (id: string) => this.#store.disks.get(id)?.exported !== true;
+    const off = new Set(volumeIds.filter(isOff));
+    const listing = Promise.race([resync({ ...deps, store }, objects, context), death]);
     await this.#until(listing, smooth.timeoutMs);
     const { unconfirmed = [], listed = [] } = await listing ?? {};
-    for (const of of listed) {
-      if (this.#store.disks.get(of)?.exported) continue;
+    for (const of of listed.filter((id) => off.has(id) && isOff(id))) {
       this.history.push({ kind: "router", line: `${of} was listed as published, and is not exported` });
     }
     for (const { volumeId, nodeName, verb } of unconfirmed) {

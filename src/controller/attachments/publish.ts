@@ -207,7 +207,7 @@ async function settle(
   const decided = asFits(call, volume, decision.record);
   const record = inDoubt ? rewritten(decided) : decided;
   if (decision.action === "begin") {
-    if (await waitForGrace(call, volume, state, "publish")) return "waited";
+    if (await waitForGrace(call, volume, "publish")) return "waited";
     const begun = await withConsent(call, volume, record, request);
     return await exportAs(call, volume, state, { record: begun, port, hosts });
   }

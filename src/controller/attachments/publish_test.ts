@@ -281,16 +281,6 @@ Deno.test("publishVolume() gives up the wait for the grace when the caller goes 
   assert.deepEqual(store.snapshot(), before);
 });
 
-Deno.test("publishVolume() waits for nothing after a reboot of the router", async () => {
-  const { store, clock, publish, unpublish } = controller();
-  await publish("a");
-  await unpublish("a");
-  await clock.advance(6_000);
-  store.reboot();
-  await publish("b");
-  assert.deepEqual(store.violations, []);
-});
-
 Deno.test("publishVolume() believes what is read back, and never gives an NQN twice", async () => {
   for (const ending of endings) {
     const [name, mishap] = ending;

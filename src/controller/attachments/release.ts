@@ -5,7 +5,7 @@ import { isImported } from "../../volume/model/sources.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { exportedPrefix, isExportedAsRecorded } from "../../volume/rules/publish.ts";
 import { commentWithoutRecord } from "../../volume/rules/legacy_migration.ts";
 import { assertImageUsable, assertOwnImage, readAt } from "../load.ts";
@@ -46,7 +46,7 @@ export async function releaseVolume(
     !isNamedAsOwn(view.volume, cluster, deps.settings.basePaths);
   if (isOthers) return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   const volume = assertOwned(view.volume, cluster, "release");
-  if (isImported(volume.record)) return await releaseImported(call, volume, view);
+  if (isImported(volume.record)) return await releaseImported(call, volume);
   assertEarliers(volume);
   assertImageUsable(deps, volume, view, "release");
   const { stored, record } = volume;
@@ -55,7 +55,7 @@ export async function releaseVolume(
   const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
   const nqn = isAsLeft ? stored.exportNqn : `${prefixOf(stored, nqnPrefix)}:${id}`;
   const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
-  if (!isAsLeft) await waitForGrace(call, volume, view, "release");
+  if (!isAsLeft) await waitForGrace(call, volume, "release");
   // Whoever has it must not even feel it: an export that is right is not set again.
   const change = isAsLeft ? { comment } : { comment, export: { nqn, port } };
   const wanted = (after: StoredVolume) =>
@@ -84,7 +84,6 @@ function prefixOf(stored: StoredVolume, nqnPrefix: string): string {
 async function releaseImported(
   call: ControllerCall,
   volume: OwnedVolume,
-  view: VolumeView,
 ): Promise<Release> {
   const { stored, record } = volume;
   const nodes = nodeIdsOf(record.holders).join(", ");
@@ -96,7 +95,7 @@ async function releaseImported(
     );
   }
   assertOwnImage(call, volume, "release");
-  await waitForGrace(call, volume, view, "release");
+  await waitForGrace(call, volume, "release");
   const comment = commentWithoutRecord(volume.comment);
   const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
   await changeVolume(call, "release", stored, { comment }, wanted);

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host/list.ts";
-import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { exportedCounter, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { commentWith, writeKnown, writeRecord } from "../change.ts";
@@ -93,14 +93,12 @@ function confirmed(call: ControllerCall, volume: OwnedVolume): OwnedVolume {
 export async function waitForGrace(
   call: ControllerCall,
   volume: OwnedVolume,
-  state: RouterState,
   verb: string,
 ): Promise<boolean> {
   const { record, stored } = volume;
   const waitMs = remainingGraceMs({
     record,
     graceMs: call.settings.unexportGraceMs,
-    upMs: state.upMs,
     ageMs: call.withdrawals.ageMs(stored),
   });
   if (waitMs === 0) return false;

@@ -199,7 +199,7 @@ async function prepareSnapshot(
     cluster: call.settings.cluster,
   };
   return source.location.subvolume === undefined
-    ? await copyForSnapshot(call, state, source, name, purpose)
+    ? await copyForSnapshot(call, source, name, purpose)
     : () => freezeSubvolume(call, state, source, name);
 }
 
@@ -284,7 +284,6 @@ function notMade(
 
 async function copyForSnapshot(
   call: ControllerCall,
-  state: RouterState,
   source: FoundVolume,
   name: SnapshotName,
   purpose: CopyPurpose,
@@ -292,7 +291,7 @@ async function copyForSnapshot(
   const base = folderOf(source.volume, call.settings.cluster);
   const location = plainLocation(`${base}/${formatSnapshotName(name)}.img`);
   assertNoRemovalOf(call, name.id, location.path);
-  const copy = await copyImage(call, { ...purpose, source, target: location, state });
+  const copy = await copyImage(call, { ...purpose, source, target: location });
   const { finished } = copy;
   // Whoever is told that a snapshot was cut, if not yet ready, changes the volume (CSI specification, "CreateSnapshot").
   if (finished === undefined) {

@@ -128,7 +128,7 @@ async function planFrom(
   }
   assertNoImage(view, plan);
   const target = plainLocation(`${plan.basePath}/${plan.filePrefix}.img`);
-  const { finished } = await copyImage(call, { ...purpose, source, target, ...folder, state: view });
+  const { finished } = await copyImage(call, { ...purpose, source, target, ...folder });
   if (finished !== undefined) return { volume: { ...base, location: target, copied: finished }, sizeBytes };
   throw new VolumeError(
     "unavailable",

@@ -7,7 +7,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { plainLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewFolder } from "../../volume/ports/store.ts";
-import type { ImageLocation, RouterState, VolumeView } from "../../volume/model/inventory.ts";
+import type { ImageLocation, VolumeView } from "../../volume/model/inventory.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
@@ -33,7 +33,6 @@ export interface CopyRequest extends CopyPurpose {
   readonly target: ImageLocation;
   /** The folder of the target, where it is missing. */
   readonly makeFolder?: NewFolder;
-  readonly state: RouterState;
 }
 
 /** A copy that is being made, or was. */
@@ -90,12 +89,12 @@ async function assertOfSource(
 }
 
 async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<FinishedCopy> {
-  const { source, target, makeFolder, state, key, object } = request;
+  const { source, target, makeFolder, key, object } = request;
   for (const path of request.unfinished) {
     await call.store.removeImage(plainLocation(path), path, call.context);
   }
   const { volume } = source;
-  if (volume !== undefined) await waitForGrace(call, volume, state, "copy");
+  if (volume !== undefined) await waitForGrace(call, volume, "copy");
   // A disk that uses the image now may write to it, and be gone when the copy ends.
   assertUnused(call, request, await readSource(call, request));
   const path = unfinishedPath(target.path, newNonce(call.random));

@@ -170,7 +170,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;
   const { id, comment } = volume.stored;
   // A person may have turned the export on meanwhile, and a node may be writing.
-  if (await waitForGrace(call, volume, view, "delete")) {
+  if (await waitForGrace(call, volume, "delete")) {
     return await deleteRead(call, id, await readAgain(call, id, comment));
   }
   const outcome = await remembered(
