@@ -1,7 +1,7 @@
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
-import type { Clock, Random } from "../../volume/ports/system.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { fixedNodes, type NodeDirectory } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
 import { runLimited } from "../../async/deadline.ts";
@@ -9,8 +9,6 @@ import type { RouterBoots } from "../../controller/reconcile/boots.ts";
 import { ReconcileLoop, showAtStart } from "../../controller/reconcile/loop.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import { distrust, forget } from "../../controller/distrust.ts";
-import { Cluster } from "../../kubernetes/cluster.ts";
-import { RanOut } from "../../kubernetes/election.ts";
 import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
 import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts";
 import type { Logger } from "../../telemetry/log.ts";
@@ -21,16 +19,12 @@ import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { VolumeStore } from "../../volume/ports/store.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import type { ClaimLookup } from "../../telemetry/status/model.ts";
-import { Lead } from "./leadership.ts";
+import { type LeaderAdapters, LeaderSide } from "./leader_side.ts";
+import type { Lead } from "./leadership.ts";
 import { reconciledOfRouter, type SharedDeps } from "./router_cluster.ts";
 
 /** The adapters of {@linkcode ClusterSide}. */
-export interface ClusterAdapters {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Logger;
-  /** Called when this controller begins and ends to lead. */
-  readonly leads?: (isLeading: boolean) => void;
+export interface ClusterAdapters extends LeaderAdapters {
   /** Receives the lookup of volumes' claims. */
   readonly showClaims?: (claimOf: ClaimLookup) => void;
 }
@@ -63,32 +57,21 @@ export interface ClusterCollaborators extends Required<Pick<SharedDeps, "project
 /** What a cluster provides to the controllers of its routers, and the background work in it. */
 export class ClusterSide {
   readonly #config: ClusterConfig;
-  readonly #cluster: Cluster;
+  readonly #side: LeaderSide;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #stop = new AbortController();
   /** One for each router, so that none waits for another router's answer. */
   readonly #projections: AnnotationProjection[] = [];
   readonly #events: EventRecorder;
-  readonly #leads: (isLeading: boolean) => void;
-  /** Undefined without an election: this controller serves whether it leads or not. */
-  readonly lead: Lead | undefined;
   #hasLed = false;
   #parts: readonly ClusterPart[] = [];
-  #running: Promise<void> = Promise.resolve();
 
-  private constructor(
-    config: ClusterConfig,
-    cluster: Cluster,
-    { clock, log, leads, showClaims }: ClusterAdapters,
-  ) {
+  private constructor(config: ClusterConfig, side: LeaderSide, { clock, log, showClaims }: ClusterAdapters) {
     this.#config = config;
-    this.#cluster = cluster;
+    this.#side = side;
     this.#clock = clock;
     this.#log = log;
-    this.#leads = leads ?? (() => {});
-    this.lead = config.leaderElection ? new Lead(clock) : undefined;
-    this.#events = this.#cluster.events();
+    this.#events = side.cluster.events();
     showClaims?.((router, id) => this.#claimOf(router, id));
   }
 
@@ -98,12 +81,12 @@ export class ClusterSide {
     driverName: string,
     adapters: ClusterAdapters,
   ): Promise<ClusterSide> {
-    const { clock, random, log } = adapters;
-    const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
-    const report = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
-    const { address } = config;
-    const cluster = await Cluster.open({ address, driverName, clock, random, warn, report });
-    return new ClusterSide(config, cluster, adapters);
+    return new ClusterSide(config, await LeaderSide.open(config, driverName, adapters), adapters);
+  }
+
+  /** Undefined without an election: this controller serves whether it leads or not. */
+  get lead(): Lead | undefined {
+    return this.#side.lead;
   }
 
   /** From the last list of volumes. */
@@ -116,7 +99,7 @@ export class ClusterSide {
   /** The configuration with the cluster's id. @throws {VolumeError} unavailable */
   async identified(config: ControllerConfig, stop?: AbortSignal): Promise<ControllerConfig> {
     if (config.settings.cluster !== "") return config;
-    const uid = await this.#cluster.uid(stop ?? this.#stop.signal);
+    const uid = await this.#side.uid(stop);
     this.#log.info("the cluster id is the uid of the namespace kube-system", { uid });
     return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.prefix) } };
   }
@@ -136,65 +119,41 @@ export class ClusterSide {
     };
   }
 
-  /** Starts the background work, including these routers' audits. */
+  /**
+   * Starts the background work, including these routers' audits. Only the leader runs the rounds and the audits. Without
+   * an election, what a controller shows at its start is shown whether it leads or not.
+   */
   start(parts: readonly ClusterPart[]): void {
     this.#parts = parts;
-    this.#running = this.#run();
+    this.#side.start((signal) => this.#lead(signal), this.lead === undefined ? this.#showAll : undefined);
   }
 
   /** Stops the background work, and closes the connections. */
   async close(): Promise<void> {
-    this.#stop.abort(new VolumeError("cancelled", "The controller stops"));
-    const projections = this.#projections.map((projection) => projection.close());
-    await Promise.all([this.#running, ...projections, this.#events.close()]);
-    this.#cluster.close();
+    const projections = () => this.#projections.map((projection) => projection.close());
+    await this.#side.close(() => [...projections(), this.#events.close()]);
   }
 
-  /**
-   * Only the leader runs the rounds and the audits. Without an election, what a controller shows at its start is shown
-   * whether it leads or not.
-   */
-  async #run(): Promise<void> {
-    const { signal } = this.#stop;
-    const { startupTaint } = this.#config;
+  readonly #showAll = (signal: AbortSignal) => {
     const readObjects = (signal: AbortSignal) => this.#cluster.volumes.list(signal);
-    const show = (signal: AbortSignal) =>
-      this.#parts.map(({ deps }) => showAtStart(deps, readObjects, signal));
-    const lead = async (signal: AbortSignal) => {
-      signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
-      this.#leads(true);
-      // Before the first call: another controller may have led before. None has led since, or this process would end.
-      const begin = this.#hasLed ? forget : distrust;
-      if (this.lead !== undefined) { for (const { deps } of this.#parts) begin(deps); }
-      this.#hasLed = true;
-      const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
-      const shown = this.lead === undefined ? [] : show(signal);
-      const loops = this.#parts.map((part) => this.#lead(part, signal));
-      await Promise.all([...loops, taint?.run(signal), ...shown]);
-    };
-    const running = this.#elect(lead, signal);
-    await Promise.all([...this.lead === undefined ? show(signal) : [], running]);
+    return this.#parts.map(({ deps }) => showAtStart(deps, readObjects, signal));
+  };
+
+  async #lead(signal: AbortSignal): Promise<void> {
+    // Before the first call: another controller may have led before. None has led since, or this process would end.
+    const begin = this.#hasLed ? forget : distrust;
+    if (this.lead !== undefined) { for (const { deps } of this.#parts) begin(deps); }
+    this.#hasLed = true;
+    const shown = this.lead === undefined ? [] : this.#showAll(signal);
+    await Promise.all([...this.#parts.map((part) => this.#runLoops(part, signal)), ...shown]);
   }
 
-  async #elect(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
-    const { leaseNamespace, leaseIdentity } = this.#config;
-    const election = this.#cluster.election(leaseNamespace, leaseIdentity, {
-      leads: (untilMs) => this.lead?.holdUntil(untilMs),
-      heldBy: (holder) => this.lead?.heldBy(holder),
-    });
-    await election.run(lead, signal);
-  }
-
-  /** A lead that ran out may go on, if nobody else has had it when the API server answers again. */
-  #ended(reason: unknown): void {
-    this.#leads(false);
-    if (this.#stop.signal.aborted) this.lead?.end("the driver is shutting down");
-    else if (reason instanceof RanOut) this.lead?.interrupt();
-    else this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
+  get #cluster() {
+    return this.#side.cluster;
   }
 
   /** Runs the loops of one router, so that one that does not answer delays only its own. */
-  async #lead({ deps, store, boots, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
+  async #runLoops({ deps, store, boots, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
     const own = reconciledOfRouter(ids, this.#cluster.use);
     const loop = new ReconcileLoop({ ...deps, store }, own, this.#config.rounds, boots);
     await Promise.all([loop.run(signal), audits.run(signal)]);

@@ -16,7 +16,7 @@ import { clusterHash } from "../../volume/model/ids.ts";
 import { shareProblem } from "../../volume/rules/directory_share.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Controller, ControllerAdapters } from "./controller.ts";
-import type { DirectoryCluster } from "./directory_cluster.ts";
+import type { LeaderSide } from "./leader_side.ts";
 import { whileLeading } from "./leadership.ts";
 import { openSession } from "./router.ts";
 
@@ -63,7 +63,7 @@ export async function openDirectoryController(
       events,
     };
     const removals = new DirectoryRemovals(shared);
-    const deps: DirectoryDeps = { ...shared, random, removals, clusterView: side?.use };
+    const deps: DirectoryDeps = { ...shared, random, removals, clusterView: side?.cluster.use };
     return served(deps, removals, { side, close: () => volumes.close() }, log);
   } catch (error) {
     await side?.close();
@@ -74,7 +74,7 @@ export async function openDirectoryController(
 function served(
   deps: DirectoryDeps,
   removals: DirectoryRemovals,
-  { side, close }: { readonly side: DirectoryCluster | undefined; close(): void },
+  { side, close }: { readonly side: LeaderSide | undefined; close(): void },
   log: Logger,
 ): Controller {
   const lead = side?.lead;
@@ -121,7 +121,7 @@ async function reportShare(
 
 async function identified(
   { settings }: DirectoryControllerConfig,
-  side: DirectoryCluster | undefined,
+  side: LeaderSide | undefined,
   signal: AbortSignal | undefined,
 ) {
   if (settings.cluster !== "" || side === undefined) return settings;
@@ -146,7 +146,7 @@ function progressLog(log: Logger): DirectoryEvents {
 /** The cluster's client is loaded only if there is a cluster, because it takes time and memory. */
 async function openCluster(
   { cluster, driverName, ...adapters }: DirectoryControllerAdapters,
-): Promise<DirectoryCluster | undefined> {
+): Promise<LeaderSide | undefined> {
   if (cluster === undefined) return undefined;
-  return await (await import("./directory_cluster.ts")).DirectoryCluster.open(cluster, driverName, adapters);
+  return await (await import("./leader_side.ts")).LeaderSide.open(cluster, driverName, adapters);
 }
