@@ -23,10 +23,13 @@ export async function latestEpoch(call: ControllerCall, { stored }: OwnedVolume)
 }
 
 /**
- * The same for a step that goes on without the answer, as 0: a node takes another epoch of the same counter for a later one. The
- * next call asks again.
+ * The same for a step that may go on without the answer, as undefined: a node takes another epoch of the same counter for a later
+ * one. The next call asks again.
  */
-export async function latestEpochIfReported(call: ControllerCall, volume: OwnedVolume): Promise<number> {
+export async function latestEpochIfReported(
+  call: ControllerCall,
+  volume: OwnedVolume,
+): Promise<number | undefined> {
   const { clock, context, notes } = call;
   const late = new VolumeError("unavailable", `it has not answered within ${answerTimeoutMs / 1000} s`);
   try {
@@ -42,7 +45,7 @@ export async function latestEpochIfReported(call: ControllerCall, volume: OwnedV
     if (!VolumeError.is(error, "unavailable")) throw error;
     const fields = { volume: volume.stored.id, reason: error.message };
     notes.warn("going on without the cluster's word on the volume's latest epoch", fields);
-    return 0;
+    return undefined;
   }
 }
 

@@ -156,6 +156,19 @@ Deno.test("a cluster that never answers holds a step up for seconds only", async
   assert.equal(counter(), 4);
 });
 
+Deno.test("a volume on record as never written waits for the cluster's word, as the record may be an old one", async () => {
+  const record = { epoch: { counter: 0, nonce: "0a0b0c0d" }, blankEpoch: 1 };
+  const { publish, view, counter, store } = goneBack(record, 1);
+  store.edit(id, { exportNqn: "" });
+  view.readable = false;
+  const before = store.snapshot();
+  await assert.rejects(publish("n1"), refusal("unavailable", /on record as never written, and the cluster/));
+  assert.deepEqual(store.snapshot(), before);
+  view.readable = true;
+  assert.equal((await publish("n1"))["mayFormat"], "false");
+  assert.equal(counter(), 2);
+});
+
 Deno.test("a cluster that answers late shortens no grace, though the router's uptime was read before and is short", async () => {
   const view = new FakeClusterView();
   const { deps, store, clock } = testController({}, 1, view);

@@ -197,8 +197,8 @@ class Checker {
     this.#undo(call);
     const when = call.isUndone ? "no longer" : "never";
     if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
-    if (verb === "publish") this.#publish(of, node!, nqn!);
     if (verb === "publish" && compared) this.#assertLater(call, nqn!);
+    if (verb === "publish") this.#publish(of, node!, nqn!);
     const { exported } = this.#images.get(of) ?? {};
     const isDetached = verb === "unpublish" && compared && exported !== undefined;
     if (isDetached) this.#assertNotOlder(of, exported, call.attached);
@@ -243,6 +243,8 @@ class Checker {
 
   /** No node that was given the volume before may take the epoch for its own, or for an older one. */
   #assertLater({ of, node, attached }: OpenCall, nqn: string): void {
+    // What a node was given while the cluster did not answer it is given again: it may use the volume by then.
+    if (this.#nodeOfNqn.get(nqn) === node) return;
     for (const [key, other] of attached) {
       const isOther = isOfOther(key, of, node) && this.#attached.get(key) === other;
       if (!isOther || counterOf(nqn) > counterOf(other)) continue;

@@ -102,3 +102,12 @@ export type HistoryEvent =
   | { readonly kind: "blanked"; readonly of: string }
   /** The router restarts. It may lose its latest configuration, including changes that were answered OK. */
   | { readonly kind: "rebooted"; readonly forgets: boolean };
+
+/** What a history records of the end of a call. */
+export type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
+
+/** Returns what a history records of an OK. */
+export function detailsOf(result: unknown): Answer {
+  const { nqn, ready } = (result ?? {}) as Answer;
+  return { ...nqn === undefined ? {} : { nqn }, ...ready === undefined ? {} : { ready } };
+}

@@ -55,6 +55,11 @@ export class Hands {
     return once;
   }
 
+  /** Whether something that was done to the volume is not taken back yet. */
+  isAt(id: string): boolean {
+    return this.#undo.keys().some((key) => key.endsWith(` ${id}`));
+  }
+
   #changed(disk: StoredVolume, what: HandStep["what"]): () => void {
     const store = this.#store;
     const { id, comment, imagePath, sizeBytes } = disk;
@@ -91,10 +96,16 @@ export class Hands {
           if (store.disks.has(id)) store.disks.set(id, now);
         };
       }
-      case "grown":
+      case "grown": {
         store.edit(id, { sizeBytes: 2n * sizeBytes });
         if (store.allFiles.has(imagePath)) store.putFile(imagePath, 2n * sizeBytes);
-        return () => {};
+        const given = this.#given.size;
+        // Where the router has forgotten it before a node got the volume, nothing needs the room.
+        return () => {
+          const isOfOldSize = store.disks.get(id)?.sizeBytes === sizeBytes && store.allFiles.has(imagePath);
+          if (isOfOldSize && this.#given.size === given) store.putFile(imagePath, sizeBytes);
+        };
+      }
       case "unreadable":
         store.edit(id, { unreadable: "it has no size", sizeBytes: 0n, sizeUnknown: true });
         return () => {
@@ -115,10 +126,18 @@ export class Hands {
     for (const once of this.#undo.values()) once();
   }
 
+  /** Disks are smaller again. An epoch that has begun goes on, whether or not a node has got it yet. */
+  shrunken(): void {
+    for (const { exported, exportNqn } of this.#store.disks.values()) {
+      if (exported) this.#given.add(exportNqn);
+    }
+  }
+
   /** The router has an earlier configuration: people take back what of their changes is in it. */
   forgotten(): void {
     this.#undo.clear();
     for (const undo of this.#undoAgain) undo();
+    this.shrunken();
     this.#notes.clear();
   }
 

@@ -18,7 +18,7 @@ import {
   volumeIds,
 } from "./controller_calls.ts";
 import { Controllers } from "./controllers.ts";
-import type { HistoryEvent } from "./events.ts";
+import { type Answer, detailsOf, type HistoryEvent } from "./events.ts";
 import { Hands } from "./hands.ts";
 import { Kubelet } from "./kubelet.ts";
 import { HistoryNode } from "./node.ts";
@@ -41,7 +41,6 @@ import {
 } from "./schedule.ts";
 
 type Call = Extract<HistoryEvent, { kind: "call" }>;
-type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 
 /** How long a router's boot, the time until a withdrawal, and some rounds take together, in milliseconds. */
 const restMs = 600_000;
@@ -256,17 +255,23 @@ class Cluster {
    */
   #edit(id: string, exported: boolean): void {
     const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
-    const isSlow = this.#slowCalls > 0 || this.#controllers.isSlow;
-    const isUnseen = exported ? isSlow || this.#deleted.has(id) : this.#turnedOn.has(nqn);
+    const isUnseen = exported
+      ? this.#isSlow || this.#deleted.has(id) || this.#hands.isAt(id)
+      : this.#turnedOn.has(nqn);
     if (nqn === "" || isUnseen) return;
     if (exported) this.#turnedOn.add(nqn);
     this.history.push({ kind: "edited", of: id });
     this.#store.edit(id, { exported });
   }
 
+  /** Whether a command that follows from a read may be under way for long. */
+  get #isSlow(): boolean {
+    return this.#slowCalls > 0 || this.#controllers.isSlow;
+  }
+
   /** What is done to a disk while a slow command is under way that follows from a read is not seen either. */
   #hand({ volume, what, forMs }: HandStep): void {
-    if (this.#slowCalls > 0 || this.#controllers.isSlow) return;
+    if (this.#isSlow) return;
     const undo = this.#hands.change(volumeIdFor(volume), what);
     if (undo !== undefined) this.#clock.timer(forMs, undo);
   }
@@ -283,6 +288,7 @@ class Cluster {
         store.edit(id, { sizeBytes: was.sizeBytes });
       }
     }
+    this.#hands.shrunken();
     store.reboot();
     await this.#advance(1_000);
   }
@@ -315,7 +321,8 @@ class Cluster {
     const isHere = this.#nodes.map((node) => node.state(id)).some(({ connected, staged }) =>
       staged || connected.length > 0
     );
-    if (isHere || !this.#store.tree.contents.has(path)) return;
+    // A copy that is being made may have read it before.
+    if (isHere || this.#isSlow || !this.#store.tree.contents.has(path)) return;
     this.history.push({ kind: "blanked", of: id });
     this.#store.tree.contents.delete(path);
   }
@@ -488,10 +495,4 @@ class Cluster {
     this.#hands.observe();
     this.#observer.observe(this.#nodes);
   }
-}
-
-/** Returns what a history records of an OK. */
-function detailsOf(result: unknown): Answer {
-  const { nqn, ready } = (result ?? {}) as Answer;
-  return { ...nqn === undefined ? {} : { nqn }, ...ready === undefined ? {} : { ready } };
 }

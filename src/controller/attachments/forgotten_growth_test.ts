@@ -28,7 +28,26 @@ Deno.test("publishVolume() grows a disk again whose router forgot that it had gr
   const { size } = await publish("a");
   assert.deepEqual([size, store.disks.get("pvc-1")!.sizeBytes], [String(2n * gibibyte), 2n * gibibyte]);
   store.putFile(imagePath, 3n * gibibyte);
-  assert.equal((await publish("a")).size, size, "who has it has it in that size");
+  assert.equal(
+    (await publish("a")).size,
+    String(3n * gibibyte),
+    "nor is it smaller for who has it, or was to have it",
+  );
+});
+
+Deno.test("publishVolume() leaves a disk as large as it is whose export is on, where it would have to be turned off", async () => {
+  const { store, publish } = controller({}, { growth: "after-toggle" });
+  const { size } = await publish("a");
+  store.putFile(store.disks.get("pvc-1")!.imagePath, 2n * gibibyte);
+  assert.equal((await publish("a")).size, size);
+});
+
+Deno.test("publishVolume() grows a disk again after it has withdrawn an export that was forgotten, too", async () => {
+  const { store, publish } = controller({}, { unexportGraceMs: 0 });
+  store.edit("pvc-1", { exported: true, exportNqn: "nqn.2000-02.com.mikrotik:pvc-1:3-0123abcd" });
+  store.putFile(store.disks.get("pvc-1")!.imagePath, 2n * gibibyte);
+  store.mishap("change", { after: () => store.edit("pvc-1", { sizeBytes: gibibyte }) });
+  assert.equal((await publish("a")).size, String(2n * gibibyte));
 });
 
 Deno.test("publishVolume() gives a volume to its node all the same where the router takes the size and grows nothing", async () => {

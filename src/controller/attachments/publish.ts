@@ -84,9 +84,9 @@ async function publishKnown(
   const machine = await call.nodes.machineOf(request.nodeId, call.context);
   const { clock, random } = call;
   const latest = await latestEpochIfReported(call, known);
-  const facts = { nowMs: clock.now(), random, machine, latestEpoch: latest };
+  const facts = { nowMs: clock.now(), random, machine, latestEpoch: latest ?? 0 };
   const decision = decidePublish(known, request, facts);
-  if (decision.action !== "begin") return undefined;
+  if (decision.action !== "begin" || isOfDoubtfulUse(decision.record, request, latest)) return undefined;
   const record = await withConsent(call, known, asFits(call, known, decision.record), request);
   const published = await exportAsKnown(call, known, record, parameters.nvmePort);
   if (published === undefined) return undefined;
@@ -131,8 +131,7 @@ async function publish(
   assertImageUsable(call, found, view, "publish");
   // An epoch that goes on has shown its image when it began.
   const isUnheld = found.record.holders.length === 0;
-  if (isUnheld) assertImageShown(found, view, "publish");
-  const volume = isUnheld ? await withForgottenGrowth(call, found, view) : found;
+  const volume = await (isUnheld ? readyToBegin : withForgottenGrowth)(call, found, view);
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
   const holds = holderOf(volume, request.nodeId) !== undefined;
@@ -144,10 +143,20 @@ async function publish(
   return publishContext(call, published, view, request, parameters);
 }
 
+/** What comes before every new epoch: its image is there, and its disk is not smaller. */
+async function readyToBegin(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  view: FileView,
+): Promise<OwnedVolume> {
+  assertImageShown(volume, view, "publish");
+  return await withForgottenGrowth(call, volume, view);
+}
+
 /**
  * Grows a disk again whose router lost its last seconds after the volume had grown: the image has kept the size that the
- * PersistentVolume names, and that a file system may have. One command; none for any other volume. A router that grows no
- * disk keeps its volume from no node: that is published as it is, after another look.
+ * PersistentVolume names, and that a file system may have. One command; none for any other volume. An export that is on, as
+ * of a publish that was given up, stays on where this router grows disks so. A router that grows no disk keeps its volume from no node: that is published as it is, after another look.
  */
 async function withForgottenGrowth(
   call: ControllerCall,
@@ -156,8 +165,9 @@ async function withForgottenGrowth(
 ): Promise<OwnedVolume> {
   const { id, imagePath, sizeBytes, exported } = volume.stored;
   const imageBytes = files.find(({ path }) => path === imagePath)?.sizeBytes ?? 0n;
-  const canGrow = call.settings.growth !== "never" && !exported && !isImported(volume.record);
-  if (imageBytes <= sizeBytes || !canGrow) return volume;
+  const { growth } = call.settings;
+  const canGrow = exported ? growth === "live" : growth !== "never";
+  if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return volume;
   const fields = { volume: id, size: String(sizeBytes), image: String(imageBytes) };
   call.notes.warn("the router forgot that the volume had grown: growing its disk to its image", fields);
   const grow = () => growVolume(call, "publish", volume, imageBytes);
@@ -176,7 +186,7 @@ async function withForgottenGrowth(
 async function settle(
   call: ControllerCall,
   volume: OwnedVolume,
-  state: RouterState,
+  view: FileView,
   request: PublishRequest & Pick<PublishFacts, "machine">,
   parameters: VolumeParameters,
 ): Promise<OwnedVolume | "waited"> {
@@ -185,7 +195,7 @@ async function settle(
   const stillUnfenced = await reasonStillUnfenced(call, volume, request);
   const isStep = holderOf(volume, request.nodeId) === undefined || !isExportedAsRecorded(volume);
   const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume);
-  const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest };
+  const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest ?? 0 };
   const decision = decidePublish(volume, request, facts);
   const { id, comment, exportPort } = volume.stored;
   const port = portOf(volume, request.nodeId, parameters);
@@ -195,10 +205,10 @@ async function settle(
   const hosts = widenedList(volume, request.nodeId);
   if (decision.action === "held" && exportPort === port && !inDoubt && hosts === undefined) return volume;
   if (decision.action === "withdraw") {
-    const withdrawn = isOlderThan(latest, volume)
+    const withdrawn = latest !== undefined && isOlderThan(latest, volume)
       ? await withdrawOlder(call, volume, latest, "publish")
       : await withdrawExport(call, volume, "publish");
-    return await settle(call, withdrawn, state, request, parameters);
+    return await settle(call, await readyToBegin(call, withdrawn, view), view, request, parameters);
   }
   const joins = others && holderOf(volume, request.nodeId) === undefined;
   if (joins && request.capability.mode === "multi-node-multi-writer") {
@@ -207,11 +217,42 @@ async function settle(
   const decided = asFits(call, volume, decision.record);
   const record = inDoubt ? rewritten(decided) : decided;
   if (decision.action === "begin") {
+    assertNeverUsed(volume, record, request, latest);
     if (await waitForGrace(call, volume, "publish")) return "waited";
     const begun = await withConsent(call, volume, record, request);
-    return await exportAs(call, volume, state, { record: begun, port, hosts });
+    return await exportAs(call, volume, view, { record: begun, port, hosts });
   }
-  return await exportAs(call, volume, state, { record, port, hosts });
+  return await exportAs(call, volume, view, { record, port, hosts });
+}
+
+/**
+ * Whether the epoch would allow a format, and the cluster does not say whether a node has had the volume: the record of a router
+ * that went back in time says that it was never written.
+ *
+ * @param latest undefined where the cluster was asked, and did not answer
+ */
+function isOfDoubtfulUse(
+  record: VolumeRecord,
+  request: PublishRequest,
+  latest: number | undefined,
+): boolean {
+  const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
+  return latest === undefined && mayFormat(record, record.epoch!, request, readOnly);
+}
+
+/** @throws {VolumeError} unavailable */
+function assertNeverUsed(
+  { stored: { id } }: OwnedVolume,
+  record: VolumeRecord,
+  request: PublishRequest,
+  latest: number | undefined,
+): void {
+  if (!isOfDoubtfulUse(record, request, latest)) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot publish the volume yet because it is on record as never written, and the cluster does not say whether a node ` +
+      `has had it since: volume=${id}; try again`,
+  );
 }
 
 /**

@@ -70,7 +70,7 @@ export async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId
   if (!usesOwnImage(volume, call.settings.cluster)) await assertInNoOtherSlot(call, id, nodeId);
   const decision = decideUnpublish(volume, nodeId);
   const isStep = decision.action === "withdraw" || decision.action === "leave";
-  const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume);
+  const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume) ?? 0;
   if (isOlderThan(latest, volume)) {
     const { record } = await withdrawOlder(call, volume, latest, "unpublish");
     call.projection.show(id, record);
@@ -102,7 +102,7 @@ async function unpublishKnown(call: ControllerCall, id: string, nodeId: string):
   const known = getOwned(stored, call.settings.cluster, "unpublish");
   const { holders } = known.record;
   if (holders.length !== 1 || holders[0]!.nodeId !== nodeId) return false;
-  if (isOlderThan(await latestEpochIfReported(call, known), known)) return false;
+  if (isOlderThan(await latestEpochIfReported(call, known) ?? 0, known)) return false;
   const withdrawn = await withdrawKnown(call, known, "unpublish");
   if (withdrawn === undefined) return false;
   call.projection.show(id, withdrawn.record);

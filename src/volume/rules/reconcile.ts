@@ -240,7 +240,9 @@ function isDue(
 ): boolean {
   const youngestMs = Math.max(0, ...unwanted.holders.map(({ sinceSeconds }) => sinceSeconds * 1000));
   const sinceMs = unwantedSinceMs.get(keyOf(unwanted))!;
-  return view.monotonicMs - sinceMs >= graceMs && view.nowMs - youngestMs >= graceMs;
+  const heldMs = view.nowMs - youngestMs;
+  // A time that is yet to come is of a clock that was set since, and says nothing.
+  return view.monotonicMs - sinceMs >= graceMs && (heldMs < 0 || heldMs >= graceMs);
 }
 
 function doubtOf({ attachments, settled }: ReconcileView): string | undefined {

@@ -100,6 +100,13 @@ Deno.test("reconcile() waits until a volume is unwanted, and held, for the whole
   assert.deepEqual(pass([held("a")], [], { unwantedSinceMs, monotonicMs: 1_600_000 }).steps, ["withdraw a"]);
 });
 
+Deno.test("reconcile() goes by how long a volume is unwanted where its holder came at a time that is yet to come", () => {
+  const later = nowMs / 1000 + 3_600;
+  assert.deepEqual(pass([held("a", {}, later)], []).steps, ["withdraw a"]);
+  const unseen = { unwantedSinceMs: new Map() };
+  assert.deepEqual(pass([held("a", {}, later)], [], unseen).steps, []);
+});
+
 Deno.test("reconcile() starts the grace period again when a volume was wanted in between", () => {
   const { unwantedSinceMs } = pass([held("a")], [attachment("a", { deleting: true })]);
   assert.equal(unwantedSinceMs.size, 0);
