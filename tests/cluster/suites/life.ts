@@ -4,12 +4,8 @@ import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster, ClusterOptions } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import {
-  attachmentOf,
-  type Claim,
   claimOf,
-  type Event,
   idle,
-  lateClassOf,
   paths,
   podOf,
   snapshotOf,
@@ -17,15 +13,8 @@ import {
   type Volume,
   type VolumeMode,
 } from "../kit/objects.ts";
-import { allShown, eventAbout, leaseHolder, shownOn } from "../kit/attachments.ts";
-import { pause, until } from "../kit/waiting.ts";
+import { allShown, leaseHolder, shownOn } from "../kit/attachments.ts";
 import { uses, Workload } from "../kit/workload.ts";
-import { findHelm, renderings, renderingText } from "../../../tools/deploy/helm.ts";
-import { type KubernetesObject, parseObjects, readProjectFile } from "../../deploy/objects.ts";
-import { type Api, ApiError } from "../kit/api.ts";
-import { pathOf } from "../kit/deployment.ts";
-/** A node without a kubelet, which gets nothing. */
-const elsewhere = "elsewhere";
 
 /** Everything that claims can ask of the driver, one after the other. */
 export const suite: Suite = {
@@ -42,20 +31,15 @@ export const oldestSuite: Suite = {
 };
 
 async function run(bench: Bench, options: Pick<ClusterOptions, "kubernetes">): Promise<void> {
-  const cluster = await bench.cluster({ nodes: { n1: "kubelet" }, fakeNodes: [elsewhere], ...options });
+  const cluster = await bench.cluster({ nodes: { n1: "kubelet" }, ...options });
   const life = new Life(bench, cluster);
   await bench.story([
-    ["every object of every rendering of the chart is taken", async () => {
-      return `${await dryRunRenderings(cluster.api)} objects, strictly checked and not kept`;
-    }],
     ["pods with a file system, a second kind of it, and a raw block volume run", () => life.begin()],
     ["the volumes' objects say who has them, and a Lease who looks after them", () => life.check()],
-    ["another node is refused, and the claim's events say why", () => life.refuse()],
     ["what a pod wrote is there for the pod after it", () => life.goOn()],
     ["volumes grow under their pods", () => life.expand()],
     ["a snapshot holds what was written before it, and is restored from", () => life.restore()],
     ["a clone holds what its source does, and is a volume of its own", () => life.clone()],
-    ["a claim that waits for its first pod gets a volume then", () => life.wait()],
     ["with their claims all volumes go, and leave nothing", async () => {
       await life.end();
       return await assertNothingLeft(cluster, bench.signal);
@@ -99,25 +83,6 @@ class Life {
       this.#cluster,
       signal,
     )}`;
-  }
-
-  /** A second writer, as an operator would ask for one by mistake. */
-  async refuse(): Promise<string> {
-    const { metadata: { name } } = await this.#volume("raw");
-    await this.#work.create(paths.attachments, attachmentOf("second", name, elsewhere));
-    const claim = await this.#cluster.api.get<Claim>(`${paths.claims}/raw`);
-    for (const about of ["raw", name]) {
-      const event = await eventAbout(this.#cluster, "AttachRefused", about, this.#bench.signal);
-      assert.equal(event.type, "Warning");
-      assert.match(event.message, /Node elsewhere was refused: .*n1/);
-      if (about === "raw") assert.equal(event.involvedObject.uid, claim.metadata.uid);
-    }
-    const refused = (await this.#work.attachments()).find(({ metadata }) => metadata.name === "second");
-    await this.#work.remove(paths.attachments, "second");
-    const { message } = await eventAbout(this.#cluster, "AttachRefused", "raw", this.#bench.signal);
-    assert.equal(refused?.status?.attached ?? false, false);
-    assert.equal(shownOn(await this.#volume("raw")).node, "n1");
-    return message;
   }
 
   async goOn(): Promise<string> {
@@ -178,32 +143,16 @@ class Life {
     return `${this.#same} and a raw block volume, cloned in use`;
   }
 
-  async wait(): Promise<string> {
-    await this.#work.create(paths.classes, lateClassOf("late"));
-    // Whoever tells the scheduler what room there is has done so by then, and has told it something else if it does.
-    await pause(5_000);
-    const claim = { mode: "Filesystem", mebibytes: 1024, storageClass: "late" } as const;
-    await this.#work.create(paths.claims, claimOf("late", claim));
-    await this.#work.create(paths.pods, podOf("fifth", idle, { filesystems: ["late"] }));
-    const node = await this.#work.running("fifth", 30);
-    const events = await this.#cluster.api.list<Event>(paths.events);
-    const failures = events.filter(({ reason, involvedObject }) =>
-      reason === "FailedScheduling" && involvedObject.name === "fifth"
-    );
-    assert.deepEqual(failures, []);
-    return `made when the pod was to run at ${node}`;
-  }
-
   async #volume(claim: string): Promise<Volume> {
     return await this.#cluster.api.get<Volume>(`${paths.volumes}/${await this.#work.bound(claim)}`);
   }
 
   async end(): Promise<void> {
-    await this.#work.remove(paths.pods, "first", "second", "third", "fourth", "fifth");
+    await this.#work.remove(paths.pods, "first", "second", "third", "fourth");
     await this.#work.gone(paths.attachments);
     await this.#work.remove(paths.snapshots, `${this.#growing}-snapshot`, "raw-snapshot");
     await this.#work.gone(paths.snapshotContents);
-    const claims = ["ext4", "xfs", "raw", "restored", "restored-raw", "cloned", "cloned-raw", "late"];
+    const claims = ["ext4", "xfs", "raw", "restored", "restored-raw", "cloned", "cloned-raw"];
     await this.#work.remove(paths.claims, ...claims);
     await this.#work.gone(paths.volumes);
   }
@@ -251,74 +200,4 @@ function writeBlock(text: string, megabyte: number): string {
 
 function both(filesystem: string, device: string) {
   return { ...uses("Filesystem", filesystem), ...uses("Block", device) };
-}
-
-/**
- * Offers every object of every rendering in git to the API server, which checks them strictly, admits them, and keeps
- * nothing. Answers how many there were.
- *
- * @throws {Error} with all that were refused, and why
- */
-async function dryRunRenderings(api: Api): Promise<number> {
-  await installMonitoring(api);
-  const refusals: string[] = [];
-  let count = 0;
-  for (const [name, rendering] of Object.entries(renderings)) {
-    const objects = parseObjects(renderingText(findHelm()!, rendering));
-    await ensureNamespaces(api, objects);
-    for (const object of objects) {
-      count++;
-      const refusal = await refusalOf(api, object);
-      if (refusal !== undefined) {
-        refusals.push(`${name}: ${object.kind} ${object.metadata.name}: ${refusal}`);
-      }
-    }
-  }
-  assert.deepEqual(refusals, []);
-  await refusesWhatItDoesNotKnow(api);
-  return count;
-}
-
-/** Strict checks that check nothing would look the same. */
-async function refusesWhatItDoesNotKnow(api: Api): Promise<void> {
-  for (const wrong of ["Deployment", "ServiceMonitor", "PrometheusRule", "NetworkPolicy"]) {
-    const objects = parseObjects(renderingText(findHelm()!, renderings.full));
-    const object = objects.find(({ kind }) => kind === wrong) as KubernetesObject & { spec: object };
-    const refusal = await refusalOf(
-      api,
-      { ...object, spec: { ...object.spec, unknown: 1 } } as typeof object,
-    );
-    assert.match(refusal ?? "it was taken", /unknown/, wrong);
-  }
-}
-
-/** Under another name, as some fields of what is there already may not be changed. */
-async function refusalOf(api: Api, object: KubernetesObject): Promise<string | undefined> {
-  const other = { ...object, metadata: { ...object.metadata, name: `dry-${object.metadata.name}` } };
-  const query = "fieldManager=helm&fieldValidation=Strict&dryRun=All";
-  try {
-    await api.text("PATCH", `${pathOf(other)}?${query}`, other, "application/apply-patch+yaml");
-    return undefined;
-  } catch (error) {
-    if (error instanceof ApiError) return error.message;
-    throw error;
-  }
-}
-
-async function ensureNamespaces(api: Api, objects: readonly KubernetesObject[]): Promise<void> {
-  for (const name of new Set(objects.flatMap(({ metadata: { namespace } }) => namespace ?? []))) {
-    if (await api.find(`/api/v1/namespaces/${name}`) !== undefined) continue;
-    await api.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
-  }
-}
-
-async function installMonitoring(api: Api): Promise<void> {
-  for (const definition of parseObjects(readProjectFile("tests/cluster/kit/monitoring.yaml"))) {
-    await api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
-  }
-  await until("the custom resources of the Prometheus operator", async () => {
-    const found = await api.find<{ resources: { kind: string }[] }>("/apis/monitoring.coreos.com/v1");
-    const kinds = found?.resources.map(({ kind }) => kind) ?? [];
-    return ["ServiceMonitor", "PrometheusRule"].every((kind) => kinds.includes(kind));
-  }, { limitSeconds: 60 });
 }

@@ -6,6 +6,7 @@ import {
   attached,
   detach,
   detached,
+  eventAbout,
   exportsOf,
   pair,
   type Pairing,
@@ -13,7 +14,18 @@ import {
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { claimOf, paths } from "../kit/objects.ts";
+import {
+  attachmentOf,
+  type Claim,
+  claimOf,
+  type Event,
+  idle,
+  lateClassOf,
+  paths,
+  type Pod,
+  podOf,
+} from "../kit/objects.ts";
+import { dryRunRenderings } from "../kit/renderings.ts";
 import type { Replica } from "../kit/sidecars.ts";
 import { pause, secondsSince, until } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
@@ -23,8 +35,6 @@ const [volumeCount, formerCount] = [100, 60];
 const nodes = ["fake-1", "fake-2", "fake-3", "fake-4"];
 /** How long a leader stands still: longer than its lead, and than others wait for a sign of it. */
 const frozenMs = 40_000;
-/** As a kubelet starts a container again that has ended. */
-const restartMs = 1_000;
 const block = { mode: "Block", mebibytes: 1024, storageClass: "rds-block" } as const;
 
 /** Several controllers, of which one serves. */
@@ -36,17 +46,22 @@ export const suite: Suite = {
     const cluster = await bench.cluster({ fakeNodes: nodes, replicas: 3, startedReplicas: 2 });
     const story = new Story(bench, cluster);
     await bench.story([
+      ["every object of every rendering of the chart is taken", async () => {
+        return `${await dryRunRenderings(cluster.api)} objects, strictly checked and not kept`;
+      }],
       ["one of two controllers serves, and the other waits", () => story.serve()],
       [
         "killed in the middle: the other goes on, and every volume is made once and attached once",
         () => story.kill(),
       ],
+      ["another node is refused, and the claim's events say why", () => story.refuse()],
       ["stopped in the middle: the other goes on within seconds", () => story.stop()],
       [
         "frozen in the middle: the other goes on, and the one that wakes changes nothing and ends",
         () => story.freeze(),
       ],
       ["all controllers are replaced, one after the other, while volumes are detached", () => story.roll()],
+      ["a claim that waits for its first pod gets a volume then", () => story.wait()],
       ["the volumes can be deleted, and leave nothing", () => story.end()],
     ]);
   },
@@ -102,7 +117,9 @@ class Story {
     const killed = performance.now();
     await leader.driver.kill();
     assert(exported < formerCount, "all were attached before the leader was killed");
-    const [taken] = await Promise.all([this.#takenOver(other, killed), this.#startAgain(leader)]);
+    // One that is started again at once may be the first to find the Lease free.
+    const taken = await this.#takenOver(other, killed);
+    await leader.driver.start(this.#bench.signal);
     await attached(this.#cluster, formerCount, this.#bench.signal);
     const all = await Promise.all(this.#claims.map((claim) => this.#work.bound(claim)));
     const seconds = secondsSince(killed);
@@ -111,6 +128,27 @@ class Story {
     this.#pairings = pair(all, nodes);
     const reported = await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount));
     return `killed at ${exported} exports, the other serves after ${taken} s, all is done after ${seconds} s: ${reported}`;
+  }
+
+  /** A second writer, as an operator would ask for one by mistake. */
+  async refuse(): Promise<string> {
+    const { volume, node } = this.#pairings[0]!;
+    const [elsewhere] = nodes.filter((other) => other !== node);
+    await this.#work.create(paths.attachments, attachmentOf("second", volume, elsewhere!));
+    const { metadata: { name, uid } } = (await this.#cluster.api.list<Claim>(paths.claims)).find(({ spec }) =>
+      spec.volumeName === volume
+    )!;
+    for (const about of [name, volume]) {
+      const event = await eventAbout(this.#cluster, "AttachRefused", about, this.#bench.signal);
+      assert.equal(event.type, "Warning");
+      assert.match(event.message, new RegExp(`Node ${elsewhere} was refused: .*${node}`));
+      if (about === name) assert.equal(event.involvedObject.uid, uid);
+    }
+    const refused = (await this.#work.attachments()).find(({ metadata }) => metadata.name === "second");
+    await this.#work.remove(paths.attachments, "second");
+    assert.equal(refused?.status?.attached ?? false, false);
+    const { message } = await eventAbout(this.#cluster, "AttachRefused", name, this.#bench.signal);
+    return `${message}; ${await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount))}`;
   }
 
   async stop(): Promise<string> {
@@ -181,6 +219,34 @@ class Story {
     return `replaced after ${seconds} s, all detached after ${secondsSince(started)} s`;
   }
 
+  /** The scheduler places the pod at one of the nodes that have a driver; none of them has a kubelet that would run it. */
+  async wait(): Promise<string> {
+    const [node] = nodes;
+    const allocatable = { cpu: "1", memory: "1Gi", pods: "1" };
+    await this.#cluster.api.patch(`${paths.nodes}/${node}/status`, {
+      status: { allocatable, capacity: allocatable },
+    });
+    await this.#work.create(paths.classes, lateClassOf("late"));
+    // Whoever tells the scheduler what room there is has done so by then, and has told it something else if it does.
+    await pause(5_000);
+    const claim = { mode: "Filesystem", mebibytes: 1024, storageClass: "late" } as const;
+    await this.#work.create(paths.claims, claimOf("late", claim));
+    await this.#work.create(paths.pods, tolerant(podOf("first", idle, { filesystems: ["late"] })));
+    await this.#work.bound("late");
+    const { spec } = await this.#cluster.api.get<Pod>(`${paths.pods}/first`);
+    assert.equal(spec.nodeName, node);
+    const events = await this.#cluster.api.list<Event>(paths.events);
+    const failures = events.filter(({ reason, involvedObject }) =>
+      reason === "FailedScheduling" && involvedObject.name === "first"
+    );
+    assert.deepEqual(failures, []);
+    await this.#cluster.api.remove(`${paths.pods}/first?gracePeriodSeconds=0`);
+    await this.#work.gone(paths.pods);
+    await this.#work.gone(paths.attachments);
+    await this.#work.remove(paths.claims, "late");
+    return `made when the pod was to run at ${node}`;
+  }
+
   async end(): Promise<string> {
     await this.#work.remove(paths.claims, ...this.#claims);
     await this.#work.gone(paths.volumes);
@@ -196,11 +262,6 @@ class Story {
   async #takenOver(other: Replica, sinceMs: number): Promise<string> {
     await this.#cluster.findServing(this.#bench.signal, [other]);
     return secondsSince(sinceMs);
-  }
-
-  async #startAgain({ driver }: Replica): Promise<void> {
-    await pause(restartMs);
-    await driver.start(this.#bench.signal);
   }
 
   /** Waits until the number of exports is like that, and answers it. */
@@ -227,4 +288,10 @@ class Story {
   async #sessions(): Promise<ReadonlySet<number>> {
     return new Set((await this.#log()).map(({ session }) => session));
   }
+}
+
+/** The pod, for a node that nobody reports as ready. */
+function tolerant(pod: object): object {
+  const { spec } = pod as { readonly spec: object };
+  return { ...pod, spec: { ...spec, tolerations: [{ operator: "Exists" }] } };
 }
