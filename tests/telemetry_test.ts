@@ -106,6 +106,22 @@ Deno.test("a controller shows its pools and volumes as it saw them last, and a s
   assert.equal((await stack.count()).execs, execs);
 });
 
+Deno.test("a controller shows which volume has the label of its pool, and no more once it is changed", async () => {
+  await using stack = await startStack();
+  const url = stack.driver.metricsUrl ?? assert.fail("no metrics are served");
+  const id = await create(stack, "one");
+  const where = 'base_path="/storage-pool/metal-csi",pool="storage-pool"';
+  for (
+    const [written, labels] of [["storage-pool-fs", `${where},volume_id="${id}"`], ["mine", where]] as const
+  ) {
+    await post(stack, `/disks/${id}`, { "fs-label": written });
+    await stack.clients.controller.call("ListVolumes", {});
+    const shown = async () => (await scrape(url)).filter((line) => line.startsWith("rds_csi_pool_mounted{"));
+    await eventually(async () => (await shown())[0] === `rds_csi_pool_mounted{${labels}} 1`);
+    assert.equal((await shown()).length, 1);
+  }
+});
+
 Deno.test("a controller whose router went away shows an open breaker, and a closed one once it is back", async () => {
   await using stack = await startStack();
   const { clients } = stack;

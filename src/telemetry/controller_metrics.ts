@@ -1,6 +1,7 @@
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
 import { type AuditKind, auditKinds } from "../volume/model/audit_kinds.ts";
-import { elsewhere, type FolderTotals, type Totals } from "../volume/model/totals.ts";
+import { elsewhere, type FolderTotals, type PoolTotals, type Totals } from "../volume/model/totals.ts";
+import type { ClaimLookup } from "./status/model.ts";
 import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** The metrics of a controller's work. */
@@ -55,8 +56,10 @@ export const controllerMetrics = {
   },
   rds_csi_pool_mounted: {
     type: "gauge",
-    help: "Whether the pool of a base path is mounted; while it is not, its other metrics are absent.",
-    labels: ["backend", "base_path", "pool"],
+    help:
+      "Whether the pool of a base path is mounted; while it is not, its other metrics are absent. `volume_id` " +
+      "and `claim` are there only while a volume has the pool's label, and name it.",
+    labels: ["backend", "base_path", "pool", "volume_id", "claim"],
   },
   rds_csi_pool_size_bytes: {
     type: "gauge",
@@ -97,14 +100,23 @@ export class ControllerMetrics implements ControllerEvents {
   readonly #meter: Meter<typeof controllerMetrics>;
 
   readonly #nowMs: () => number;
+  readonly #claimOf: ClaimLookup;
+  /** By base path, the labels with which its pool is shown. */
+  readonly #shownPools = new Map<string, Labels>();
 
   /**
    * @param nowMs the time, in milliseconds since the Unix epoch
    * @param backend name of the router
    */
-  constructor(registry: MetricRegistry, nowMs: () => number, backend: string) {
+  constructor(
+    registry: MetricRegistry,
+    nowMs: () => number,
+    backend: string,
+    claimOf: ClaimLookup = () => undefined,
+  ) {
     this.#meter = registry.declare(controllerMetrics, { backend });
     this.#nowMs = nowMs;
+    this.#claimOf = claimOf;
     for (const subject of ["disks", "snapshots"]) {
       this.#meter.set("rds_csi_inventory_timestamp_seconds", 0, { of: subject });
     }
@@ -161,7 +173,7 @@ export class ControllerMetrics implements ControllerEvents {
       value === undefined ? this.#meter.drop(name, labels) : this.#meter.set(name, Number(value), labels);
     const known = basePath === elsewhere || pool !== undefined;
     if (basePath !== elsewhere) {
-      this.#meter.set("rds_csi_pool_mounted", pool === undefined ? 0 : 1, where);
+      this.#showMounted(where, pool);
       set("rds_csi_pool_size_bytes", pool?.sizeBytes, where);
       set("rds_csi_pool_free_bytes", pool?.freeBytes, where);
       set("rds_csi_pool_promised_bytes", pool?.diskBytes, { ...where, to: "disks" });
@@ -173,6 +185,16 @@ export class ControllerMetrics implements ControllerEvents {
     if (pool?.snapshotBytes !== undefined || !known) {
       set("rds_csi_pool_promised_bytes", pool?.snapshotBytes, { ...where, to: "snapshots" });
     }
+  }
+
+  /** One series for each base path: the name of a volume, whose label may be changed at any time, replaces the last one. */
+  #showMounted(where: Labels & { readonly base_path: string }, pool: PoolTotals | undefined): void {
+    const volumeId = pool?.labelTakenBy ?? "";
+    const claim = volumeId === "" ? "" : this.#claimOf(volumeId) ?? "";
+    const labels = { ...where, volume_id: volumeId, claim };
+    this.#meter.drop("rds_csi_pool_mounted", this.#shownPools.get(where.base_path) ?? labels);
+    this.#shownPools.set(where.base_path, labels);
+    this.#meter.set("rds_csi_pool_mounted", pool === undefined ? 0 : 1, labels);
   }
 }
 

@@ -90,6 +90,28 @@ Deno.test("ControllerMetrics shows of a pool that is not mounted only that", () 
   });
 });
 
+Deno.test("ControllerMetrics names the volume that has the label of a pool, and its claim, while it has it", () => {
+  const registry = new MetricRegistry();
+  const claims = new Map([["nas2/pvc-7", "apps/data"]]);
+  const metrics = new ControllerMetrics(registry, () => 0, "nas2", (handle) => claims.get(handle));
+  const shown = (pool: FolderTotals["pool"]) => {
+    const totals = { folders: [{ ...folder, pool }], volumes: [], withSnapshots: false };
+    metrics.occurred({ kind: "inventory-read", totals, atMs: 1000 });
+    return registry.expose().split("\n").filter((line) => line.startsWith("rds_csi_pool_mounted{"));
+  };
+  const series = (labels: string, mounted = 1) => [
+    `rds_csi_pool_mounted{backend="nas2",base_path="/pool/csi",pool="pool"${labels}} ${mounted}`,
+  ];
+  assert.deepEqual(shown(pool), series(""));
+  const named = series(',volume_id="nas2/pvc-7",claim="apps/data"');
+  assert.deepEqual(shown({ ...pool, labelTakenBy: "nas2/pvc-7" }), named);
+  assert.deepEqual(shown({ ...pool, labelTakenBy: "nas2/pvc-7" }), named);
+  assert.deepEqual(shown({ ...pool, labelTakenBy: "nas2/other" }), series(',volume_id="nas2/other"'));
+  assert.deepEqual(shown({ ...pool, labelTakenBy: "x\u001b[2J" }), series(',volume_id="x\\\\u001b[2J"'));
+  assert.deepEqual(shown(undefined), series("", 0));
+  assert.deepEqual(shown(pool), series(""));
+});
+
 Deno.test("the findings of the last audit are shown until another controller makes the audits", () => {
   const registry = new MetricRegistry();
   const metrics = new ControllerMetrics(registry, () => 5_000, "default");

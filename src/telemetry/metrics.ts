@@ -1,3 +1,5 @@
+import { printable } from "../volume/model/printable.ts";
+
 /** The description of a metric, for the documentation and for Prometheus. */
 export interface MetricInfo {
   readonly type: "counter" | "gauge" | "histogram";
@@ -182,10 +184,12 @@ class Metric {
 }
 
 function line(name: string, labels: Labels, value: number): string {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`);
+  // Prometheus takes an empty label for none.
+  const pairs = Object.entries(labels).filter(([, text]) => text !== "")
+    .map(([label, text]) => `${label}="${escaped(text)}"`);
   return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}`;
 }
 
 function escaped(text: string): string {
-  return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+  return printable(text).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -77,6 +77,8 @@ const labelValues: Readonly<Record<string, readonly string[]>> = {
   grpc_service: ["Controller", "Identity", "Node", "GroupController"].map((name) => `csi.v1.${name}`),
   kind: Object.keys(auditKinds),
   of: ["disks", "snapshots"],
+  // Of a pool whose label is its own.
+  volume_id: [""],
   alertname: chartAlerts().map(({ alert }) => alert),
   alertstate: ["pending", "firing"],
   severity: [...new Set(chartAlerts().map(({ labels }) => labels["severity"]!))],

@@ -72,7 +72,7 @@ export class ClusterSide {
     this.#clock = clock;
     this.#log = log;
     this.#events = side.cluster.events();
-    showClaims?.((router, id) => this.#claimOf(router, id));
+    showClaims?.((handle) => this.#claimOf(handle));
   }
 
   /** @throws {VolumeError} invalid when the cluster's address is unknown */
@@ -90,9 +90,8 @@ export class ClusterSide {
   }
 
   /** From the last list of volumes. */
-  #claimOf(router: string, id: string): string | undefined {
-    const part = this.#parts.find(({ deps }) => deps.settings.backend === router);
-    const claim = part && this.#cluster.volumes.known(part.ids.add(id))?.claim;
+  #claimOf(handle: string): string | undefined {
+    const claim = this.#cluster.volumes.known(handle)?.claim;
     return claim && `${claim.namespace}/${claim.name}`;
   }
 

@@ -10,6 +10,7 @@ import { volumesPath } from "../../kubernetes/objects.ts";
 import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { scaledClock } from "../../../tests/fakes/scaled_clock.ts";
 import { clusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
+import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { ClusterSide } from "./cluster.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
@@ -22,6 +23,7 @@ async function withSide(
     api: FakeKubeApi,
     identified: (signal: AbortSignal) => Promise<string>,
     side: ClusterSide,
+    claimOf: ClaimLookup,
   ) => Promise<void>,
   flags: readonly string[] = [],
   clock: Clock = systemClock,
@@ -31,12 +33,15 @@ async function withSide(
   await Deno.writeTextFile(file, api.kubeconfig());
   const args = ["--mode", "controller", ...router, "--kubeconfig", file, ...flags];
   const config = readServeConfig(args, () => undefined);
-  const adapters = { clock, random: systemRandom, log: createLogger({ clock, sink: () => {} }) };
+  let claimOf: ClaimLookup = () => undefined;
+  const showClaims = (given: ClaimLookup) => claimOf = given;
+  const log = createLogger({ clock, sink: () => {} });
+  const adapters = { clock, random: systemRandom, log, showClaims };
   const side = await ClusterSide.open(config.cluster!, "rds.csi.srvlab.io", adapters);
   try {
     const identified = async (signal: AbortSignal) =>
       (await side.identified(config.controller!, signal)).settings.cluster;
-    await work(api, identified, side);
+    await work(api, identified, side, (handle) => claimOf(handle));
   } finally {
     await side.close();
     await Deno.remove(file);
@@ -47,6 +52,23 @@ Deno.test("identified() identifies the cluster by the uid of kube-system", async
   await withSide(async (api, identified) => {
     api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "u-1" } });
     assert.equal(await identified(new AbortController().signal), clusterHash("u-1"));
+  });
+});
+
+Deno.test("a volume's claim is found by its handle, on a router with a name too", async () => {
+  await withSide(async (api, _, side, claimOf) => {
+    const object = aPersistentVolume("nas2/pvc-1");
+    object.metadata.name = "pv-1";
+    api.put(volumesPath, object);
+    api.put(volumesPath, aPersistentVolume("pvc-2"));
+    const { deps } = testController();
+    const audits = { run: (signal: AbortSignal) => ended(signal) };
+    side.start([{ ...ownPart(deps), audits, ids: new VolumeIdPrefix("nas2/") }]);
+    const limit = AbortSignal.timeout(30_000);
+    while (claimOf("pvc-2") === undefined) await systemClock.sleep(5, limit);
+    assert.equal(claimOf("nas2/pvc-1"), "apps/claim-nas2/pvc-1");
+    assert.equal(claimOf("pvc-2"), "apps/claim-pvc-2");
+    assert.equal(claimOf("pvc-1"), undefined);
   });
 });
 

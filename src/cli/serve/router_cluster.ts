@@ -2,6 +2,7 @@ import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ClusterAttachment, ClusterView, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import type { Totals } from "../../volume/model/totals.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 
 /** What the controllers of all routers share, with volumes by clients' ids. */
@@ -65,15 +66,25 @@ function withPrefix(ids: VolumeIdPrefix, event: ControllerEvent): ControllerEven
   switch (event.kind) {
     case "audited":
       return event;
-    case "inventory-read": {
-      const volumes = event.totals.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) }));
-      return { ...event, totals: { ...event.totals, volumes } };
-    }
+    case "inventory-read":
+      return { ...event, totals: totalsWithPrefix(ids, event.totals) };
     case "out-of-space":
       return { ...event, about: typeof event.about === "string" ? ids.add(event.about) : event.about };
     default:
       return { ...event, volumeId: ids.add(event.volumeId) };
   }
+}
+
+function totalsWithPrefix(ids: VolumeIdPrefix, totals: Totals): Totals {
+  return {
+    ...totals,
+    volumes: totals.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) })),
+    folders: totals.folders.map((folder) => {
+      const { labelTakenBy } = folder.pool ?? {};
+      if (folder.pool === undefined || labelTakenBy === undefined) return folder;
+      return { ...folder, pool: { ...folder.pool, labelTakenBy: ids.add(labelTakenBy) } };
+    }),
+  };
 }
 
 /**

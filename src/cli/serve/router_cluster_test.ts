@@ -164,8 +164,10 @@ Deno.test("events and locks go by handles", () => {
     events: {
       occurred: (event: ControllerEvent) => {
         if (event.kind === "audited") reported.push(event.kind);
-        else if (event.kind === "inventory-read") reported.push(event.totals.volumes.map(({ id }) => id));
-        else reported.push("about" in event ? event.about : event.volumeId);
+        else if (event.kind === "inventory-read") {
+          const { volumes, folders } = event.totals;
+          reported.push(volumes.map(({ id }) => id), folders.map(({ pool }) => pool?.labelTakenBy));
+        } else reported.push("about" in event ? event.about : event.volumeId);
       },
     },
     locks,
@@ -180,9 +182,15 @@ Deno.test("events and locks go by handles", () => {
     ...{ id: "pvc-1", sizeBytes: 1n, basePath: "/pool/csi", holders: [], exported: false },
     ...{ migrating: false, epoch: 0 },
   };
-  const totals = { folders: [], volumes: [volume], withSnapshots: false };
+  const pool = { sizeBytes: 1n, freeBytes: 1n, diskBytes: 1n, snapshotBytes: undefined };
+  const counts = { volumes: 1, attachments: 0, migrations: 0 };
+  const folders = [{ ...pool, labelTakenBy: "pvc-1" }, pool, undefined].map((pool) => ({
+    ...{ basePath: "/pool/csi", poolName: "pool", pool, ...counts },
+  }));
+  const totals = { folders, volumes: [volume], withSnapshots: false };
   events.occurred({ kind: "inventory-read", totals, atMs: 0 });
-  assert.deepEqual(reported, ["nas2/pvc-1", "nas2/pvc-1", claim, "audited", ["nas2/pvc-1"]]);
+  const prefixed = [["nas2/pvc-1"], ["nas2/pvc-1", undefined, undefined]];
+  assert.deepEqual(reported, ["nas2/pvc-1", "nas2/pvc-1", claim, "audited", ...prefixed]);
   locks.take(["pvc-1"], "a call");
   const release = own.tryTake(["pvc-1"], "the loop");
   assert.ok(release !== undefined, "the other router's volume is another one");

@@ -136,8 +136,10 @@ class ServedTelemetry implements Telemetry {
   }
 
   controllerEvents(backend: string): ControllerEvents {
-    const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
-    return fanOut(metrics, this.#board.controller.router(backend));
+    const { controller } = this.#board;
+    const claimOf = (handle: string) => controller.claimOf(handle);
+    const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend, claimOf);
+    return fanOut(metrics, controller.router(backend));
   }
 
   directoryEvents(backend: string): DirectoryEvents {

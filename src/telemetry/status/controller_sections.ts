@@ -1,8 +1,8 @@
 import { counted } from "../../volume/model/counted.ts";
-import type { FolderTotals, PoolTotals } from "../../volume/model/totals.ts";
+import type { PoolTotals } from "../../volume/model/totals.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { ago, badge, duration, type Html, markup, pager, problemList, table } from "./html.ts";
-import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
+import type { ControllerStatus, FolderStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
 
 /** The sections of a controller: its volumes, and each of its routers. */
 export function controllerSections(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {
@@ -50,7 +50,7 @@ function breakerBadge({ breaker, breakerSinceAtMs, breakerCause }: RouterStatus,
   }${breakerCause && `: ${breakerCause}`}</small>`;
 }
 
-function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderTotals): Html {
+function folderBlock({ basePath, poolName, pool, volumes, attachments, labelClaim }: FolderStatus): Html {
   // Shown only when it has volumes.
   if (poolName === "") {
     return volumes === 0
@@ -71,9 +71,18 @@ function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderT
       attachments,
       "attachment",
     )
-  }, on the pool ${poolName} of ${formatBytes(pool.sizeBytes)}</small>
+  }, on the pool ${poolName} of ${formatBytes(pool.sizeBytes)}</small> ${labelBadge(pool, labelClaim)}
     ${poolBars(pool)}</div>
   `;
+}
+
+function labelBadge({ labelTakenBy }: PoolTotals, claim: string | undefined): Html | undefined {
+  if (labelTakenBy === undefined) return undefined;
+  const of = claim === undefined ? "" : ` of the claim ${claim}`;
+  return badge(
+    "bad",
+    `the volume ${labelTakenBy}${of} has this pool's label: no volume is created, copied or deleted`,
+  );
 }
 
 function poolBars({ sizeBytes, freeBytes, diskBytes, snapshotBytes }: PoolTotals): Html {

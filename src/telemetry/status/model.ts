@@ -37,8 +37,8 @@ export interface Latency {
   readonly p99Ms: number | undefined;
 }
 
-/** Finds the claim of a volume, by the router's name and its id there; undefined when it is not known. */
-export type ClaimLookup = (router: string, id: string) => string | undefined;
+/** Finds namespace and name of a volume's claim, by the volume's handle; undefined when it is not known. */
+export type ClaimLookup = (handle: string) => string | undefined;
 
 /** What is known of a router and of its connection, without asking it. */
 export interface RouterStatus {
@@ -64,15 +64,20 @@ export interface RouterStatus {
   /** When the totals below were read; undefined when they were not read yet. */
   readonly readAtMs: number | undefined;
   /** From the last read; promises to snapshots are from the last read of those. */
-  readonly folders: readonly FolderTotals[];
+  readonly folders: readonly FolderStatus[];
   /** The findings of the last audit, by kind; undefined before there was one, and if another controller makes them. */
   readonly audit: { readonly atMs: number; readonly found: Readonly<Record<string, number>> } | undefined;
+}
+
+/** A folder with the claim of the volume that has its pool's label. */
+export interface FolderStatus extends FolderTotals {
+  readonly labelClaim?: string | undefined;
 }
 
 /** A volume with what is known of its health. */
 export interface VolumeStatus extends VolumeTotals {
   readonly router: string;
-  /** Namespace and name of its claim, joined by a slash; undefined without a cluster. */
+  /** Namespace and name of its claim, joined by a slash; undefined when it is not known. */
   readonly claim?: string | undefined;
   /** Its problems at the last check of its health; none when it was healthy. */
   readonly problems: readonly HealthProblem[];

@@ -5,7 +5,7 @@ import type { FolderTotals, Totals } from "../../volume/model/totals.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { IdentifiedRouter, RouterEvents, RouterLoad } from "../router_metrics.ts";
 import { Latencies } from "./recent.ts";
-import type { RouterStatus, StatusEvent, VolumeStatus } from "./model.ts";
+import type { ClaimLookup, RouterStatus, StatusEvent, VolumeStatus } from "./model.ts";
 
 /** Keeps the state of one router's controller. */
 export class RouterStatusStore implements RouterEvents, ControllerEvents {
@@ -94,7 +94,8 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
   }
 
   /** @param address the router's address, for people */
-  read(address: string): RouterStatus {
+  read(address: string, claimOf: ClaimLookup): RouterStatus {
+    const folders = this.#check?.totals.folders ?? [];
     return {
       name: this.#name,
       address,
@@ -110,7 +111,10 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
       ...this.#load(),
       latency: this.#latencies.read(),
       readAtMs: this.#check?.atMs,
-      folders: this.#check?.totals.folders ?? [],
+      folders: folders.map((folder) => {
+        const { labelTakenBy } = folder.pool ?? {};
+        return labelTakenBy === undefined ? folder : { ...folder, labelClaim: claimOf(labelTakenBy) };
+      }),
       audit: this.#audit,
     };
   }

@@ -127,11 +127,13 @@ class ControllerStatusStore {
 
   read(query: StatusQuery): ControllerStatus {
     const volumes = [...this.#routers.values()].flatMap((board) => board.volumes)
-      .map((volume) => ({ ...volume, claim: this.claimOf(volume.router, volume.id) }))
+      .map((volume) => ({ ...volume, claim: this.claimOf(volume.id) }))
       .toSorted((a, b) => (a.id < b.id ? -1 : 1));
     return {
       leads: this.#leads,
-      routers: [...this.#routers].map(([name, board]) => board.read(this.#facts.routers[name] ?? "")),
+      routers: [...this.#routers].map(([name, board]) =>
+        board.read(this.#facts.routers[name] ?? "", this.claimOf)
+      ),
       volumes: pageOf(volumes, query, wordsOf),
       attachments: volumes.reduce((sum, { holders }) => sum + holders.length, 0),
       migrations: volumes.filter(({ migrating }) => migrating).length,

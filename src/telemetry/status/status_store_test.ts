@@ -81,6 +81,25 @@ Deno.test("the status store keeps the promises to snapshots when only disks are 
   assert.equal(read().controller!.routers[0]!.folders[0]!.pool!.snapshotBytes, 5n);
 });
 
+Deno.test("the status store names the volume that has the label of a pool, and its claim", () => {
+  const { board, page, clock } = opened();
+  const { controller } = board;
+  const totals = reading([]);
+  const shown = (labelTakenBy?: string) => {
+    const folders = totals.folders.map((folder) => ({
+      ...folder,
+      pool: { ...folder.pool!, ...labelTakenBy === undefined ? {} : { labelTakenBy } },
+    }));
+    const event = { kind: "inventory-read", totals: { ...totals, folders }, atMs: clock.now() } as const;
+    controller.router().occurred(event);
+    return /the volume [^:]* has this pool&#39;s label/.exec(page())?.[0];
+  };
+  assert.equal(shown(), undefined);
+  assert.equal(shown("pvc-7"), "the volume pvc-7 has this pool&#39;s label");
+  controller.claimOf = (handle) => handle === "pvc-7" ? "apps/data" : undefined;
+  assert.equal(shown("pvc-7"), "the volume pvc-7 of the claim apps/data has this pool&#39;s label");
+});
+
 Deno.test("the status store shows a router that is away: since when, why, and for how long calls are refused", async () => {
   const { board, clock, page, read } = opened();
   const router = board.controller.router();

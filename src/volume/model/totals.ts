@@ -7,6 +7,8 @@ export interface PoolTotals {
   readonly diskBytes: bigint;
   /** What is promised to snapshots besides; undefined when snapshots were not read. */
   readonly snapshotBytes: bigint | undefined;
+  /** A volume, of any owner, that has the pool's label: no subvolume is made or removed there meanwhile. */
+  readonly labelTakenBy?: string;
 }
 
 /** Totals of a folder for volumes. */

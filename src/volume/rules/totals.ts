@@ -63,5 +63,6 @@ function poolTotals(pool: Pool, { volumes, files }: WholeInventory): PoolTotals 
     freeBytes: pool.freeBytes,
     diskBytes: diskBytes(pool, { volumes }),
     snapshotBytes: files && snapshotBytes(pool, { volumes, files }),
+    ...pool.labelTakenBy === undefined ? {} : { labelTakenBy: pool.labelTakenBy },
   };
 }

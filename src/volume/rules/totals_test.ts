@@ -70,6 +70,12 @@ Deno.test("totalsOf() counts this cluster's volumes, holders and migrations by f
   ]);
 });
 
+Deno.test("totalsOf() names the volume, of any owner, that has the label of a pool", () => {
+  const taken = { ...reading, pools: [{ ...pool, labelTakenBy: "pvc-6" }] };
+  const [folder] = totalsOf(taken, testCluster, [testBase]).folders;
+  assert.equal(folder?.pool?.labelTakenBy, "pvc-6");
+});
+
 Deno.test("totalsOf() gives no totals for a pool that is not mounted", () => {
   const [folder] = totalsOf({ ...reading, pools: [] }, testCluster, [testBase]).folders;
   assert.equal(folder?.pool, undefined);
