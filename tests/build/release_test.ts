@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { imagesIn } from "../../tools/image/chart_images.ts";
 import { packagesIn } from "../../tools/release/licenses.ts";
 import { BUNDLE } from "../../tools/build.ts";
 import { version } from "../../src/cli/build_version.ts";
@@ -49,8 +52,7 @@ Deno.test(
     }
     assert.ok(!inside.some((one) => one.startsWith("fast-check ")), "what only tests need is not");
     const bill = JSON.parse(await Deno.readTextFile(join(folder, `rds-csi-${version}.cdx.json`))) as Bill;
-    const [runtime, ...libraries] = bill.components;
-    assert.equal(runtime?.name, "deno");
+    const libraries = bill.components.filter(({ name }) => name !== "deno");
     assert.deepEqual(libraries.map(({ name, version }) => `${name} ${version}`), inside);
     for (const { name, hashes } of libraries) {
       assert.match(
@@ -61,6 +63,54 @@ Deno.test(
     }
     const terms = await Deno.readTextFile(join(folder, `rds-csi-${version}.licenses.txt`));
     for (const one of [...inside, "Deno", "V8"]) assert.ok(terms.includes(`\n${one} (`), one);
+  },
+);
+
+/** A runtime that was given to the build, by platform. */
+const given = { amd64: "DENORT_BIN", arm64: "DENORT_BIN_ARM64" };
+
+Deno.test(
+  { name: "a release's bill has the digests of the runtimes that are in its executables", ignore: !isMade },
+  async () => {
+    for (const [architecture, variable] of Object.entries(given)) {
+      const executable = join(folder, `rds-csi-${version}-linux-${architecture}`);
+      const headers = (await run("readelf", ["--file-header", executable])).stdout;
+      const [start, size, count] = ["Start of section", "Size of section", "Number of section"].map((name) =>
+        Number(new RegExp(`${name} headers: *(\\d+)`).exec(headers)?.[1])
+      ) as [number, number, number];
+      const runtime = (await Deno.readFile(executable)).subarray(0, start + size * count);
+      const file = Deno.env.get(variable);
+      if (file) {
+        assert.ok(Buffer.from(await Deno.readFile(file)).equals(runtime), `${variable} is in it, unchanged`);
+      }
+      const digest = createHash("sha256").update(runtime).digest("hex");
+      for (const name of [".cdx.json", `-${architecture}.image.cdx.json`]) {
+        const { components } = JSON.parse(
+          await Deno.readTextFile(join(folder, `rds-csi-${version}${name}`)),
+        ) as Bill;
+        const found = components.filter(({ name, purl }) =>
+          name === "deno" && purl?.endsWith(`=${architecture}`)
+        );
+        assert.deepEqual(found.map(({ hashes }) => hashes), [[{ alg: "SHA-256", content: digest }]], name);
+      }
+    }
+  },
+);
+
+Deno.test(
+  { name: "a release's bill of the chart has every image's digest, or says UNVERIFIED", ignore: !isMade },
+  async () => {
+    const bill = await Deno.readTextFile(join(folder, `rds-csi-${version}.chart.cdx.json`));
+    const images = imagesIn(await Deno.readTextFile(join(projectRoot, "deploy/chart/values.yaml")));
+    assert.ok(images.length > 5);
+    const { components } = JSON.parse(bill) as Bill;
+    assert.deepEqual(
+      components.map(({ name, version, hashes, properties }) => [
+        `${name}:${version}`,
+        hashes?.map(({ content }) => `sha256:${content}`) ?? properties?.map(({ value }) => value),
+      ]),
+      images.map(({ name, digest }) => [name.replace(/.*\//, ""), [digest ?? "UNVERIFIED"]]),
+    );
   },
 );
 
@@ -135,6 +185,8 @@ interface Bill {
   readonly components: readonly {
     readonly name: string;
     readonly version: string;
+    readonly purl?: string;
+    readonly properties?: readonly { readonly name: string; readonly value: string }[];
     readonly hashes?: readonly { readonly content: string }[];
   }[];
 }

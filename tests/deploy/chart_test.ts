@@ -34,6 +34,20 @@ chartTest("the chart asks for what only its user knows, and nothing else", () =>
   assert.equal(render({}).success, true);
 });
 
+chartTest("the chart pins its images by digest, and refuses half a digest", () => {
+  const digest = `sha256:${"a".repeat(64)}`;
+  const sidecar = `example.net/csi-provisioner:v1@${digest}`;
+  const sets = [`image.digest=${digest}`, "image.tag=1.2.3", `sidecars.provisioner.image=${sidecar}`];
+  assert.equal(driver("DaemonSet", ...sets).image, `rds-csi:1.2.3@${digest}`);
+  const { containers } = only<Workload>(rendered({ sets }), "Deployment").spec.template.spec;
+  assert.ok(containers.some(({ image }) => image === sidecar));
+  for (
+    const set of [`image.digest=${digest.slice(0, -1)}`, `sidecars.provisioner.image=${sidecar.slice(0, -1)}`]
+  ) {
+    assert.equal(render({ sets: [set] }).success, false, set);
+  }
+});
+
 chartTest("the chart serves a kubelet in each folder that the executable may use", () => {
   for (const path of ["/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet"]) {
     const { registration, node, endpoint } = configOf(driver("DaemonSet", `kubeletPath=${path}`));

@@ -3,6 +3,8 @@ import { PERMISSIONS } from "../../tools/permissions.ts";
 import { allTools, packageOf, systemToolPaths } from "../../src/host/tools.ts";
 import { basename } from "node:path";
 import { containerConfig, labelsOf } from "../../tools/image/oci.ts";
+import { imagesIn } from "../../tools/image/chart_images.ts";
+import { projectRoot } from "../support/parts.ts";
 import { architectures, readPins } from "../../tools/image/root.ts";
 import { readDeployFile } from "./objects.ts";
 
@@ -45,6 +47,27 @@ Deno.test("the Dockerfile and make image set the same image configuration", () =
     "FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS root",
     "FROM scratch",
   ]);
+});
+
+Deno.test("the registries of the chart's images are named in the chart and in workflows alone", async () => {
+  const names = imagesIn(readDeployFile("chart/values.yaml")).map(({ name }) => name.split("/"));
+  const hosts = new Set(names.filter((parts) => parts.length > 2).map(([host]) => host!));
+  assert.ok(hosts.size > 0);
+  // What is rendered from the chart has them as well.
+  const elsewhere = [
+    ".",
+    ...["deploy/chart", "deploy/manifests", ".github/workflows"].map((path) => `:!${path}`),
+  ];
+  for (const host of hosts) {
+    const args = ["grep", "-l", "-F", "-e", host, "-e", host.replaceAll(".", "\\."), "--", ...elsewhere];
+    const { code, stdout, stderr } = await new Deno.Command("git", { args, cwd: projectRoot }).output();
+    const decoder = new TextDecoder();
+    assert.deepEqual(
+      [code, decoder.decode(stdout)],
+      [1, ""],
+      `${host} is named elsewhere ${decoder.decode(stderr)}`,
+    );
+  }
 });
 
 Deno.test("the image is built only from the executables, their documents, and the pinned packages", () => {

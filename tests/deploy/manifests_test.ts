@@ -79,7 +79,7 @@ Deno.test("the node is one privileged container that registers itself, with no c
 
 Deno.test("the sidecars have the versions that are current, wait for 60 s, and know every flag", () => {
   const sidecars = controller.spec.template.spec.containers.filter(({ name }) => name !== "driver");
-  assert.deepEqual(sidecars.map(({ image }) => image.slice(image.lastIndexOf("/") + 1)), [
+  assert.deepEqual(sidecars.map(({ image }) => image.replace(/.*\//, "").replace(/@.*/, "")), [
     "csi-provisioner:v6.3.0",
     "csi-attacher:v4.12.0",
     "csi-resizer:v2.2.0",

@@ -23,7 +23,9 @@ export async function imageBill(
     version,
     properties: [{ name: "commit", value: commit }],
   };
-  const parts = [...await packagesIn(root, architecture), executable, ...componentsOf(released)];
+  const runtimes = released.runtimes.filter((runtime) => runtime.architecture === architecture);
+  const inside = componentsOf({ ...released, runtimes });
+  const parts = [...await packagesIn(root, architecture), executable, ...inside];
   return billText(own, parts, seconds);
 }
 

@@ -1,5 +1,5 @@
 // The image's root file system, kept in the cache: deploy/image/make-root.sh makes it in half a minute, from the
-// network.
+// network. Beside it is the digest of what was made, by which it is checked before it is used again.
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -46,26 +46,67 @@ export async function makeImageRoot(architecture: Architecture, root: string): P
 /**
  * The folder with the image's files, and an empty one in the executable's place; made if it does not exist.
  *
- * @throws {Error} as `makeImageRoot()` does
+ * @param cache the folder that keeps it
+ * @throws {Error} as `makeImageRoot()` does; when anything in the folder has changed since it was made
  */
-export async function ensureImageRoot(architecture: Architecture): Promise<string> {
+export async function ensureImageRoot(
+  architecture: Architecture,
+  cache: string = cacheFolder(),
+  make: typeof makeImageRoot = makeImageRoot,
+): Promise<string> {
   const hash = createHash("sha256");
   for (const name of ["make-root.sh", "packages.lock"]) hash.update(Deno.readFileSync(join(FOLDER, name)));
-  const cache = cacheFolder();
   const folder = join(cache, `image-root-${architecture}-${hash.digest("hex").slice(0, 16)}`);
-  if (isFolder(folder)) return folder;
+  const digestFile = `${folder}.sha256`;
+  if (!isThere(folder) || !isThere(digestFile)) await makeInto(folder, digestFile, cache, architecture, make);
+  if (treeDigest(folder) === await Deno.readTextFile(digestFile)) return folder;
+  throw new Error(`${folder} is not as it was made: remove it, and ${digestFile}`);
+}
+
+/** A folder that is there already, without its digest, stays: it has to be the same. */
+async function makeInto(
+  folder: string,
+  digestFile: string,
+  cache: string,
+  architecture: Architecture,
+  make: typeof makeImageRoot,
+): Promise<void> {
   await Deno.mkdir(cache, { recursive: true });
   const scratch = await Deno.makeTempDir({ dir: cache, prefix: "image-root-" });
   try {
-    await makeImageRoot(architecture, join(scratch, "root"));
-    await Deno.rename(join(scratch, "root"), folder);
+    const [root, digest] = [join(scratch, "root"), join(scratch, "digest")];
+    await make(architecture, root);
+    await Deno.writeTextFile(digest, treeDigest(root));
+    // Before the folder: another process then finds both, or makes them as well.
+    await Deno.rename(digest, digestFile);
+    if (!isThere(folder)) await Deno.rename(root, folder);
   } catch (error) {
     // Another process has made it meanwhile.
-    if (!isFolder(folder)) throw error;
+    if (!isThere(folder)) throw error;
   } finally {
     await Deno.remove(scratch, { recursive: true });
   }
-  return folder;
+}
+
+/** A SHA-256 of everything in a folder: names, kinds, modes, targets of links, and contents. Times and owners do not count. */
+function treeDigest(root: string): string {
+  const hash = createHash("sha256");
+  const add = (path: string) => {
+    const names = [...Deno.readDirSync(join(root, path))].map(({ name }) => name).toSorted();
+    for (const name of names) {
+      const inside = join(path, name);
+      const { isDirectory, isSymlink, isFile, mode } = Deno.lstatSync(join(root, inside));
+      const content = isSymlink
+        ? Deno.readLinkSync(join(root, inside))
+        : isFile
+        ? createHash("sha256").update(Deno.readFileSync(join(root, inside))).digest("hex")
+        : "";
+      hash.update(JSON.stringify([inside, { isDirectory, isSymlink, isFile }, mode, content]));
+      if (isDirectory) add(inside);
+    }
+  };
+  add("");
+  return hash.digest("hex");
 }
 
 /** The project's folder for files that take long to make, shared by all work trees. */
@@ -74,9 +115,9 @@ export function cacheFolder(): string {
   return join(home, "rds-csi");
 }
 
-function isFolder(path: string): boolean {
+function isThere(path: string): boolean {
   try {
-    return Deno.statSync(path).isDirectory;
+    return Deno.statSync(path) !== undefined;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;
     throw error;

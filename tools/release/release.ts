@@ -12,11 +12,13 @@ import { version } from "../../src/cli/build_version.ts";
 import { BUNDLE } from "../build.ts";
 import { commitOf, secondsOf } from "../commit.ts";
 import { architectures } from "../image/root.ts";
+import { imagesIn } from "../image/chart_images.ts";
 import { writeImages } from "../image/images.ts";
 import { complain, print } from "../print.ts";
 import { packChart } from "./chart.ts";
 import { type Licensed, noticesOf, packagesIn, readLicense } from "./licenses.ts";
-import { billOfMaterials, type Lock, type Released } from "./sbom.ts";
+import { runtimeDigest } from "./runtime.ts";
+import { billOfMaterials, chartBill, type Lock, type Released, unverified } from "./sbom.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -51,9 +53,20 @@ async function main(): Promise<void> {
   await Deno.writeTextFile(name(".cdx.json"), billOfMaterials(released));
   await Deno.copyFile(join(ROOT, "deploy/manifests/rds-csi.yaml"), name(".manifests.yaml"));
   await packChart(name(".chart.tgz"), released.seconds, Deno.env.get("PROJECT_URL"));
+  await describeChart(name(".chart.cdx.json"), released);
   await writeSums(out);
   await signSums(out, Deno.env.get("RELEASE_SIGNING_KEY"));
   await report(out);
+}
+
+/** Writes what the chart installs, and says of which images nobody knows whether they are the right ones. */
+async function describeChart(file: string, released: Released): Promise<void> {
+  const images = imagesIn(await Deno.readTextFile(join(ROOT, "deploy/chart/values.yaml")));
+  await Deno.writeTextFile(file, chartBill(released, images));
+  const open = images.filter(({ digest }) => digest === undefined).map(({ name }) => name);
+  if (open.length > 0) {
+    complain(`${unverified}: the chart has no digest of ${open.join(", ")}: make image/digests`);
+  }
 }
 
 async function describeRelease(): Promise<Released & { readonly packages: readonly Licensed[] }> {
@@ -62,6 +75,10 @@ async function describeRelease(): Promise<Released & { readonly packages: readon
     commit: await commitOf(ROOT),
     seconds: await secondsOf(ROOT, Deno.env.get("SOURCE_DATE_EPOCH")),
     deno: await compilingDeno(),
+    runtimes: await Promise.all(architectures.map(async (architecture) => ({
+      architecture,
+      digest: await runtimeDigest(join(ROOT, `dist/linux-${architecture}/rds-csi`)),
+    }))),
     packages: await insidePackages(),
     lock: JSON.parse(await Deno.readTextFile(join(ROOT, "deno.lock"))) as Lock,
   };

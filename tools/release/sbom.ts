@@ -1,7 +1,9 @@
 // Libraries for CycloneDX bring XML validators and serializers for one JSON object, so it is written here.
 
 import { createHash } from "node:crypto";
+import type { ChartImage } from "../image/chart_images.ts";
 import type { Package } from "./licenses.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** The subject of a bill of materials. */
 export interface Released {
@@ -11,6 +13,8 @@ export interface Released {
   readonly seconds: number;
   /** Version of the Deno whose runtime is included. */
   readonly deno: string;
+  /** Its runtimes, one for each platform. */
+  readonly runtimes: readonly Runtime[];
   readonly packages: readonly (Package & { readonly license: string })[];
   readonly lock: Lock;
 }
@@ -24,6 +28,36 @@ export interface Released {
 export function billOfMaterials(released: Released): string {
   const own = { ...executableOf(released), properties: [{ name: "commit", value: released.commit }] };
   return billText(own, componentsOf(released), released.seconds);
+}
+
+/** What a bill says of an image for whose digest nobody has asked its registry: it may be any image. */
+export const unverified = "UNVERIFIED";
+
+/** The bill of materials of the chart, as CycloneDX 1.6: the images that it installs beside the driver's own. */
+export function chartBill(
+  { version, commit, seconds }: Pick<Released, "version" | "commit" | "seconds">,
+  images: readonly ChartImage[],
+): string {
+  const own = {
+    type: "application",
+    "bom-ref": `pkg:generic/rds-csi-chart@${version}`,
+    name: "rds-csi-chart",
+    version,
+    properties: [{ name: "commit", value: commit }],
+  };
+  return billText(own, images.map(imageComponent), seconds);
+}
+
+function imageComponent({ name, digest }: ChartImage): Component {
+  const [, repository = "", last = "", tag = ""] = /^((?:.*\/)?([^/]+)):([^:]+)$/.exec(name) ?? [];
+  const version = digest === undefined ? "" : `@${encodeURIComponent(digest)}`;
+  const purl = `pkg:oci/${last}${version}?repository_url=${encodeURIComponent(repository)}&tag=${tag}`;
+  return {
+    ...{ type: "container", "bom-ref": purl, name: last, version: tag, purl },
+    ...digest === undefined
+      ? { properties: [{ name: "digest", value: unverified }] }
+      : { hashes: [{ alg: "SHA-256", content: digest.replace("sha256:", "") }] },
+  };
 }
 
 /** One component of a bill, in CycloneDX's form. */
@@ -47,14 +81,18 @@ export function executableOf({ version }: Released): Component {
 }
 
 /**
- * The components in the executable: the runtime first.
+ * The components in the executable: the runtimes of its platforms first.
  *
  * @throws {Error} when the lock file does not pin a package
  */
-export function componentsOf({ deno, packages, lock }: Released): Component[] {
-  const runtime = { type: "application", "bom-ref": `pkg:generic/deno@${deno}`, name: "deno", version: deno };
+export function componentsOf({ deno, runtimes, packages, lock }: Released): Component[] {
   return [
-    { ...runtime, purl: runtime["bom-ref"], licenses: licensed("MIT") },
+    ...runtimes.map(({ architecture, digest }) => {
+      const purl = `pkg:generic/deno@${deno}?arch=${architecture}`;
+      const hashes = [{ alg: "SHA-256", content: digest }];
+      const own = { type: "application", "bom-ref": purl, name: "deno", version: deno };
+      return { ...own, purl, licenses: licensed("MIT"), hashes };
+    }),
     ...packages.map((one) => ({
       type: "library",
       "bom-ref": purlOf(one),

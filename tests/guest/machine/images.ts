@@ -1,6 +1,8 @@
 import { join } from "node:path";
+import { parse } from "yaml";
 import { packImage, peoplesImage } from "../../cluster/kit/image.ts";
 import type { Tools } from "../../cluster/kit/tools.ts";
+import { imagesIn } from "../../../tools/image/chart_images.ts";
 import { readDeployFile } from "../../deploy/objects.ts";
 
 /** The sidecars that the chart installs unless told otherwise. */
@@ -18,10 +20,24 @@ export async function packImages(tools: Tools, folder: string): Promise<readonly
   return archives;
 }
 
+/** What the chart gets because its images are packed here: their names, without the digests of the published ones. */
+export function valuesWithoutDigests(values: string = readDeployFile("chart/values.yaml")): object {
+  const found = withoutDigests(parse(values));
+  return typeof found === "object" ? found : {};
+}
+
+function withoutDigests(value: unknown): object | string | undefined {
+  if (typeof value === "string") return value.includes("@sha256:") ? value.replace(/@.*/, "") : undefined;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const fields = Object.entries(value).map(([name, inside]) => [name, withoutDigests(inside)] as const)
+    .filter(([, inside]) => inside !== undefined);
+  return fields.length === 0 ? undefined : Object.fromEntries(fields);
+}
+
 /** Packs a program as a sidecar's image, under the name that the chart's values have for it, and answers the archive. */
 export async function packSidecar(name: string, program: string, folder: string): Promise<string> {
-  const pattern = new RegExp(`image: (registry\\.k8s\\.io/sig-storage/${name}:\\S+)`);
-  const image = pattern.exec(readDeployFile("chart/values.yaml"))?.[1];
+  const image = imagesIn(readDeployFile("chart/values.yaml")).find((one) => one.name.includes(`/${name}:`))
+    ?.name;
   if (image === undefined) throw new Error(`the chart's values name no image of ${name}`);
   const path = join(folder, `${name}.tar`);
   await packImage(path, {

@@ -7,6 +7,7 @@ import { type Event, type Lease, paths } from "../../cluster/kit/objects.ts";
 import { until } from "../../cluster/kit/waiting.ts";
 import { projectRoot } from "../../support/parts.ts";
 import { hostOutput } from "../kit/host_command.ts";
+import { valuesWithoutDigests } from "./images.ts";
 import type { MachineCluster } from "./cluster.ts";
 import { answers } from "./router.ts";
 
@@ -57,7 +58,10 @@ export async function upgradeChart(cluster: MachineCluster, tag: string): Promis
 
 async function helm(cluster: MachineCluster, verb: "install" | "upgrade", ...args: string[]): Promise<void> {
   const chart = join(projectRoot, "deploy/chart");
-  const text = [verb, "rds-csi", chart, "--namespace", namespace, "--values", valuesFile(cluster), ...args];
+  const images = join(cluster.folder, "images.json");
+  await Deno.writeTextFile(images, JSON.stringify(valuesWithoutDigests()));
+  const files = ["--values", images, "--values", valuesFile(cluster)];
+  const text = [verb, "rds-csi", chart, "--namespace", namespace, ...files, ...args];
   await hostOutput(cluster.tools.helm, text, { env: await environment(cluster) });
 }
 

@@ -11,6 +11,7 @@ import {
 } from "../../../cluster/suites/pages/quick_start.ts";
 import type { Bench } from "../../kit/suite.ts";
 import type { MachineCluster } from "../../machine/cluster.ts";
+import { valuesWithoutDigests } from "../../machine/images.ts";
 import { withAddress } from "../../machine/network.ts";
 import type { MachineNode } from "../../machine/node.ts";
 import type { NodeDrivers } from "../../machine/release.ts";
@@ -24,7 +25,7 @@ const address = "192.0.2.1";
 /** Types docs/quick-start.md, with the ports, the images and the values of the page, and nothing beside them. */
 export async function typeQuickStart(bench: Bench): Promise<void> {
   const page = readQuickStart();
-  await using person = await PagePerson.make(bench, address, {}, `${address}/32`);
+  await using person = await PagePerson.make(bench, address, valuesWithoutDigests(), `${address}/32`);
   const door = { ...await adminsDoor(person, address), nvmePort: defaultNvmePort };
   await withAddress(address, async () => {
     await withBareMachines(bench, {

@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const tools = fileURLToPath(new URL(".", import.meta.url));
+
+const ignore = !["npm", "tar"].every((name) =>
+  new Deno.Command("which", { args: [name], stdout: "null" }).outputSync().success
+);
+if (ignore) {
+  Deno.stderr.writeSync(new TextEncoder().encode("ignored: the tests of get-deno.sh need npm and tar\n"));
+}
+
+const version = "99.9.9";
+const platform = "@deno/some-platform";
+
+Deno.test("every package of Deno is pinned by a digest, at the version of the Makefile, and names no registry", async () => {
+  const { packages } = JSON.parse(await Deno.readTextFile(`${tools}deno/package-lock.json`)) as Lock;
+  const { "": root, ...pinned } = packages;
+  const makefile = await Deno.readTextFile(`${tools}../Makefile`);
+  const [, wanted] = /^DENO_VERSION := (\S+)$/m.exec(makefile) ?? [];
+  assert.deepEqual(root?.dependencies, { deno: wanted });
+  assert.ok(
+    "node_modules/@deno/linux-x64-glibc" in pinned && "node_modules/@deno/linux-arm64-glibc" in pinned,
+  );
+  for (const [name, one] of Object.entries(pinned)) {
+    assert.equal(one.version, wanted, name);
+    assert.match(one.integrity ?? "", /^sha512-[\w+/]{86}==$/, name);
+    assert.equal(one.resolved, undefined, name);
+  }
+});
+
+Deno.test({ name: "get-deno.sh brings a Deno whose packages have the pinned digests", ignore }, async () => {
+  const { success, stdout, folder } = await getDeno();
+  assert.ok(success);
+  assert.equal(stdout, `${folder}/node_modules/.bin/deno\n`);
+});
+
+for (const name of ["deno", platform]) {
+  Deno.test({
+    name: `get-deno.sh refuses other bytes of ${name}, whatever the registry says of them`,
+    ignore,
+  }, async () => {
+    const { success, stdout, stderr } = await getDeno(name);
+    assert.deepEqual([success, stdout], [false, ""]);
+    if (name === "deno") assert.match(stderr, /EINTEGRITY/);
+  });
+}
+
+interface Lock {
+  readonly packages: Readonly<
+    Record<string, {
+      readonly version?: string;
+      readonly integrity?: string;
+      readonly resolved?: string;
+      readonly dependencies?: Readonly<Record<string, string>>;
+    }>
+  >;
+}
+
+/** Runs a copy of the script against a registry of ours, which has other bytes of one package than were pinned. */
+async function getDeno(changed?: string) {
+  const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  await using made = new AsyncDisposableStack();
+  made.defer(() => Deno.remove(scratch, { recursive: true }));
+  const archives = await packPackages(scratch, changed);
+  const script = join(scratch, "tools/get-deno.sh");
+  await Deno.mkdir(join(scratch, "tools/deno"), { recursive: true });
+  await Deno.copyFile(`${tools}get-deno.sh`, script);
+  await Deno.writeTextFile(join(scratch, "tools/deno/package.json"), JSON.stringify(wanted, undefined, 1));
+  await Deno.writeTextFile(join(scratch, "tools/deno/package-lock.json"), JSON.stringify(lockOf(archives)));
+  const registry = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen() {} },
+    (request) => answer(request, archives),
+  );
+  made.defer(() => registry.shutdown());
+  const env = {
+    npm_config_registry: `http://127.0.0.1:${registry.addr.port}/`,
+    npm_config_cache: join(scratch, "cache"),
+    HOME: scratch,
+  };
+  const { success, stdout, stderr } = await new Deno.Command("sh", { args: [script, version, scratch], env })
+    .output();
+  const decoder = new TextDecoder();
+  return {
+    success,
+    stdout: decoder.decode(stdout),
+    stderr: decoder.decode(stderr),
+    folder: join(scratch, `deno-${version}`),
+  };
+}
+
+const wanted = { private: true, dependencies: { deno: version } };
+
+/** The two packages that Deno consists of on a machine, with the digests that were pinned and the bytes that there are. */
+interface Archive {
+  readonly description: object;
+  readonly pinned: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+async function packPackages(scratch: string, changed?: string): Promise<Map<string, Archive>> {
+  const archives = new Map<string, Archive>();
+  const install = `require("fs").copyFileSync(require.resolve("${platform}/deno"), __dirname + "/deno")`;
+  const contents = {
+    deno: {
+      more: {
+        bin: "deno",
+        scripts: { postinstall: "node install.cjs" },
+        optionalDependencies: { [platform]: version },
+      },
+      files: { "deno": "#!/bin/sh\nexit 1\n", "install.cjs": install },
+    },
+    [platform]: { more: {}, files: { "deno": `#!/bin/sh\necho "deno ${version} (stable)"\n` } },
+  };
+  for (const [name, { more, files }] of Object.entries(contents)) {
+    const description = { name, version, ...more };
+    const pack = async (files: Readonly<Record<string, string>>) => {
+      const folder = join(scratch, "packed", name);
+      await Deno.mkdir(join(folder, "package"), { recursive: true });
+      for (const [path, text] of Object.entries({ ...files, "package.json": JSON.stringify(description) })) {
+        await Deno.writeTextFile(join(folder, "package", path), text, { mode: 0o755 });
+      }
+      const args = ["--create", "--gzip", `--file=${folder}.tgz`, `--directory=${folder}`, "package"];
+      assert.ok((await new Deno.Command("tar", { args }).output()).success);
+      return await Deno.readFile(`${folder}.tgz`);
+    };
+    const pinned = integrityOf(await pack(files));
+    const bytes = await pack(name === changed ? { ...files, deno: `${files.deno}# Changed.\n` } : files);
+    archives.set(name, { description, pinned, bytes });
+  }
+  return archives;
+}
+
+function integrityOf(bytes: Uint8Array): string {
+  return `sha512-${createHash("sha512").update(bytes).digest("base64")}`;
+}
+
+function lockOf(archives: ReadonlyMap<string, Archive>): object {
+  const own = archives.entries().map(([name, { description, pinned: integrity }]) => [
+    `node_modules/${name}`,
+    { ...description, integrity, hasInstallScript: name === "deno", optional: name !== "deno" },
+  ]);
+  return { lockfileVersion: 3, requires: true, packages: { "": wanted, ...Object.fromEntries(own) } };
+}
+
+/** A package's description, or its archive: each agrees with the other, as at a registry that was taken over. */
+function answer(request: Request, archives: ReadonlyMap<string, Archive>): Response {
+  const { pathname, origin } = new URL(request.url);
+  const name = decodeURIComponent(pathname.slice(1)).replace(/\.tgz$/, "");
+  const archive = archives.get(name);
+  if (archive === undefined) return new Response(undefined, { status: 404 });
+  if (pathname.endsWith(".tgz")) return new Response(archive.bytes);
+  const dist = { tarball: `${origin}/${name}.tgz`, integrity: integrityOf(archive.bytes) };
+  return Response.json({
+    name,
+    "dist-tags": { latest: version },
+    versions: { [version]: { ...archive.description, dist } },
+  });
+}
