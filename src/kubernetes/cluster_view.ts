@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import { parseEpoch } from "../volume/model/epoch.ts";
+import { publishedCounter } from "../volume/model/publish_context.ts";
 import type {
   ClusterAttachment,
   ClusterView,
@@ -98,14 +98,14 @@ export class KubernetesClusterView implements ClusterView {
       return await this.volumes(context);
     });
     return attachments.flatMap(
-      ({ volumeName, volumeId, nodeId, nodeName, attached, sinceSeconds, publishContext }) => {
+      ({ volumeName, volumeId, nodeId, nodeName, attached, sinceSeconds, published }) => {
         if (volumeName === undefined || volumeId === undefined) return [];
         return [{
           volumeId,
           nodeId: nodeId ?? nodeIds.get(nodeName) ?? "",
           attached,
           sinceSeconds,
-          epochCounter: counterOf(publishContext),
+          epochCounter: publishedCounter(published),
         }];
       },
     );
@@ -117,13 +117,13 @@ export class KubernetesClusterView implements ClusterView {
       await this.#ask(context, (signal) => this.#volumes.list(signal));
       return this.#volumes.all;
     });
-    return attachments.map(({ volumeId, nodeName, nodeId, attached, deleting, publishContext }) => ({
+    return attachments.map(({ volumeId, nodeName, nodeId, attached, deleting, published }) => ({
       volumeId,
       nodeName,
       nodeId,
       attached,
       deleting,
-      publishContext,
+      published,
     }));
   }
 
@@ -139,7 +139,7 @@ export class KubernetesClusterView implements ClusterView {
     const counters = attachments.filter((one) =>
       one.inlineHandle === volumeId || names.has(one.volumeName ?? "")
     )
-      .map(({ publishContext }) => counterOf(publishContext));
+      .map(({ published }) => publishedCounter(published));
     return Math.max(0, ...counters);
   }
 
@@ -225,10 +225,6 @@ export class KubernetesClusterView implements ClusterView {
       });
     }
   }
-}
-
-function counterOf(publishContext: Readonly<Record<string, string>>): number {
-  return parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
 }
 
 /**

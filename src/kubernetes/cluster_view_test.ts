@@ -223,15 +223,15 @@ Deno.test("KubernetesClusterView.allAttachments() returns each one's volume, and
 
 async function assertReported({ api }: KubePair, use: KubernetesClusterView): Promise<void> {
   api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
-  const publishContext = { epoch: "3-0a0b0c0d", nqn: "nqn.x:v", nvmePort: "4420" };
+  const published = { epoch: { counter: 3, nonce: "0a0b0c0d" }, nqn: "nqn.x:v", port: 4420 };
   const attachment = aVolumeAttachment("v", "n", {
-    publishContext: { ...publishContext, nvmeAddress: "10.0.0.1", size: "1" },
+    publishContext: { epoch: "3-0a0b0c0d", nqn: "nqn.x:v", nvmePort: "4420", size: "1" },
     deleting: true,
   });
   const annotations = { "csi.alpha.kubernetes.io/node-id": "id-n" };
   api.put(attachmentsPath, { ...attachment, metadata: { ...attachment.metadata, annotations } });
   assert.deepEqual(await use.allAttachments(call()), [
-    { volumeId: "v", nodeName: "n", nodeId: "id-n", attached: true, deleting: true, publishContext },
+    { volumeId: "v", nodeName: "n", nodeId: "id-n", attached: true, deleting: true, published },
   ]);
   assert.deepEqual(use.volumeContext("v"), { migrationTimeoutSeconds: "60" });
   assert.equal(use.volumeContext("w"), undefined);

@@ -1,4 +1,5 @@
-import type { ClaimName, FormatConsents } from "../volume/ports/cluster_ports.ts";
+import type { ClaimName } from "../volume/model/publish_context.ts";
+import type { FormatConsents } from "../volume/ports/cluster_ports.ts";
 import { formatConsent, formatConsentAnnotation } from "../volume/rules/format_consent.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import type { Metadata, ObjectRef } from "./objects.ts";

@@ -1,5 +1,6 @@
 import type { ClusterVolume } from "../volume/ports/cluster_view.ts";
 import { machineHash } from "../volume/model/machine.ts";
+import { parsePublishedExport, type PublishedExport } from "../volume/model/publish_context.ts";
 import type { ClusterNode } from "../volume/rules/detached_nodes.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 
@@ -133,8 +134,8 @@ export interface VolumeAttachment {
   readonly deleting: boolean;
   /** Seconds since the Unix epoch; undefined when it is not known. */
   readonly sinceSeconds: number | undefined;
-  /** The keys {@linkcode keptOfPublishContext} of the publish context. */
-  readonly publishContext: Readonly<Record<string, string>>;
+  /** The export that its publish context names: the other keys would take most of the memory of a list of thousands. */
+  readonly published: PublishedExport;
 }
 
 /** The registration of this driver on a node. */
@@ -183,20 +184,8 @@ export function parseAttachment(
     attached: status.attached === true,
     deleting: metadata.deletionTimestamp !== undefined,
     sinceSeconds: secondsOf(metadata.creationTimestamp),
-    publishContext: keptOf(status.attachmentMetadata ?? {}),
+    published: parsePublishedExport(status.attachmentMetadata ?? {}),
   };
-}
-
-/** The keys that are compared with the router: the others would take most of the memory of a list of thousands. */
-const keptOfPublishContext: readonly string[] = ["epoch", "nqn", "nvmePort"];
-
-function keptOf(publishContext: Readonly<Record<string, string>>): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const key of keptOfPublishContext) {
-    const value = publishContext[key];
-    if (value !== undefined) kept[key] = value;
-  }
-  return kept;
 }
 
 /** A time of the API in seconds since the Unix epoch; undefined when it is invalid. */

@@ -10,7 +10,7 @@ import {
   targetPath,
   volumeId,
 } from "../../tests/fakes/node_deps.ts";
-import { parsePublishContext } from "./stage/contexts.ts";
+import { parsePublishContext } from "../volume/model/publish_context.ts";
 import { StagingStore } from "./stage/staging_store.ts";
 import { OrphanedConnections } from "./connections/orphaned_connections.ts";
 import { connectedNqns } from "./connections/teardown.ts";

@@ -6,6 +6,7 @@ import type {
   UnknownVolumeAttachment,
 } from "../../src/volume/ports/cluster_view.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
+import { type ContextValues, parsePublishedExport } from "../../src/volume/model/publish_context.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 
 /** A cluster whose answers the test sets. */
@@ -74,8 +75,13 @@ export class FakeClusterView implements ClusterView {
   }
 
   /** Attaches a volume to a node, as the loops see it. */
-  attach(volumeId: string, nodeName: string, over: Partial<ClusterAttachment> = {}): void {
-    this.list.push({ volumeId, nodeName, attached: true, deleting: false, publishContext: {}, ...over });
+  attach(
+    volumeId: string,
+    nodeName: string,
+    { publishContext = {}, ...over }: Partial<ClusterAttachment> & { publishContext?: ContextValues } = {},
+  ): void {
+    const published = parsePublishedExport(publishContext);
+    this.list.push({ volumeId, nodeName, attached: true, deleting: false, published, ...over });
   }
 
   async assertAttachmentsReadable(): Promise<void> {

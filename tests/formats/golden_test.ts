@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
-import { parsePublishContext } from "../../src/node/stage/contexts.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { legacyEpoch } from "../../src/volume/model/epoch.ts";
 import {
@@ -13,6 +12,7 @@ import {
   parseComment,
   type RecordComment,
 } from "../../src/volume/model/record.ts";
+import { parsePublishContext } from "../../src/volume/model/publish_context.ts";
 import { importedSource } from "../../src/volume/model/sources.ts";
 import {
   formatStagingState,
@@ -63,6 +63,8 @@ const records: Readonly<Record<keyof typeof golden.records, RecordComment>> = {
     holders: [aHolder("b", { mode: "multi-node-multi-writer" })],
     unfenced: { nodeDigest: nodeDigest("a"), sinceSeconds: 1_700_000_000, machine: "0a0b0c0d" },
   }),
+  "with a device layer": bare({ epoch, blankEpoch: 0, holders: [aHolder("node-1")], layered: true }),
+  "encrypted": bare({ epoch, capabilities: "ext4/ew", holders: [aHolder("node-1")] }),
   "read by several": bare({
     capabilities: "xfs/n",
     epoch,
@@ -143,8 +145,8 @@ const stagingStates: Readonly<Record<keyof typeof golden.stagingStates, StagingS
   "of a volume of several routers": { ...staged, volumeId: "second/pvc-1", kind: "xfs" },
 };
 
-function machineOf(context: object): string | undefined {
-  return "machine" in context ? String(context.machine) : undefined;
+function valueOf(context: object, key: string): string | undefined {
+  return (context as Readonly<Record<string, string>>)[key];
 }
 
 /** How a node holds the volume of each publish context. The volume has been published to that node before. */
@@ -155,6 +157,8 @@ const uses: Readonly<
     readonly capability: Capability;
     readonly readOnly?: boolean;
     readonly exportNqn?: string;
+    readonly needsLayer?: boolean;
+    readonly encrypted?: boolean;
   }>
 > = {
   "a file system that may be made": {
@@ -174,11 +178,29 @@ const uses: Readonly<
     capability: { access: "mount", filesystem: "xfs", mode: "multi-node-reader-only" },
     readOnly: true,
   },
+  "the first reader of a file system": {
+    comment: "read by several",
+    nodeId: "a",
+    capability: { access: "mount", filesystem: "xfs", mode: "multi-node-reader-only" },
+    readOnly: true,
+  },
   "what the legacy driver exported": {
     comment: "of the legacy driver",
     nodeId: "node-1",
     capability: writer,
     exportNqn: `${testPrefix}:pvc-1`,
+  },
+  "below a device layer": {
+    comment: "with a device layer",
+    nodeId: "node-1",
+    capability: writer,
+    needsLayer: true,
+  },
+  "an encrypted file system": {
+    comment: "encrypted",
+    nodeId: "node-1",
+    capability: writer,
+    encrypted: true,
   },
 };
 
@@ -198,12 +220,14 @@ for (const [name, stagingState] of Object.entries(stagingStates)) {
   });
 }
 
-for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] of Object.entries(uses)) {
+for (const [name, use] of Object.entries(uses)) {
   Deno.test(`a publish context has its golden text: ${name}`, async () => {
+    const { comment, nodeId, capability, exportNqn, ...above } = use;
+    const { readOnly = false, needsLayer = false, encrypted = false } = above;
     const context = golden.publishContexts[name as keyof typeof uses];
     const { deps, store } = testController();
     store.put(aDisk(records[comment].record, exportNqn === undefined ? {} : { exportNqn }));
-    const request = aPublish(nodeId, { capability, readOnly });
+    const request = aPublish(nodeId, { capability, readOnly, needsLayer, encrypted });
     const written = await publishVolume(deps, "pvc-1", request, testParameters, testContext());
     assert.deepEqual(written, context);
     assert.deepEqual(store.calls.map(({ method }) => method), ["view"]);
@@ -216,10 +240,11 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
       readOnly: context.readonly === "true",
       mayFormat: context.mayFormat === "true",
       imported: false,
-      mayReplay: false,
-      machine: machineOf(context),
-      needsLayer: false,
-      encrypted: false,
+      claim: undefined,
+      mayReplay: valueOf(context, "mayReplay") === "true",
+      machine: valueOf(context, "machine"),
+      needsLayer,
+      encrypted,
     });
   });
 }

@@ -1,11 +1,14 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import { parseEpoch } from "../../src/volume/model/epoch.ts";
+import {
+  type ContextValues,
+  parsePublishedExport,
+  publishedCounter,
+} from "../../src/volume/model/publish_context.ts";
 import type { ClusterAttachment, ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { Process } from "./process.ts";
 
-type Context = Readonly<Record<string, string>>;
 type AttacherCall = Pick<Extract<HistoryEvent, { kind: "call" }>, "verb" | "of" | "node">;
 
 /** A VolumeAttachment. */
@@ -14,7 +17,7 @@ interface Attachment {
   readonly nodeName: string;
   attached: boolean;
   deleting: boolean;
-  publishContext: Context;
+  publishContext: ContextValues;
 }
 
 /** How long a request waits for an API server that does not answer, in milliseconds. */
@@ -53,7 +56,7 @@ export class ClusterObjects {
   }
 
   /** The publish context that a kubelet passes to its node; undefined while the volume is not attached there. */
-  contextOf(volumeId: string, nodeName: string): Context | undefined {
+  contextOf(volumeId: string, nodeName: string): ContextValues | undefined {
     const found = this.#attachments.get(`${volumeId} ${nodeName}`);
     return found?.attached ? found.publishContext : undefined;
   }
@@ -74,7 +77,7 @@ export class ClusterObjects {
   }
 
   /** The attacher was answered OK. It makes no object again that is gone meanwhile. */
-  succeeded({ verb, of, node = "" }: AttacherCall, publishContext: Context = {}): void {
+  succeeded({ verb, of, node = "" }: AttacherCall, publishContext: ContextValues = {}): void {
     const key = `${of} ${node}`;
     const found = this.#attachments.get(key);
     if (found === undefined) return;
@@ -94,18 +97,22 @@ export class ClusterObjects {
       return answer;
     };
     const all = () =>
-      [...this.#attachments.values()].map((one): ClusterAttachment => ({ ...one, nodeId: one.nodeName }));
+      [...this.#attachments.values()].map(({ publishContext, ...one }): ClusterAttachment => ({
+        ...one,
+        nodeId: one.nodeName,
+        published: parsePublishedExport(publishContext),
+      }));
     return {
       volumes: read(() => []),
       othersHandles: read(() => new Set<string>()),
       snapshotHandles: read(() => undefined),
       attachments: read(() =>
-        all().map(({ volumeId, nodeName, attached, publishContext }) => ({
+        all().map(({ volumeId, nodeName, attached, published }) => ({
           volumeId: volumeId!,
           nodeId: nodeName,
           attached,
           sinceSeconds: undefined,
-          epochCounter: counterOf(publishContext),
+          epochCounter: publishedCounter(published),
         }))
       ),
       allAttachments: read(all),
@@ -113,7 +120,9 @@ export class ClusterObjects {
         read(() =>
           Math.max(
             0,
-            ...all().filter((one) => one.volumeId === volumeId).map((one) => counterOf(one.publishContext)),
+            ...all().filter((one) => one.volumeId === volumeId).map(({ published }) =>
+              publishedCounter(published)
+            ),
           )
         )(context),
       objectsOf: () => Promise.resolve([]),
@@ -131,8 +140,4 @@ export class ClusterObjects {
     if (this.#away !== "refuses") await clock.sleep(hangsMs, signal);
     throw new VolumeError("unavailable", "Cannot reach the API server");
   }
-}
-
-function counterOf({ epoch = "" }: Context): number {
-  return parseEpoch(epoch)?.counter ?? 0;
 }

@@ -1,5 +1,6 @@
 import type { VolumeCapability } from "../../csi/generated/csi.ts";
 import type { Sent } from "../../csi/server/proto.ts";
+import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { alignColumns } from "../table.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";
@@ -139,7 +140,11 @@ export class Scenario {
       this.#publishRequest(this.#stage.nodeId),
     );
     this.#publishContext = publishContext;
-    return publishContext["nqn"]?.replace(/^.*?:/, "…:") ?? "";
+    return this.#published().nqn.replace(/^.*?:/, "…:");
+  }
+
+  #published(): PublishContext {
+    return parsePublishContext(this.#publishContext, this.#volumeId);
   }
 
   async #refuseSecondNode(): Promise<string> {
@@ -160,7 +165,7 @@ export class Scenario {
       volumeCapability: this.#capability(),
       volumeContext: this.#volumeContext,
     });
-    return `mayFormat=${this.#publishContext["mayFormat"]}`;
+    return `mayFormat=${this.#published().mayFormat}`;
   }
 
   async #publishTarget(): Promise<void> {

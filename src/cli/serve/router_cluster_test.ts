@@ -84,7 +84,7 @@ Deno.test("an attachment whose volume is unknown keeps every router from withdra
     nodeName: "n",
     attached: true,
     deleting: false,
-    publishContext: {},
+    published: {},
   });
   for (const router of routers) await router.run();
   assert.deepEqual(routers.map(({ disk }) => disk().exported), [true, true]);

@@ -2,7 +2,12 @@ import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isNarrowed, widenedList } from "../../volume/model/host/list.ts";
 import { poolOf } from "../../volume/model/ids.ts";
-import type { VolumeParameters } from "../../volume/model/parameters.ts";
+import { parseNvmeAddresses, type VolumeParameters } from "../../volume/model/parameters.ts";
+import {
+  type ContextValues,
+  formatPublishContext,
+  type PublishContext,
+} from "../../volume/model/publish_context.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, RouterState, StoredVolume } from "../../volume/model/inventory.ts";
@@ -44,9 +49,6 @@ import { isOlderThan, latestEpoch, latestEpochIfReported } from "../epochs.ts";
 import { waitForGrace, withdrawExport, withdrawOlder } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
-/** What a node needs to reach a published volume: the publish context. */
-export type PublishContext = Readonly<Record<string, string>>;
-
 /**
  * Publishes a volume to a node: the record names the holder and the export is on under the epoch's NQN. Two commands;
  * one when it is so already, or when the router has the record of an unpublished volume that this process has written
@@ -60,7 +62,7 @@ export async function publishVolume(
   request: PublishRequest,
   parameters: VolumeParameters,
   context: CallContext,
-): Promise<PublishContext> {
+): Promise<ContextValues> {
   const call = { ...deps, context };
   const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
   const publishAny = async () =>
@@ -77,7 +79,7 @@ async function publishKnown(
   id: string,
   request: PublishRequest,
   parameters: VolumeParameters,
-): Promise<PublishContext | undefined> {
+): Promise<ContextValues | undefined> {
   const known = request.isStatic ? undefined : findUnused(call, id, "publish");
   if (known === undefined || !isOfKind(known.record, request.capability)) return undefined;
   if (!await call.nodes.isKnown(request.nodeId, call.context)) return undefined;
@@ -116,7 +118,7 @@ async function publish(
   id: string,
   request: PublishRequest,
   parameters: VolumeParameters,
-): Promise<PublishContext> {
+): Promise<ContextValues> {
   const claim = request.isStatic
     ? {
       kind: request.capability,
@@ -329,47 +331,28 @@ function publishContext(
   state: Pick<RouterState, "unfenced">,
   request: PublishRequest,
   parameters: VolumeParameters,
-): PublishContext {
+): ContextValues {
   const { record, stored } = volume;
-  const nqn = recordNqn(deps, volume, state, record);
-  const port = String(stored.exportPort);
-  const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
-  const machine = holderOf(volume, request.nodeId)?.machine;
-  return {
-    nvmeAddress: parameters.nvmeAddress,
-    nvmePort: port,
-    ...nqnContext(nqn, request),
+  const { nodeId, capability, needsLayer = false, encrypted = false } = request;
+  const readOnly = isReadOnlyUse(capability.mode, request.readOnly);
+  const mayConsent = mayConsentToFormat(record, capability, request.readOnly);
+  const context: PublishContext = {
+    nqn: recordNqn(deps, volume, state, record),
     epoch: formatEpoch(record.epoch!),
-    size: String(stored.sizeBytes),
-    readonly: String(readOnly),
-    mayFormat: String(mayFormat(record, record.epoch!, request, readOnly)),
-    imported: String(isImported(record)),
-    ...claimContext(deps, stored.id, record, request),
-    ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
-    ...(machine === undefined ? {} : { machine }),
-    nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
-    nvme_port: port,
-    fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
+    addresses: parseNvmeAddresses("nvmeAddress", parameters.nvmeAddress),
+    port: stored.exportPort,
+    sizeBytes: stored.sizeBytes,
+    readOnly,
+    mayFormat: mayFormat(record, record.epoch!, request, readOnly),
+    imported: isImported(record),
+    // A node that refuses to make a file system names whose consent it takes.
+    claim: mayConsent ? deps.consents?.claimOf(stored.id) : undefined,
+    mayReplay: mayReplay(record, nodeId, capability, readOnly),
+    machine: holderOf(volume, nodeId)?.machine,
+    needsLayer,
+    encrypted,
   };
-}
-
-/** The name of the export, and what must lie above it on the node. */
-function nqnContext(nqn: string, { needsLayer, encrypted }: PublishRequest): PublishContext {
-  if (encrypted) return { nqn, encrypted: "true" };
-  if (needsLayer) return { nqn, layer: "true" };
-  // The legacy driver's word for it, for nodes of that driver. They know no layer and would format what is encrypted.
-  return { nqn, nvme_nqn: nqn };
-}
-
-/** Whose consent a node names that refuses to make a file system. */
-function claimContext(
-  { consents }: ControllerDeps,
-  id: string,
-  record: VolumeRecord,
-  { capability, readOnly }: PublishRequest,
-): PublishContext {
-  const claim = mayConsentToFormat(record, capability, readOnly) ? consents?.claimOf(id) : undefined;
-  return claim === undefined ? {} : { claim: `${claim.namespace}/${claim.name}` };
+  return formatPublishContext(context, capability.access === "mount" ? capability.filesystem : "");
 }
 
 /** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */

@@ -5,6 +5,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { howToWithdraw } from "../../volume/rules/used_elsewhere.ts";
 import { unfencedNode } from "../../volume/rules/detached_nodes.ts";
 import {
+  isOfEpoch,
   isStillUnwanted,
   isStillUnwantedOn,
   keyOf,
@@ -22,7 +23,6 @@ import type { VolumeInventory } from "../inventory.ts";
 import { takeFrom } from "../attachments/unpublish.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
-import { formatEpoch } from "../../volume/model/epoch.ts";
 import { assertFences, isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
 import { exportAs } from "../attachments/export_as.ts";
 import { isOlderThan, latestEpoch } from "../epochs.ts";
@@ -311,19 +311,17 @@ async function restoreExport(
   assertImageUsable(call, volume, view, "restore");
   assertFences(id, view, call.settings.allowUnfenced);
   const { epoch } = volume.record;
-  const known = attachments.map(({ publishContext }) => publishContext)
-    .find((publish) => publish["epoch"] === formatEpoch(epoch));
+  const known = attachments.find((one) => isOfEpoch(one, epoch))?.published;
   const nqn = nqnOf(volume, epoch, call.settings.nqnPrefix, view);
-  const knownNqn = known?.["nqn"];
-  if (knownNqn !== undefined && knownNqn !== nqn) {
-    const fields = { volume: id, nqn, known: knownNqn, requestId: call.context.requestId };
+  if (known?.nqn !== undefined && known.nqn !== nqn) {
+    const fields = { volume: id, nqn, known: known.nqn, requestId: call.context.requestId };
     call.notes.warn(
       "cannot restore an export because its nodes know it under another NQN",
       fields,
     );
     return false;
   }
-  const port = Number(known?.["nvmePort"]) || volume.stored.exportPort || call.settings.nvmePort;
+  const port = known?.port || volume.stored.exportPort || call.settings.nvmePort;
   // A withdrawal that the router runs late would take it away again.
   const inDoubt = call.inDoubt.mayStillApply(id, volume.stored.comment);
   const record = inDoubt ? rewritten(volume.record) : volume.record;

@@ -13,6 +13,7 @@ import {
 import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
 import { findDevice, findMap } from "../layer/maps.ts";
+import { epochText } from "../../volume/model/publish_context.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
 import { StagingStore } from "../stage/staging_store.ts";
@@ -98,7 +99,7 @@ function getStaged(stagingState: StagingState | undefined, request: PublishReque
       `Cannot publish the volume because it is staged at another path: ${volume} staged at=${stagingState.stagingPath}`,
     );
   }
-  const epoch = request.publishContext.epoch ?? "";
+  const epoch = epochText(request.publishContext);
   if (epoch !== "" && epoch !== stagingState.epoch) {
     throw new VolumeError(
       "precondition",

@@ -5,12 +5,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { beginAnew, isAllowed, withContent } from "../../volume/model/filesystem/content.ts";
 import { type Digest, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
-import {
-  type NodeParameters,
-  parseNodeParameters,
-  parsePublishContext,
-  type PublishContext,
-} from "./contexts.ts";
+import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
+import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { holdProven, prove } from "../connections/device.ts";
 import { attachPath, growMap } from "../layer/attach_path.ts";

@@ -1,3 +1,4 @@
+import type { ClaimName } from "../model/publish_context.ts";
 import type { Holder, UnfencedNode } from "../model/record.ts";
 import type { CallContext } from "./system.ts";
 
@@ -29,12 +30,6 @@ export interface FormatConsents {
    * @throws {Error} when the cluster cannot be asked
    */
   allowsFormat(volumeId: string, epochCounter: number, signal: AbortSignal): Promise<boolean>;
-}
-
-/** A claim, as its owner names it. */
-export interface ClaimName {
-  readonly namespace: string;
-  readonly name: string;
 }
 
 /** Lets any two nodes share a volume. */

@@ -1,3 +1,4 @@
+import type { PublishedExport } from "../model/publish_context.ts";
 import type { CallContext } from "./system.ts";
 
 /** The fields of a PersistentVolume of this driver that rules about volumes need. */
@@ -26,8 +27,8 @@ export interface ClusterAttachment {
   readonly attached: boolean;
   /** Whether it is being deleted. */
   readonly deleting: boolean;
-  /** The part of the publish context of its attach: `epoch`, `nqn` and `nvmePort`. */
-  readonly publishContext: Readonly<Record<string, string>>;
+  /** The export that the publish context of its attach names. */
+  readonly published: PublishedExport;
 }
 
 /** A VolumeAttachment of this driver whose volume is known. */

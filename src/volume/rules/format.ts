@@ -5,7 +5,7 @@ import { contradictorySignatures, type DeviceProbe } from "../ports/node_ports.t
 import type { FilesystemType } from "../model/capabilities.ts";
 import { headerType } from "../model/encryption.ts";
 import { parseEpoch } from "../model/epoch.ts";
-import type { ClaimName } from "../ports/cluster_ports.ts";
+import type { ClaimName } from "../model/publish_context.ts";
 import { consentCommand } from "./format_consent.ts";
 
 /** The input of the decision whether to format. */

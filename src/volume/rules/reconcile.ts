@@ -1,5 +1,6 @@
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
-import { type Epoch, formatEpoch, parseEpoch } from "../model/epoch.ts";
+import { type Epoch, formatEpoch } from "../model/epoch.ts";
+import { publishedCounter } from "../model/publish_context.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
 import { usesOwnImage } from "../model/sources.ts";
 import { exportedCounter, isExportedAsRecorded } from "./publish.ts";
@@ -185,7 +186,7 @@ function isWanted({ record }: OwnedVolume, attachments: readonly ClusterAttachme
   const { holders, epoch } = record;
   if (holders.length === 0 || epoch === undefined) return attachments.length > 0;
   return attachments.some((one) =>
-    isOfHolder(one, holders) || one.publishContext["epoch"] === formatEpoch(epoch) ||
+    isOfHolder(one, holders) || isOfEpoch(one, epoch) ||
     (one.attached && !isOfEarlierEpoch(one, epoch))
   );
 }
@@ -195,18 +196,18 @@ function isOfHolder({ nodeName, nodeId }: ClusterAttachment, holders: readonly H
   return holders.some((holder) => holder.nodeId === nodeName || holder.nodeId === nodeId);
 }
 
-function isOfEarlierEpoch({ publishContext }: ClusterAttachment, { counter }: Epoch): boolean {
-  const known = parseEpoch(publishContext["epoch"] ?? "");
-  return known !== undefined && known.counter < counter;
+/** Whether the attachment is of exactly this epoch. */
+export function isOfEpoch({ published }: ClusterAttachment, epoch: Epoch): boolean {
+  return published.epoch !== undefined && formatEpoch(published.epoch) === formatEpoch(epoch);
+}
+
+function isOfEarlierEpoch({ published }: ClusterAttachment, { counter }: Epoch): boolean {
+  return published.epoch !== undefined && published.epoch.counter < counter;
 }
 
 /** The latest epoch of a volume that the cluster knows; 0 when it knows none. */
 export function latestEpoch(attachments: readonly ClusterAttachment[]): number {
-  return Math.max(0, ...attachments.map(({ publishContext }) => counterOf(publishContext)));
-}
-
-function counterOf(publishContext: Readonly<Record<string, string>>): number {
-  return parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
+  return Math.max(0, ...attachments.map(({ published }) => publishedCounter(published)));
 }
 
 /**
@@ -228,7 +229,7 @@ function isToBeRestored(volume: OwnedVolume, attachments: readonly ClusterAttach
   if (record.holders.length === 0 || isExportedAsRecorded(volume)) return false;
   return attachments.some((one) =>
     one.attached && !one.deleting &&
-    (isOfHolder(one, record.holders) || counterOf(one.publishContext) === record.epoch?.counter)
+    (isOfHolder(one, record.holders) || publishedCounter(one.published) === record.epoch?.counter)
   );
 }
 

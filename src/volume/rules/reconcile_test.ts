@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
+import { parsePublishedExport } from "../model/publish_context.ts";
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import {
@@ -21,7 +22,13 @@ const attachment = (
   volumeId: string | undefined,
   over: Partial<ClusterAttachment> = {},
 ): ClusterAttachment => ({
-  ...{ volumeId, nodeName: "n", attached: true, deleting: false, publishContext: { epoch: "4-0a0b0c0d" } },
+  ...{
+    volumeId,
+    nodeName: "n",
+    attached: true,
+    deleting: false,
+    published: parsePublishedExport({ epoch: "4-0a0b0c0d" }),
+  },
   ...over,
 });
 
@@ -51,7 +58,7 @@ Deno.test("reconcile() does nothing where router and cluster agree", () => {
 
 Deno.test("reconcile() leaves a disk alone that a person gave the slot of another volume", () => {
   const { imagePath } = held("b").stored;
-  const later = attachment("a", { publishContext: { epoch: "9-0a0b0c0d" } });
+  const later = attachment("a", { published: parsePublishedExport({ epoch: "9-0a0b0c0d" }) });
   for (const attachments of [[], [attachment("a")], [later]]) {
     for (const over of [{}, { exported: false }]) {
       assert.deepEqual(pass([held("a", { imagePath, ...over })], attachments).steps, []);
@@ -68,7 +75,7 @@ const restored: readonly (readonly [what: string, OwnedVolume, ClusterAttachment
   [
     "the attachment is of the same node, and says no epoch",
     held("a", off),
-    attachment("a", { publishContext: {} }),
+    attachment("a", { published: {} }),
     ["restore a"],
   ],
   ["the attachment is going away", held("a", off), attachment("a", { deleting: true }), []],
@@ -138,7 +145,7 @@ for (const [what, attachments, over] of doubts) {
 }
 
 const waitsOn = (id: string) =>
-  attachment(id, { nodeName: "x", nodeId: "x", attached: false, publishContext: {} });
+  attachment(id, { nodeName: "x", nodeId: "x", attached: false, published: {} });
 
 Deno.test("reconcile() withdraws what its node has given up and another one waits for, whatever else is unwanted", () => {
   const all = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -176,7 +183,7 @@ Deno.test("reconcile() takes nothing for given up that is unwanted for another r
 });
 
 Deno.test("reconcile() never restores a volume of which the cluster knows a later epoch", () => {
-  const later = attachment("a", { publishContext: { epoch: "5-ffffffff" } });
+  const later = attachment("a", { published: parsePublishedExport({ epoch: "5-ffffffff" }) });
   assert.deepEqual(pass([held("a")], [later]).steps, ["older-epoch a"]);
   assert.deepEqual(pass([held("a", off)], [later]).steps, ["older-epoch a"]);
   assert.deepEqual(pass([aVolume({ epoch }, { id: "a", ...off })], [later]).steps, ["older-epoch a"]);
@@ -191,7 +198,7 @@ Deno.test("reconcile() lets nobody reach an epoch by hand that is earlier than a
 });
 
 Deno.test("isStillUnwanted() is false for a volume that is wanted, and where that is unknown", () => {
-  const waiting = attachment("a", { nodeName: "x", attached: false, publishContext: {} });
+  const waiting = attachment("a", { nodeName: "x", attached: false, published: {} });
   assert.equal(isStillUnwanted(held("a"), [attachment("b")]), true);
   assert.equal(isStillUnwanted(held("a"), [waiting]), true);
   assert.equal(isStillUnwanted(held("a"), [attachment("a", { attached: false })]), false);
@@ -202,7 +209,10 @@ Deno.test("isStillUnwanted() is false for a volume that is wanted, and where tha
 });
 
 Deno.test("reconcile() removes a holder when only another node's attachment of an earlier epoch names the volume", () => {
-  const earlier = attachment("a", { nodeName: "x", publishContext: { epoch: "3-0a0b0c0d" } });
+  const earlier = attachment("a", {
+    nodeName: "x",
+    published: parsePublishedExport({ epoch: "3-0a0b0c0d" }),
+  });
   for (const volume of [held("a"), held("a", off)]) {
     assert.deepEqual(pass([volume], [earlier]).steps, ["withdraw a"]);
   }
@@ -210,9 +220,9 @@ Deno.test("reconcile() removes a holder when only another node's attachment of a
   const wanted: readonly Partial<ClusterAttachment>[] = [
     { nodeId: "n" },
     { nodeName: "n" },
-    { publishContext: { epoch: "4-0a0b0c0d" } },
-    { publishContext: {} },
-    { publishContext: { epoch: "no epoch" } },
+    { published: parsePublishedExport({ epoch: "4-0a0b0c0d" }) },
+    { published: {} },
+    { published: parsePublishedExport({ epoch: "no epoch" }) },
   ];
   for (const over of wanted) {
     const one = { ...earlier, ...over };
@@ -222,7 +232,7 @@ Deno.test("reconcile() removes a holder when only another node's attachment of a
 });
 
 const shared = () => aVolume({ epoch, holders: [aHolder("n"), aHolder("gone")] }, { id: "a" });
-const waiting = attachment("a", { nodeName: "x", nodeId: "x", attached: false, publishContext: {} });
+const waiting = attachment("a", { nodeName: "x", nodeId: "x", attached: false, published: {} });
 const sharedBy: readonly (readonly [what: string, attachments: ClusterAttachment[], steps: string[]])[] = [
   ["another node waits beside the one that has it", [attachment("a"), waiting], ["leave a"]],
   ["both are named", [attachment("a"), attachment("a", { nodeName: "x", nodeId: "gone" })], []],

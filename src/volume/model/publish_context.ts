@@ -1,13 +1,10 @@
-import { fromLegacyContext, parseNvmeAddresses } from "../../volume/model/parameters.ts";
-import { VolumeError } from "../../volume/errors.ts";
-import { encodeHandle } from "../../volume/model/ids.ts";
-import { parseMkfsOptions, withoutPanic } from "../../volume/model/filesystem/mkfs_options.ts";
-import type { FilesystemType } from "../../volume/model/capabilities.ts";
-import type { DeviceLayer } from "../../volume/model/device_layer.ts";
-import type { KeyCost } from "../../volume/ports/encryption.ts";
-import type { ClaimName } from "../../volume/ports/cluster_ports.ts";
-import type { Target } from "../../volume/ports/node_ports.ts";
-import { formatEpoch, legacyEpoch } from "../../volume/model/epoch.ts";
+import { VolumeError } from "../errors.ts";
+import { type Epoch, formatEpoch, legacyEpoch, parseEpoch } from "./epoch.ts";
+import { encodeHandle } from "./ids.ts";
+import { parseNvmeAddresses } from "./parameters.ts";
+
+/** A publish or volume context as the orchestrator keeps it and passes it on. */
+export type ContextValues = Readonly<Record<string, string>>;
 
 /** What ControllerPublishVolume passes to the node. */
 export interface PublishContext {
@@ -26,7 +23,7 @@ export interface PublishContext {
    * The claim whose owner may allow a format in the next epoch; undefined when it is unknown, or formatting cannot be
    * allowed.
    */
-  readonly claim?: ClaimName;
+  readonly claim: ClaimName | undefined;
   /** Whether the log may be replayed although the volume is only read here. */
   readonly mayReplay: boolean;
   /** The machine that the volume was published to, see `machineHash()`; undefined where that is not known. */
@@ -37,52 +34,77 @@ export interface PublishContext {
   readonly encrypted: boolean;
 }
 
-/** What the StorageClass passes to the node. */
-export interface NodeParameters {
-  readonly connection: Pick<
-    Target,
-    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo" | "digests"
-  >;
-  /** Undefined where the StorageClass says nothing about it. */
-  readonly deviceLayer: DeviceLayer | undefined;
-  readonly encryption: {
-    readonly encrypted: boolean;
-    readonly allowDiscards: boolean;
-    readonly keyCost: KeyCost;
-  };
-  readonly fsLabel: string | undefined;
-  readonly fsck: "preen" | "off";
-  /** Arguments for mkfs. */
-  readonly mkfsOptions: readonly string[];
+/** A claim, as its owner names it. */
+export interface ClaimName {
+  readonly namespace: string;
+  readonly name: string;
 }
 
-type Values = Readonly<Record<string, string>>;
+/** The export that a publish context names, as far as the cluster keeps it; undefined where the context names none. */
+export interface PublishedExport {
+  readonly epoch?: Epoch | undefined;
+  readonly nqn?: string | undefined;
+  readonly port?: number | undefined;
+}
 
 /** NVMe Base Specification, "NVMe Qualified Names": at most 223 bytes. */
 const maxNqnLength = 223;
 
 /**
- * Parses the publish context of a volume, also one of the legacy Go driver's.
+ * Formats the publish context of a volume, with the keys of the legacy Go driver beside this driver's, for its nodes.
+ *
+ * @param fsType the file system; "" for a block volume
+ */
+export function formatPublishContext(
+  context: PublishContext,
+  fsType: string,
+): Record<string, string> {
+  const { nqn, addresses, claim, machine } = context;
+  const port = String(context.port);
+  return {
+    nvmeAddress: addresses.join(","),
+    nvmePort: port,
+    nqn,
+    epoch: context.epoch,
+    size: String(context.sizeBytes),
+    readonly: String(context.readOnly),
+    mayFormat: String(context.mayFormat),
+    imported: String(context.imported),
+    ...(claim === undefined ? {} : { claim: `${claim.namespace}/${claim.name}` }),
+    ...(context.mayReplay ? { mayReplay: "true" } : {}),
+    ...(machine === undefined ? {} : { machine }),
+    ...(context.needsLayer ? { layer: "true" } : {}),
+    ...(context.encrypted ? { encrypted: "true" } : {}),
+    // A node of the legacy driver knows no layer, and would format what is encrypted: without this key it fails.
+    ...(context.needsLayer || context.encrypted ? {} : { nvme_nqn: nqn }),
+    nvme_address: addresses[0]!,
+    nvme_port: port,
+    fs_type: fsType,
+  };
+}
+
+/**
+ * Parses the publish context of a volume, also one of the legacy Go driver's. Unknown keys are ignored.
  *
  * @param volumeContext the volume context, for the legacy driver
  * @throws {VolumeError} invalid when a key is missing or its value is wrong; identity-mismatch when the NQN is another
  *   volume's
  */
 export function parsePublishContext(
-  given: Values,
+  given: ContextValues,
   volumeId: string,
-  volumeContext: Values = {},
+  volumeContext: ContextValues = {},
 ): PublishContext {
   const values = inOwnWords(given, volumeContext);
   const isLegacy = values !== given;
   const take = (key: string, form: RegExp): string => {
     const value = Object.hasOwn(values, key) ? values[key]! : "";
     if (form.test(value)) return value;
-    throw wrong("publish context", key, value);
+    throw wrongContextValue("publish context", key, value);
   };
   const nqn = take("nqn", /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/);
   const epoch = take("epoch", /^[A-Za-z0-9-]{1,32}$/);
-  if (nqn.length > maxNqnLength) throw wrong("publish context", "nqn", nqn);
+  if (nqn.length > maxNqnLength) throw wrongContextValue("publish context", "nqn", nqn);
   if (!isNqnOf(nqn, volumeId, epoch)) {
     throw new VolumeError(
       "identity-mismatch",
@@ -98,7 +120,7 @@ export function parsePublishContext(
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
     imported: values["imported"] !== "false",
-    ...parseClaim(values["claim"]),
+    claim: parseClaim(values["claim"]),
     mayReplay: parseFlag(values, "mayReplay"),
     machine: Object.hasOwn(values, "machine") ? take("machine", /^[0-9a-f]{8}$/) : undefined,
     needsLayer: parseFlag(values, "layer"),
@@ -106,10 +128,42 @@ export function parsePublishContext(
   };
 }
 
+/** Parses the export that the publish context in a VolumeAttachment names: whatever is no such value counts as absent. */
+export function parsePublishedExport({ epoch = "", nqn, nvmePort }: ContextValues): PublishedExport {
+  return { epoch: parseEpoch(epoch), nqn, port: Number(nvmePort) || undefined };
+}
+
+/** The counter of the export's epoch; 0 where it has none, as with the legacy driver. */
+export function publishedCounter({ epoch }: PublishedExport): number {
+  return epoch?.counter ?? 0;
+}
+
+/** The epoch of a publish context as text; "" where it names none, such as the legacy driver's. */
+export function epochText({ epoch = "" }: ContextValues): string {
+  return epoch;
+}
+
+/**
+ * The file system of a capability that names none. This driver puts it into the volume context, the legacy driver into
+ * the publish context.
+ */
+export function filesystemNamed(publish: ContextValues, volume: ContextValues): string {
+  return volume["fsType"] || publish["fs_type"] || "";
+}
+
+/** The error of a key of a context whose value cannot be used. */
+export function wrongContextValue(where: string, key: string, value: string): VolumeError {
+  const what = value === "" ? "is missing" : "is malformed";
+  return new VolumeError(
+    "invalid",
+    `Cannot use the ${where} as a value ${what}: key=${key} value=${JSON.stringify(value.slice(0, 80))}`,
+  );
+}
+
 /** The claim is only shown to people, so an invalid one is left out. */
-function parseClaim(text = ""): Pick<PublishContext, "claim"> {
+function parseClaim(text = ""): ClaimName | undefined {
   const [, namespace, name] = /^([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253})$/.exec(text) ?? [];
-  return namespace === undefined || name === undefined ? {} : { claim: { namespace, name } };
+  return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
 /** With several routers an NQN always has an epoch: without it the router's name could pass for a volume's. */
@@ -120,74 +174,18 @@ function isNqnOf(nqn: string, volumeId: string, epoch: string): boolean {
   return names.every((name, at) => parts[at] === name) && inEpoch === epoch && more.length === 0;
 }
 
-/**
- * Parses the node's part of a volume context. `filesystem` is undefined for a block volume, whose mkfs options are
- * ignored.
- *
- * @throws {VolumeError} invalid when a value is wrong
- */
-export function parseNodeParameters(given: Values, filesystem: FilesystemType | undefined): NodeParameters {
-  const values = fromLegacyContext(given);
-  const take = (key: string, form: RegExp): string | undefined => {
-    const value = Object.hasOwn(values, key) ? values[key]! : "";
-    if (value === "") return undefined;
-    if (form.test(value)) return value;
-    throw wrong("volume context", key, value);
-  };
-  const number = (key: string, form = /^[1-9][0-9]{0,4}$/): number | undefined => {
-    const value = take(key, form);
-    return value === undefined ? undefined : Number(value);
-  };
-  return {
-    connection: {
-      ctrlLossTmo: number("ctrlLossTmo", /^(?:-1|0|[1-9][0-9]{0,4})$/),
-      reconnectDelay: number("reconnectDelay"),
-      // The kernel would take 0 as no keep-alive at all.
-      keepAliveTmo: number("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
-      nrIoQueues: number("nrIoQueues", /^[1-9][0-9]{0,2}$/),
-      fastIoFailTmo: number("fastIoFailTmo"),
-      digests: [
-        ...take("hdrDigest", /^(?:true|false)$/) === "true" ? ["header"] as const : [],
-        ...take("dataDigest", /^(?:true|false)$/) === "true" ? ["data"] as const : [],
-      ],
-    },
-    encryption: {
-      encrypted: take("encrypted", /^(?:true|false)$/) === "true",
-      allowDiscards: take("allowDiscards", /^(?:true|false)$/) === "true",
-      keyCost: {
-        memoryMiB: number("pbkdfMemory", /^[1-9][0-9]{1,3}$/),
-        timeMs: number("pbkdfTime"),
-      },
-    },
-    deviceLayer: take("deviceLayer", /^(?:auto|multipath|none)$/) as DeviceLayer | undefined,
-    fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
-    fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",
-    mkfsOptions: filesystem === undefined
-      ? []
-      : parseMkfsOptions(withoutPanic(values.mkfsOptions ?? ""), filesystem),
-  };
-}
-
 /** Absent is false: a missing key never allows anything, and read-only comes from the access mode too. */
-function parseFlag(values: Values, key: string): boolean {
+function parseFlag(values: ContextValues, key: string): boolean {
   const value = Object.hasOwn(values, key) ? values[key]! : "false";
   if (value === "true") return true;
   if (value === "false") return false;
-  throw wrong("publish context", key, value);
+  throw wrongContextValue("publish context", key, value);
 }
 
 function parsePort(text: string): number {
   const port = Number(text);
   if (port <= 65_535) return port;
-  throw wrong("publish context", "nvmePort", text);
-}
-
-function wrong(where: string, key: string, value: string): VolumeError {
-  const what = value === "" ? "is missing" : "is malformed";
-  return new VolumeError(
-    "invalid",
-    `Cannot use the ${where} as a value ${what}: key=${key} value=${JSON.stringify(value.slice(0, 80))}`,
-  );
+  throw wrongContextValue("publish context", "nvmePort", text);
 }
 
 /** The keys of this driver's publish context that the legacy Go driver's does not have. */
@@ -200,7 +198,7 @@ const ownKeys = ["epoch", "size", "nqn"];
  *
  * @param volume the volume context, in which the legacy driver repeats some values
  */
-export function inOwnWords(publish: Values, volume: Values): Values {
+export function inOwnWords(publish: ContextValues, volume: ContextValues): ContextValues {
   if (ownKeys.some((key) => Object.hasOwn(publish, key))) return publish;
   const nqn = publish["nvme_nqn"] || volume["nqn"];
   if (!nqn) return publish;
@@ -213,12 +211,4 @@ export function inOwnWords(publish: Values, volume: Values): Values {
     readonly: "false",
     mayFormat: "false",
   };
-}
-
-/**
- * The file system of a capability that names none. This driver puts it into the volume context, the legacy driver into
- * the publish context.
- */
-export function filesystemNamed(publish: Values, volume: Values): string {
-  return volume["fsType"] || publish["fs_type"] || "";
 }
