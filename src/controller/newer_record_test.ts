@@ -21,6 +21,7 @@ import { releaseVolume } from "./attachments/release.ts";
 import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
 import type { ControllerDeps } from "./deps.ts";
 import { importVolume } from "./import/import.ts";
+import { adoptVolume } from "./legacy/adopt.ts";
 import { ReconcileLoop } from "./reconcile/loop.ts";
 import { createSnapshot } from "./snapshots/create.ts";
 import { allowFormat } from "./volumes/allow_format.ts";
@@ -59,7 +60,15 @@ const refused: Readonly<Record<string, (deps: ControllerDeps) => Promise<unknown
   "allow-format": (deps) => allowFormat(deps, id, context),
   release: (deps) => releaseVolume(deps, id, context),
   import: (deps) => importVolume(deps, { ...anImport, id }, context),
+  adopt: (deps) => adoptVolume(deps, id, anAdoption, context),
 };
+
+const anAdoption = {
+  kind: { access: "mount", filesystem: "ext4" },
+  mode: "single-node-writer",
+  holders: [],
+  forgotten: 0,
+} as const;
 
 const anImport = {
   imagePath: undefined,

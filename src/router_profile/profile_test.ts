@@ -39,4 +39,6 @@ Deno.test("parseProfile() ignores answers that only an earlier or a later versio
   const passedOver: string[] = [];
   assert.deepEqual(parseProfile(text, (question) => passedOver.push(question)), profile);
   assert.deepEqual(passedOver, Object.keys(others));
+  const vocabulary = { ...written.vocabulary, later: "yes" };
+  assert.deepEqual(parseProfile(JSON.stringify({ ...written, vocabulary, later: 1 })), profile);
 });

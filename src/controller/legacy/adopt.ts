@@ -6,7 +6,7 @@ import {
 } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
-import { judgeOwnership } from "../../volume/rules/ownership.ts";
+import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type LegacyClaim, modesOfVolumes } from "../../volume/rules/legacy_migration.ts";
 import { readAt } from "../load.ts";
@@ -28,9 +28,10 @@ export async function adoptVolume(
 ): Promise<boolean> {
   const call = { ...deps, context };
   const view = await readAt(call, id, "adopt");
-  const ownership = judgeOwnership(view.volume, deps.settings.cluster);
+  const { cluster } = deps.settings;
+  const ownership = judgeOwnership(view.volume, cluster);
   if (ownership.state === "owned") {
-    assertAsClaimed(ownership.volume, claim);
+    assertAsClaimed(assertOwned(view.volume, cluster, "adopt"), claim);
     return false;
   }
   if (ownership.state === "earlier-driver" && claim.holders.length > 0 && !view.volume.exported) {

@@ -89,10 +89,7 @@ export interface VolumeRecord {
   readonly unfenced?: UnfencedNode;
   /** Every node of this epoch got a publish context that only a node with a device layer accepts. */
   readonly layered?: true;
-  /**
-   * Fields that only a newer version of this driver knows, word for word: they may change the meaning of the others.
-   * Absent where there are none.
-   */
+  /** Fields that only a newer version of this driver knows, word for word. Absent where there are none. */
   readonly newerFields?: readonly string[];
 }
 
@@ -123,6 +120,12 @@ export interface OwnedVolume {
   readonly record: VolumeRecord;
 }
 
+// What outlives a version of this driver may be read by another one, after a rollback. From the first release on:
+// - A field of the record never changes its meaning: a new meaning gets a new letter. Fields with unknown letters are kept
+//   word for word. As they may change the meaning of the others, such a record is read, unpublished and withdrawn, and the
+//   volume is used for nothing else.
+// - Another opening of a record, or another version in a file of a node's state, is refused: nothing of it is known.
+// - Unknown keys of a node's state survive; those of contexts and of a router's profile are ignored.
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;

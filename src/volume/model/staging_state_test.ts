@@ -35,6 +35,12 @@ Deno.test("parseStagingState() reads what formatStagingState() wrote", () => {
   assert.deepEqual(parseStagingState(formatStagingState(stagingState), "pvc-1", "/f"), stagingState);
 });
 
+Deno.test("parseStagingState() keeps what it does not know, also through a change of the rest", () => {
+  const other = { ...stagingState, later: { since: "1" } };
+  const read = parseStagingState(formatStagingState(other), "pvc-1", "/f");
+  assert.deepEqual(withMissed(read, undefined), other);
+});
+
 Deno.test("parseStagingState() reads a staging state without a device", () => {
   const early = { ...stagingState, device: undefined, mountedAs: undefined, staged: false };
   assert.deepEqual(parseStagingState(formatStagingState(early), "pvc-1", "/f"), early);

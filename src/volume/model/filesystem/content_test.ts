@@ -18,6 +18,11 @@ Deno.test("parseContent() reads what formatContent() writes", () => {
   for (const one of [content, plain]) assert.deepEqual(parseContent(formatContent(one), "pvc-1", "f"), one);
 });
 
+Deno.test("parseContent() keeps what it does not know", () => {
+  const other = { ...content, later: "1" };
+  assert.deepEqual(parseContent(formatContent(other), "pvc-1", "f"), other);
+});
+
 const damages: readonly [string, (text: string) => string][] = [
   ["a part of it", (text) => text.slice(0, 40)],
   ["nothing", () => ""],
