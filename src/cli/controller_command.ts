@@ -39,9 +39,8 @@ export async function withController<T>(
   work: (deps: ControllerDeps, context: CallContext) => Promise<T>,
 ): Promise<T> {
   const log = commandLog(`rds-csi ${name}`, io);
-  const { allowUnfenced } = config.settings;
   const adapters = { clock: systemClock, random: systemRandom, log, readText: Deno.readTextFile };
-  const router = await openRouter(config.router, adapters, { allowUnfenced });
+  const router = await openRouter(config.router, adapters);
   const cluster = found && await openCluster(found, log);
   try {
     return await runLimited(systemClock, { name, timeoutMs, signal: io.signal }, async (context) => {

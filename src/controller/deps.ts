@@ -30,8 +30,6 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly overcommit: number;
   /** How much of a disk's comment the router keeps, in bytes. */
   readonly maxCommentBytes: number;
-  /** Whether volumes may be published on a router that cannot fence a node. */
-  readonly allowUnfenced: boolean;
   /** When the router lets a disk grow. */
   readonly growth: "live" | "after-toggle" | "never";
   /**

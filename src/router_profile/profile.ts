@@ -4,12 +4,8 @@ import { answerReaders, parseSettings, printableBehaviours, type RouterBehaviour
 export interface Vocabulary {
   /** Whether the `rose-storage` package is installed, which provides `nvme-tcp-*` and file disks. */
   readonly rose: boolean;
-  /** Whether `nvme-tcp-server-nqn` exists (7.21); before it the subsystem is named after the slot. */
-  readonly nqn: boolean;
   /** Whether `/file copy` exists (7.23). */
   readonly fileCopy: boolean;
-  /** Whether `/disk/btrfs/subvolume` exists (7.18). */
-  readonly subvolumes: boolean;
 }
 
 /** One kind of router: its commands, its output, and its answers to the questions. */
@@ -91,9 +87,7 @@ function parseVocabulary(value: unknown): Vocabulary {
   };
   return {
     rose: word("rose"),
-    nqn: word("nqn"),
     fileCopy: word("fileCopy"),
-    subvolumes: word("subvolumes"),
   };
 }
 

@@ -4,7 +4,7 @@ import { formatProfile, parseProfile, type RouterProfile } from "./profile.ts";
 const profile: RouterProfile = {
   name: "my router",
   version: "7.24 (stable)",
-  vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
+  vocabulary: { rose: true, fileCopy: true },
   poolFilesystem: "btrfs",
   answers: { maxSlot: 32, maxPut: Infinity, grow: "after-toggle", unexport: 0 },
 };
@@ -21,7 +21,7 @@ for (
     ["another format", JSON.stringify({ ...written, format: "2" }), /format/],
     ["no name", JSON.stringify({ ...written, name: undefined }), /no name/],
     ["a foreign file system", JSON.stringify({ ...written, poolFilesystem: "zfs" }), /poolFilesystem/],
-    ["a word left open", JSON.stringify({ ...written, vocabulary: { rose: true } }), /nqn/],
+    ["a word left open", JSON.stringify({ ...written, vocabulary: { rose: true } }), /fileCopy/],
     ["an answer that there is not", JSON.stringify({ ...written, answers: { grow: "up" } }), /grow/],
   ] as const
 ) {

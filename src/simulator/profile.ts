@@ -4,7 +4,7 @@ import { type Behaviours, defaultBehaviours } from "./behaviours.ts";
 /** One kind of router to simulate. */
 export type Profile = Omit<RouterProfile, "answers"> & { readonly answers: Partial<Behaviours> };
 
-const everything: Vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
+const everything: Vocabulary = { rose: true, fileCopy: true };
 
 const current: Profile = {
   name: "ros-7.24",
@@ -22,20 +22,6 @@ export const profiles: readonly Profile[] = [
     name: "ros-7.21",
     version: "7.21 (stable)",
     vocabulary: { ...everything, fileCopy: false },
-    answers: {},
-  },
-  {
-    ...current,
-    name: "ros-7.20",
-    version: "7.20.8 (long-term)",
-    vocabulary: { ...everything, nqn: false, fileCopy: false },
-    answers: {},
-  },
-  {
-    ...current,
-    name: "ros-7.17",
-    version: "7.17.2 (stable)",
-    vocabulary: { ...everything, nqn: false, fileCopy: false, subvolumes: false },
     answers: {},
   },
   { ...current, name: "no-rose", vocabulary: { ...everything, rose: false } },

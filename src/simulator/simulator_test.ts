@@ -12,7 +12,7 @@ import { startSimulator, stoppableClock } from "./simulator.ts";
 
 Deno.test("two simulators in one process share nothing", async () => {
   await using first = await startQuickly();
-  await using second = await startQuickly({ profile: "ros-7.20", pools: [{ name: "other" }] });
+  await using second = await startQuickly({ profile: "ros-7.21", pools: [{ name: "other" }] });
   using client = await SshClient.connect(first);
   await client.exec(`${makeBasePath}; ${addCommand("a")}; /disk remove x`);
   assert.notEqual(first.sshPort, second.sshPort);

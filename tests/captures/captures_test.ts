@@ -159,7 +159,7 @@ for (const [name, command, disks] of tables) {
 Deno.test("the driver reads the pool and the volume of the RDS2216", async () => {
   const type = typeTo(routerWith(0, ...raid10, fileDisk));
   const frame = (await type(jsonCommand("/disk print detail as-value"))).trim();
-  const { volumes, pools } = parseDisks(frame, { supportsNqn: true, supportsSubvolumes: true });
+  const { volumes, pools } = parseDisks(frame);
   assert.deepEqual(
     pools.map(({ mountPoint, filesystem, sizeBytes, state }) => [mountPoint, filesystem, sizeBytes, state]),
     [

@@ -48,7 +48,6 @@ export function wanted(id: string): Wanted {
 export interface ClientOptions {
   readonly authentication?: SshAuthentication;
   readonly hostKey?: string;
-  readonly allowUnfenced?: boolean;
   /** @default {1000} */
   readonly copyTimeoutMs?: number;
 }
@@ -77,7 +76,7 @@ export async function withRouter(
   const stores: RouterVolumeStore[] = [];
   const clock = systemClock, random = systemRandom;
   const another: Bench["another"] = (client = {}) => {
-    const { authentication, hostKey, allowUnfenced, copyTimeoutMs = 1000 } = client;
+    const { authentication, hostKey, copyTimeoutMs = 1000 } = client;
     const transport = new Ssh2Transport({
       host: "127.0.0.1",
       port: router.sshPort,
@@ -87,7 +86,7 @@ export async function withRouter(
       warning: assert.fail,
     });
     const session = new Session({ transport, clock, random, commandTimeoutMs });
-    const store = new RouterVolumeStore({ session, clock, random, allowUnfenced, copyTimeoutMs });
+    const store = new RouterVolumeStore({ session, clock, random, copyTimeoutMs });
     stores.push(store);
     return store;
   };

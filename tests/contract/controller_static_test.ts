@@ -27,11 +27,10 @@ import {
   startWithFile,
 } from "../support/static_disk.ts";
 
-for (const name of ["ros-7.24", "ros-7.20", "xfs-pool"]) {
+for (const name of ["ros-7.24", "xfs-pool"]) {
   Deno.test(`${name}: a disk that a PersistentVolume calls static lives as a volume does, and is given back`, async () => {
-    const flags = name === "ros-7.20" ? ["--allow-unfenced"] : [];
     const { simulator, reported } = growsOnline;
-    await using scene = await startWithFile({ simulator: { profile: name, ...simulator }, reported, flags });
+    await using scene = await startWithFile({ simulator: { profile: name, ...simulator }, reported });
     const { stack } = scene;
     await addDisk(stack);
     const before = await disk(stack);

@@ -260,7 +260,9 @@ const wrong: readonly (readonly [
   ["a RouterOS that is exploited through SSH", {}, "version", "problem", /holes in SSH/, {
     profile: { ...getProfile("ros-7.24"), version: "7.24.1 (stable)" },
   }],
-  ["a RouterOS without NQNs", {}, "version", "problem", /publishing is refused/, { profile: "ros-7.20" }],
+  ["a RouterOS that cannot fence", {}, "version", "problem", /too old; the driver needs 7\.21/, {
+    profile: { ...getProfile("ros-7.24"), version: "7.20.8 (long-term)" },
+  }],
   ["no rose-storage", {}, "package", "problem", /not installed/, { profile: "no-rose" }],
   ["a user who may only read", { "rds-user": "reader" }, "policy", "problem", /not write/],
   ["few SSH sessions", {}, "ssh-sessions", "warning", /^3 at a time/, { behaviours: { maxSessions: 3 } }],

@@ -213,13 +213,13 @@ const trials: Readonly<Record<string, Trial>> = {
   packageDisabled: {
     spoil: (scene) => scene.control("PUT", "/package", { state: "disabled" }),
     find: complaintOf("package"),
-    entry: () => routerFixes.packageDisabled("rose-storage", true),
+    entry: () => routerFixes.packageDisabled("rose-storage"),
     changes: [/^- system\/package .*"disabled":true/, /^\+ system\/package .*"disabled":false/],
   },
   packageMissing: {
     spoil: (scene) => scene.control("PUT", "/package", { state: "missing" }),
     find: complaintOf("package"),
-    entry: () => routerFixes.packageMissing("rose-storage", true),
+    entry: () => routerFixes.packageMissing("rose-storage"),
     prepare: (scene) => upload(scene, "rose-storage-7.24-arm64.npk", "a package"),
     changes: [/^\+ system\/package .*"rose-storage"/],
   },
@@ -446,11 +446,7 @@ for (const [what, write, fix] of secrets) {
     }));
 }
 
-Deno.test("before RouterOS 7.18 only a boot applies packages", () => {
-  assert.match(
-    formatFix(routerFixes.packageDisabled("rose-storage", false)),
-    /enable rose-storage; \/system\/reboot$/,
-  );
+Deno.test("doctor says where to look for a pool on a router that has none", () => {
   assert.deepEqual(
     judgePools([], { basePaths: [], overcommit: 1, allocation: undefined }).map(({ fix }) => fix),
     ["/disk/print detail"],

@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { neverUsedMark, plainLocation } from "../../src/volume/model/layout.ts";
-import { rejectsWith } from "../fakes/volume_errors.ts";
+import { neverUsedMark } from "../../src/volume/model/layout.ts";
 import { typeTo } from "../support/simulated_router.ts";
 import {
   addOne,
@@ -17,7 +16,6 @@ import {
   held,
   imageOf,
   locationOf,
-  makeFolder,
   newVolume,
   nqn,
   record,
@@ -337,35 +335,6 @@ contractTest("copyFile() takes its time while everything else goes on, on one co
   assert.deepEqual(ends, ["views", "copy", "copy"]);
   assert.equal(new Set(router.journal.list().slice(-40).map((entry) => entry.session)).size, 1);
 });
-
-contractTest(
-  "nothing names the menu of subvolumes where there is none, and images are plain files",
-  async (bench) => {
-    const { router, store, call } = bench;
-    const view = await store.createView(wanted(slot), call());
-    assert.equal(view.pools[0]?.subvolumeLabel, undefined);
-    await store.add({ ...newVolume(), makeFolder }, call());
-    await store.inventory(call());
-    await store.files(snapshotPart, call());
-    await store.removeImage(plainLocation(unfinished), snapshotPart, call());
-    await store.remove(one, locationOf(slot), filePrefix, call());
-    await store.copyFile(imageOf(slot), unfinished, call(), makeFolder);
-    await store.renameFile(unfinished, copy.path, undefined, snapshotPart, call());
-    const inner = innerPlace(slot);
-    const refused: (() => Promise<unknown>)[] = [
-      () => store.subvolume(inner.subvolume, call()),
-      () => store.add({ ...newVolume(), makeFolder: { path: folder, label } }, call()),
-      () => store.add(newInnerVolume(), call()),
-      () => store.remove(one, inner, filePrefix, call()),
-      () => store.removeImage(inner, filePrefix, call()),
-      () => store.addSubvolume(newSnapshot, snapshotPart, call()),
-      () => store.copyFile(imageOf(slot), unfinished, call(), { path: folder, label }),
-    ];
-    for (const use of refused) await rejectsWith(use(), "unsupported", /7\.17/);
-    assert.ok(router.journal.list().every(({ command }) => !command.includes("btrfs")));
-  },
-  { profile: "ros-7.17" },
-);
 
 const plainSteps = { ...steps, ...copySteps };
 const allSteps = { ...plainSteps, ...subvolumeSteps };

@@ -172,42 +172,6 @@ contractTest("a slot with something else in it is foreign, and stays as it is", 
   assert.deepEqual((await store.view("storage-pool", filePrefix, call())).foreign, view.foreign);
 });
 
-contractTest(
-  "change() throws precondition for an export on RouterOS 7.20, and sends nothing",
-  async (bench) => {
-    const { store, call, router, cost } = bench;
-    await addOne(bench);
-    cost();
-    const change = { comment: held, export: { nqn, port: 4420 } };
-    await rejectsWith(store.change(slot, record, change, call()), "precondition", /7\.20\.8/);
-    assert.deepEqual(cost(), { execs: 0, statements: 0 });
-    assert.equal(truth(router, slot)?.exported, false);
-  },
-  { profile: "ros-7.20" },
-);
-
-contractTest(
-  "change() exports under the slot's name on RouterOS 7.20 where an operator allows it",
-  async (bench) => {
-    const { call, router, another } = bench;
-    await addOne(bench);
-    const store = another({ allowUnfenced: true });
-    const view = await store.view(slot, filePrefix, call());
-    assert.equal(view.unfenced, true);
-    const { after } = await store.change(
-      slot,
-      record,
-      { comment: held, export: { nqn: slot, port: 4420 } },
-      call(),
-    );
-    assert.deepEqual(after.volume, truth(router, slot));
-    assert.deepEqual([after.volume?.exported, after.volume?.exportNqn], [true, slot]);
-    const off = await store.change(slot, held, { comment: record, export: false }, call());
-    assert.deepEqual([off.after.volume?.exported, off.after.volume?.exportNqn], [false, ""]);
-  },
-  { profile: "ros-7.20" },
-);
-
 contractTest("inventory() lists 5000 volumes in one command", async ({ store, call, cost }) => {
   const { volumes } = await store.inventory(call());
   assert.equal(volumes.length, 5000);

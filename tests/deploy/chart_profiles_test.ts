@@ -9,7 +9,7 @@ function profile(disksLate: number | undefined): RouterProfile {
   return {
     name: "RDS2216 7.24",
     version: "7.24 (stable)",
-    vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
+    vocabulary: { rose: true, fileCopy: true },
     poolFilesystem: "xfs",
     answers: { grow: "never", unexport: 2000, ...disksLate === undefined ? {} : { disksLate } },
   };

@@ -2,14 +2,10 @@ import { assertReadable } from "../../src/volume/rules/ownership.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { KnownDisk, VolumeChange } from "../../src/volume/ports/store.ts";
 
-/**
- * A disk as a router has it after a change.
- *
- * @param unfenced whether the router names exports after their slots
- */
-export function changedDisk(disk: StoredVolume, change: VolumeChange, unfenced: boolean): StoredVolume {
+/** A disk as a router has it after a change. */
+export function changedDisk(disk: StoredVolume, change: VolumeChange): StoredVolume {
   const on = change.export
-    ? { exported: true, exportNqn: unfenced ? disk.id : change.export.nqn, exportPort: change.export.port }
+    ? { exported: true, exportNqn: change.export.nqn, exportPort: change.export.port }
     : {};
   const { mayBeMounted, ...rest } = disk;
   return {

@@ -37,7 +37,6 @@ export const testSettings: ControllerSettings = {
   settleMs: 120_000,
   unexportGraceMs: 10_000,
   overcommit: 1,
-  allowUnfenced: false,
   maxCommentBytes,
   growth: "live",
   growsByToggle: false,

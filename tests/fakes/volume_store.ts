@@ -44,8 +44,6 @@ type End = Pick<MutationOutcome<unknown>, "refusal" | "ended">;
  * like a real one, and records it in {@linkcode FakeVolumeStore.violations}.
  */
 export class FakeVolumeStore extends StoreContents implements VolumeStore {
-  /** Whether it names exports after their slots, whatever is asked for. */
-  unfenced = false;
   /** Whether it refuses every new disk, after making its folder or subvolume. */
   refusesDisks = false;
   /** How long an export can still be written to after it was withdrawn, in milliseconds. */
@@ -216,7 +214,6 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    if (this.unfenced) return undefined;
     const isFit = () => isUnused(this.#shown(), id, filePrefix) && this.#hasImage(imagePath);
     const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
     return await this.#mutateUnseen("exportUnseen", id, context, effect);
@@ -384,7 +381,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     const disk = this.disks.get(id);
     if (disk === undefined || this.hidden.has(id) || disk.comment !== expectedComment) return;
     if (change.onImage !== undefined && change.onImage !== disk.imagePath) return;
-    const after = changedDisk(disk, change, this.unfenced);
+    const after = changedDisk(disk, change);
     const grows = after.sizeBytes > disk.sizeBytes;
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
       this.violations.push(`${disk.imagePath} is read-only, and was ${grows ? "grown" : "exported"}`);
@@ -478,7 +475,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
 
   #state(): RouterState {
     const upMs = this.#clock.now() - this.#bootedAtMs;
-    return { pools: [...this.pools], upMs, ...this.unfenced ? { unfenced: true } : {} };
+    return { pools: [...this.pools], upMs };
   }
 
   #shown(): StoredVolume[] {

@@ -142,8 +142,8 @@ const writers: Readonly<Record<string, Writer>> = {
   "look for a create": ([filePrefix, folder, nonce]) => [
     framed(nonce!, 1, createFilesQuery({ id: "", filePrefix: filePrefix!, folder: `/p/${folder}` })),
   ],
-  "list disks": ([id, nonce]) => [framed(nonce!, 2, allDisksQuery(true, id!))],
-  "list some disks": ([pattern, nonce]) => [framed(nonce!, 3, someDisksQuery(false, pattern!))],
+  "list disks": ([id, nonce]) => [framed(nonce!, 2, allDisksQuery(id!))],
+  "list some disks": ([pattern, nonce]) => [framed(nonce!, 3, someDisksQuery(pattern!))],
 };
 
 /** Commands whose callers write the pattern themselves. */

@@ -59,7 +59,6 @@ Deno.test("readServeConfig() has a default for everything except what only the o
         settleMs: 120_000,
         unexportGraceMs: 10_000,
         overcommit: 1,
-        allowUnfenced: false,
         maxCommentBytes: 255,
         growth: "after-toggle",
         ...{ growsByToggle: false, endsSessionsAtOnce: false },
@@ -404,7 +403,7 @@ Deno.test("every fallback is a value that its flag allows", () => {
 const probed: RouterProfile = {
   name: "my router",
   version: "7.24 (stable)",
-  vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
+  vocabulary: { rose: true, fileCopy: true },
   poolFilesystem: "btrfs",
   answers: { maxSlot: 32, maxComment: 255, maxNqn: 223, disksLate: 40_000, unexport: 2000 },
 };

@@ -107,11 +107,6 @@ export const routerFlags: FlagTable = {
     fallback: "10s",
     help: "How long a router may still serve an export after its withdrawal.",
   },
-  "allow-unfenced": {
-    form: "switch",
-    help:
-      "Also publish on RouterOS before 7.21, where a node that counts as dead can still write. Data can be lost.",
-  },
   "overcommit": {
     form: "number",
     least: 0.1,

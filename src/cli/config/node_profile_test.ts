@@ -12,7 +12,7 @@ Deno.test("readServeConfig() takes a node's settle time from routers' profiles, 
     formatProfile({
       name: "r",
       version: "7.24",
-      vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
+      vocabulary: { rose: true, fileCopy: true },
       poolFilesystem: "btrfs",
       answers: disksLate === undefined ? {} : { disksLate },
     });
@@ -32,7 +32,7 @@ Deno.test("readServeConfig() takes a node's settle time from routers' profiles, 
 });
 
 Deno.test("readServeConfig() says that trims free nothing where no router's profile has a doubt of it", () => {
-  const vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
+  const vocabulary = { rose: true, fileCopy: true };
   const warnings = (
     discards: readonly (RouterBehaviours["discard"] | undefined)[],
     ...more: readonly string[]
@@ -58,7 +58,7 @@ Deno.test("readServeConfig() says that trims free nothing where no router's prof
 });
 
 Deno.test("readServeConfig() accepts the profile of a later version, and refuses a question with a typing error", () => {
-  const vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
+  const vocabulary = { rose: true, fileCopy: true };
   const profile = { name: "r", version: "7.24", vocabulary, poolFilesystem: "btrfs", answers: {} } as const;
   const settle = (answers: object) => {
     const text = JSON.stringify({ ...JSON.parse(formatProfile(profile)), answers });

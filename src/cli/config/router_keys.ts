@@ -35,7 +35,6 @@ export const routerKeys: Readonly<Record<string, RouterKey>> = {
   nvmePort: { flag: "nvme-port", form: "whole number" },
   settleTime: { flag: "settle-time", form: "duration" },
   unexportGrace: { flag: "unexport-grace", form: "duration" },
-  allowUnfenced: { flag: "allow-unfenced", form: "true or false" },
   overcommit: { flag: "overcommit", form: "number" },
   routerProfile: { flag: "router-profile", form: "text" },
   topology: {

@@ -108,7 +108,6 @@ export function readRouterSettings(
       settleMs: readWait(flags, "settle-time", waits.settleMs),
       unexportGraceMs: readWait(flags, "unexport-grace", waits.unexportGraceMs),
       overcommit: flags.number("overcommit"),
-      allowUnfenced: flags.switch("allow-unfenced"),
       ...readBehaviour(profile?.answers ?? {}),
     },
   };

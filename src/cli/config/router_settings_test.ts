@@ -36,7 +36,7 @@ const login = ["--rds-address", "10.0.0.1", "--rds-key", "/key", "--rds-host-key
 
 /** The settings of a controller whose router answered so. */
 function settingsFor(answers: Partial<RouterBehaviours>) {
-  const vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
+  const vocabulary = { rose: true, fileCopy: true };
   const text = formatProfile({ name: "r", version: "7.24", vocabulary, poolFilesystem: "btrfs", answers });
   const args = ["pvc-1", ...login, "--cluster-id", "c", "--router-profile", "/profile.json"];
   return readVolumeCommand(args, () => undefined, { readText: () => text }).config.settings;

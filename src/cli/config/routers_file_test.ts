@@ -76,7 +76,6 @@ Deno.test("every key of a router has the meaning of its flag", () => {
       "nvmePort: 4421",
       "settleTime: 60s",
       "unexportGrace: 0s",
-      "allowUnfenced: true",
       "overcommit: 1.5",
       "topology: {rack: a}",
     ),
@@ -91,16 +90,15 @@ Deno.test("every key of a router has the meaning of its flag", () => {
     hostKeys: [key],
     insecureSkipVerify: false,
   });
-  const { basePaths, nvmeAddress, nvmePort, settleMs, unexportGraceMs, allowUnfenced, overcommit } = settings;
+  const { basePaths, nvmeAddress, nvmePort, settleMs, unexportGraceMs, overcommit } = settings;
   assert.deepEqual(
-    { basePaths, nvmeAddress, nvmePort, settleMs, unexportGraceMs, allowUnfenced, overcommit, topology },
+    { basePaths, nvmeAddress, nvmePort, settleMs, unexportGraceMs, overcommit, topology },
     {
       basePaths: ["/pool/a", "/pool/b"],
       nvmeAddress: "10.1.0.1,10.1.0.2",
       nvmePort: 4421,
       settleMs: 60_000,
       unexportGraceMs: 0,
-      allowUnfenced: true,
       overcommit: 1.5,
       topology: { rack: "a" },
     },

@@ -59,8 +59,7 @@ export const doctorFlags: FlagTable = {
  * The options of `rds-csi doctor` for a router. What a controller requires may be missing here: the check-up reports
  * it.
  */
-export interface DoctorOptions
-  extends Pick<CheckSettings, "basePaths" | "cluster" | "allowUnfenced" | "overcommit" | "kind"> {
+export interface DoctorOptions extends Pick<CheckSettings, "basePaths" | "cluster" | "overcommit" | "kind"> {
   readonly probe: boolean;
   /** Whether a probe runs before or after a reboot; "" for no reboot. */
   readonly reboot: "" | "before" | "after";
@@ -194,7 +193,6 @@ export function readDoctorOptions(
     nvmeAddress: readNvmeAddress(flags, router.address),
     nvmePort: flags.number("nvme-port"),
     nqnPrefix,
-    allowUnfenced: flags.switch("allow-unfenced"),
     overcommit: flags.number("overcommit"),
     profile: readProfile(flags, nqnPrefix, readText),
     cluster: clusterId === "" ? undefined : clusterHash(clusterId),

@@ -202,7 +202,8 @@ async function volumesOf(router: RouterClient): Promise<readonly StoredVolume[] 
   try {
     return (await router.inventory()).volumes;
   } catch (error) {
-    if (VolumeError.is(error, "unavailable")) return undefined;
+    // Its checks have said what is wrong, such as a RouterOS that is too old.
+    if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "precondition")) return undefined;
     throw error;
   }
 }

@@ -223,7 +223,6 @@ async function openBackend(
   const lead = side?.lead;
   const boots = new RouterBoots(adapters.clock);
   const router = await openRouter(config.router, adapters, {
-    allowUnfenced: settings.allowUnfenced,
     fence: lead && (() => lead.refusal()),
     observers: [
       ...routerEvents,

@@ -27,9 +27,6 @@ export interface SessionOptions {
   readonly fence?: (() => string | undefined) | undefined;
 }
 
-/** Options of a connection to the router. */
-export type RouterOptions = SessionOptions & Pick<RouterVolumeStoreOptions, "allowUnfenced">;
-
 /**
  * Makes the store of a router. It connects with the first command. The files of credentials are read now, so that an
  * unusable one is reported at once, and again for each connection.
@@ -39,9 +36,9 @@ export type RouterOptions = SessionOptions & Pick<RouterVolumeStoreOptions, "all
 export async function openRouter(
   config: RouterConfig,
   adapters: RouterAdapters,
-  { observers, fence, ...options }: RouterOptions = {},
+  options: SessionOptions = {},
 ): Promise<RouterVolumeStore> {
-  return new RouterVolumeStore({ ...options, ...await openSession(config, adapters, { observers, fence }) });
+  return new RouterVolumeStore(await openSession(config, adapters, options));
 }
 
 /**
@@ -106,7 +103,7 @@ function routerLog(config: RouterConfig, log: Logger): RouterObserver {
       routerLogger[level](`router breaker: ${state}`, { state, cause, failures, ...nextTry });
     },
     identified: (router) => {
-      const level = router.supported && router.supportsNqn ? "info" : "warn";
+      const level = router.supported ? "info" : "warn";
       routerLogger[level]("router", { ...router });
       if (router.sshExploited) {
         routerLogger.warn(

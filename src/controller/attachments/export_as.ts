@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { isExportedTo } from "../../volume/model/host/list.ts";
-import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
 import { nqnOf } from "../../volume/rules/publish.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
@@ -19,10 +19,9 @@ interface Export {
 export async function exportAs(
   call: ControllerCall,
   volume: OwnedVolume,
-  state: Pick<RouterState, "unfenced">,
   { record, port, hosts }: Export,
 ): Promise<OwnedVolume> {
-  const nqn = recordNqn(call, volume, state, record);
+  const nqn = recordNqn(call, volume, record);
   const list = hosts === undefined ? {} : { allowedHosts: hosts };
   const unmounted = isToBeKeptUnmounted(volume.stored);
   const mount = unmounted ? { neverMounted: true } as const : {};
@@ -44,12 +43,11 @@ export async function exportAs(
 export function recordNqn(
   deps: ControllerDeps,
   volume: OwnedVolume,
-  state: Pick<RouterState, "unfenced">,
   record: VolumeRecord,
 ): string {
   if (record.epoch === undefined) {
     const { id } = volume.stored;
     throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
   }
-  return nqnOf(volume, record.epoch, deps.settings.nqnPrefix, state);
+  return nqnOf(volume, record.epoch, deps.settings.nqnPrefix);
 }

@@ -2,7 +2,7 @@ import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isNarrowed, widenedList } from "../../volume/model/host/list.ts";
 import { poolOf } from "../../volume/model/ids.ts";
-import { parseNvmeAddresses, type VolumeParameters } from "../../volume/model/parameters.ts";
+import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import {
   type ContextValues,
   formatPublishContext,
@@ -10,9 +10,8 @@ import {
 } from "../../volume/model/publish_context.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView, RouterState, StoredVolume } from "../../volume/model/inventory.ts";
+import type { FileView, StoredVolume } from "../../volume/model/inventory.ts";
 import {
-  assertFences,
   decidePublish,
   isExportedAsRecorded,
   isOfKind,
@@ -93,7 +92,7 @@ async function publishKnown(
   const published = await exportAsKnown(call, known, record, parameters.nvmePort);
   if (published === undefined) return undefined;
   call.projection.show(id, published.record);
-  return publishContext(call, published, {}, request, parameters);
+  return publishContext(call, published, request, parameters);
 }
 
 /** A list of hosts is a person's while nobody holds the volume, and is left alone. */
@@ -103,7 +102,7 @@ async function exportAsKnown(
   record: VolumeRecord,
   port: number,
 ): Promise<OwnedVolume | undefined> {
-  const nqn = recordNqn(call, known, {}, record);
+  const nqn = recordNqn(call, known, record);
   const wanted = (after: StoredVolume) =>
     after.imagePath === known.stored.imagePath && after.exportPort === port &&
     // A router that forgot a growth would give the node less than the volume holds.
@@ -134,7 +133,6 @@ async function publish(
   // An epoch that goes on has shown its image when it began.
   const isUnheld = found.record.holders.length === 0;
   const volume = await (isUnheld ? readyToBegin : withForgottenGrowth)(call, found, view);
-  assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
   const holds = holderOf(volume, request.nodeId) !== undefined;
   const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
@@ -142,7 +140,7 @@ async function publish(
   // A person may have turned the last export on meanwhile: its node would write beside the next one.
   if (published === "waited") return await publish(call, id, request, parameters);
   call.projection.show(id, published.record);
-  return publishContext(call, published, view, request, parameters);
+  return publishContext(call, published, request, parameters);
 }
 
 /** What comes before every new epoch: its image is there, and its disk is not smaller. */
@@ -222,9 +220,9 @@ async function settle(
     assertNeverUsed(volume, record, request, latest);
     if (await waitForGrace(call, volume, "publish")) return "waited";
     const begun = await withConsent(call, volume, record, request);
-    return await exportAs(call, volume, view, { record: begun, port, hosts });
+    return await exportAs(call, volume, { record: begun, port, hosts });
   }
-  return await exportAs(call, volume, view, { record, port, hosts });
+  return await exportAs(call, volume, { record, port, hosts });
 }
 
 /**
@@ -328,7 +326,6 @@ async function withConsent(
 function publishContext(
   deps: ControllerDeps,
   volume: OwnedVolume,
-  state: Pick<RouterState, "unfenced">,
   request: PublishRequest,
   parameters: VolumeParameters,
 ): ContextValues {
@@ -337,9 +334,9 @@ function publishContext(
   const readOnly = isReadOnlyUse(capability.mode, request.readOnly);
   const mayConsent = mayConsentToFormat(record, capability, request.readOnly);
   const context: PublishContext = {
-    nqn: recordNqn(deps, volume, state, record),
+    nqn: recordNqn(deps, volume, record),
     epoch: formatEpoch(record.epoch!),
-    addresses: parseNvmeAddresses("nvmeAddress", parameters.nvmeAddress),
+    addresses: parameters.nvmeAddress.split(","),
     port: stored.exportPort,
     sizeBytes: stored.sizeBytes,
     readOnly,

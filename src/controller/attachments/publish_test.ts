@@ -17,7 +17,6 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishRequest } from "../../volume/rules/publish.ts";
 import { formatComment, newComment, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { createVolume } from "../volumes/create.ts";
-import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "./publish.ts";
 import { unpublishVolume } from "./unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";
@@ -389,59 +388,6 @@ Deno.test("publishVolume() refuses a disk that was copied on the router, record 
     () => publishVolume(deps, "copy", aPublish("b"), testParameters, context),
     refusal("precondition", /a file of another name/),
   );
-});
-
-Deno.test("publishVolume() refuses a router that cannot fence a node, for new and for old holders, and changes nothing", async () => {
-  for (const record of [{}, { epoch, holders: [aHolder("a")] }]) {
-    const { store, publish } = controller(record);
-    store.unfenced = true;
-    await refusedUnchanged(
-      store,
-      () => publish("a"),
-      refusal("precondition", /upgrade the router, or .*--allow-unfenced/),
-    );
-    assert.equal(store.takeCount(), 1);
-  }
-});
-
-Deno.test("publishVolume() exports under the slot on such a router where an operator takes the risk", async () => {
-  const { store, clock, publish, unpublish } = controller({ epoch }, {}, { allowUnfenced: true });
-  store.unfenced = true;
-  store.lingerMs = 10_000;
-  const answer = await publish("a");
-  assert.deepEqual([answer.nqn, answer.nvme_nqn], ["pvc-1", "pvc-1"]);
-  assert.match(answer.epoch!, /^4-/);
-  assert.deepEqual(await publish("a"), answer);
-  assert.equal(store.takeCount(), 3);
-  await assert.rejects(publish("b"), refusal("published-elsewhere", /node=a requested=b/));
-  await unpublish("a");
-  assert.equal(store.disks.get("pvc-1")?.exported, false);
-  assert.match((await inTime(clock, publish("b"))).epoch!, /^5-/);
-  assert.deepEqual(store.violations, []);
-});
-
-Deno.test("publishVolume() does not cut its holder when the router was upgraded to one that can fence", async () => {
-  const record = { epoch, holders: [aHolder("a")] };
-  const { store, clock, publish, unpublish } = controller(record, { exportNqn: "pvc-1" });
-  const before = store.disks.get("pvc-1");
-  assert.equal((await publish("a")).nqn, "pvc-1");
-  assert.deepEqual(store.disks.get("pvc-1"), before);
-  store.edit("pvc-1", { exported: false });
-  assert.equal((await publish("a")).nqn, "pvc-1");
-  await unpublish("a");
-  const next = await inTime(clock, publish("b"));
-  assert.match(next.nqn!, new RegExp(`^${testPrefix}:pvc-1:4-`));
-  assert.equal(store.disks.get("pvc-1")?.exportNqn, next.nqn);
-});
-
-Deno.test("unpublishVolume() and deleteVolume() need no router that can fence", async () => {
-  const { store, deps, clock, unpublish } = controller({ epoch, holders: [aHolder("a")] }, {
-    exportNqn: "pvc-1",
-  });
-  store.unfenced = true;
-  await unpublish("a");
-  await inTime(clock, deleteVolume(deps, "pvc-1", context));
-  assert.equal(store.disks.size, 0);
 });
 
 Deno.test("publishVolume() tells a node which machine it was published to, and keeps to that while the node holds it", async () => {

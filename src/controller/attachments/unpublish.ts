@@ -161,8 +161,8 @@ function volumeOfName(nqn: string): string | undefined {
 }
 
 /**
- * Whether a disk in any slot is that volume's, by the name of its export. Where that tells no volume, as on routers that
- * name exports after their slots, its image or its record may. Undefined when neither does.
+ * Whether a disk in any slot is that volume's, by the name of its export. Where that tells no volume, its image or its
+ * record may. Undefined when neither does.
  */
 function isDiskOf(stored: StoredVolume, id: string, cluster: string): boolean | undefined {
   const named = volumeOfName(stored.exportNqn) ?? volumeOfImage(stored.imagePath, cluster);

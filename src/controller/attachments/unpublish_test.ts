@@ -205,7 +205,7 @@ Deno.test("unpublishVolume() leaves the export of another volume in its slot on 
   const named = (disk: StoredVolume, exportNqn: string) => ({ ...disk, exportNqn });
   const cases: readonly (readonly [string, StoredVolume])[] = [
     [legacy("a"), aLegacy(legacy("b"))],
-    // RouterOS before 7.21 names an export after its slot.
+    // The NQN tells no volume, so the image or the record does.
     [legacy("a"), named(aLegacy(legacy("b")), legacy("a"))],
     ["pvc-1", named(aDisk(aRecord(held), { id: "pvc-2" }), "pvc-1")],
     ["pvc-1", named(aDisk(aRecord(held), { id: "pvc-2", imagePath: plainImage("pvc-2") }), "pvc-1")],

@@ -23,7 +23,7 @@ import type { VolumeInventory } from "../inventory.ts";
 import { takeFrom } from "../attachments/unpublish.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
-import { assertFences, isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
+import { isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
 import { exportAs } from "../attachments/export_as.ts";
 import { isOlderThan, latestEpoch } from "../epochs.ts";
 
@@ -309,10 +309,9 @@ async function restoreExport(
   if (isExportedAsRecorded(volume) || volume.record.epoch === undefined) return false;
   if (isOlderThan(await latestEpoch(call, volume), volume)) return false;
   assertImageUsable(call, volume, view, "restore");
-  assertFences(id, view, call.settings.allowUnfenced);
   const { epoch } = volume.record;
   const known = attachments.find((one) => isOfEpoch(one, epoch))?.published;
-  const nqn = nqnOf(volume, epoch, call.settings.nqnPrefix, view);
+  const nqn = nqnOf(volume, epoch, call.settings.nqnPrefix);
   if (known?.nqn !== undefined && known.nqn !== nqn) {
     const fields = { volume: id, nqn, known: known.nqn, requestId: call.context.requestId };
     call.notes.warn(
@@ -325,7 +324,7 @@ async function restoreExport(
   // A withdrawal that the router runs late would take it away again.
   const inDoubt = call.inDoubt.mayStillApply(id, volume.stored.comment);
   const record = inDoubt ? rewritten(volume.record) : volume.record;
-  const restored = await exportAs(call, volume, view, { record, port, hosts: undefined });
+  const restored = await exportAs(call, volume, { record, port, hosts: undefined });
   call.projection.show(id, restored.record);
   return true;
 }

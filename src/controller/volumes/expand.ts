@@ -261,5 +261,5 @@ async function turnOnAgain(call: ControllerCall, volume: OwnedVolume): Promise<O
   if (stored.exported || call.settings.growth !== "after-toggle" || !wasOn) return undefined;
   assertNotUsedByRouter(stored, "expand");
   const same = { record: rewritten(record), port: stored.exportPort, hosts: undefined };
-  return await exportAs(call, volume, { unfenced: undefined }, same);
+  return await exportAs(call, volume, same);
 }

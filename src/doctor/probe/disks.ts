@@ -141,8 +141,7 @@ async function assertSmallDisks({ line, names }: Pick<Probe, "line" | "names">):
 }
 
 /** @throws {NoAnswer} where there are no subvolumes */
-function assertSubvolumes({ vocabulary, pool }: Probe): void {
-  if (!vocabulary.subvolumes) throw new NoAnswer("this RouterOS has no Btrfs subvolumes");
+function assertSubvolumes({ pool }: Probe): void {
   if (pool.filesystem !== "btrfs") throw new NoAnswer(`the pool is ${pool.filesystem}, not Btrfs`);
   if (pool.label === "") throw new NoAnswer("the pool has no label by which its subvolumes could be named");
 }

@@ -38,12 +38,11 @@ export async function withExport<Answer>(
  * @throws {NoAnswer} when the router refuses
  */
 export async function exportDisk(probe: Probe, disk: ScratchDisk, suffix: string): Promise<ExportedDisk> {
-  // Before 7.21 the export is named after the slot.
-  const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
+  const nqn = probe.names.nqn(suffix);
   const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
   // Made up for this probe: no machine has that name, so that none finds a disk to use.
   const reached = ros`${port} nvme-tcp-server-allow-host-name=${hostOf(probe, 1).nqn}`;
-  const exportOn = probe.vocabulary.nqn ? ros`${reached} nvme-tcp-server-nqn=${nqn}` : reached;
+  const exportOn = ros`${reached} nvme-tcp-server-nqn=${nqn}`;
   await change(probe, disk, exportOn);
   return { ...disk, nqn, exportOn };
 }

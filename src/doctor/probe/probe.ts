@@ -242,7 +242,7 @@ async function makeProbe(
 ): Promise<Probe> {
   const names = new ScratchNames(options.basePath, options.random);
   options.say(`everything made is called ${names.tag}…`);
-  const vocabulary = await askVocabulary(line, names, site.version);
+  const vocabulary = await askVocabulary(line, names);
   return {
     ...options,
     line,

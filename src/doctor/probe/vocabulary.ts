@@ -1,6 +1,6 @@
 import type { Vocabulary } from "../../router_profile/profile.ts";
-import { type Fragment, ros } from "../../routeros/console/command.ts";
-import { isAtLeast, storagePackage } from "../../routeros/console/router_info.ts";
+import { ros } from "../../routeros/console/command.ts";
+import { storagePackage } from "../../routeros/console/router_info.ts";
 import { canCopy } from "./copies.ts";
 import type { ProbeSession } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
@@ -12,18 +12,9 @@ import type { RouterBehaviours } from "../../router_profile/answers.ts";
 export async function askVocabulary(
   line: ProbeSession,
   names: ScratchNames,
-  version: string,
 ): Promise<Vocabulary> {
-  const nobody = names.name("none");
   return {
     rose: await hasStoragePackage(line),
-    // A list of keys is no proof: an older router may pass over one that it does not know.
-    nqn: isAtLeast(version, 7, 21) &&
-      await isTaken(line, ros`/disk print as-value proplist=nvme-tcp-server-nqn where slot=${nobody}`),
-    subvolumes: await isTaken(
-      line,
-      ros`/disk btrfs subvolume print as-value proplist=name where name=${nobody}`,
-    ),
     fileCopy: await copies(line, names),
   };
 }
@@ -33,10 +24,6 @@ async function hasStoragePackage(line: ProbeSession): Promise<boolean> {
   return packages.some(({ name, disabled }) =>
     name === storagePackage && disabled !== true && disabled !== "yes"
   );
-}
-
-async function isTaken(line: ProbeSession, query: Fragment): Promise<boolean> {
-  return (await line.run([], [query])).done;
 }
 
 async function copies(line: ProbeSession, names: ScratchNames): Promise<boolean> {

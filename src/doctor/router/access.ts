@@ -276,7 +276,7 @@ export const sessionsCheck: RouterCheck = {
 export function judgeSessions(rows: readonly Row[]): Finding {
   const service = rows.find((row) => row.text("name", "") === "ssh");
   if (service === undefined || !service.hasInteger("max-sessions")) {
-    return fine(sessionsName, "the router names no limit; before 7.16 there is no setting for it");
+    return fine(sessionsName, "the router names no limit");
   }
   const most = service.integer("max-sessions");
   if (most >= minSessions) return fine(sessionsName, `${most} at a time`);

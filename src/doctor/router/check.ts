@@ -82,8 +82,6 @@ export interface CheckSettings {
   readonly basePaths: readonly string[];
   /** Hash of the cluster's id; undefined when no id is given. */
   readonly cluster: string | undefined;
-  /** Whether publishing without a fence is allowed. */
-  readonly allowUnfenced: boolean;
   /** How much of a pool may be promised; 1 is exactly its size. */
   readonly overcommit: number;
   /**

@@ -70,7 +70,7 @@ export function judgeSshPort(service: Row | undefined, filters: Filters): Findin
   return judge(what, accessTo(port, filters), routerFixes.sshOpen(property));
 }
 
-/** From 7.20 the list also has the connections of a service, which are no service. */
+/** The list also has the connections of a service, which are no service. */
 function isSsh(row: Row): boolean {
   return row.text("name", "") === "ssh" && !row.isSet("dynamic") && !row.isSet("connection");
 }

@@ -94,18 +94,15 @@ export const routerFixes = {
       "reboots; until then let only NODES (the controllers, and everyone who administers the router) reach SSH: ",
     commands: [sshOrigins(property), `/user/set [find where name=${quoted(user)}] address=NODES`],
   }),
-  packageMissing: (name: string, appliesChanges: boolean): Fix => ({
+  packageMissing: (name: string): Fix => ({
     before:
       `upload the package ${name} of the router's own version and architecture, then (the router reboots) at ` +
       "a time when volumes may wait: ",
-    commands: [appliesChanges ? "/system/package/apply-changes" : "/system/reboot"],
+    commands: ["/system/package/apply-changes"],
   }),
-  packageDisabled: (name: string, appliesChanges: boolean): Fix => ({
+  packageDisabled: (name: string): Fix => ({
     before: "at a time when volumes may wait, because the router reboots: ",
-    commands: [
-      `/system/package/enable ${name}`,
-      appliesChanges ? "/system/package/apply-changes" : "/system/reboot",
-    ],
+    commands: [`/system/package/enable ${name}`, "/system/package/apply-changes"],
   }),
   clockUnknown: (): Fix => ({ commands: ["/system/clock/print"] }),
   clockOff: (): Fix => ({

@@ -18,46 +18,31 @@ const versionName = "version";
 export const versionCheck: RouterCheck = {
   name: versionName,
   essential: true,
-  async run(router, { allowUnfenced, user }) {
+  async run(router, { user }) {
     const { info } = parseResource(await router.read(versionName, resourceQuery));
-    return [judgeVersion(info, allowUnfenced, user)];
+    return [judgeVersion(info, user)];
   },
 };
 
 /**
  * Judges what a version supports for this driver, and whether routers with it are taken over through SSH.
  *
- * @param allowUnfenced whether the operator accepts nodes that cannot be fenced
  * @param user the driver's user on the router
  */
 export function judgeVersion(
-  { version, board, supported, supportsNqn, sshExploited }: RouterInfo,
-  allowUnfenced: boolean,
+  { version, board, supported, sshExploited }: RouterInfo,
   user: string,
 ): Finding {
   const found = board === "" ? version : `${version} on ${board}`;
   // Every version without these holes has all that the driver uses.
   if (!sshExploited) return fine(versionName, found);
   const lacks = [
-    ...(supported
-      ? lacksOf(version, supportsNqn, allowUnfenced)
-      : ["too old; the driver needs 7.17, and 7.21 to publish"]),
+    ...(supported ? [] : ["too old; the driver needs 7.21, without which no node could be fenced"]),
+    ...(isAtLeast(version, 7, 23) ? [] : ["no /file copy before 7.23: snapshots and clones only on Btrfs"]),
     `it has holes in SSH by which routers are being taken over, closed in ${safeVersions}`,
   ];
   const property = isAtLeast(version, 7, 24) ? "available-from" : "address";
   return problem(versionName, `${found}: ${lacks.join("; ")}`, routerFixes.sshExploited(user, property));
-}
-
-/** What a version that the driver can work with does not have. */
-function lacksOf(version: string, supportsNqn: boolean, allowUnfenced: boolean): string[] {
-  return [
-    ...(supportsNqn ? [] : [
-      "an export has no NQN of its own before 7.21, so the driver cannot fence a node: publishing is " +
-      (allowUnfenced ? "allowed by --allow-unfenced" : "refused"),
-    ]),
-    ...(isAtLeast(version, 7, 18) ? [] : ["no Btrfs subvolumes before 7.18: no snapshots by them"]),
-    ...(isAtLeast(version, 7, 23) ? [] : ["no /file copy before 7.23: snapshots and clones only on Btrfs"]),
-  ];
 }
 
 const packageName = "package";
@@ -78,7 +63,7 @@ export function judgePackages(rows: readonly Row[]): Finding {
     return problem(
       packageName,
       `${storagePackage} is not installed`,
-      routerFixes.packageMissing(storagePackage, appliesChanges(rows)),
+      routerFixes.packageMissing(storagePackage),
     );
   }
   const found = `${storagePackage} ${storage.text("version", "")}`.trim();
@@ -86,13 +71,8 @@ export function judgePackages(rows: readonly Row[]): Finding {
   return problem(
     packageName,
     `${found} is disabled`,
-    routerFixes.packageDisabled(storagePackage, appliesChanges(rows)),
+    routerFixes.packageDisabled(storagePackage),
   );
-}
-
-/** From 7.18 a boot alone neither installs nor enables a package; all packages are of one version. */
-function appliesChanges(rows: readonly Row[]): boolean {
-  return rows.some((row) => isAtLeast(row.text("version", ""), 7, 18));
 }
 
 const clockName = "clock";

@@ -28,9 +28,9 @@ for (const [row, ms] of readable) {
   });
 }
 
-function version(text: string, allowUnfenced = false): Finding {
+function version(text: string): Finding {
   const info = parseRouterInfo(new Row({ version: text, "board-name": "RDS2216" }, "resource"));
-  return judgeVersion(info, allowUnfenced, "rds-csi");
+  return judgeVersion(info, "rds-csi");
 }
 
 const packages = (...rows: readonly unknown[]) => judgePackages(parseRows(JSON.stringify(rows), "packages"));
@@ -39,7 +39,7 @@ const upgrade =
   /^upgrade RouterOS to 7\.23\.4, or 7\.24\.2 of 7\.24 or later.*ssh"\] address=NODES; .*"rds-csi"\] address=NODES$/;
 const limit724 = /^upgrade RouterOS.*ssh"\] available-from=NODES; /;
 const holes = /holes in SSH/;
-const old = /no NQN of its own.*publishing is refused; no \/file copy/;
+const old = /too old; the driver needs 7\.21.*no \/file copy.*holes in SSH/;
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
   ["the same time", judgeClock(noon, noon), "ok", /0 s off/],
   ["30 s more", judgeClock(noon + 30_000, noon), "ok", /30 s off/],
@@ -53,10 +53,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
   ["7.23.3", version("7.23.3"), "problem", holes, upgrade],
   ["7.22.1", version("7.22.1"), "problem", /no \/file copy.*holes in SSH/, upgrade],
   ["7.20.8", version("7.20.8 (long-term)"), "problem", old, upgrade],
-  ["7.20 without a fence", version("7.20", true), "problem", /allowed by --allow-unfenced/, upgrade],
-  ["7.17", version("7.17"), "problem", /no NQN.*no Btrfs subvolumes.*no \/file copy/, upgrade],
-  ["7.16.2", version("7.16.2"), "problem", /too old.*holes in SSH/, upgrade],
-  ["6.49", version("6.49"), "problem", /too old.*holes in SSH/, upgrade],
+  ["6.49", version("6.49"), "problem", old, upgrade],
   [
     "a package",
     packages({ name: "rose-storage", version: "7.24", disabled: false }),
@@ -76,7 +73,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
     packages({ name: "routeros", disabled: false }),
     "problem",
     /not installed/,
-    /\/system\/reboot/,
+    /package\/apply-changes/,
   ],
 ];
 

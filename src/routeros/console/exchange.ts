@@ -24,13 +24,6 @@ export interface Answer {
   readonly receivedMs: number;
 }
 
-/** The router's refusal of a read, kind `unavailable`: it answered, and would answer the same again. */
-export class ReadRefused extends VolumeError {
-  constructor(message: string) {
-    super("unavailable", message);
-  }
-}
-
 /** The end of one exec, as far as its own output shows. */
 export interface ExecOutcome {
   /** The requested frames, if all are complete: then every statement before them succeeded. */
@@ -97,8 +90,8 @@ export class Exchange {
    * the router closed the channel properly, unless `whenCut` says to return that as "cut", because the router limits
    * its output. An answer that is too long to be kept is "cut" as well, and is not asked for again.
    *
-   * @throws {ReadRefused} when the router refuses, or its answer is too long
-   * @throws {VolumeError} unavailable when the router cannot be asked, or never answers completely
+   * @throws {VolumeError} unavailable when the router refuses or cannot be asked, or its answer is too long or never
+   *   complete
    */
   ask(question: Question): Promise<Answer>;
   ask(question: Question, whenCut: "return"): Promise<Answer | "cut">;
@@ -109,10 +102,16 @@ export class Exchange {
       if ((cut || isOverlong) && whenCut === "return") return "cut";
       const location = `router=${this.#session.target} what=${question.kind}`;
       if (isOverlong) {
-        throw new ReadRefused(`Cannot read from the router because its answer is too long: ${location}`);
+        throw new VolumeError(
+          "unavailable",
+          `Cannot read from the router because its answer is too long: ${location}`,
+        );
       }
       if (refusal !== undefined) {
-        throw new ReadRefused(`Cannot read from the router because it refused: ${refusal}; ${location}`);
+        throw new VolumeError(
+          "unavailable",
+          `Cannot read from the router because it refused: ${refusal}; ${location}`,
+        );
       }
       if (attempt === readAttempts) {
         const reason = cut ? "its answer was cut off" : "its answer was lost";

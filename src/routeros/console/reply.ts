@@ -139,7 +139,7 @@ const hints: readonly (readonly [RegExp, string])[] = [
   [/not allowed by device-mode/i, "allow it on the router with /system/device-mode/update"],
   [
     /bad command name|syntax error|expected end of command/i,
-    "check that the router runs RouterOS 7.17 or newer with the rose-storage package",
+    "check that the router runs RouterOS 7.21 or newer with the rose-storage package",
   ],
   [/could not unmount/i, "the router itself uses that disk"],
   [/no space|disk full|not enough (free )?space/i, "make room on the pool"],

@@ -7,21 +7,11 @@ export interface RouterInfo {
   readonly version: string;
   /** Such as `RDS2216`; "" when the router does not print it. */
   readonly board: string;
-  /** Whether an export can have its own NQN, which fencing needs: RouterOS 7.21 and newer. */
-  readonly supportsNqn: boolean;
-  /** Whether it supports Btrfs subvolumes: RouterOS 7.18 and newer. */
-  readonly supportsSubvolumes: boolean;
-  /** Whether the driver can work with it at all: RouterOS 7.17 and newer. */
+  /** Whether the driver can work with it: fencing needs an NQN of its own for each export, which came with 7.21. */
   readonly supported: boolean;
   /** Whether it has holes in SSH that are exploited, see {@linkcode isSshExploited}. */
   readonly sshExploited: boolean;
 }
-
-/** The properties of a router that decide how its answers are parsed. */
-export type RouterVocabulary = Pick<RouterInfo, "supportsNqn" | "supportsSubvolumes">;
-
-/** The assumptions about a router that was not asked yet. */
-export const unknownRouter: RouterVocabulary = { supportsNqn: true, supportsSubvolumes: false };
 
 /**
  * Parses the router's own description from `/system resource print`.
@@ -33,9 +23,7 @@ export function parseRouterInfo(resource: Row): RouterInfo {
   return {
     version,
     board: resource.text("board-name", ""),
-    supportsNqn: isAtLeast(version, 7, 21),
-    supportsSubvolumes: isAtLeast(version, 7, 18),
-    supported: isAtLeast(version, 7, 17),
+    supported: isAtLeast(version, 7, 21),
     sshExploited: isSshExploited(version),
   };
 }
@@ -111,26 +99,33 @@ export function parseUptime(text: string): number | undefined {
 export const storagePackage = "rose-storage";
 
 /**
- * Checks that a router can do what this driver needs.
+ * Checks that RouterOS is new enough for this driver.
+ *
+ * @throws {VolumeError} precondition when it is not
+ */
+export function assertSupported({ version, supported }: RouterInfo): void {
+  if (supported) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot work with this router because its RouterOS is too old, so that no node could be fenced: version=${version} ` +
+      "needed=7.21; upgrade it (/system/package/update)",
+  );
+}
+
+/**
+ * Checks that a router has the storage package.
  *
  * @param packagesFrame the output of `/system package print`
- * @throws {VolumeError} precondition when RouterOS is too old, or the storage package is missing or disabled
+ * @throws {VolumeError} precondition when it is missing or disabled
  */
-export function assertFit(router: RouterInfo, packagesFrame: string): void {
-  if (!router.supported) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot work with this router because its RouterOS is too old: version=${router.version} needed=7.17; ` +
-        "upgrade it (/system/package/update)",
-    );
-  }
+export function assertStoragePackage(router: RouterInfo, packagesFrame: string): void {
   const rows = parseRows(packagesFrame, "list of packages");
   const storage = rows.find((row) => row.text("name") === storagePackage);
   if (storage !== undefined && !storage.flag("disabled", false)) return;
   const state = storage === undefined ? "missing" : "disabled";
   const action = storage === undefined
-    ? "install it (upload the package of the same version and reboot)"
-    : `enable it (/system/package/enable ${storagePackage}, then reboot)`;
+    ? "install it (upload the package of the same version, then /system/package/apply-changes)"
+    : `enable it (/system/package/enable ${storagePackage}, then /system/package/apply-changes)`;
   throw new VolumeError(
     "precondition",
     `Cannot work with this router because a package is ${state}: package=${storagePackage} version=${router.version}; ${action}`,

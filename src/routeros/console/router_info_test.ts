@@ -1,25 +1,32 @@
 import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import { parseRow } from "./json.ts";
-import { assertFit, isAtLeast, parseResource, parseRouterInfo, parseUptime } from "./router_info.ts";
+import {
+  assertStoragePackage,
+  assertSupported,
+  isAtLeast,
+  parseResource,
+  parseRouterInfo,
+  parseUptime,
+} from "./router_info.ts";
 
 for (
-  const [version, supported, supportsSubvolumes, supportsNqn] of [
-    ["7.24 (stable)", true, true, true],
-    ["7.21beta3 (testing)", true, true, true],
-    ["7.20.8 (long-term)", true, true, false],
-    ["7.18", true, true, false],
-    ["7.17.2 (stable)", true, false, false],
-    ["7.9.2 (stable)", false, false, false],
-    ["6.49.10", false, false, false],
-    ["8.0", true, true, true],
-    ["unknown", false, false, false],
+  const [version, supported] of [
+    ["7.24 (stable)", true],
+    ["7.21beta3 (testing)", true],
+    ["7.20.8 (long-term)", false],
+    ["7.9.2 (stable)", false],
+    ["6.49.10", false],
+    ["8.0", true],
+    ["unknown", false],
   ] as const
 ) {
-  Deno.test(`parseRouterInfo() knows what ${version} can do`, () => {
+  Deno.test(`the driver ${supported ? "works" : "does not work"} with RouterOS ${version}`, () => {
     const info = parseRouterInfo(parseRow(JSON.stringify({ version, "board-name": "RDS2216" }), "x"));
     const { sshExploited: _, ...can } = info;
-    assert.deepEqual(can, { version, board: "RDS2216", supported, supportsSubvolumes, supportsNqn });
+    assert.deepEqual(can, { version, board: "RDS2216", supported });
+    if (supported) assertSupported(info);
+    else throwsWith(() => assertSupported(info), "precondition", /too old.* needed=7\.21; upgrade it/);
   });
 }
 
@@ -98,16 +105,15 @@ Deno.test("parseResource() throws unavailable when the uptime is missing or unre
 const storage = { name: "rose-storage" };
 
 for (
-  const [name, version, packages, form] of [
-    ["RouterOS before 7.17", "7.16.2 (stable)", [storage], /needed=7\.17/],
-    ["no rose-storage", "7.24", [{ name: "routeros" }], /rose-storage.*install/],
-    ["a disabled rose-storage", "7.24", [{ ...storage, disabled: "yes" }], /disabled.*enable/],
-    ["nothing to find fault with", "7.17", [{ ...storage, disabled: false }], undefined],
+  const [name, packages, form] of [
+    ["no rose-storage", [{ name: "routeros" }], /rose-storage.*install/],
+    ["a disabled rose-storage", [{ ...storage, disabled: "yes" }], /disabled.*enable/],
+    ["nothing to find fault with", [{ ...storage, disabled: false }], undefined],
   ] as const
 ) {
-  Deno.test(`assertFit() says what to do about ${name}`, () => {
-    const info = parseRouterInfo(parseRow(JSON.stringify({ version }), "x"));
-    const check = () => assertFit(info, JSON.stringify(packages));
+  Deno.test(`assertStoragePackage() says what to do about ${name}`, () => {
+    const info = parseRouterInfo(parseRow(JSON.stringify({ version: "7.24" }), "x"));
+    const check = () => assertStoragePackage(info, JSON.stringify(packages));
     if (form === undefined) check();
     else throwsWith(check, "precondition", form);
   });

@@ -14,7 +14,7 @@ import { poolOf } from "../../volume/model/ids.ts";
 import type { Fragment } from "../console/command.ts";
 import { type Answer, Exchange, type ExchangeOptions, type Question } from "../console/exchange.ts";
 import { eachRow, parseJson } from "../console/json.ts";
-import { parseResource } from "../console/router_info.ts";
+import { assertSupported, parseResource } from "../console/router_info.ts";
 import { listFilesInParts } from "../store/paged_lists.ts";
 import { imagePathOf, resourceQuery } from "../store/queries.ts";
 import { parseFiles } from "../store/rows.ts";
@@ -150,7 +150,9 @@ export class RouterDirectoryStore implements DirectoryStore {
     const answer =
       await (whenCut === undefined ? this.#exchange.ask(question) : this.#exchange.ask(question, whenCut));
     if (answer === "cut") return answer;
-    this.#uptime.note(answer, parseResource(answer.frames.at(-1)!).upMs);
+    const { info, upMs } = parseResource(answer.frames.at(-1)!);
+    assertSupported(info);
+    this.#uptime.note(answer, upMs);
     this.#reads.set(question.context, answer.connection);
     return answer;
   }

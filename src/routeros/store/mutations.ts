@@ -138,17 +138,14 @@ function plainAdd({ id, location, sizeBytes, comment }: NewVolume): Fragment {
  * Changes a disk whose comment is still exactly `expectedComment`: whether anything matched shows only in what is read
  * back. One statement, so that an export is never off in between, but for a bounce. No change is no statement, nor is one whose
  * condition on the image has no room.
- *
- * @param supportsNqn whether the export can be given an NQN; where not, the router names it after the slot
  */
 export function changeStatements(
   id: string,
   expectedComment: string,
   change: VolumeChange,
-  supportsNqn = true,
 ): Fragment[] {
   const guard = { id, comment: expectedComment };
-  const settings = settingsOf(change, supportsNqn);
+  const settings = settingsOf(change);
   const { allowedHosts } = change;
   const hosts = allowedHosts === undefined
     ? []
@@ -182,7 +179,7 @@ export function unseenExportStatement(
       oneFile(imagePath),
       one(mountedAt(poolOf(imagePath))),
     ],
-    ros`/disk set [find where ${own}] ${joined(settingsOf(change, true), " ")}`,
+    ros`/disk set [find where ${own}] ${joined(settingsOf(change), " ")}`,
   );
 }
 
@@ -198,11 +195,11 @@ export function unseenGrowthStatement(
   const own = exported ? ros`${same} and nvme-tcp-export` : ros`${same} and !nvme-tcp-export`;
   return onlyIf(
     [oneFile(imagePath), one(mountedAt(poolOf(imagePath)))],
-    ros`/disk set [find where ${own}] ${joined(settingsOf(change, true), " ")}`,
+    ros`/disk set [find where ${own}] ${joined(settingsOf(change), " ")}`,
   );
 }
 
-function settingsOf(change: VolumeChange, supportsNqn: boolean): Fragment[] {
+function settingsOf(change: VolumeChange): Fragment[] {
   const settings: Fragment[] = [];
   if (change.export === false) settings.push(ros`nvme-tcp-export=${false}`);
   if (change.sizeBytes !== undefined) settings.push(ros`file-size=${change.sizeBytes}`);
@@ -210,8 +207,7 @@ function settingsOf(change: VolumeChange, supportsNqn: boolean): Fragment[] {
   if (change.comment !== undefined) settings.push(ros`comment=${change.comment}`);
   if (change.export !== undefined && change.export !== false) {
     const { nqn, port } = change.export;
-    settings.push(ros`nvme-tcp-export=${true} nvme-tcp-server-port=${port}`);
-    if (supportsNqn) settings.push(ros`nvme-tcp-server-nqn=${nqn}`);
+    settings.push(ros`nvme-tcp-export=${true} nvme-tcp-server-port=${port} nvme-tcp-server-nqn=${nqn}`);
   }
   return settings;
 }

@@ -123,9 +123,6 @@ Deno.test("changeStatements() sets everything in one statement that compares the
   assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", export: on })), [
     `${own} ${exported} nvme-tcp-server-nqn="${on.nqn}"`,
   ]);
-  assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", export: on }, false)), [
-    `${own} ${exported}`,
-  ]);
   assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", export: false })), [
     `${own} nvme-tcp-export="no" comment="new"`,
   ]);
@@ -293,7 +290,7 @@ Deno.test("every command about an imported image has room for the longest path a
   };
   assert.ok(fitsOneExec(addStatements(added), []));
   assert.ok(fitsOneExec([], viewQueries(id, path)));
-  assert.ok(fitsOneExec([], createQueries(true, { id, filePrefix: path, folder: "" })));
+  assert.ok(fitsOneExec([], createQueries({ id, filePrefix: path, folder: "" })));
   assert.deepEqual(divideIntoQuestions([path, path, path, "/a/b"]).flat(), [path, path, path, "/a/b"]);
   for (const some of divideIntoQuestions([path, path, path, path, path, path, path, path])) {
     assert.ok(fitsOneExec([], namedFilesViewQueries(some)));

@@ -1,7 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { unreadable } from "../console/json.ts";
-import type { RouterVocabulary } from "../console/router_info.ts";
 import { holding } from "./queries.ts";
 import { parseDisks, parseFiles, sorted } from "./rows.ts";
 
@@ -69,18 +68,16 @@ function oneMore(character: string, pattern: string, depth: number): Part {
  * Lists every file-backed disk in as many parts as the router's output limit forces, ordered by id.
  *
  * @param ask reads the disks whose slot matches a pattern; undefined when the answer came cut
- * @param router how the answers are to be read
  * @param known see `parseDisks()`
  * @throws {VolumeError} unavailable when even a small part comes cut, or a part holds what it should not
  */
 export async function listDisksInParts(
   ask: (pattern: string) => Promise<string | undefined>,
-  router: () => RouterVocabulary,
   known?: ReadonlyMap<string, StoredVolume>,
 ): Promise<StoredVolume[]> {
   const parse = (frame: string, pattern: string) => {
     const form = new RegExp(pattern);
-    const { volumes, others } = parseDisks(frame, router(), known);
+    const { volumes, others } = parseDisks(frame, known);
     const orphan = volumes.find((volume) => !form.test(volume.id)) ?? others[0];
     if (orphan === undefined) return volumes;
     throw unreadable(

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../../volume/errors.ts";
-import { unknownRouter } from "../console/router_info.ts";
 import { divideFiles, divideSlots, listDisksInParts, listFilesInParts, type Part } from "./paged_lists.ts";
 
 /** A router that shows at most `limit` items at once. */
@@ -23,7 +22,6 @@ function divided(parts: readonly Part[]): RegExp[] {
 
 const random = (i: number) => (i * 2654435761 % 2 ** 32).toString(16).padStart(8, "0");
 
-const router = () => unknownRouter;
 const diskRow = (slot: string) => ({
   slot,
   type: "file",
@@ -56,11 +54,11 @@ Deno.test("divideSlots() puts every slot into exactly one part, however small th
 
 Deno.test("listDisksInParts() lists every disk once, ordered, in as many parts as it takes", async () => {
   const wide = limited(slots, 200, diskRow);
-  const volumes = await listDisksInParts(wide.ask, router);
+  const volumes = await listDisksInParts(wide.ask);
   assert.deepEqual(volumes.map(({ id }) => id), slots.toSorted());
   assert.ok(wide.patterns.length < 18, `${wide.patterns.length} parts`);
   const narrow = limited(slots, 20, diskRow);
-  assert.equal((await listDisksInParts(narrow.ask, router)).length, slots.length);
+  assert.equal((await listDisksInParts(narrow.ask)).length, slots.length);
   assert.ok(narrow.patterns.length < 400, `${narrow.patterns.length} parts`);
 });
 
@@ -85,7 +83,7 @@ for (const text of ["/snap-", hash]) {
 const lists: Readonly<
   Record<string, (ask: (pattern: string) => Promise<string | undefined>) => Promise<unknown>>
 > = {
-  listDisksInParts: (ask) => listDisksInParts(ask, router),
+  listDisksInParts: (ask) => listDisksInParts(ask),
   listFilesInParts: (ask) => listFilesInParts("/snap-", ask),
 };
 
@@ -106,7 +104,7 @@ Deno.test("listDisksInParts() stops asking when one part fails", async () => {
   const all = listDisksInParts(() => {
     if (++asked === 2) return Promise.reject(new VolumeError("unavailable", "gone"));
     return Promise.resolve("[]");
-  }, router);
+  });
   await assert.rejects(all, /gone/);
   await new Promise((resolve) => setTimeout(resolve, 0));
   assert.ok(asked <= 6, `${asked} commands`);
@@ -115,7 +113,7 @@ Deno.test("listDisksInParts() stops asking when one part fails", async () => {
 Deno.test("listDisksInParts() throws unavailable when a part shows a disk of another part", async () => {
   const wrong = () => Promise.resolve(JSON.stringify([diskRow("s1")]));
   await assert.rejects(
-    listDisksInParts(wrong, router),
+    listDisksInParts(wrong),
     (error) => VolumeError.is(error, "unavailable") && /s1/.test(error.message),
   );
 });

@@ -5,10 +5,7 @@ import { fitsOneExec } from "../console/exchange.ts";
 
 /** What of a disk a listing needs: the frame of thousands of disks stays small. */
 const diskKeys =
-  ros`slot,type,size,file-path,comment,nvme-tcp-export,nvme-tcp-server-port,mounted,mount-point,fs,fs-label,free,state`;
-
-/** The same, with the key that RouterOS before 7.21 does not know, and may refuse. */
-const diskKeysWithNqn = ros`${diskKeys},nvme-tcp-server-nqn`;
+  ros`slot,type,size,file-path,comment,nvme-tcp-export,nvme-tcp-server-port,mounted,mount-point,fs,fs-label,free,state,nvme-tcp-server-nqn`;
 
 /** The disk in a slot, every disk whose image path holds the file-name prefix, the mounted pools, and the disk in another slot. */
 export function disksQuery(slot: string, filePrefix?: string, other?: string): Fragment {
@@ -25,10 +22,10 @@ export function disksQuery(slot: string, filePrefix?: string, other?: string): F
 export const poolsQuery: Fragment = ros`/disk print detail as-value where mounted`;
 
 /** Every file-backed disk and the mounted pools; with `slot` also whatever is in that slot. */
-export function allDisksQuery(supportsNqn: boolean, slot?: string): Fragment {
+export function allDisksQuery(slot?: string): Fragment {
   const terms = [ros`type=${"file"}`, ros`mounted`];
   if (slot !== undefined) terms.push(ros`slot=${slot}`);
-  return ros`/disk print detail as-value proplist=${keys(supportsNqn)} where ${joined(terms, " or ")}`;
+  return ros`/disk print detail as-value proplist=${diskKeys} where ${joined(terms, " or ")}`;
 }
 
 /**
@@ -47,14 +44,8 @@ export function commentedDisksQuery(text: string): Fragment {
 }
 
 /** The file-backed disks whose slot matches a regular expression. */
-export function someDisksQuery(supportsNqn: boolean, slotPattern: string): Fragment {
-  return ros`/disk print detail as-value proplist=${
-    keys(supportsNqn)
-  } where type=${"file"} and slot~${slotPattern}`;
-}
-
-function keys(supportsNqn: boolean): Fragment {
-  return supportsNqn ? diskKeysWithNqn : diskKeys;
+export function someDisksQuery(slotPattern: string): Fragment {
+  return ros`/disk print detail as-value proplist=${diskKeys} where type=${"file"} and slot~${slotPattern}`;
 }
 
 /** The files and folders whose path holds the text. */
@@ -113,8 +104,8 @@ export function sourceViewQueries(wanted: Wanted, source: SourceQuery): Fragment
 }
 
 /** The frames of a create's view: disks, files, the router's own row. */
-export function createQueries(supportsNqn: boolean, wanted: Wanted | undefined): Fragment[] {
-  return [allDisksQuery(supportsNqn, wanted?.id), createFilesQuery(wanted), resourceQuery];
+export function createQueries(wanted: Wanted | undefined): Fragment[] {
+  return [allDisksQuery(wanted?.id), createFilesQuery(wanted), resourceQuery];
 }
 
 /** What is left of a create's view without the lists of disks and snapshots. */

@@ -19,19 +19,8 @@ import type {
 import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
-import {
-  type Answer,
-  Exchange,
-  type ExchangeOptions,
-  type Question,
-  ReadRefused,
-} from "../console/exchange.ts";
-import {
-  parseResource,
-  type RouterInfo,
-  type RouterVocabulary,
-  unknownRouter,
-} from "../console/router_info.ts";
+import { type Answer, Exchange, type ExchangeOptions, type Question } from "../console/exchange.ts";
+import { assertSupported, parseResource, type RouterInfo } from "../console/router_info.ts";
 import type { RouterObserver } from "../ssh/observer.ts";
 import { listDisksInParts, listFilesInParts } from "./paged_lists.ts";
 import {
@@ -92,11 +81,6 @@ export class RouterReader {
     return this.#info;
   }
 
-  /** Whether an export can be given an NQN; assumed of a router that was not asked yet. */
-  protected get supportsNqn(): boolean {
-    return this.#vocabulary.supportsNqn;
-  }
-
   /** The mounted pools as they were read last, whenever that was. */
   protected get lastPools(): readonly Pool[] {
     return this.#pools;
@@ -128,8 +112,9 @@ export class RouterReader {
 
   /** See `VolumeStore.createView()`. */
   async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
-    const question = { kind: "create-view", key: wanted?.id ?? "", context };
-    const answer = await this.#list(question, (nqn) => createQueries(nqn, wanted));
+    const queries = createQueries(wanted);
+    const question = { kind: "create-view", key: wanted?.id ?? "", queries, context };
+    const answer = await this.exchange.ask(question, "return");
     if (answer === "cut") return await this.#createViewInParts(wanted, context);
     this.#reads.set(context, answer.connection);
     const { volumes, others, state } = this.#disksOf(answer);
@@ -232,28 +217,9 @@ export class RouterReader {
 
   /** See `VolumeStore.subvolume()`. */
   async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
-    await this.assertSubvolumes(context);
     const queries = [subvolumeQuery(subvolume)];
     const answer = await this.exchange.ask({ kind: "subvolume", key: subvolume.path, queries, context });
     return parseSubvolume(answer.frames[0]!, subvolume);
-  }
-
-  /**
-   * Checks that commands may name the menu of subvolumes. No command where the router's version is known.
-   *
-   * @throws {VolumeError} unsupported when RouterOS is too old for them
-   */
-  protected async assertSubvolumes(context: CallContext): Promise<void> {
-    if (this.#info === undefined) {
-      const queries = [resourceQuery];
-      const answer = await this.exchange.ask({ kind: "version", key: "", queries, context });
-      this.readResource(answer);
-    }
-    if (this.#info?.supportsSubvolumes) return;
-    throw new VolumeError(
-      "unsupported",
-      `Cannot use a Btrfs subvolume because RouterOS before 7.18 has none: version=${this.#info?.version}; upgrade the router`,
-    );
   }
 
   /**
@@ -310,25 +276,26 @@ export class RouterReader {
     return upMs !== undefined && upMs >= ms ? connection : undefined;
   }
 
-  /** Reads the router's own row, the last frame, and remembers what it says; returns the uptime in milliseconds. */
+  /**
+   * Reads the router's own row, the last frame, and remembers what it says; returns the uptime in milliseconds.
+   *
+   * @throws {VolumeError} precondition when RouterOS is too old
+   */
   protected readResource(answer: Answer): number {
     const { info, upMs } = parseResource(answer.frames.at(-1)!);
     if (info.version !== this.#info?.version) this.observer?.identified?.(info);
     this.#info = info;
+    assertSupported(info);
     if (this.#uptime.note(answer, upMs)) this.observer?.booted?.();
     return upMs;
   }
 
-  get #vocabulary(): RouterVocabulary {
-    return this.#info ?? unknownRouter;
-  }
-
   /** The disks in one frame of an answer, and the state of the router that every read returns with its subject. */
   #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
-    const disks = parseDisks(answer.frames[index]!, this.#vocabulary, this.#known);
+    const disks = parseDisks(answer.frames[index]!, this.#known);
     const { pools } = disks;
     this.#pools = pools;
-    return { ...disks, state: { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } } };
+    return { ...disks, state: { pools, upMs } };
   }
 
   #reported<Look extends Inventory>(reading: Look): Look {
@@ -338,8 +305,14 @@ export class RouterReader {
   }
 
   async #readInventory(context: CallContext, onSent: () => void): Promise<Inventory> {
-    const question = { kind: "inventory", key: "", context, onSent };
-    let answer = await this.#list(question, (nqn) => [allDisksQuery(nqn), resourceQuery]);
+    const question = {
+      kind: "inventory",
+      key: "",
+      queries: [allDisksQuery(), resourceQuery],
+      context,
+      onSent,
+    };
+    let answer = await this.exchange.ask(question, "return");
     let inParts: StoredVolume[] | undefined;
     if (answer === "cut") {
       inParts = await this.#volumesInParts("", context);
@@ -348,26 +321,6 @@ export class RouterReader {
     }
     const { volumes, state } = this.#disksOf(answer);
     return this.#reported({ ...state, volumes: inParts ?? volumes });
-  }
-
-  /**
-   * Lists disks with the keys that this RouterOS knows. Its version is learnt from any answer; where it was not known,
-   * or has changed, the router's refusal of an unknown key is the occasion to ask for it.
-   */
-  async #list(
-    question: Omit<Question, "queries">,
-    queriesFor: (supportsNqn: boolean) => readonly Fragment[],
-  ): Promise<Answer | "cut"> {
-    const assumed = this.supportsNqn;
-    try {
-      return await this.exchange.ask({ ...question, queries: queriesFor(assumed) }, "return");
-    } catch (error) {
-      if (!(error instanceof ReadRefused)) throw error;
-      const answer = await this.exchange.ask({ ...question, queries: [resourceQuery] });
-      this.readResource(answer);
-      if (this.supportsNqn === assumed) throw error;
-    }
-    return await this.exchange.ask({ ...question, queries: queriesFor(this.supportsNqn) }, "return");
   }
 
   /** The uptime is read last: a reboot in the middle of the list, after which disks come late, shows in it. */
@@ -385,12 +338,8 @@ export class RouterReader {
   }
 
   #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {
-    const query = (pattern: string) => someDisksQuery(this.supportsNqn, pattern);
-    return listDisksInParts(
-      this.#partOf({ kind: "inventory-part", key, context }, query),
-      () => this.#vocabulary,
-      this.#known,
-    );
+    const ask = this.#partOf({ kind: "inventory-part", key, context }, someDisksQuery);
+    return listDisksInParts(ask, this.#known);
   }
 
   #filesInParts(text: string, key: string, context: CallContext): Promise<StoredFile[]> {

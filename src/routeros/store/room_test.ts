@@ -192,15 +192,15 @@ function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
       snapshotPart(name.slice(0, 33)),
       `${base}/${filePrefix}.img.00ff00ff.part`,
     ),
-    "create view": createQueries(true, wanted),
-    "create view without volume": createQueries(true, undefined),
+    "create view": createQueries(wanted),
+    "create view without volume": createQueries(undefined),
     "rest of a create view": createBaseQueries(wanted),
     "what was made from a source": [
       commentedDisksQuery(`s:${name.slice(0, 33)}`),
       filesQuery(sourcePart(legacyId)),
       resourceQuery,
     ],
-    inventory: [allDisksQuery(true), resourceQuery],
+    inventory: [allDisksQuery(), resourceQuery],
     "files of a snapshot": fileViewQueries(snapshotPart(name.slice(0, 33))),
     "files of a path": fileViewQueries(`${base}/${name}.img.00ff00ff.part`),
     subvolume: [subvolumeQuery(subvolumeLocation(`${base}/${name}`, label).subvolume!)],
@@ -243,14 +243,14 @@ Deno.test("each part of the longest snapshot of a blank volume fits an exec, and
 
 const poolLabel = `${longest.base.split("/")[1]}-fs`;
 const withRoom: readonly (readonly [what: string, Lengths, query: Fragment, ways: readonly string[]])[] = [
-  ["longest addition", longest, allDisksQuery(true), ["plain"]],
+  ["longest addition", longest, allDisksQuery(), ["plain"]],
   ["longest addition", longest, allDisksInFullQuery, ["subvolume"]],
   ["longest addition with a usual label", { ...longest, label: poolLabel }, allDisksInFullQuery, [
     "plain, in a new folder",
     "subvolume, in a new folder",
     "clone that was made before",
   ]],
-  ["usual addition", defaults, allDisksQuery(true), ["plain", "subvolume", "subvolume, in a new folder"]],
+  ["usual addition", defaults, allDisksQuery(), ["plain", "subvolume", "subvolume, in a new folder"]],
 ];
 
 for (const [what, lengths, query, ways] of withRoom) {

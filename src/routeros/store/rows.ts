@@ -10,7 +10,6 @@ import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { isSendable } from "../console/command.ts";
 import { eachRow, parseRows, type Row, unreadable } from "../console/json.ts";
-import type { RouterVocabulary } from "../console/router_info.ts";
 import { imagePathOf, lastSegment } from "./queries.ts";
 
 /** The disks of a frame, sorted by what they are. */
@@ -36,7 +35,6 @@ export interface Disks {
  */
 export function parseDisks(
   frame: string,
-  router: RouterVocabulary,
   known: ReadonlyMap<string, StoredVolume> = new Map(),
 ): Disks {
   const what = "list of disks";
@@ -56,11 +54,11 @@ export function parseDisks(
     if (kind === "file") {
       const label = row.text("fs-label", "");
       if (label !== "") inVolumes.set(label, id);
-      const volume = sameOf(known.get(id), volumeOf(row, id, router));
+      const volume = sameOf(known.get(id), volumeOf(row, id));
       volumes.push(volume);
       if (volume.unreadable !== undefined) continue;
     } else others.push({ id, kind });
-    const pool = poolOf(row, router);
+    const pool = poolOf(row);
     if (pool === undefined) continue;
     poolSlots.set(pool.mountPoint, id);
     pools.push({ id, pool, filesystemUuid: row.text("fs-uuid", "") });
@@ -78,9 +76,9 @@ export function sorted(volumes: readonly StoredVolume[]): StoredVolume[] {
   return volumes.toSorted((a, b) => a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-function volumeOf(row: Row, id: string, router: RouterVocabulary): StoredVolume {
+function volumeOf(row: Row, id: string): StoredVolume {
   try {
-    return wholeVolumeOf(row, id, router);
+    return wholeVolumeOf(row, id);
   } catch (error) {
     if (!VolumeError.is(error)) throw error;
     return unreadableVolumeOf(row, id, error.message);
@@ -115,7 +113,7 @@ function mayBeExported(row: Row): boolean {
   }
 }
 
-function wholeVolumeOf(row: Row, id: string, router: RouterVocabulary): StoredVolume {
+function wholeVolumeOf(row: Row, id: string): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
   const uses = routerUses(row);
   const hosts = row.texts("nvme-tcp-server-allow-host-name");
@@ -125,8 +123,7 @@ function wholeVolumeOf(row: Row, id: string, router: RouterVocabulary): StoredVo
     // `size` is exact; `file-size` may be rounded (50.0GiB) and is read only where it is a whole number.
     sizeBytes: row.integer(!row.has("size") && row.hasInteger("file-size") ? "file-size" : "size"),
     exported,
-    // Where an export cannot be given a name it has that of its slot.
-    exportNqn: row.text("nvme-tcp-server-nqn", exported && !router.supportsNqn ? id : ""),
+    exportNqn: row.text("nvme-tcp-server-nqn", ""),
     exportPort: Number(row.integer("nvme-tcp-server-port", 0n)),
     ...hosts.length === 0 ? {} : { allowedHosts: hosts },
     ...uses.length === 0 ? {} : { routerUses: uses },
@@ -167,14 +164,13 @@ export function stateOf(row: Row): string {
  * A mounted disk as a pool. One that says nothing about its mount point or space (a network mount, say) is none: a
  * volume on it would be refused, and no other volume suffers for it.
  */
-function poolOf(row: Row, router: RouterVocabulary): Pool | undefined {
+function poolOf(row: Row): Pool | undefined {
   if (!row.flag("mounted", false) || !row.has("size") || !row.has("free")) return undefined;
   const mountPoint = row.text("mount-point", "").replace(/^\/+|\/+$/g, "");
   if (mountPoint === "") return undefined;
   const filesystem = row.text("fs", "");
   const label = row.text("fs-label", "");
-  const hasSubvolumes = router.supportsSubvolumes && filesystem === "btrfs" && label !== "" &&
-    isSendable(label);
+  const hasSubvolumes = filesystem === "btrfs" && label !== "" && isSendable(label);
   return {
     mountPoint,
     filesystem,

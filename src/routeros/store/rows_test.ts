@@ -47,10 +47,8 @@ function without<T extends object>(item: T, ...keys: string[]): Record<string, u
   return Object.fromEntries(Object.entries(item).filter(([key]) => !keys.includes(key)));
 }
 
-const router = { supportsNqn: true, supportsSubvolumes: true };
-
 function disksOf(...rows: object[]) {
-  return parseDisks(JSON.stringify(rows), router);
+  return parseDisks(JSON.stringify(rows));
 }
 
 Deno.test("parseDisks() sorts file disks, other disks and mounted pools", () => {
@@ -191,9 +189,7 @@ Deno.test("parseDisks() takes only mounted disks that tell their space for pools
 });
 
 Deno.test("parseDisks() gives a pool no label where subvolumes cannot be made by it", () => {
-  const labelOf = (row: object, text = router) =>
-    parseDisks(JSON.stringify([row]), text).pools[0]!.subvolumeLabel;
-  assert.equal(labelOf(pool, { ...router, supportsSubvolumes: false }), undefined);
+  const labelOf = (row: object) => parseDisks(JSON.stringify([row])).pools[0]!.subvolumeLabel;
   // The last could not be sent.
   const changes = [{ fs: "xfs" }, { fs: undefined }, { "fs-label": undefined }, { "fs-label": "" }, {
     "fs-label": "größer",
@@ -243,15 +239,6 @@ Deno.test("parseDisks() says which volume has the label of a pool, by what was w
 Deno.test("parseDisks() takes a pool's state as it is, also where there is none", () => {
   assert.equal(disksOf({ ...pool, state: "degraded, recovering" }).pools[0]!.state, "degraded, recovering");
   assert.equal(disksOf(without(pool, "state")).pools[0]!.state, "");
-});
-
-Deno.test("parseDisks() names an export after its slot where it cannot be given a name", () => {
-  const read = (row: object) =>
-    parseDisks(JSON.stringify([row]), { ...router, supportsNqn: false }).volumes[0]!.exportNqn;
-  const bare = without(disk, "nvme-tcp-server-nqn");
-  assert.equal(read(bare), "s1");
-  assert.equal(read({ ...bare, "nvme-tcp-export": false }), "");
-  assert.equal(disksOf(bare).volumes[0]!.exportNqn, "");
 });
 
 const all = () => true;

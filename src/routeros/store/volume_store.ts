@@ -21,7 +21,7 @@ import {
   fitsOneExec,
   type Question,
 } from "../console/exchange.ts";
-import { assertFit } from "../console/router_info.ts";
+import { assertStoragePackage } from "../console/router_info.ts";
 import type { Session } from "../ssh/session.ts";
 import {
   addStatements,
@@ -57,11 +57,6 @@ const probeCacheMs = 5000;
 export interface RouterVolumeStoreOptions extends RouterReaderOptions {
   /** Milliseconds that copying a file may take. @default {86400000} */
   readonly copyTimeoutMs?: number;
-  /**
-   * Whether RouterOS before 7.21 may export, where the router names the export after the slot: nodes that were sent
-   * away know that name. @default {false}
-   */
-  readonly allowUnfenced?: boolean;
 }
 
 /** A mutation and how its result is read. */
@@ -87,7 +82,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   readonly #session: Session;
   readonly #clock: Clock;
   readonly #copyTimeoutMs: number;
-  readonly #allowUnfenced: boolean;
   /** The last connection of which it was told that its router cannot be used. */
   #reportedUnfit: number | undefined;
   /** The last successful probe. */
@@ -98,7 +92,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     this.#session = options.session;
     this.#clock = options.clock;
     this.#copyTimeoutMs = options.copyTimeoutMs ?? 86_400_000;
-    this.#allowUnfenced = options.allowUnfenced ?? false;
   }
 
   /** How many commands wait, and how many were sent and have not ended. */
@@ -113,13 +106,13 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
     const { id } = volume;
-    await this.#assertAddable(volume, context);
+    assertComparable(volume.subvolume?.guard);
     // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
     return await this.#mutate({
       kind: "add",
       key: id,
       statements: addStatements(volume),
-      queries: [[allDisksQuery(this.supportsNqn)], [allDisksInFullQuery]],
+      queries: [[allDisksQuery()], [allDisksInFullQuery]],
       read: (answer) => {
         const after = this.inventoryOf(answer);
         return after?.volumes.some((volume) => volume.id === id) ? after : undefined;
@@ -131,7 +124,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
 
   async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
     const { id } = volume;
-    await this.#assertAddable(volume, context);
+    assertComparable(volume.subvolume?.guard);
     return await this.#mutate({
       kind: "add",
       key: id,
@@ -156,7 +149,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const statements = [unseenDiskStatement(volume, unseen)];
     const queries = [disksQuery(id)];
     if (onlyOn === undefined || !fitsOneExec(statements, queries)) return undefined;
-    await this.#assertAddable(volume, context);
+    assertComparable(volume.subvolume?.guard);
     const question = { kind: "add", key: id, queries, context, onlyOn };
     return await this.#mutateUnseen(statements, question, unseen);
   }
@@ -183,11 +176,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     return { after: after ?? await this.exchange.settle(readAgain, context), refusal, ended };
   }
 
-  async #assertAddable({ makeFolder, subvolume }: NewVolume, context: CallContext): Promise<void> {
-    assertComparable(subvolume?.guard);
-    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.assertSubvolumes(context);
-  }
-
   async change(
     id: string,
     expectedComment: string,
@@ -195,8 +183,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
     assertComparable({ id, comment: expectedComment });
-    if (change.export !== undefined && change.export !== false) this.#assertFenced(id);
-    const statements = changeStatements(id, expectedComment, change, this.supportsNqn);
+    const statements = changeStatements(id, expectedComment, change);
     const readAgain = () => this.view(id, undefined, context);
     if (statements.length === 0) return { after: await readAgain(), refusal: undefined, ended: true };
     // Each statement takes a router time: the uptime is read only where none is known on this connection.
@@ -222,7 +209,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     if (!isSendable(disk.comment)) return undefined;
     const statements = [unseenExportStatement(disk, change, filePrefix)];
     const queries = [disksQuery(id)];
-    if (!this.supportsNqn || !fitsOneExec(statements, queries)) return undefined;
+    if (!fitsOneExec(statements, queries)) return undefined;
     return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context }, {
       filePrefix,
     });
@@ -249,7 +236,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   ): Promise<MutationOutcome<VolumeView>> {
     const { id } = disk;
     assertComparable(disk);
-    if (location.subvolume !== undefined) await this.assertSubvolumes(context);
     return await this.#mutate({
       kind: "remove",
       key: id,
@@ -279,7 +265,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const statements = unseenRemovalStatements(disk, location, filePrefix);
     const queries = [disksQuery(id)];
     if (!fitsOneExec(statements, queries)) return undefined;
-    if (location.subvolume !== undefined) await this.assertSubvolumes(context);
     const question = { kind: "remove", key: id, queries, context, onlyOn };
     // Where files are left nothing is read back in the same command.
     const isGone = ({ volume, foreign }: VolumeView) => volume === undefined && foreign === undefined;
@@ -291,7 +276,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    if (location.subvolume !== undefined) await this.assertSubvolumes(context);
     const onlyOn = this.readFrom(context);
     return await this.#changeFiles("remove-image", removeImageStatement(location), part, context, onlyOn);
   }
@@ -302,7 +286,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<Pick<FileView, "files">>> {
     assertComparable(subvolume.guard);
-    await this.assertSubvolumes(context);
     return await this.#mutate<Pick<FileView, "files">>({
       kind: "add-subvolume",
       key: part,
@@ -335,7 +318,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     context: CallContext,
     makeFolder?: NewFolder,
   ): Promise<{ readonly done: boolean; readonly refusal?: string }> {
-    if (makeFolder?.label !== undefined) await this.assertSubvolumes(context);
     const folder = makeFolder === undefined ? [] : [folderStatement(makeFolder)];
     const { answer, refusal } = await this.exchange.exec([...folder, copyStatement(from, to)], {
       kind: "copy",
@@ -362,23 +344,22 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       }
     }
     const answer = await this.#askProbe([packagesQuery, resourceQuery], context);
-    this.#assertFit(answer);
     this.#probed = { connection: answer.connection, atMs };
-  }
-
-  #assertFit({ frames, connection }: Answer): void {
-    try {
-      assertFit(this.routerInfo!, frames[0]!);
-    } catch (error) {
-      if (connection !== this.#reportedUnfit && error instanceof Error) this.observer?.unfit?.(error.message);
-      this.#reportedUnfit = connection;
-      throw error;
-    }
   }
 
   async #askProbe(queries: readonly Fragment[], context: CallContext): Promise<Answer> {
     const answer = await this.exchange.ask({ kind: "probe", key: "", queries, context });
-    this.readResource(answer);
+    const { frames, connection } = answer;
+    try {
+      this.readResource(answer);
+      if (queries.includes(packagesQuery)) assertStoragePackage(this.routerInfo!, frames[0]!);
+    } catch (error) {
+      if (VolumeError.is(error, "precondition") && connection !== this.#reportedUnfit) {
+        this.observer?.unfit?.(error.message);
+        this.#reportedUnfit = connection;
+      }
+      throw error;
+    }
     return answer;
   }
 
@@ -418,15 +399,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       return { after: after ?? await this.exchange.settle(readAgain, context), refusal, ended };
     }
     throw new VolumeError("internal", `Cannot send a change without a statement: what=${kind}`);
-  }
-
-  #assertFenced(id: string): void {
-    if (this.#allowUnfenced || this.supportsNqn) return;
-    throw new VolumeError(
-      "precondition",
-      `Cannot export the volume because RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
-        `not be fenced: volume=${id} version=${this.routerInfo?.version}; upgrade the router`,
-    );
   }
 }
 

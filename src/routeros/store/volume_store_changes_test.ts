@@ -158,13 +158,6 @@ for (
   });
 }
 
-Deno.test("change() withdraws an export that cannot be fenced, whatever is allowed", async () => {
-  const { store, ssh, call } = bench({ version: "7.20.8 (long-term)" });
-  await store.view("s1", filePrefix, call());
-  await store.change("s1", "old", { export: false }, call());
-  assert.equal(ssh.commands.length, 2);
-});
-
 // What each change shows after any answer is a property of its own, see tests/property/replies_test.ts.
 for (
   const [how, reply] of [["lost", () => torn("")], ["unreadable", answering(() => "oops")]] as const

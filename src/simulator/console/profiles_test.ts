@@ -14,19 +14,6 @@ Deno.test("ros-7.21 has no limit on slot names", async () => {
   assert.equal(await type(addCommand("x".repeat(60))), "");
 });
 
-Deno.test("ros-7.20 does not know nvme-tcp-server-nqn and names the subsystem after the slot", async () => {
-  const type = await typing({}, "ros-7.20");
-  const known = addCommand("a", 'nvme-tcp-export="yes"');
-  assert.equal(
-    await type(`${known} nvme-tcp-server-nqn="x"`),
-    `expected end of command (line 1 column ${known.length + 2})\r\n`,
-  );
-  assert.equal(await type(known), "");
-  const [disk] = JSON.parse(await type(jsonCommand('/disk print detail as-value where slot="a"')));
-  assert.equal("nvme-tcp-server-nqn" in disk, false);
-  assert.equal(disk["nvme-tcp-export"], true);
-});
-
 Deno.test("no-rose knows no exports, and its package is missing", async () => {
   const type = await typing({}, "no-rose");
   assert.equal(
@@ -77,14 +64,9 @@ Deno.test("an XFS pool is a stripe over mirrors, each with its own state", async
   assert.deepEqual([rows[2]["raid-role"], rows[2]["raid-member-state"]], [2, "2:in_sync"]);
 });
 
-Deno.test("without subvolumes, or without rose-storage, there is no menu of subvolumes", async () => {
+Deno.test("without rose-storage there is no menu of subvolumes", async () => {
   const type = await typing({}, "no-rose");
   assert.equal(await type("/disk/btrfs/subvolume/print"), "bad command name btrfs (line 1 column 7)\r\n");
-  const router = makeRouter();
-  const { profile } = router;
-  router.configure({ ...profile, vocabulary: { ...profile.vocabulary, subvolumes: false } }, {});
-  const older = await typeTo(router)('/disk/btrfs/subvolume/add fs="storage-pool-fs" name="v"');
-  assert.equal(older, "bad command name btrfs (line 1 column 7)\r\n");
 });
 
 Deno.test("hostile chooses the texts of refusals at random, prints no value in its own type and prints noise first", async () => {

@@ -70,10 +70,8 @@ export class DiskMenu implements Menu {
 
   texts(verb: Verb): readonly string[] {
     if (verb === "format") return ["file-system", "label"];
-    const { rose, nqn } = this.#router.profile.vocabulary;
-    const known = Object.keys(setters).filter((word) =>
-      (rose || !/^(nvme-tcp|file|raid|nfs)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
-    );
+    const { rose } = this.#router.profile.vocabulary;
+    const known = Object.keys(setters).filter((word) => rose || !/^(nvme-tcp|file|raid|nfs)-/.test(word));
     return verb === "add" ? [...known, copyFrom] : known;
   }
 
@@ -200,8 +198,7 @@ function diskProperties(router: Router): readonly ReadableProperty<Disk>[] {
     plain("compress", () => false, never),
     plain("sector-size", () => 512n, isFile),
     ...arrayProperties,
-    ...(router.profile.vocabulary.rose ? exportProperties(router.profile.vocabulary.nqn) : []),
-    ...(router.profile.vocabulary.rose ? fileProperties : []),
+    ...(router.profile.vocabulary.rose ? [...exportProperties, ...fileProperties] : []),
   ];
 }
 
@@ -241,21 +238,20 @@ function spaceProperties(router: Router): readonly ReadableProperty<Disk>[] {
   ];
 }
 
-function exportProperties(hasNqn: boolean): readonly ReadableProperty<Disk>[] {
-  const known = (disk: Disk, value: Value) => disk.port === undefined ? undefined : value;
-  return [
-    plain("nvme-tcp-export", (disk) => disk.exported, isExport),
-    plain("nvme-tcp-server-port", (disk) => known(disk, BigInt(disk.port ?? 0))),
-    ...(hasNqn ? [plain("nvme-tcp-server-nqn", (disk) => disk.nqn)] : []),
-    plain("nvme-tcp-server-allow-host-name", (disk) => known(disk, disk.allowHostName)),
-    plain("iscsi-export", () => false, never),
-    plain("nfs-sharing", (disk) => disk.nfsSharing, (disk) => disk.nfsSharing),
-    plain("smb-sharing", () => false, never),
-    plain("media-sharing", () => false, never),
-    plain("media-interface", () => "none", never),
-    plain("swap", () => false, never),
-  ];
-}
+const known = (disk: Disk, value: Value) => disk.port === undefined ? undefined : value;
+
+const exportProperties: readonly ReadableProperty<Disk>[] = [
+  plain("nvme-tcp-export", (disk) => disk.exported, isExport),
+  plain("nvme-tcp-server-port", (disk) => known(disk, BigInt(disk.port ?? 0))),
+  plain("nvme-tcp-server-nqn", (disk) => disk.nqn),
+  plain("nvme-tcp-server-allow-host-name", (disk) => known(disk, disk.allowHostName)),
+  plain("iscsi-export", () => false, never),
+  plain("nfs-sharing", (disk) => disk.nfsSharing, (disk) => disk.nfsSharing),
+  plain("smb-sharing", () => false, never),
+  plain("media-sharing", () => false, never),
+  plain("media-interface", () => "none", never),
+  plain("swap", () => false, never),
+];
 
 function fileSizeOf(disk: Disk): Value | undefined {
   if (!isFile(disk)) return undefined;

@@ -77,7 +77,7 @@ interface Package {
   readonly disabled: boolean;
 }
 
-/** `/system/package`: enabling, disabling and uploads take effect once `apply-changes` (7.18) has booted the router. */
+/** `/system/package`: enabling, disabling and uploads take effect once `apply-changes` has booted the router. */
 export function packageMenu(router: Router): Menu {
   const scheduled = new Map<string, string>();
   const menu = makeItemMenu<Package>({
@@ -104,7 +104,7 @@ export function packageMenu(router: Router): Menu {
   const isUploaded = () => router.files.list().some(({ path }) => /^rose-storage-.*\.npk$/.test(path));
   return {
     ...menu,
-    verbs: () => router.profile.vocabulary.subvolumes ? [...menu.verbs(), "apply-changes"] : menu.verbs(),
+    verbs: () => [...menu.verbs(), "apply-changes"],
     texts: (verb) => verb === "apply-changes" ? [] : menu.texts(verb),
     "apply-changes"() {
       const change = scheduled.get("rose-storage");

@@ -24,8 +24,7 @@ export class SubvolumeMenu implements Menu {
   }
 
   verbs(): readonly Verb[] {
-    const { rose, subvolumes } = this.#router.profile.vocabulary;
-    return rose && subvolumes ? verbs : [];
+    return this.#router.profile.vocabulary.rose ? verbs : [];
   }
 
   texts(verb: Verb): readonly string[] {

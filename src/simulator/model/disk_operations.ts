@@ -20,7 +20,7 @@ export function addDisk(router: Router, settings: DiskSettings): Disk {
   if (settings.filePath === undefined) throw Refusal.missingValue("file-path");
   const slot = chooseSlot(router, settings.slot);
   const path = normalisePath(settings.filePath);
-  const draft = exportDefaults(router, {
+  const draft = exportDefaults({
     ...plainDisk,
     ...clip(router, settings),
     id: 0,
@@ -47,7 +47,7 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   if (settings.raidMaster !== undefined) return joinRaid(router, disk, settings.raidMaster);
   if (settings.slot !== undefined && settings.slot !== disk.slot) assertSlot(router, settings.slot);
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
-  const changed = exportDefaults(router, mounted(router, { ...disk, ...rest }, settings));
+  const changed = exportDefaults(mounted(router, { ...disk, ...rest }, settings));
   assertNqnFree(router, changed, disk);
   const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
   router.disks.replace(attach(router, disk, resized));
@@ -134,12 +134,10 @@ function attach(router: Router, before: Disk, after: Disk): Disk {
   return { ...after, attachedBytes: after.sizeBytes };
 }
 
-/** An exported disk has a port and an NQN, given or not; before 7.21 the subsystem is named after the slot. */
-function exportDefaults(router: Router, disk: Disk): Disk {
+/** An exported disk has a port and an NQN, given or not. */
+function exportDefaults(disk: Disk): Disk {
   if (!disk.exported) return disk;
-  const { nqn: hasNqn } = router.profile.vocabulary;
-  const standard = hasNqn ? `${defaultNqnPrefix}${disk.slot}` : disk.slot;
-  return { ...disk, port: disk.port ?? defaultPort, nqn: hasNqn ? disk.nqn ?? standard : standard };
+  return { ...disk, port: disk.port ?? defaultPort, nqn: disk.nqn ?? `${defaultNqnPrefix}${disk.slot}` };
 }
 
 /** Cuts off the ends of texts that are too long, silently. */

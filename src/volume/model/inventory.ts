@@ -95,8 +95,6 @@ export interface RouterState {
   readonly pools: readonly Pool[];
   /** Milliseconds since the router booted. */
   readonly upMs: number;
-  /** Whether the router names an export after its slot (RouterOS before 7.21), so that no node can be fenced. */
-  readonly unfenced?: boolean;
 }
 
 /** A read of one volume. */

@@ -151,7 +151,7 @@ Deno.test("migratedComment() never writes the same record again, for a command t
 Deno.test("a migrated volume keeps its NQN, in whatever mode its one writer asks", () => {
   const volume = taken(left, ["node-1"]);
   assert.deepEqual(publishedNodeIds(volume), ["node-1"]);
-  assert.equal(nqnOf(volume, volume.record.epoch!, testPrefix, {}), nqn);
+  assert.equal(nqnOf(volume, volume.record.epoch!, testPrefix), nqn);
   for (
     const mode of ["single-node-writer", "single-node-multi-writer", "single-node-single-writer"] as const
   ) {
@@ -170,7 +170,7 @@ Deno.test("a migrated volume keeps its NQN, in whatever mode its one writer asks
   const off = { ...volume, stored: { ...volume.stored, exported: false } };
   assert.deepEqual(publishedNodeIds(off), []);
   assert.equal(
-    nqnOf({ ...off, stored: { ...off.stored, exportNqn: "" } }, off.record.epoch!, testPrefix, {}),
+    nqnOf({ ...off, stored: { ...off.stored, exportNqn: "" } }, off.record.epoch!, testPrefix),
     nqn,
   );
 });

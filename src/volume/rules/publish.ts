@@ -13,7 +13,7 @@ import { VolumeError } from "../errors.ts";
 import { isSameNode, unfencedNode } from "./detached_nodes.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { Random } from "../ports/system.ts";
-import type { RouterState, StoredVolume } from "../model/inventory.ts";
+import type { StoredVolume } from "../model/inventory.ts";
 import {
   type Holder,
   isEncrypted,
@@ -176,22 +176,11 @@ function withoutMark(
 }
 
 /**
- * The NQN of an epoch of a volume. An epoch that the router knows already keeps its NQN there: neither a changed prefix
- * nor an upgrade of the router must disconnect volumes in use. A router that names exports after their slots leaves no
- * choice.
+ * The NQN of an epoch of a volume. An epoch that the router knows already keeps its NQN there: a changed prefix must not
+ * disconnect volumes in use.
  */
-export function nqnOf(
-  volume: OwnedVolume,
-  epoch: Epoch,
-  nqnPrefix: string,
-  state: Pick<RouterState, "unfenced">,
-): string {
-  const { stored: { id, exportNqn }, record } = volume;
-  if (state.unfenced) return id;
+export function nqnOf({ stored: { id, exportNqn } }: OwnedVolume, epoch: Epoch, nqnPrefix: string): string {
   if (isLegacyEpoch(epoch)) return exportNqn.endsWith(`:${id}`) ? exportNqn : `${nqnPrefix}:${id}`;
-  const isRunning = record.holders.length > 0 && record.epoch !== undefined &&
-    formatEpoch(record.epoch) === formatEpoch(epoch);
-  if (isRunning && exportNqn === id) return id;
   return exportNqn.endsWith(`:${id}:${formatEpoch(epoch)}`) ? exportNqn : epochNqn(nqnPrefix, id, epoch);
 }
 
@@ -225,23 +214,8 @@ function isOfEarlierEpoch(volume: OwnedVolume, latestEpoch = 0): boolean {
 export function isExportedAsRecorded(volume: OwnedVolume): boolean {
   const { stored, record } = volume;
   return stored.exported && record.epoch !== undefined &&
-    (stored.exportNqn === stored.id ||
-      (isLegacyEpoch(record.epoch) && stored.exportNqn.endsWith(`:${stored.id}`)) ||
+    ((isLegacyEpoch(record.epoch) && stored.exportNqn.endsWith(`:${stored.id}`)) ||
       stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`));
-}
-
-/**
- * Refuses to publish on a router that cannot fence, unless an operator has allowed it.
- *
- * @throws {VolumeError} precondition
- */
-export function assertFences(id: string, state: RouterState, allowUnfenced: boolean): void {
-  if (!state.unfenced || allowUnfenced) return;
-  throw new VolumeError(
-    "precondition",
-    `Cannot publish the volume because RouterOS before 7.21 has no NQN of its own for each export, so that a node that counts as ` +
-      `dead could still write: volume=${id}; upgrade the router, or take that risk with --allow-unfenced`,
-  );
 }
 
 /** Nodes that can really use the volume: holders whose export is on under the record's NQN. */

@@ -3,11 +3,10 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { aHolder, aVolume, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { epochNqn, legacyEpoch } from "../model/epoch.ts";
+import { legacyEpoch } from "../model/epoch.ts";
 import type { VolumeErrorKind } from "../errors.ts";
-import type { RouterState, StoredVolume } from "../model/inventory.ts";
+import type { StoredVolume } from "../model/inventory.ts";
 import {
-  assertFences,
   decidePublish,
   decideUnpublish,
   exportedCounter,
@@ -23,8 +22,6 @@ import {
 } from "./publish.ts";
 import { nodeDigest, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
 
-const fencing: RouterState = { pools: [], upMs: 0 };
-const unfenced: RouterState = { ...fencing, unfenced: true };
 const nowMs = Date.UTC(2026, 0, 1);
 const epoch = { counter: 3, nonce: "0123abcd" };
 const ext4: Capability = { access: "mount", filesystem: "ext4", mode: "single-node-writer" };
@@ -275,45 +272,9 @@ Deno.test("nqnOf() keeps the NQN that the router has for the epoch when the pref
   const other = "nqn.2026-01.com.example";
   const running = aVolume({}, { exportNqn: `${testPrefix}:pvc-1:3-0123abcd` });
   const same = { counter: 3, nonce: "0123abcd" };
-  assert.equal(nqnOf(running, same, other, fencing), `${testPrefix}:pvc-1:3-0123abcd`);
+  assert.equal(nqnOf(running, same, other), `${testPrefix}:pvc-1:3-0123abcd`);
   const next = { counter: 4, nonce: "0123abcd" };
-  assert.equal(nqnOf(running, next, other, fencing), `${other}:pvc-1:4-0123abcd`);
-});
-
-Deno.test("nqnOf() is the slot on a router that supports no other name", () => {
-  for (const exportNqn of ["", "pvc-1", `${testPrefix}:pvc-1:3-0123abcd`]) {
-    assert.equal(nqnOf(aVolume({}, { exportNqn }), epoch, testPrefix, unfenced), "pvc-1");
-  }
-});
-
-Deno.test("nqnOf() keeps the slot as the NQN of an epoch that began before the router was upgraded, and only of that one", () => {
-  const running = held(["a"], "single-node-writer", "ext4/w", { exportNqn: "pvc-1" });
-  assert.equal(nqnOf(running, epoch, testPrefix, fencing), "pvc-1");
-  assert.equal(
-    nqnOf(running, { counter: 4, nonce: "0123abcd" }, testPrefix, fencing),
-    `${testPrefix}:pvc-1:4-0123abcd`,
-  );
-  const idle = aVolume({ epoch }, { exportNqn: "pvc-1" });
-  assert.equal(nqnOf(idle, epoch, testPrefix, fencing), epochNqn(testPrefix, "pvc-1", epoch));
-});
-
-Deno.test("isExportedAsRecorded() accepts the slot as the NQN only of this volume, and only with an epoch", () => {
-  const named = (exportNqn: string) => ({ exported: true, exportNqn });
-  assert.equal(isExportedAsRecorded(aVolume({ epoch }, named("pvc-1"))), true);
-  assert.equal(isExportedAsRecorded(aVolume({ epoch }, named("pvc-2"))), false);
-  assert.equal(isExportedAsRecorded(aVolume({ epoch }, named("xpvc-1"))), false);
-  assert.equal(isExportedAsRecorded(aVolume({ epoch: undefined }, named("pvc-1"))), false);
-  assert.equal(isExportedAsRecorded(aVolume({ epoch }, { exported: false, exportNqn: "pvc-1" })), false);
-});
-
-Deno.test("assertFences() refuses a router that cannot fence, unless an operator accepts the risk", () => {
-  assertFences("pvc-1", fencing, false);
-  assertFences("pvc-1", { ...fencing, unfenced: false }, false);
-  assertFences("pvc-1", unfenced, true);
-  assert.throws(
-    () => assertFences("pvc-1", unfenced, false),
-    refusal("precondition", /before 7\.21 .*volume=pvc-1; upgrade the router, or .*--allow-unfenced/),
-  );
+  assert.equal(nqnOf(running, next, other), `${other}:pvc-1:4-0123abcd`);
 });
 
 Deno.test("decideUnpublish() withdraws for the last holder, for all at once, and whatever else is exported", () => {

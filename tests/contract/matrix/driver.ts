@@ -19,7 +19,6 @@ import {
 import { type Stack, startStack } from "../../support/stack.ts";
 import type { Otherwise, RouterKind, Scenario } from "./scenario.ts";
 import type { Setting } from "./settings.ts";
-import { noExport } from "./store.ts";
 
 type Test = (stack: Stack) => Promise<void>;
 
@@ -166,8 +165,8 @@ function refusedLater(
 const bothWays = [true, false] as const;
 
 /** Whether images lie in subvolumes, as this router allows it. */
-function inSubvolumes({ btrfs, subvolumes, subvolumeNames }: RouterKind): boolean {
-  return btrfs && subvolumes && subvolumeNames === "nested";
+function inSubvolumes({ btrfs, subvolumeNames }: RouterKind): boolean {
+  return btrfs && subvolumeNames === "nested";
 }
 
 /** The routers on which no volume can be made at all. */
@@ -224,7 +223,7 @@ function useless(isReported: boolean): Otherwise[] {
       run: unreported(/keeps only/, status.FAILED_PRECONDITION),
     },
     ...isReported ? [] : [{
-      when: (kind: RouterKind) => kind.btrfs && kind.subvolumes && kind.subvolumeNames === "flat",
+      when: (kind: RouterKind) => kind.btrfs && kind.subvolumeNames === "flat",
       because: "where nobody says that subvolumes are at the top only the router's refusal is told",
       run: unreported(/the router answered/),
     }],
@@ -247,11 +246,6 @@ function travels(isReported: boolean): Otherwise[] {
     clients.controller.call("ControllerPublishVolume", publishRequest(id));
   return [
     ...useless(isReported),
-    {
-      ...noExport,
-      because: "where nobody can be fenced nothing is published unless an operator takes the risk",
-      run: served(isReported, refusedLater(status.FAILED_PRECONDITION, /--allow-unfenced/, publish)),
-    },
     {
       when: ({ maxNqn }) => maxNqn < nqnBytes,
       because: "an NQN that the router cuts is never answered, and the volume can be taken away",

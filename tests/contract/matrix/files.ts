@@ -20,7 +20,7 @@ import {
   truth,
   wanted,
 } from "../_routeros_bench.ts";
-import type { RouterKind, Scenario } from "./scenario.ts";
+import type { Scenario } from "./scenario.ts";
 import { assertQuiet, assertUntouched, on, useless } from "./store.ts";
 
 /** A file with the volume's name that no disk uses. */
@@ -81,12 +81,6 @@ async function withdraw(bench: Bench): Promise<readonly string[]> {
   assert.equal(after.volume?.exported, false);
   return router.model.exports.list().map(String);
 }
-
-/** Without NQNs of the driver's choice nothing is exported, and scenarios that need an export are not tried. */
-const noNqn = {
-  when: ({ nqn }: RouterKind) => !nqn,
-  because: "nothing is exported there, so only what is not exported is tried",
-};
 
 async function keepShared(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
@@ -169,17 +163,6 @@ export const fileScenarios: readonly Scenario[] = [
     otherwise: [
       ...useless,
       {
-        ...noNqn,
-        run: on(async (bench) => {
-          await addOne(bench);
-          const { after } = await bench.store.change(slot, record, { sizeBytes: 2n * gib }, bench.call());
-          assert.equal(
-            after.volume?.sizeBytes,
-            bench.router.model.behaviours.grow === "never" ? gib : 2n * gib,
-          );
-        }),
-      },
-      {
         when: ({ grow }) => grow === "after-toggle",
         because: "the router tells the new size, and connected nodes do not see it",
         run: on(async (bench) => assert.deepEqual(await grow(bench), [2n * gib, gib])),
@@ -196,14 +179,6 @@ export const fileScenarios: readonly Scenario[] = [
     run: on(async (bench) => assert.deepEqual(await withdraw(bench), [])),
     otherwise: [
       ...useless,
-      {
-        ...noNqn,
-        run: on(async (bench) => {
-          await addOne(bench);
-          const { after } = await bench.store.change(slot, record, { export: false }, bench.call());
-          assert.equal(after.volume?.exported, false);
-        }),
-      },
       {
         when: ({ unexport }) => unexport > 0,
         because: "the export is off, and goes on being served for a while: the grace is there for that",

@@ -65,8 +65,8 @@ async function lodge(bench: Bench, base: string, { image, folder }: Layout): Pro
 }
 
 const noSubvolumes = {
-  when: ({ btrfs, subvolumes }: RouterKind) => !btrfs || !subvolumes,
-  because: "without Btrfs, or without the menu of subvolumes, images are plain files in plain folders",
+  when: ({ btrfs }: RouterKind) => !btrfs,
+  because: "without Btrfs images are plain files in plain folders",
 };
 const atTopOnly = ({ subvolumeNames }: RouterKind) => subvolumeNames === "flat";
 

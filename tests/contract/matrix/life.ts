@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import type { StoredVolume } from "../../../src/volume/model/inventory.ts";
 import {
-  addOne,
   type Bench,
   filePrefix,
   gib,
@@ -13,32 +12,12 @@ import {
   newVolume,
   nqn,
   record,
-  rejectsWith,
   slot,
   truth,
   wanted,
 } from "../_routeros_bench.ts";
 import type { Otherwise, Scenario } from "./scenario.ts";
-import { assertQuiet, assertUntouched, noExport, on, shortHeld, useless } from "./store.ts";
-
-const noNqn: Otherwise = {
-  ...noExport,
-  because:
-    "without an NQN of its own for each export nothing is exported, and that is said before anything is sent",
-  run: on(async (bench) => {
-    await addOne(bench);
-    bench.cost();
-    const change = { comment: held, export: { nqn, port: 4420 } };
-    await rejectsWith(
-      bench.store.change(slot, record, change, bench.call()),
-      "precondition",
-      /7\.(20\.8|17\.2)/,
-    );
-    assert.equal(bench.cost().execs, 0);
-    assert.equal(truth(bench.router, slot)?.comment, record);
-    await leave(bench);
-  }),
-};
+import { assertQuiet, assertUntouched, on, shortHeld, useless } from "./store.ts";
 
 const shortComments: Otherwise = {
   ...shortHeld,
@@ -92,61 +71,10 @@ async function leave(bench: Bench): Promise<void> {
   assertUntouched(bench);
 }
 
-/**
- * Exports a volume through a driver that accepts the risk; returns the NQN of the export, and whether the driver takes
- * the router for one that fences.
- */
-async function dare(bench: Bench): Promise<readonly [nqn: string, fences: boolean]> {
-  const { another, call, router } = bench;
-  await addOne(bench, slot, "first");
-  const store = router.model.behaviours.maxSessions === 1 ? bench.store : another({ allowUnfenced: true });
-  await store.view(slot, filePrefix, call());
-  const { after, refusal } = await store.change(slot, "first", { export: { nqn, port: 4420 } }, call());
-  assertQuiet(bench, refusal);
-  assert.deepEqual(after.volume, truth(router, slot));
-  assert.deepEqual(router.model.exports.list().length, 1);
-  const reads = [after, await store.view(slot, filePrefix, call()), await store.inventory(call())];
-  const fences = reads.map(({ unfenced }) => unfenced !== true);
-  assert.equal(new Set(fences).size, 1);
-  const [shown] = (await store.inventory(call())).volumes;
-  assert.deepEqual([shown?.exported, shown?.exportNqn], [true, after.volume?.exportNqn]);
-  return [after.volume!.exportNqn, fences[0]!];
-}
-
 export const lifeScenarios: readonly Scenario[] = [
   {
     name: "life",
     run: on((bench) => live(bench, held, nqn)),
-    otherwise: [...useless, noNqn, shortComments, shortNqns],
-  },
-  {
-    name: "unfenced",
-    run: on(async (bench) => assert.deepEqual(await dare(bench), [nqn, true])),
-    otherwise: [
-      ...useless,
-      {
-        when: ({ nqn, maxSessions }) => !nqn && maxSessions === 1,
-        because: "the only session is that of a driver which exports nothing",
-        run: on(async (bench) => {
-          await addOne(bench);
-          const change = { export: { nqn, port: 4420 } };
-          await rejectsWith(bench.store.change(slot, record, change, bench.call()), "precondition", /fence/);
-          assert.equal((await bench.store.view(slot, filePrefix, bench.call())).unfenced, true);
-        }),
-      },
-      {
-        when: noExport.when,
-        because: "the router names the export after the slot, and every look says that nobody can be fenced",
-        run: on(async (bench) => assert.deepEqual(await dare(bench), [slot, false])),
-      },
-      {
-        when: ({ maxNqn }) => maxNqn < nqn.length,
-        because: "an NQN that the router cut is shown as it is there",
-        run: on(async (bench) => {
-          const { maxNqn } = bench.router.model.behaviours;
-          assert.deepEqual(await dare(bench), [nqn.slice(0, maxNqn), true]);
-        }),
-      },
-    ],
+    otherwise: [...useless, shortComments, shortNqns],
   },
 ];

@@ -21,7 +21,7 @@ import {
 } from "../_routeros_images.ts";
 import { noCopies } from "./copies.ts";
 import type { Scenario } from "./scenario.ts";
-import { assertUntouched, noExport, on, shortHeld, useless } from "./store.ts";
+import { assertUntouched, on, shortHeld, useless } from "./store.ts";
 import { refusesAdoption, withoutSubvolumes } from "./subvolumes.ts";
 
 type Mishap = readonly [action: FaultAction, value?: string | number];
@@ -117,11 +117,6 @@ function living(name: string, mishaps: readonly Mishap[]): readonly Scenario[] {
       run: through(plainLife),
       otherwise: [
         ...useless,
-        {
-          ...noExport,
-          because: "nothing is exported, so there are two steps only",
-          run: through(unexportedLife),
-        },
         {
           ...shortHeld,
           because: "a holder finds no room, so there are two steps only",

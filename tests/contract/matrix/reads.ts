@@ -144,11 +144,6 @@ export const readScenarios: readonly Scenario[] = [
         because: "a limited output is listed in parts",
         run: on(async (bench) => assert.ok(await list(bench) > 10), full),
       },
-      {
-        when: ({ nqn }) => !nqn,
-        because: "a router that does not know the NQN's key is asked again without it",
-        run: on(async (bench) => assert.equal(await list(bench), 3), full),
-      },
     ],
   },
   {

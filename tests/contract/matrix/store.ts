@@ -105,9 +105,6 @@ const shortCommands: Otherwise = {
   }),
 };
 
-/** Routers that cannot export under NQNs of the driver's choice: nothing is exported there. */
-export const noExport: Pick<Otherwise, "when"> = { when: ({ nqn }) => !nqn };
-
 /** Routers whose comments have no room for a holder. */
 export const shortHeld: Pick<Otherwise, "when"> = { when: ({ maxComment }) => maxComment < held.length };
 

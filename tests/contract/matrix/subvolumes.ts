@@ -2,12 +2,10 @@
 import assert from "node:assert/strict";
 import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
 import {
-  addOne,
   type Bench,
   filePrefix,
   filePrefixOf,
   gib,
-  locationOf,
   record,
   rejectsWith,
   slot,
@@ -51,33 +49,9 @@ async function refuseAll(bench: Bench): Promise<void> {
   assertUntouched(bench);
 }
 
-/**
- * Where the router has no menu of subvolumes it would reject a whole command that names the menu: the driver sends
- * none.
- */
-async function refuseUnsent(bench: Bench): Promise<void> {
-  const { store, call, router } = bench;
-  await addOne(bench);
-  const before = truth(router, slot);
-  router.journal.clear();
-  await rejectsWith(store.add(newInnerVolume(restored), call()), "unsupported", /7\.17/);
-  await rejectsWith(store.addSubvolume(newSnapshot, snapshotPart, call()), "unsupported", /7\.17/);
-  await rejectsWith(store.subvolume(snapshot.subvolume!, call()), "unsupported", /7\.17/);
-  await rejectsWith(store.removeImage(snapshot, snapshotPart, call()), "unsupported", /7\.17/);
-  await rejectsWith(store.remove(source, innerPlace(slot), filePrefix, call()), "unsupported", /7\.17/);
-  assert.deepEqual([router.journal.list(), truth(router, slot)], [[], before]);
-  await store.remove(source, locationOf(slot), filePrefix, call());
-  assertUntouched(bench);
-}
-
 /** Routers that are of no use, or that have no subvolumes where volumes lie. */
 export const withoutSubvolumes: readonly Otherwise[] = [
   ...useless,
-  {
-    when: ({ subvolumes }) => !subvolumes,
-    because: "RouterOS before 7.18 has no subvolumes: that is said before anything is sent",
-    run: on(refuseUnsent),
-  },
   {
     when: ({ btrfs }) => !btrfs,
     because: "there is no Btrfs to have subvolumes",
