@@ -211,35 +211,27 @@ chartTest("the chart refuses values that would not do what they seem to", () => 
 
 const monitoring = "monitoring.coreos.com/v1";
 
-chartTest("the node registers by itself, or by the usual container, and never by both", () => {
-  const sets = ["node.sidecars.registrar.enabled=true", "node.sidecars.livenessProbe.enabled=true"];
+chartTest("the usual container answers the kubelet's probes where it is wanted", () => {
+  const sets = ["node.sidecars.livenessProbe.enabled=true"];
   const { spec } = only<Workload>(rendered({ sets }), "DaemonSet").spec.template;
-  const [driver, registrar, probe] = spec.containers as [Container, Container, Container];
-  const config = configOf(driver);
-  assert.equal(config.registration, undefined);
+  const [driver, probe] = spec.containers as [Container, Container];
+  const { endpoint } = configOf(driver);
   const hostPathOf = ({ volumeMounts }: Container, at: string) => {
     const { name } = volumeMounts.find(({ mountPath }) => mountPath === at)!;
     return spec.volumes.find((one) => one.name === name)?.hostPath?.path;
   };
-  const socket = config.endpoint.replace("unix://", "");
-  assert.ok(registrar.args.includes(`--kubelet-registration-path=${socket}`));
-  assert.equal(hostPathOf(registrar, "/registration"), "/var/lib/kubelet/plugins_registry");
-  for (const sidecar of [registrar, probe]) {
-    assert.ok(sidecar.args.includes("--csi-address=/csi/csi.sock"));
-    assert.equal(`${hostPathOf(sidecar, "/csi")}/csi.sock`, socket);
-  }
+  assert.ok(probe.args.includes("--csi-address=/csi/csi.sock"));
+  assert.equal(`${hostPathOf(probe, "/csi")}/csi.sock`, endpoint.replace("unix://", ""));
   assert.ok(probe.args.includes("--health-port=9808"));
   assert.equal(driver.ports?.find(({ name }) => name === "healthz")?.containerPort, 9808);
   assert.equal(driver["livenessProbe"]?.httpGet.port, "healthz");
 });
 
-chartTest("where kubelets cannot register the driver by themselves, the usual container is demanded", () => {
-  const sets = ["node.sidecars.registrar.enabled=true"];
+chartTest("the chart refuses a Kubernetes whose kubelets do not register the driver", () => {
   for (const kubeVersion of ["1.26.0", "1.28.15", "v1.28.15+k3s1"]) {
     const { success, complaint } = render({ kubeVersion });
     assert.equal(success, false, kubeVersion);
-    assert.match(complaint, /node\.sidecars\.registrar\.enabled=true/);
-    assert.equal(render({ kubeVersion, sets }).success, true, kubeVersion);
+    assert.match(complaint, /kubeVersion: >=1\.29\.0-0/);
   }
   for (const kubeVersion of ["1.29.0", "v1.29.0+k3s1", "v1.29.1-eks-1"]) {
     assert.equal(render({ kubeVersion }).success, true, kubeVersion);
@@ -445,12 +437,11 @@ chartTest("the alerts in the PrometheusRule are those of the file, untouched by 
   assert.deepEqual(rule.spec, parse(readProjectFile(`deploy/${alertsFile}`)));
 });
 
-chartTest("the full rendering's node has the usual sidecars, and its controller what was asked for", () => {
+chartTest("the full rendering's node has the usual sidecar, and its controller what was asked for", () => {
   const objects = parseObjects(textOf("full"));
   const node = only<Workload>(objects, "DaemonSet", "storage-node-a");
   assert.deepEqual(node.spec.template.spec.containers.map(({ name }) => name), [
     "driver",
-    "node-driver-registrar",
     "liveness-probe",
   ]);
   const controller = only<Workload>(objects, "Deployment", "storage-controller");

@@ -10,7 +10,6 @@ import { goIsHere, isFile } from "./kit/host_command.ts";
 import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
 import { Bench, type Suite } from "./kit/suite.ts";
-import { registrarProgram, registrarVariable } from "./machine/registrar.ts";
 import { makeToolsDisk } from "./kit/tools_disk.ts";
 import { defaultSuites, suites } from "./suites.ts";
 
@@ -28,9 +27,6 @@ function whySkipped(suite: Suite): string | undefined {
   if (lacking !== undefined) return lacking;
   if (suite.needsGo && !goIsHere()) return "Go, which builds csi-sanity, is not here";
   if (suite.needsImage && !isFile(archivePath("amd64"))) return "the image is not made; make image";
-  if (suite.needsRegistrar && registrarProgram() === undefined) {
-    return `${registrarVariable} names no program`;
-  }
   if (suite.needsRoot && Deno.uid() !== 0) return "only root gives this machine an address";
   return suite.needsBinary && !isFile(binary) ? "dist/rds-csi is not built; make build" : undefined;
 }

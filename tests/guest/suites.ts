@@ -1,6 +1,5 @@
 import { isLong } from "../support/long.ts";
 import type { Suite } from "./kit/suite.ts";
-import { registrarProgram } from "./machine/registrar.ts";
 import { suite as demo } from "./suites/demo.ts";
 import {
   newerSinglePathSuite,
@@ -27,7 +26,6 @@ import {
   killsSuite,
   kindsSuite,
   quickStartSuite,
-  registrarSuite,
   suite as nodeMachine,
 } from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
@@ -70,13 +68,12 @@ export const suites: Readonly<Record<string, Suite>> = {
   node_machine_failover: failoverSuite,
   node_machine_immutable: immutableSuite,
   node_machine_kernel_target: kernelTargetSuite,
-  node_machine_registrar: registrarSuite,
   node_machine_kinds: kindsSuite,
   node_machine_e2e: e2eSuite,
   node_machine_e2e_directory: e2eDirectorySuite,
 };
 
-/** Those that run where nobody names any: upstream's tests take too long for every change, and not everybody has a registrar. */
-export const defaultSuites: readonly string[] = Object.entries(suites).filter(([name, { needsRegistrar }]) =>
-  needsRegistrar ? registrarProgram() !== undefined : !name.startsWith("node_machine_e2e") || isLong
-).map(([name]) => name);
+/** Those that run where nobody names any: upstream's tests take too long for every change. */
+export const defaultSuites: readonly string[] = Object.keys(suites).filter((name) =>
+  !name.startsWith("node_machine_e2e") || isLong
+);

@@ -102,7 +102,7 @@ export interface ServeConfig {
   readonly cluster: ClusterConfig | undefined;
   readonly audit: AuditLoopSettings;
   readonly node: NodeConfig | undefined;
-  /** Undefined where another process, such as node-driver-registrar, registers the driver. */
+  /** Undefined where the driver does not register itself. */
   readonly registration: RegistrationConfig | undefined;
 }
 

@@ -258,7 +258,7 @@ export const serveFlags: FlagTable = {
   },
   "register": {
     form: "switch",
-    help: "Register the driver with this node's kubelet itself, so that no node-driver-registrar is needed.",
+    help: "Register the driver with this node's kubelet.",
   },
   "kubelet-path": {
     form: "text",

@@ -121,8 +121,8 @@ const ACCEPTED: readonly [string, string][] = [
 ];
 
 /**
- * What node:http2 refuses below this driver's code: RFC 9113 forbids it (section 8.3.1). Kubelets before 1.26 send the
- * socket's path unchanged, and those before 1.29 still do where a driver registers itself; this keeps only them out.
+ * What node:http2 refuses below this driver's code: RFC 9113 forbids it (section 8.3.1). Kubelets before 1.29 send
+ * the socket's path unchanged where a driver registers itself; this keeps only them out.
  */
 const REFUSED: readonly [string, string | undefined][] = [
   ["the socket's path", "/var/lib/kubelet/plugins/rds.csi.srvlab.io/csi.sock"],

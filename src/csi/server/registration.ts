@@ -45,13 +45,13 @@ export interface ServedRegistration {
 /** The kubelet's type of plugin for CSI drivers. */
 const PLUGIN_TYPE = "CSIPlugin";
 
-/** Versions of the kubelet's interface to CSI drivers: node-driver-registrar reports the same for every driver. */
+/** Versions of the kubelet's interface to CSI drivers. */
 const SUPPORTED_VERSIONS = ["1.0.0"];
 
 /** How long a call of the kubelet may take to end when the service is closed. */
 const CLOSE_MS = 500;
 
-/** The socket for registering a driver. node-driver-registrar uses the same name, so that one replaces the other. */
+/** The socket for registering a driver. */
 export function registrationSocket(kubeletPath: string, driverName: string): string {
   return `${kubeletPath}/plugins_registry/${driverName}-reg.sock`;
 }
@@ -61,7 +61,7 @@ export function registrationSocket(kubeletPath: string, driverName: string): str
  * gets its name in one step; before that its name begins with a dot, which the kubelet ignores.
  *
  * @throws {VolumeError} invalid when the path is too long for a socket
- * @throws {VolumeError} precondition when another process serves there, such as node-driver-registrar
+ * @throws {VolumeError} precondition when another process serves there
  * @throws {VolumeError} unavailable when it cannot be bound
  */
 export async function serveRegistration(options: RegistrationOptions): Promise<ServedRegistration> {

@@ -36,8 +36,7 @@ const maxRetryMs = 300_000;
  *
  * The kubelet reads new files in its folder, and existing ones when it starts; not every kubelet retries a socket that
  * it could not register. So a socket that was removed is made again, with its folder or without, and after a failure a
- * new one replaces it. Another process that serves there, such as node-driver-registrar, is left alone for as long as
- * it answers.
+ * new one replaces it. Another process that serves there is left alone for as long as it answers.
  */
 export class RegistrationKeeper {
   readonly #options: RegistrationKeeperOptions;

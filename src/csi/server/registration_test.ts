@@ -93,9 +93,9 @@ for (const [way, version] of WAYS) {
 
 serverTest("serveRegistration() leaves another process alone that registers the driver already", async () => {
   await using bench = new Bench();
-  const registrar = await bench.serve(Deno.version.deno);
+  const first = await bench.serve(Deno.version.deno);
   await assert.rejects(bench.serve(Deno.version.deno), (error) => VolumeError.is(error, "precondition"));
-  assert.equal(await registrar.isInPlace(), true);
+  assert.equal(await first.isInPlace(), true);
   assert.equal((await bench.kubelet.check()).length, 1);
 });
 

@@ -87,7 +87,7 @@ ${
 function nodeSection(node: NodeStatus, query: StatusQuery, nowMs: number): Html {
   const { volumes, registration } = node;
   const registered = registration === undefined
-    ? "registered by node-driver-registrar, not by itself"
+    ? "not registered by itself"
     : markup`${registration.state} with the kubelet, ${ago(registration.atMs, nowMs)}`;
   return markup`<section>
 <h2>Staged volumes <small>on ${node.nodeId}; ${registered}</small></h2>

@@ -38,7 +38,7 @@ export async function goBuild(module: string, args: readonly string[], signal?: 
 export async function linkerFlags(module: string): Promise<string> {
   const release = await goOutput(module, ["list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"]);
   const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(release) ?? [];
-  // An API server of Kubernetes 1.26 answers the second one.
+  // Older API servers answer the second one.
   const stamps = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((stamp) => [
     `${stamp}.gitVersion=${release}`,
     `${stamp}.gitMajor=${major}`,
@@ -50,11 +50,8 @@ export async function linkerFlags(module: string): Promise<string> {
 /** The module with the versions to build. */
 export const buildFolder = fileURLToPath(new URL("../build", import.meta.url));
 
-/**
- * Releases of Kubernetes before the newest: the oldest with which the driver runs as the chart installs it by default, and
- * the oldest with which it runs beside node-driver-registrar.
- */
-export type OlderKubernetes = "1.29" | "1.26";
+/** The oldest Kubernetes with which the driver runs. */
+export type OlderKubernetes = "1.29";
 
 /** The module of an older Kubernetes. */
 export function olderBuildFolder(release: OlderKubernetes): string {

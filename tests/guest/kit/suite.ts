@@ -17,8 +17,6 @@ export interface Suite extends AnySuite<Bench> {
   readonly needsGo?: boolean;
   /** Whether it needs the image's archive, and a control plane's programs on this machine. */
   readonly needsImage?: boolean;
-  /** Whether it needs node-driver-registrar. */
-  readonly needsRegistrar?: boolean;
   /** Whether it needs root, who may give this machine an address and serve at a router's ports. */
   readonly needsRoot?: boolean;
 }

@@ -35,7 +35,7 @@ function withoutDigests(value: unknown): object | string | undefined {
 }
 
 /** Packs a program as a sidecar's image, under the name that the chart's values have for it, and answers the archive. */
-export async function packSidecar(name: string, program: string, folder: string): Promise<string> {
+async function packSidecar(name: string, program: string, folder: string): Promise<string> {
   const image = imagesIn(readDeployFile("chart/values.yaml")).find((one) => one.name.includes(`/${name}:`))
     ?.name;
   if (image === undefined) throw new Error(`the chart's values name no image of ${name}`);

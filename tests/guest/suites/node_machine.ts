@@ -1,5 +1,4 @@
 import type { Suite } from "../kit/suite.ts";
-import { importRegistrar, registrarValues } from "../machine/registrar.ts";
 import { MachineFailover } from "./node_machine/failover.ts";
 import { MachineHandover } from "./node_machine/handover.ts";
 import { MachineKills } from "./node_machine/kills.ts";
@@ -82,20 +81,6 @@ export const kernelTargetSuite: Suite = {
     onMachines(
       bench,
       { nodes: ["n1"], routerInGuest: true, kubernetes: "1.29" },
-      (cluster) => new MachineLife(bench, cluster, "n1").shortSteps(),
-    ),
-};
-
-/** A node of a Kubernetes whose kubelets cannot register the driver by themselves. */
-export const registrarSuite: Suite = {
-  ...needs,
-  needsRegistrar: true,
-  what: "volumes of a node of Kubernetes 1.26, where node-driver-registrar registers the driver",
-  limitMinutes: 30,
-  run: (bench) =>
-    onMachines(
-      bench,
-      { nodes: ["n1"], kubernetes: "1.26", values: registrarValues, prepare: importRegistrar },
       (cluster) => new MachineLife(bench, cluster, "n1").shortSteps(),
     ),
 };

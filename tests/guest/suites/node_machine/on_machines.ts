@@ -26,8 +26,6 @@ export interface Machines {
   readonly makeRouter?: MakeRouter;
   /** Values of the chart beside those that say which router there is. */
   readonly values?: object;
-  /** What is done before the chart is installed. */
-  prepare?(cluster: MachineCluster): Promise<void>;
 }
 
 /** Boots machines, installs the driver on them as the quick start says, goes on with a suite's own steps, and ends all. */
@@ -118,7 +116,6 @@ type NodeStatus = Node & {
 };
 
 async function install(bench: Bench, cluster: MachineCluster, machines: Machines): Promise<string> {
-  await machines.prepare?.(cluster);
   const started = performance.now();
   await installChart(cluster, machines.values);
   const pods = await releaseReady(cluster, bench.signal);
