@@ -46,6 +46,8 @@ export interface Behaviours extends RouterBehaviours {
   readonly booleans: "boolean" | "yes-no";
   /** How `as-value` prints `file-size`. */
   readonly fileSize: "bytes" | "human" | "absent";
+  /** The free space of a pool is printed in steps of so many bytes. */
+  readonly freeStep: number;
 }
 
 /** The default behaviours. */
@@ -67,6 +69,7 @@ export const defaultBehaviours: Behaviours = {
   numbers: "number",
   booleans: "boolean",
   fileSize: "bytes",
+  freeStep: 1,
 };
 
 const readers: Readers<Behaviours> = {
@@ -87,6 +90,7 @@ const readers: Readers<Behaviours> = {
   numbers: oneOf("number", "text"),
   booleans: oneOf("boolean", "yes-no"),
   fileSize: oneOf("bytes", "human", "absent"),
+  freeStep: limit,
 };
 
 /**

@@ -9,12 +9,13 @@ import type { HostSide } from "../../src/doctor/probe/question.ts";
 import type { ProbeSessionLimits } from "../../src/doctor/probe/session.ts";
 import { Ssh2Transport } from "../../src/routeros/ssh/ssh_transport.ts";
 import type { SshTransport } from "../../src/routeros/ssh/transport.ts";
-import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { DirectRouter } from "../fakes/direct_router.ts";
 import { FakeHostSide } from "../fakes/host_side.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";
+import { SkippingClock } from "../fakes/skipping_clock.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
+import type { RouterFixture } from "../support/simulated_router.ts";
 
 /** The folder on the router in which the probe works. */
 export const folder = "/storage-pool/metal-csi";
@@ -84,14 +85,13 @@ export async function withProbeBench(
   await test(benchOf(router, transport, scale));
 }
 
-/** A simulated router without SSH. */
+/** A simulated router without SSH, on which no time passes but what is waited. */
 export async function withDirectBench(
-  behaviours: Partial<Behaviours>,
+  options: Pick<RouterFixture, "profile" | "behaviours">,
   test: (bench: ProbeBench) => Promise<void>,
-  scale: number,
 ): Promise<void> {
-  const router = new DirectRouter(scaledClock(scale), folder, behaviours);
-  await test(benchOf(router, router, scale));
+  const router = new DirectRouter(new SkippingClock(), folder, options);
+  await test(benchOf(router, router, 1));
 }
 
 function benchOf<Watched extends ProbedRouter>(
@@ -111,7 +111,7 @@ function benchOf<Watched extends ProbedRouter>(
     host,
     limits,
     beginMs: 240_000 * scale,
-    writeMs: 30_000 * scale,
+    writeMs: 180_000 * scale,
   };
   return {
     router,

@@ -6,8 +6,8 @@ import { ConnectError } from "../../src/routeros/ssh/transport.ts";
 /** A transport that runs a function of the test at one of the commands. */
 export class WatchedTransport implements SshTransport {
   readonly target: string;
-  /** Commands sent so far. */
-  sent = 0;
+  /** The commands sent so far. */
+  readonly commands: string[] = [];
   /** Whether every new connection is refused. */
   gone = false;
   readonly #inner: SshTransport;
@@ -20,6 +20,11 @@ export class WatchedTransport implements SshTransport {
     this.#inner = inner;
     this.#at = at;
     this.#occurs = occurs;
+  }
+
+  /** How many commands were sent so far. */
+  get sent(): number {
+    return this.commands.length;
   }
 
   async connect(signal: AbortSignal): Promise<SshConnection> {
@@ -40,7 +45,7 @@ export class WatchedTransport implements SshTransport {
   }
 
   #exec(connection: SshConnection, command: Command, signal: AbortSignal): Promise<ExecEnd> {
-    const isIt = ++this.sent === this.#at;
+    const isIt = this.commands.push(command.text) === this.#at;
     const end = connection.exec(command, signal);
     if (isIt) this.#occurs(this);
     return end;

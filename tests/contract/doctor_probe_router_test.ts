@@ -8,11 +8,11 @@ import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
 import { readVolumeCommand } from "../../src/cli/config/config.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { defaultRouterBehaviours, type RouterBehaviours } from "../../src/router_profile/answers.ts";
-import { formatProfile, parseProfile } from "../../src/router_profile/profile.ts";
+import { formatProfile, parseProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
 import { behavioursOf, profiles } from "../../src/simulator/profile.ts";
 import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { folder, type ProbeBench, withProbeBench } from "./_probe_bench.ts";
+import { folder, type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
 
 function probeTest(
   name: string,
@@ -23,12 +23,21 @@ function probeTest(
   Deno.test(name, () => withProbeBench(options, test, scale));
 }
 
+/** Without SSH, and on a clock that measures no load of the machine. */
+function directTest(
+  name: string,
+  test: (bench: ProbeBench) => Promise<void>,
+  options: Parameters<typeof withDirectBench>[0],
+): void {
+  Deno.test(name, () => withDirectBench(options, test));
+}
+
 async function rejectsWith(probing: Promise<unknown>, wording: RegExp): Promise<void> {
   await assert.rejects(probing, (error) => VolumeError.is(error) && wording.test(error.message));
 }
 
 for (const played of profiles) {
-  probeTest(`the probe prints the profile ${played.name} as it is, or why not`, async (bench) => {
+  directTest(`the probe prints the profile ${played.name} as it is, or why not`, async (bench) => {
     const before = bench.state();
     const { profile, unanswered } = await bench.probe();
     assert.deepEqual(bench.state(), before);
@@ -53,7 +62,7 @@ for (const played of profiles) {
   }, { profile: played.name });
 }
 
-probeTest(
+directTest(
   "what the probe prints can be played by the simulator, and is taken by --router-profile",
   async ({ probe }) => {
     const { profile } = await probe();
@@ -74,12 +83,15 @@ probeTest(
       { readText: () => text },
     );
     assert.deepEqual(config.profile, profile);
-    await withProbeBench({ profile: parseProfile(text) }, async (bench) => {
+    await withDirectBench({ profile: parseProfile(text) }, async (bench) => {
       assert.deepEqual((await bench.probe()).profile, profile);
     });
   },
   { behaviours: { grow: "never", textMatch: "ignore-case", maxComment: 300 } },
 );
+
+/** Room for what is discarded alone: what is copied needs more, and takes its time over the wire. */
+const smallPool = { name: "storage-pool", sizeBytes: 8n << 30n, freeBytes: 4n << 30n };
 
 const seenByHosts: readonly Partial<RouterBehaviours>[] = [
   { grow: "live", allowHost: "list", unexport: 0, withdrawal: "ends-sessions" },
@@ -105,30 +117,51 @@ for (const behaviours of seenByHosts) {
       assert.ok(unexport !== undefined && unexport >= behaviours.unexport!, `${unexport}`);
       assert.ok(unexport <= behaviours.unexport! + 5000, `${unexport}`);
     },
-    { behaviours, exporter: "tcp" },
-    20,
+    { behaviours, exporter: "tcp", pools: [smallPool] },
+    // Slow enough that a busy machine is not taken for a silent router.
+    5,
   );
 }
 
 for (const discard of ["frees", "keeps", "unsupported"] as const) {
   Deno.test(`the probe sees by what it writes that a router ${discard} what is discarded`, async () => {
-    const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-    const options = { behaviours: { discard }, exporter: "tcp", backingDirectory } as const;
-    try {
-      await withProbeBench(options, async ({ router, probe, state }) => {
-        const before = state();
-        const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
-        const { profile, unanswered } = await probe({ host });
-        assert.equal(profile.answers.discard, discard, unanswered["discard"]);
-        assert.deepEqual(state(), before);
-      }, 20);
-    } finally {
-      await Deno.remove(backingDirectory, { recursive: true });
-    }
+    await withRealDisks({ behaviours: { discard }, pools: [smallPool] }, ({ answers }, unanswered) => {
+      assert.equal(answers.discard, discard, unanswered["discard"]);
+    });
   });
 }
 
-/** A host to which a scratch disk that is to be written looks different, and which counts what is written. */
+Deno.test("the probe sees by what it writes that copies share their blocks, and are whole", async () => {
+  await withRealDisks({}, ({ answers }, unanswered) => {
+    assert.equal(answers.copy, "reflink", unanswered["copy"]);
+    assert.equal(answers.copyReturns, "when-done", unanswered["copyReturns"]);
+  });
+});
+
+/** Probes a router that keeps what hosts write, over real NVMe/TCP. */
+async function withRealDisks(
+  options: Partial<SimulatorOptions>,
+  check: (profile: RouterProfile, unanswered: Readonly<Record<string, string>>) => void,
+): Promise<void> {
+  const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    await withProbeBench(
+      { ...options, exporter: "tcp", backingDirectory },
+      async ({ router, probe, state }) => {
+        const before = state();
+        const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
+        const { profile, unanswered } = await probe({ host });
+        check(profile, unanswered);
+        assert.deepEqual(state(), before);
+      },
+      20,
+    );
+  } finally {
+    await Deno.remove(backingDirectory, { recursive: true });
+  }
+}
+
+/** A host to which scratch disks that are to be written look different; it counts what is written to any disk. */
 class OtherDisk extends FakeHostSide {
   writes = 0;
   readonly #differs: Partial<HostLink>;
@@ -144,9 +177,11 @@ class OtherDisk extends FakeHostSide {
       write: (...args: Parameters<HostLink["write"]>) => (this.writes++, link.write(...args)),
       discard: (...args: Parameters<HostLink["discard"]>) => (this.writes++, link.discard(...args)),
     };
-    return { ...link, ...counted, ...nqn.endsWith("-trim") ? this.#differs : {} };
+    return { ...link, ...counted, .../-(shared|tail|trim)$/.test(nqn) ? this.#differs : {} };
   }
 }
+
+const written = ["copy", "copyReturns", "discard"] as const;
 
 /** Whether a router lets a host in that is not on its list. */
 type Laxness = (host: string, list: string, earlierLists: readonly string[]) => boolean;
@@ -201,9 +236,11 @@ for (const [what, differs, reason] of notItsOwn) {
     const before = state();
     const host = new OtherDisk(router.model, differs);
     const { profile, unanswered } = await probe({ host });
-    assert.equal(profile.answers.discard, undefined);
-    assert.match(unanswered["discard"]!, reason);
-    assert.match(unanswered["discard"]!, /nothing was written/);
+    for (const name of written) {
+      assert.equal(profile.answers[name], undefined);
+      assert.match(unanswered[name]!, reason);
+      assert.match(unanswered[name]!, /nothing was written/);
+    }
     assert.equal(host.writes, 0);
     assert.deepEqual(state(), before);
   });
@@ -219,11 +256,20 @@ probeTest(
       "file-size": "1048576",
     });
     await (await fetch(`${router.controlUrl}/disks`, { method: "POST", body })).body?.cancel();
-    const same = '[/disk get [find where slot~"rds-csi-probe"] nvme-tcp-server-nqn]';
-    const value = `/disk set "pvc-1" nvme-tcp-server-nqn=${same}`;
-    router.faults.arm({ match: "where nvme-tcp-server-nqn=", nth: 1, times: 1, action: "run-before", value });
+    for (const suffix of ["shared", "tail", "trim"]) {
+      const same = `[/disk get [find where file-path~"-${suffix}.img"] nvme-tcp-server-nqn]`;
+      router.faults.arm({
+        match: `where nvme-tcp-server-nqn=.*-${suffix}`,
+        nth: 1,
+        times: Infinity,
+        action: "run-before",
+        value: `/disk set "pvc-1" nvme-tcp-server-nqn=${same}`,
+      });
+    }
     const { unanswered } = await probe({ host });
-    assert.match(unanswered["discard"]!, /nothing was written because the router has another disk/);
+    for (const name of written) {
+      assert.match(unanswered[name]!, /nothing was written because the router has another disk/);
+    }
     assert.equal(host.writes, 0);
   },
 );
@@ -234,7 +280,7 @@ probeTest(
     const before = state();
     // No process listens on the discard port.
     const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9) });
-    for (const name of ["grow", "withdrawal", "unexport", "allowHost", "discard"] as const) {
+    for (const name of ["grow", "withdrawal", "unexport", "allowHost", ...written] as const) {
       assert.equal(profile.answers[name], undefined);
       assert.match(unanswered[name]!, /cannot be reached from here.*nothing listens/);
     }

@@ -1,59 +1,84 @@
-// A probe leaves nothing behind however it ends: stopped at any of its commands, disconnected at any of them, or
-// disconnected for good, after which the next probe cleans up. Every command of a run is tried; some of them over real
-// SSH too.
+// A probe leaves nothing behind however it ends: stopped at a command, disconnected at one, or disconnected for good,
+// after which the next probe cleans up. Each kind of command is tried, and so is every third command of all; with
+// TEST_LONG=1 each command. Some are tried over real SSH too.
 import assert from "node:assert/strict";
 import { VolumeError } from "../../src/volume/errors.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { isLong } from "../support/long.ts";
 import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
 import { WatchedTransport } from "./_watched_transport.ts";
 
-/** The clock runs as fast as possible: these tests measure no time. */
+/** Over real SSH the clock runs as fast as possible: these tests measure no time. */
 const scale = 2000;
 const parallel = 6;
+const every = isLong ? 1 : 3;
 /** Over real SSH one of every so many commands is tried, because opening a connection takes most of the time. */
-const every = 12;
+const everyOverSsh = 12;
 
 /** Returns whether the run reached the situation that the test is about. */
 type Test = (bench: ProbeBench, at: number) => Promise<boolean>;
 
-/** Tries a test at each command of a probe. */
-async function atEachCommand(test: Test): Promise<void> {
-  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withDirectBench({}, work, scale);
-  await atCommands(1, withBench, test);
+type WithBench = (work: (bench: ProbeBench) => Promise<void>) => Promise<void>;
+
+/** Tries a test at commands of a probe of every kind. */
+async function atEachKind(test: Test): Promise<void> {
+  const withBench: WithBench = (work) => withDirectBench({}, work);
+  const commands = await commandsOf(withBench);
+  const one = new Map(shuffled(commands.keys()).map((index) => [kindOf(commands[index]!), index + 1]));
+  assert.ok(one.size > 30, `${one.size} kinds`);
+  await atCommands([...new Set([...one.values(), ...everyNth(commands, every)])], withBench, test);
 }
 
 /** Tries a test at some commands of a probe, over real SSH. */
 async function atSomeCommands(test: Test): Promise<void> {
-  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withProbeBench({}, work, scale);
-  await atCommands(every, withBench, test);
+  const withBench: WithBench = (work) => withProbeBench({}, work, scale);
+  await atCommands(everyNth(await commandsOf(withBench), everyOverSsh), withBench, test);
 }
 
-async function atCommands(
-  step: number,
-  withBench: (work: (bench: ProbeBench) => Promise<void>) => Promise<void>,
-  test: Test,
-): Promise<void> {
-  let count = 0;
+/** The commands of a probe. */
+async function commandsOf(withBench: WithBench): Promise<readonly string[]> {
+  let commands: readonly string[] = [];
   await withBench(async ({ probe, transport }) => {
     const watched = new WatchedTransport(transport);
     await probe({ transport: watched });
-    count = watched.sent;
+    commands = watched.commands;
   });
-  assert.ok(count > 150, `${count} commands`);
-  let next = 1;
+  assert.ok(commands.length > 150, `${commands.length} commands`);
+  return commands;
+}
+
+/** What a command does, whatever it does it to. */
+function kindOf(command: string): string {
+  return command.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""').replaceAll(/\d+/g, "0");
+}
+
+/** By chance, but always the same. */
+function shuffled(items: Iterable<number>): readonly number[] {
+  const random = new SeededRandom(36);
+  return [...items].map((item) => ({ item, place: random.fraction() }))
+    .toSorted((a, b) => a.place - b.place).map(({ item }) => item);
+}
+
+/** The number of every so manieth command, from 1. */
+function everyNth(commands: readonly string[], step: number): readonly number[] {
+  return [...commands.keys()].filter((index) => index % step === 0).map((index) => index + 1);
+}
+
+async function atCommands(numbers: readonly number[], withBench: WithBench, test: Test): Promise<void> {
+  const left = [...numbers];
   let counted = 0;
   const work = async () => {
-    while (next <= count) {
-      const at = next;
-      next += step;
+    for (let at = left.shift(); at !== undefined; at = left.shift()) {
+      const number = at;
       await withBench(async (bench) => {
-        if (await test(bench, at)) counted++;
+        if (await test(bench, number)) counted++;
       });
     }
   };
   const results = await Promise.allSettled(Array.from({ length: parallel }, work));
   const failed = results.find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
-  assert.ok(counted > count / step / 5, `${counted} of ${count / step} came to it`);
+  assert.ok(counted > numbers.length / 5, `${counted} of ${numbers.length} came to it`);
 }
 
 /** The error of a probe; undefined when it succeeded. */
@@ -126,6 +151,6 @@ const ends: readonly (readonly [name: string, test: Test])[] = [
 ];
 
 for (const [name, test] of ends) {
-  Deno.test(`${name}, at any of its commands`, () => atEachCommand(test));
+  Deno.test(`${name}, at any kind of its commands`, () => atEachKind(test));
   Deno.test(`${name}, over real SSH`, () => atSomeCommands(test));
 }

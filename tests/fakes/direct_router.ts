@@ -6,9 +6,8 @@ import {
   type SshTransport,
 } from "../../src/routeros/ssh/transport.ts";
 import { Console } from "../../src/simulator/console/console.ts";
-import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
-import { makeRouter } from "../support/simulated_router.ts";
+import { makeRouter, type RouterFixture } from "../support/simulated_router.ts";
 import { type ExecService, serveExec } from "../../src/simulator/ssh/exec.ts";
 import { Timing } from "../../src/simulator/timing.ts";
 import { Journal, Violations } from "../../src/simulator/assertions/journal.ts";
@@ -23,8 +22,8 @@ export class DirectRouter implements SshTransport {
   readonly #service: ExecService;
   #sessions = 0;
 
-  constructor(clock: Clock, basePath: string, behaviours: Partial<Behaviours>) {
-    this.model = makeRouter({ clock, behaviours });
+  constructor(clock: Clock, basePath: string, options: Pick<RouterFixture, "profile" | "behaviours">) {
+    this.model = makeRouter({ clock, ...options });
     this.violations = new Violations(clock);
     this.#service = {
       clock,

@@ -2,6 +2,11 @@ import type { HostLink, HostName, HostSide } from "../../src/doctor/probe/questi
 import type { Router } from "../../src/simulator/model/router.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
+interface Written {
+  readonly lba: bigint;
+  readonly data: Uint8Array;
+}
+
 function uuidOf(router: Router, nqn: string): string {
   return router.exports.accessOf(nqn)?.identity.uuid.replaceAll("-", "") ?? "";
 }
@@ -13,23 +18,30 @@ export class FakeHostSide implements HostSide {
   readonly #refusals = new WeakSet<VolumeError>();
   readonly #refusedCommands = new WeakSet<VolumeError>();
   /** What was written last, and where, by NQN. */
-  readonly #written = new Map<string, { readonly lba: bigint; readonly data: Uint8Array }>();
+  readonly #written = new Map<string, Written>();
+  /** What was written last to any of them: a copy of a disk holds it, once it takes room. */
+  #latest: Written | undefined;
+  #zeros = new Uint8Array(0);
 
   constructor(router: Router) {
     this.#router = router;
   }
 
   connect(nqn: string, host: HostName): Promise<HostLink> {
-    if (!this.#isServed(nqn) || !this.#lets(nqn, host)) {
+    // An export that lingers goes on for those who are connected alone.
+    const isOn = this.#isServed(nqn) && this.#diskOf(nqn)?.exported === true;
+    if (!isOn || !this.#lets(nqn, host)) {
       const error = new VolumeError("unavailable", `Cannot connect because the target refuses: nqn=${nqn}`);
       this.#refusals.add(error);
       return Promise.reject(error);
     }
     const generation = this.#router.exports.generationOf(nqn);
+    let isOpen = true;
     // deno-lint-ignore no-explicit-any -- an async function, so that errors are rejections
     const live = async <Result>(read: () => Result): Promise<any> => {
       await Promise.resolve();
-      if (this.#router.exports.generationOf(nqn) === generation && this.#isServed(nqn)) return read();
+      const isSame = this.#router.exports.generationOf(nqn) === generation;
+      if (isOpen && isSame && this.#isServed(nqn)) return read();
       const error = new VolumeError("unavailable", `Cannot ask the target: nqn=${nqn}`);
       if (this.#router.behaviours.withdrawal === "refuses-commands") this.#refusedCommands.add(error);
       throw error;
@@ -44,7 +56,10 @@ export class FakeHostSide implements HostSide {
       write: (lba, data) => live(() => this.#write(nqn, lba, data)),
       flush: () => live(() => {}),
       discard: () => live(() => this.#discard(nqn)),
-      [Symbol.asyncDispose]: () => Promise.resolve(),
+      [Symbol.asyncDispose]() {
+        isOpen = false;
+        return Promise.resolve();
+      },
     });
   }
 
@@ -56,26 +71,35 @@ export class FakeHostSide implements HostSide {
     return VolumeError.is(error) && this.#refusedCommands.has(error);
   }
 
-  /** Of what was written, only the last is kept; what takes room is counted. */
+  /** Of what was written, only the last is kept; what takes room is counted. What is read is not to be changed. */
   #read(nqn: string, lba: bigint, bytes: number): Uint8Array {
-    const written = this.#written.get(nqn);
-    return written?.lba === lba ? written.data.slice(0, bytes) : new Uint8Array(bytes);
+    const own = this.#written.get(nqn);
+    const isCopy = own === undefined && this.#router.backing.allocatedBytes(this.#pathOf(nqn)) > 0n;
+    const written = isCopy ? this.#latest : own;
+    if (written?.lba === lba) return written.data.subarray(0, bytes);
+    if (this.#zeros.length < bytes) this.#zeros = new Uint8Array(bytes);
+    return this.#zeros.subarray(0, bytes);
   }
 
   #write(nqn: string, lba: bigint, data: Uint8Array): void {
-    const path = this.#diskOf(nqn)!.filePath.slice(1);
+    const path = this.#pathOf(nqn);
     const { backing } = this.#router;
-    this.#written.set(nqn, { lba, data: data.slice() });
+    this.#latest = { lba, data };
+    this.#written.set(nqn, this.#latest);
     backing.pretendWritten?.(path, backing.allocatedBytes(path) + BigInt(data.length));
   }
 
   #discard(nqn: string): void {
     if (this.#router.behaviours.discard !== "frees") return;
-    this.#router.backing.pretendWritten?.(this.#diskOf(nqn)!.filePath.slice(1), 0n);
+    this.#router.backing.pretendWritten?.(this.#pathOf(nqn), 0n);
   }
 
   #isServed(nqn: string): boolean {
     return this.#router.exports.list().includes(nqn);
+  }
+
+  #pathOf(nqn: string): string {
+    return this.#diskOf(nqn)?.filePath.slice(1) ?? "";
   }
 
   #diskOf(nqn: string) {

@@ -8,7 +8,7 @@ import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import { MemoryBacking } from "../../src/simulator/model/backing.ts";
 import { noExporter } from "../../src/simulator/model/exports.ts";
 import { Router, type RouterParts } from "../../src/simulator/model/router.ts";
-import { getProfile } from "../../src/simulator/profile.ts";
+import { getProfile, type Profile } from "../../src/simulator/profile.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { ssh2 } from "../../src/simulator/ssh/library.ts";
@@ -16,11 +16,12 @@ import { Timing } from "../../src/simulator/timing.ts";
 
 /** Options of {@linkcode makeRouter}. */
 export interface RouterFixture extends Partial<Omit<RouterParts, "profile">> {
-  readonly profile?: string;
+  /** A profile, or the name of one. */
+  readonly profile?: string | Profile;
 }
 
 /** A router in memory, on a clock that stands still. */
-export function makeRouter(fixture: RouterFixture = {}): Router {
+export function makeRouter({ profile = "ros-7.24", ...fixture }: RouterFixture = {}): Router {
   return new Router({
     clock: new FakeClock(),
     random: new SeededRandom(),
@@ -29,7 +30,7 @@ export function makeRouter(fixture: RouterFixture = {}): Router {
     exporter: noExporter,
     pools: [{ name: "storage-pool" }],
     ...fixture,
-    profile: getProfile(fixture.profile ?? "ros-7.24"),
+    profile: typeof profile === "string" ? getProfile(profile) : profile,
   });
 }
 

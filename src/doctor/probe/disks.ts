@@ -70,7 +70,8 @@ export async function assertQuiet(probe: Probe, bytes: bigint): Promise<void> {
   const fell = before - await readFreeBytes(probe);
   if (isLittle(fell, bytes)) return;
   throw new NoAnswer(
-    `other use of the pool hides the result: its free space fell by ${fell} bytes without the probe`,
+    `other use of the pool hides the result, probe again at a quiet time: its free space fell by ${fell} bytes without the ` +
+      "probe",
   );
 }
 

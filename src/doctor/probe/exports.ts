@@ -4,7 +4,7 @@ import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { type HostLink, type HostName, NoAnswer, type Probe } from "./question.ts";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { ScratchDisk } from "./names.ts";
-import { changeDisk, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch.ts";
+import { assertChanged, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch.ts";
 
 const callMs = 10_000;
 
@@ -27,7 +27,7 @@ export async function withExport<Answer>(
 ): Promise<Answer> {
   return await withDisk(probe, suffix, async (disk) => {
     const answer = await work(await exportDisk(probe, disk, suffix));
-    await change(probe, disk, exportOff);
+    await withdraw(probe, disk);
     return answer;
   }, plan);
 }
@@ -38,26 +38,36 @@ export async function withExport<Answer>(
  * @throws {NoAnswer} when the router refuses
  */
 export async function exportDisk(probe: Probe, disk: ScratchDisk, suffix: string): Promise<ExportedDisk> {
+  const exported = exportedAs(probe, disk, suffix);
+  await change(probe, disk, exported.exportOn);
+  return exported;
+}
+
+/** How a scratch disk is exported to a host that does not exist. */
+export function exportedAs(probe: Probe, disk: ScratchDisk, suffix: string): ExportedDisk {
   const nqn = probe.names.nqn(suffix);
   const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
   // Made up for this probe: no machine has that name, so that none finds a disk to use.
   const reached = ros`${port} nvme-tcp-server-allow-host-name=${hostOf(probe, 1).nqn}`;
-  const exportOn = ros`${reached} nvme-tcp-server-nqn=${nqn}`;
-  await change(probe, disk, exportOn);
-  return { ...disk, nqn, exportOn };
+  return { ...disk, nqn, exportOn: ros`${reached} nvme-tcp-server-nqn=${nqn}` };
 }
 
-/** What withdraws an export. */
-const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
+/**
+ * Withdraws the export of a disk.
+ *
+ * @throws {NoAnswer} when the router refuses, or shows it on
+ */
+export async function withdraw({ line }: Probe, disk: ScratchDisk): Promise<void> {
+  await assertChanged(line, disk, ros`nvme-tcp-export=${false}`, ros`!nvme-tcp-export`);
+}
 
 /**
  * Changes a disk.
  *
- * @throws {NoAnswer} when the router refuses
+ * @throws {NoAnswer} when the router refuses, or has no such disk
  */
 export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
-  const { done, texts: text } = await changeDisk(line, disk, what);
-  if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${text}`);
+  await assertChanged(line, disk, what);
 }
 
 /**
@@ -95,7 +105,8 @@ export function callOf({ clock, signal }: Pick<Probe, "clock" | "signal">): Call
 
 /** How long the router may take until a change shows to a host, in milliseconds. */
 const followMs = 3000;
-const pollMs = 100;
+/** How often it is looked again, in milliseconds. */
+export const pollMs = 100;
 const grownBytes = 2n * mebibyte;
 
 /** When those who are connected see that a disk has grown. */
@@ -110,7 +121,7 @@ async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterBeh
   }
   await change(probe, disk, ros`file-size=${grownBytes}`);
   if (await follows(probe, link)) return "live";
-  await change(probe, disk, exportOff);
+  await withdraw(probe, disk);
   await change(probe, disk, disk.exportOn);
   await using again = await connect(probe, disk.nqn);
   if (await follows(probe, again)) return "after-toggle";
@@ -139,7 +150,7 @@ export interface IdentitySeen {
 export async function askIdentity(probe: Probe): Promise<RouterBehaviours["identity"]> {
   return await withExport(probe, "id", async (disk) => {
     const before = await readIdentity(probe, disk.nqn);
-    await change(probe, disk, exportOff);
+    await withdraw(probe, disk);
     await change(probe, disk, disk.exportOn);
     return isSame(await readIdentity(probe, disk.nqn), before) ? "kept" : "new-per-export";
   });
@@ -161,93 +172,18 @@ export function isSame(one: IdentitySeen, other: IdentitySeen): boolean {
   return one.uuid === other.uuid && one.nguid === other.nguid && one.serial === other.serial;
 }
 
-/** How long a withdrawn export is watched, in milliseconds. */
-const lingerWatchMs = 60_000;
-
-/** What a host that reads without a pause sees of a withdrawal. */
-export async function askWithdrawal(probe: Probe): Promise<RouterBehaviours["withdrawal"]> {
-  return await withExport(probe, "off", (disk) => readThroughWithdrawal(probe, disk));
-}
-
-async function readThroughWithdrawal(
-  probe: Probe,
-  disk: ExportedDisk,
-): Promise<RouterBehaviours["withdrawal"]> {
-  await using link = await connect(probe, disk.nqn);
-  await assertServes(probe, link);
-  const [failure] = await Promise.all([readUntilItFails(probe, link), change(probe, disk, exportOff)]);
-  if (VolumeError.is(failure, "deadline")) throw new NoAnswer("a withdrawn export is silent to its host");
-  return probe.host.isRefusedCommand(failure) ? "refuses-commands" : "ends-sessions";
-}
-
-/** @throws {NoAnswer} when it goes on for as long as a withdrawn export is watched */
-async function readUntilItFails(probe: Probe, link: HostLink): Promise<VolumeError> {
-  const endMs = probe.clock.monotonicMs() + lingerWatchMs;
-  while (probe.clock.monotonicMs() < endMs) {
-    try {
-      await link.read(0n, 1, callOf(probe));
-    } catch (error) {
-      if (isTrouble(error)) return error;
-      throw error;
-    }
-    await probe.clock.sleep(0, probe.signal);
-  }
-  throw stillServes();
-}
-
-/** How long a withdrawn export goes on serving, in milliseconds. */
-export async function askUnexport(probe: Probe): Promise<number> {
-  return await withExport(probe, "cut", (disk) => withdrawExported(probe, disk));
-}
-
-/** From the withdrawal until the host cannot read any more, in milliseconds. */
-async function withdrawExported(probe: Probe, disk: ExportedDisk): Promise<number> {
-  await using link = await connect(probe, disk.nqn);
-  await assertServes(probe, link);
-  // Counted from before the withdrawal is sent: rather a little too long than too short.
-  const startedMs = probe.clock.monotonicMs();
-  await change(probe, disk, exportOff);
-  const sinceMs = () => Math.ceil(probe.clock.monotonicMs() - startedMs);
-  // What is cut before the first look was cut with the withdrawal.
-  if (!await serves(probe, link)) return 0;
-  do {
-    if (sinceMs() >= lingerWatchMs) throw stillServes();
-    await pauseUntil(probe, link.ended);
-  } while (await serves(probe, link));
-  return sinceMs();
-}
-
-async function assertServes(probe: Probe, link: HostLink): Promise<void> {
-  if (await serves(probe, link)) return;
-  throw new NoAnswer("the host cannot read from the export even while it is on");
-}
-
-function stillServes(): NoAnswer {
-  const seconds = lingerWatchMs / 1000;
-  return new NoAnswer(
-    `a withdrawn export still served its host after ${seconds} s: a node could not be fenced`,
-  );
-}
-
-/** Whether a host that is connected can read. */
+/**
+ * Whether a host that is connected can read.
+ *
+ * @throws {VolumeError} deadline when the target is silent: that says neither
+ */
 export async function serves(probe: Probe, link: HostLink): Promise<boolean> {
   try {
     await link.read(0n, 1, callOf(probe));
     return true;
   } catch (error) {
-    // A target that is silent to its host serves it no more than one that refuses.
-    if (isTrouble(error)) return false;
+    if (VolumeError.is(error, "unavailable")) return false;
     throw error;
-  }
-}
-
-/** Waits until it is time to look again, or there is something to see. */
-async function pauseUntil({ clock, signal }: Probe, ended: Promise<unknown>): Promise<void> {
-  const stop = new AbortController();
-  try {
-    await Promise.race([clock.sleep(pollMs, AbortSignal.any([signal, stop.signal])), ended]);
-  } finally {
-    stop.abort();
   }
 }
 
@@ -285,11 +221,20 @@ async function assertShutsOut(probe: Probe, disk: ExportedDisk): Promise<void> {
 
 /** The export is bounced, so that what is named counts for whoever comes. */
 async function allow(probe: Probe, disk: ExportedDisk, names: string): Promise<void> {
-  await change(probe, disk, exportOff);
+  await withdraw(probe, disk);
   await change(probe, disk, ros`nvme-tcp-export=${true} nvme-tcp-server-allow-host-name=${names}`);
 }
 
-async function enters(probe: Probe, { nqn }: ExportedDisk, host: HostName): Promise<boolean> {
+/**
+ * Whether an export lets a host in.
+ *
+ * @throws {NoAnswer} when it cannot be reached
+ */
+export async function enters(
+  probe: Probe,
+  { nqn }: Pick<ExportedDisk, "nqn">,
+  host: HostName,
+): Promise<boolean> {
   try {
     await (await probe.host.connect(nqn, host, callOf(probe)))[Symbol.asyncDispose]();
     return true;

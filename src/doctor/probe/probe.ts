@@ -19,10 +19,12 @@ import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import { ScratchNames } from "./names.ts";
 import { askTextMatch, askVocabulary } from "./vocabulary.ts";
-import { askCopy, askCopyReturns } from "./copies.ts";
+import { askCopy } from "./copies.ts";
+import { askCopyReturns } from "./copy_returns.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
 import { askDiscard } from "./discards.ts";
-import { askAllowHost, askGrow, askIdentity, askUnexport, askWithdrawal } from "./exports.ts";
+import { askAllowHost, askGrow, askIdentity } from "./exports.ts";
+import { askUnexport, askWithdrawal } from "./withdrawals.ts";
 import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSlot } from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
 
@@ -198,7 +200,7 @@ const defaultBeginMs = 4 * 60_000;
 function announce({ basePath, host }: ProbeOptions): readonly string[] {
   return [
     `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, some of 2 GiB where 8 GiB ` +
-    "are free, and one of 64 MiB that it fills; and removes them again",
+    "are free, and three of 64 MiB that it fills; copies some of them; and removes everything again",
     `exports some at port ${host.port}, to a host that does not exist`,
     "opens 1 SSH session, and takes at most 6 minutes",
   ];
@@ -286,6 +288,10 @@ async function askAll(base: Probe, site: Site, options: ProbeOptions): Promise<P
  * @throws what a router that is gone gives: it stops them all
  */
 function reasonOf(error: unknown): string {
+  // Commands to the router have no deadline of their own: it is an export that did not answer its host.
+  if (VolumeError.is(error, "deadline")) {
+    return `an export was silent to its host: probe again over a steady network (${error.message})`;
+  }
   const isAnswer = error instanceof NoAnswer ||
     (VolumeError.is(error, "unavailable") && !(error instanceof RouterGone));
   if (isAnswer) return error.message;

@@ -79,6 +79,31 @@ export async function changeDisk(
   return await line.run([ros`/disk set [find where slot=${slot}] ${change}`], [countQuery(path)], maxBytes);
 }
 
+/**
+ * Changes a disk that has to be there: the router carries out a change of no disk in silence.
+ *
+ * @param then what holds of the disk afterwards
+ * @throws {NoAnswer} when the router refuses, or has no such disk
+ */
+export async function assertChanged(
+  line: ProbeSession,
+  { slot, path }: ScratchDisk,
+  change: Fragment,
+  then?: Fragment,
+): Promise<void> {
+  const own = [ros`slot=${slot}`, ros`file-path=${path}`, ...then === undefined ? [] : [then]];
+  const count = ros`:len [/disk find where ${joined(own, " and ")}]`;
+  const { done, frames, texts } = await line.run(
+    [ros`/disk set [find where slot=${slot}] ${change}`],
+    [count],
+  );
+  if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${texts}`);
+  if (frameNumber(frames[0]) === 1) return;
+  throw new NoAnswer(
+    "the router changed no scratch disk: it is gone, or does not show the change. Probe again while nobody else changes disks",
+  );
+}
+
 /** Makes a file with contents, if the router lets it. */
 export async function addFile(
   line: ProbeSession,

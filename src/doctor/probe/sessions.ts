@@ -1,6 +1,7 @@
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { ros } from "../../routeros/console/command.ts";
 import { change, connect, hostOf, serves, withExport } from "./exports.ts";
+import { assertNotLost } from "./withdrawals.ts";
 import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 
 /** How long a session may take to end after what ends it, in milliseconds. */
@@ -8,24 +9,37 @@ const endsWithinMs = 1000;
 
 /** Whether a change of a disk's comment or of its allowed hosts ends the sessions of those who are connected. */
 export async function askLiveChange(probe: Probe): Promise<RouterBehaviours["liveChange"]> {
-  return await withExport(probe, "live", async (disk) => {
-    await using link = await connectAndRead(probe, disk.nqn);
-    const hosts = [1, 2].map((number) => hostOf(probe, number).nqn).join(",");
-    for (const what of [ros`comment=${"changed"}`, ros`nvme-tcp-server-allow-host-name=${hosts}`]) {
-      await change(probe, disk, what);
-      if (!await goesOn(probe, link)) return "ends-sessions";
-    }
-    return "harmless";
-  });
+  return await withExport(probe, "still", (control) =>
+    withExport(probe, "live", async (disk) => {
+      await using kept = await connectAndRead(probe, control.nqn);
+      await using link = await connectAndRead(probe, disk.nqn);
+      const hosts = [1, 2].map((number) => hostOf(probe, number).nqn).join(",");
+      for (const what of [ros`comment=${"changed"}`, ros`nvme-tcp-server-allow-host-name=${hosts}`]) {
+        await change(probe, disk, what);
+        if (await goesOn(probe, link)) continue;
+        await assertNotLost(probe, kept);
+        return "ends-sessions";
+      }
+      return "harmless";
+    }));
 }
 
 /** Whether another disk that comes, is exported, withdrawn and removed ends the sessions of those who are connected. */
 export async function askOtherDisks(probe: Probe): Promise<RouterBehaviours["otherDisks"]> {
   return await withExport(probe, "one", async (disk) => {
-    await using link = await connectAndRead(probe, disk.nqn);
-    const during = await withExport(probe, "two", () => goesOn(probe, link));
-    return during && await goesOn(probe, link) ? "harmless" : "ends-sessions";
+    if (await outlastsAnother(probe, disk.nqn)) return "harmless";
+    // All sessions may end, so that none can be the control: a connection is hardly lost twice.
+    if (!await outlastsAnother(probe, disk.nqn)) return "ends-sessions";
+    throw new NoAnswer(
+      "one session ended while another disk came and went, and another one did not: probe again over a steady network",
+    );
   });
+}
+
+async function outlastsAnother(probe: Probe, nqn: string): Promise<boolean> {
+  await using link = await connectAndRead(probe, nqn);
+  const during = await withExport(probe, "two", () => goesOn(probe, link));
+  return during && await goesOn(probe, link);
 }
 
 async function connectAndRead(probe: Probe, nqn: string): Promise<HostLink> {

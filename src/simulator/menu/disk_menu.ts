@@ -227,8 +227,11 @@ const descriptionProperties: readonly ReadableProperty<Disk>[] = [
 ];
 
 function spaceProperties(router: Router): readonly ReadableProperty<Disk>[] {
-  const free = (disk: Disk) =>
-    disk.pool?.mounted ? router.freeBytes({ ...disk, pool: disk.pool }) : undefined;
+  const free = (disk: Disk) => {
+    if (!disk.pool?.mounted) return undefined;
+    const bytes = router.freeBytes({ ...disk, pool: disk.pool });
+    return bytes - bytes % BigInt(router.behaviours.freeStep);
+  };
   return [
     plain("free", free),
     seeded("total-inodes"),

@@ -366,6 +366,10 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       absent: '[{".id":"*4"}]\r\n',
     },
   },
+  freeStep: {
+    ask: says(':put [/disk get "storage-pool" free]'),
+    shows: { 1: "7301927047168\r\n", 1048576: "7301926748160\r\n" },
+  },
 };
 
 for (const [name, { ask, shows }] of Object.entries(demonstrations)) {

@@ -54,6 +54,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   numbers: ["number", "text"],
   booleans: ["boolean", "yes-no"],
   fileSize: ["bytes", "human", "absent"],
+  freeStep: [1, 1 << 20],
 };
 
 /** Limits below which a router is useless; in a mixture they would hide all other behaviours. */
