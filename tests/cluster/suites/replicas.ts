@@ -233,8 +233,10 @@ class Story {
     await this.#work.create(paths.claims, claimOf("late", claim));
     await this.#work.create(paths.pods, tolerant(podOf("first", idle, { filesystems: ["late"] })));
     await this.#work.bound("late");
-    const { spec } = await this.#cluster.api.get<Pod>(`${paths.pods}/first`);
-    assert.equal(spec.nodeName, node);
+    const placed = await until("the pod to be placed", async () => {
+      return (await this.#cluster.api.get<Pod>(`${paths.pods}/first`)).spec.nodeName ?? false;
+    }, { limitSeconds: 30, signal: this.#bench.signal });
+    assert.equal(placed, node);
     const events = await this.#cluster.api.list<Event>(paths.events);
     const failures = events.filter(({ reason, involvedObject }) =>
       reason === "FailedScheduling" && involvedObject.name === "first"
