@@ -71,7 +71,9 @@ const record: fc.Arbitrary<VolumeRecord> = fc.tuple(
   fc.uniqueArray(holder, { selector: ({ nodeId }) => nodeId, maxLength: 4 }),
   fc.boolean(),
   fc.option(unfenced, { nil: undefined }),
-).map(([base, epoch, growths, holders, left, unfenced]) => ({
+  fc.boolean(),
+  fc.option(fc.constant(["y=0a0b0c0d", "z=a,b/c"]), { nil: undefined }),
+).map(([base, epoch, growths, holders, left, unfenced, layered, newerFields]) => ({
   ...base,
   epoch,
   ...(growths === undefined ? {} : { growths }),
@@ -79,6 +81,8 @@ const record: fc.Arbitrary<VolumeRecord> = fc.tuple(
   holders: epoch === undefined ? [] : holders,
   ...(left ? { firstHolderLeft: true as const } : {}),
   ...(unfenced ? { unfenced } : {}),
+  ...(layered ? { layered: true as const } : {}),
+  ...(newerFields === undefined ? {} : { newerFields }),
 }));
 
 /** Text that people write beside a record: anything except another record. */
@@ -127,8 +131,9 @@ propertyTest(
   15_000,
   fc.property(record, holder, epoch, (record, holder, epoch) => {
     const source = record.source === undefined ? undefined : "s:snap-0123456789abcdef0123456789ab";
-    // The unfenced node is left out: it was a holder before, and a holder takes more room than its note.
-    const { unfenced: _unfenced, ...rest } = record;
+    // The unfenced node is left out: it was a holder before, and a holder takes more room than its note. So is the mark of a
+    // device layer, which gives way, and what newer versions have added.
+    const { unfenced: _unfenced, layered: _layered, newerFields: _newer, ...rest } = record;
     const held = {
       ...rest,
       source,
