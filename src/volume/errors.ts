@@ -1,7 +1,7 @@
 /**
  * The closed set of reasons for which this driver refuses or fails.
  *
- * Adapters and rules throw kinds; only `csi/status.ts` maps them to gRPC codes.
+ * Adapters and rules throw kinds; only `csi/server/grpc_status.ts` maps them to gRPC codes.
  */
 export type VolumeErrorKind =
   /** The request itself is wrong and will stay wrong. */

@@ -76,9 +76,9 @@ export class FenceWatch {
   async check(): Promise<void> {
     const { deps, fencing } = this.#options;
     await this.#noting("the node's state", async () => {
-      const stagingStore = await this.#stagingStore.all();
+      const staged = await this.#stagingStore.all();
       const reads = { offered: fencing.newReads(), connections: new RecentConnections(deps) };
-      const queue = [...stagingStore];
+      const queue = [...staged];
       const worker = async () => {
         for (let stagingState = queue.shift(); stagingState !== undefined; stagingState = queue.shift()) {
           await this.#readAt(stagingState, reads);
@@ -86,7 +86,7 @@ export class FenceWatch {
       };
       await Promise.all(Array.from({ length: atOnce }, worker));
       const connected = await this.#bounded("all connections", (context) => this.#orphans.check(context));
-      this.#forgetOthers(stagingStore, connected ?? []);
+      this.#forgetOthers(staged, connected ?? []);
     });
   }
 
@@ -220,11 +220,11 @@ export class FenceWatch {
     }
   }
 
-  #forgetOthers(stagingStore: readonly StagingState[], connected: readonly string[]): void {
+  #forgetOthers(staged: readonly StagingState[], connected: readonly string[]): void {
     this.#options.fencing.keepOnly(
-      new Set([...connected, ...stagingStore.map((stagingState) => stagingState.nqn)]),
+      new Set([...connected, ...staged.map((stagingState) => stagingState.nqn)]),
     );
-    const ids = new Set(stagingStore.map((stagingState) => stagingState.volumeId));
+    const ids = new Set(staged.map((stagingState) => stagingState.volumeId));
     for (const key of this.#reported.keys()) {
       if (!ids.has(key) && !key.startsWith("failed ")) this.#reported.delete(key);
     }

@@ -54,18 +54,16 @@ export class StorageHealth {
 }
 
 async function readAndJudge(deps: NodeDeps, context: CallContext): Promise<readonly StorageProblem[]> {
-  const stagingStore = await new StagingStore(deps).all();
+  const staged = await new StagingStore(deps).all();
   const [obstacle, stateFailure, addresses] = await Promise.all([
     deps.connector.obstacle(context),
     failureOf(deps, context, "write to the state folder", () => tryState(deps)),
     Promise.all(
-      targetsOf(stagingStore).map(([where, target]) =>
-        readAddress(deps, stagingStore, where, target, context)
-      ),
+      targetsOf(staged).map(([where, target]) => readAddress(deps, staged, where, target, context)),
     ),
   ]);
   const groups = new Map(
-    stagingStore.map((stagingState) => [whereabouts(stagingState).join(), whereabouts(stagingState)]),
+    staged.map((stagingState) => [whereabouts(stagingState).join(), whereabouts(stagingState)]),
   );
   return judgeStorage({ obstacle, stateFailure, addresses, groups: [...groups.values()] });
 }
@@ -77,33 +75,31 @@ async function tryState({ paths, settings }: NodeDeps): Promise<void> {
 }
 
 /** Every address in use, with its text for people. */
-function targetsOf(stagingStore: readonly StagingState[]): readonly (readonly [string, TargetAddress])[] {
-  const targets = stagingStore.flatMap(({ addresses, port }) =>
-    addresses.map((address) => ({ address, port }))
-  );
+function targetsOf(staged: readonly StagingState[]): readonly (readonly [string, TargetAddress])[] {
+  const targets = staged.flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
   return [...new Map(targets.map((target) => [written(target), target]))];
 }
 
 async function readAddress(
   deps: NodeDeps,
-  stagingStore: readonly StagingState[],
+  staged: readonly StagingState[],
   where: string,
   target: TargetAddress,
   context: CallContext,
 ): Promise<AddressReading> {
   const ask = (limited: CallContext) => deps.connector.offered(target, limited);
   const failure = await failureOf(deps, context, "get an answer", ask);
-  const live = failure !== undefined && await isLiveAt(deps, stagingStore, where, context);
+  const live = failure !== undefined && await isLiveAt(deps, staged, where, context);
   return { where, failure, live };
 }
 
 async function isLiveAt(
   deps: NodeDeps,
-  stagingStore: readonly StagingState[],
+  staged: readonly StagingState[],
   where: string,
   context: CallContext,
 ): Promise<boolean> {
-  const there = stagingStore.filter((stagingState) => whereabouts(stagingState).includes(where)).slice(
+  const there = staged.filter((stagingState) => whereabouts(stagingState).includes(where)).slice(
     0,
     maxAsked,
   );

@@ -91,8 +91,8 @@ export class StagingStore {
 
   async #read(wanted: (volumeId: string) => boolean): Promise<readonly StagingState[]> {
     const ids = idsOf(await this.#paths.list(this.#folder));
-    const stagingStore = ids.filter(wanted).map((id) => this.findUndamaged(id));
-    return (await Promise.all(stagingStore)).filter((stagingState) => stagingState !== undefined);
+    const states = ids.filter(wanted).map((id) => this.findUndamaged(id));
+    return (await Promise.all(states)).filter((stagingState) => stagingState !== undefined);
   }
 
   /** The volumes that have a state file, including damaged ones. */
