@@ -147,9 +147,17 @@ Deno.test("attaching and detaching go on while the API server is away, and are s
   const { controller } = stack.clients;
   const [kept, left] = [await create(stack, "a"), await create(stack, "b")];
   for (const id of [kept, left]) api.put(volumesPath, aPersistentVolume(id));
-  await controller.call("ControllerPublishVolume", publishRequest(left, "worker-1"));
+  const fresh = await create(stack, "c");
+  for (const id of [kept, left]) {
+    await controller.call("ControllerPublishVolume", publishRequest(id, "worker-1"));
+  }
+  await controller.call("ControllerUnpublishVolume", { volumeId: kept, nodeId: "worker-1" });
   await eventually(() => attachedNode(api, left) === "worker-1");
   api.faults.push({ match: /./, status: 503 });
+  await assert.rejects(
+    controller.call("ControllerPublishVolume", publishRequest(fresh, "worker-2")),
+    /on record as never written, and the cluster does not say/,
+  );
   await controller.call("ControllerPublishVolume", publishRequest(kept, "worker-2"));
   await controller.call("ControllerUnpublishVolume", { volumeId: left, nodeId: "worker-1" });
   api.faults.length = 0;
