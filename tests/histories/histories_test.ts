@@ -17,7 +17,7 @@ Deno.test("no schedule of calls, crashes and reboots breaks a promise", async ()
 
 for (const bug of plantedBugs.filter(({ rare }) => isLong || rare !== true)) {
   Deno.test(`the histories find a planted bug: ${bug.title}`, async () => {
-    const { found } = await plant(bug, bug.rare === true ? 20_000 : 300);
+    const { found } = await plant(bug, bug.rare === true ? 20_000 : 400);
     assert.ok(found !== undefined, "no schedule breaks a promise");
     assert.ok(found.violations.length > 0);
   });

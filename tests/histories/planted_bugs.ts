@@ -51,8 +51,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "what was read before that wait is believed after it",
     file: "src/controller/attachments/publish.ts",
-    from: `if (await waitForGrace(call, volume, state, "publish")) return "waited";`,
-    to: `await waitForGrace(call, volume, state, "publish");`,
+    from: `if (await waitForGrace(call, volume, "publish")) return "waited";`,
+    to: `await waitForGrace(call, volume, "publish");`,
     rare: true,
   },
   {
@@ -89,8 +89,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a volume is deleted without a read while its last export may linger",
     file: "src/controller/load.ts",
-    from: "upMs: Infinity, ageMs }) === 0 ? known : undefined",
-    to: "upMs: Infinity, ageMs }) >= 0 ? known : undefined",
+    from: "graceMs, ageMs }) === 0 ? known : undefined",
+    to: "graceMs, ageMs }) >= 0 ? known : undefined",
   },
   {
     title: "a volume counts as deleted when the router does not show it yet",
@@ -199,8 +199,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a growth that the router forgot stays forgotten",
     file: "src/controller/attachments/publish.ts",
-    from: "  if (imageBytes <= sizeBytes || !canGrow) return volume;",
-    to: "  if (imageBytes > 0n || !canGrow) return volume;",
+    from: "  if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return volume;",
+    to: "  if (imageBytes > 0n || !canGrow || isImported(volume.record)) return volume;",
   },
   {
     title: "a volume is published in whatever size is read back",
