@@ -21,7 +21,13 @@ import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
 import { KnownStore } from "./known_store.ts";
 import { StagingStore } from "./staging_store.ts";
-import { connectedNqns, disconnectUnrecorded, disconnectUnused, tearDown } from "../connections/teardown.ts";
+import {
+  connectedNqns,
+  disconnectUnrecorded,
+  disconnectUnused,
+  type Teardown,
+  tearDown,
+} from "../connections/teardown.ts";
 import { withUndo } from "./undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -67,6 +73,10 @@ export async function stageVolume(
     // A node that may write may replay the log, even if the mount is to be read-only.
     const mayReplay = publish.mayReplay || !(publish.readOnly || isReadOnlyMode(capability.mode));
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
+    if (known?.staged === false) {
+      // After a final error nothing would ever be asked to take down what a stage has left that ended halfway.
+      undo.add("take down what was left", (undoing) => endLeft(staging, known, undoing));
+    }
     const stagingState = known ?? await remember(staging, await recall(deps, publish, wanted));
     const mountPoint = await ensureStagingFolder(staging, stagingState);
     const below = await connect(staging, stagingState);
@@ -244,7 +254,9 @@ async function dropOlder(
   const targetPaths = stagingState.published.map(({ targetPath }) => targetPath);
   const isHere = connected.includes(stagingState.nqn) ||
     await isAnyMounted(deps, [stagingState.stagingPath, ...targetPaths]);
-  if (!isHere) return await stagingStore.write(beginAnew(stagingState, wanted));
+  // No pod has what a stage has left that ended halfway.
+  if (isHere && !stagingState.staged) await tearDown(deps, teardownOf(stagingState), context);
+  if (!isHere || !stagingState.staged) return await stagingStore.write(beginAnew(stagingState, wanted));
   throw new VolumeError(
     "exists-incompatible",
     `Cannot stage the volume because it is staged in another way: volume=${wanted.volumeId} ${difference}`,
@@ -287,6 +299,22 @@ async function remember(
     }
   });
   return await stagingStore.write(wanted);
+}
+
+/** Takes down what an earlier stage of the epoch has left that ended halfway, so that no pod has it, and ends its record. */
+async function endLeft(
+  { deps, stagingStore }: Pick<Staging, "deps" | "stagingStore">,
+  left: StagingState,
+  context: CallContext,
+): Promise<void> {
+  const stagingState = await stagingStore.find(left.volumeId) ?? left;
+  await tearDown(deps, teardownOf(stagingState), context);
+  await stagingStore.end(stagingState);
+}
+
+function teardownOf(stagingState: StagingState): Teardown {
+  const { volumeId, nqn, stagingPath } = stagingState;
+  return { volumeId, nqns: [nqn], stagingPaths: [stagingPath], stagingState };
 }
 
 /** Returns the staging path as the kernel writes it for a mount point. */

@@ -58,6 +58,62 @@ Deno.test("stage() after an interrupted mkfs throws busy while the old one may r
   }
 });
 
+/** A node whose driver was killed at an operation of a stage, with what that has left. */
+async function killedAt(operation: string, change: Partial<StageRequest> = {}): Promise<FakeNode> {
+  const node = new FakeNode();
+  let isDead = false;
+  node.before = (now) => {
+    isDead ||= now === operation;
+    if (isDead) throw injected;
+  };
+  await assert.rejects(node.stage(change));
+  node.before = () => {};
+  assert.deepEqual([node.device.connected, node.stagingState?.staged], [true, false]);
+  return node;
+}
+
+const layered = { volumeContext: { deviceLayer: "multipath" } };
+const killed: readonly (readonly [string, Partial<StageRequest>])[] = [
+  ["probe", {}],
+  ["format", {}],
+  ["mountDevice", {}],
+  ["probe", layered],
+  ["format", layered],
+];
+
+for (const [at, change] of killed) {
+  const what = change === layered ? " over a device layer" : "";
+  Deno.test(`stage()${what} that is refused leaves nothing of one that was killed at ${at}, as nobody would unstage it`, async () => {
+    const node = await killedAt(at, change);
+    const wasBegun = node.stagingState?.mkfs !== "none";
+    node.table = [];
+    node.device.content = "btrfs";
+    await assert.rejects(node.stage(change), refusal("precondition"));
+    assert.deepEqual([node.device.connected, node.stagingState, node.mapper.maps.size], [
+      false,
+      undefined,
+      0,
+    ]);
+    assert.equal(node.known !== undefined, wasBegun, "what was begun on the volume stays known");
+  });
+
+  Deno.test(`stage()${what} with other options takes down what one has left that was killed at ${at}`, async () => {
+    const node = await killedAt(at, change);
+    node.device.complete = false;
+    await node.stage({ ...change, mountFlags: ["noatime"] });
+    const { staged, mountFlags } = node.stagingState!;
+    assert.deepEqual([staged, mountFlags, node.device.content], [true, ["noatime"], "ext4"]);
+  });
+}
+
+Deno.test("stage() that is refused is to be tried again while somebody uses what an earlier one has left", async () => {
+  const node = await killedAt("probe");
+  node.device.content = "btrfs";
+  node.holder = { certain: true, description: "process 7 (dd)" };
+  await assert.rejects(node.stage(), refusal("unavailable"));
+  assert.deepEqual([node.device.connected, node.stagingState?.staged], [true, false]);
+});
+
 const stillRefused: readonly [string, Partial<FakeDevice>, Record<string, string>, VolumeErrorKind][] = [
   ["may not be formatted any more", {}, { mayFormat: "false" }, "precondition"],
   ["has another size", { sizeBytes: sizeBytes * 2n }, { size: String(sizeBytes * 2n) }, "precondition"],
