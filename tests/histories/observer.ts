@@ -1,9 +1,13 @@
 import { filePrefixOf } from "../../src/volume/model/layout.ts";
-import { testBase, testCluster } from "../fakes/records.ts";
+import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
+import { gibibyte } from "../fakes/controller_deps.ts";
+import { aDisk, aRecord, testBase, testCluster } from "../fakes/records.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { HistoryNode } from "./node.ts";
+import { volumeIds } from "./controller_calls.ts";
 import type { RouterImages } from "./router_images.ts";
+import { snapshotNames, volumeNames } from "./schedule.ts";
 
 /** Records the changes on the router and in the nodes' kernels since the last check. */
 export class Observer {
@@ -104,4 +108,20 @@ export class Observer {
 
 function isOwn(path: string, part: string): boolean {
   return path.includes(part) && path.includes(`.${testCluster}`);
+}
+
+const otherCluster = "ffffffff";
+
+/** Puts another cluster's volumes and snapshots of the same names on the router: nothing may ever happen to them. */
+export function putOthers(store: FakeVolumeStore): void {
+  for (const name of volumeNames) {
+    const path = `${testBase}/${volumeIdFor(name)}.${otherCluster}.img`;
+    store.put(aDisk(aRecord({ cluster: otherCluster }), { id: `other-${name}`, imagePath: path }));
+  }
+  for (const name of snapshotNames) {
+    store.putFile(
+      `${testBase}/${snapshotIdFor(name, otherCluster)}.${volumeIds[0]}.1.n.${otherCluster}.img`,
+      gibibyte,
+    );
+  }
 }
