@@ -65,6 +65,10 @@ class Checker {
   readonly #finished = new Map<string, string | undefined>();
   /** Empty file systems, by their value. */
   readonly #empty = new Set<string>();
+  /** Volumes of which the driver could not know that they were written. */
+  readonly #unknown = new Set<string>();
+  /** Whether the router has had an earlier configuration. */
+  #isRestored = false;
   /** Volumes whose data the router has lost. */
   readonly #lost = new Set<string>();
   readonly #sharing = new Sharing();
@@ -117,12 +121,13 @@ class Checker {
 
   #blank(of: string): void {
     const data = [...this.#expectedOf(of)].some((value) => value !== undefined && !this.#empty.has(value));
-    if (data) this.#lost.add(of);
+    if (data && !this.#unknown.has(of)) this.#lost.add(of);
     this.#expected.set(of, new Set([undefined]));
   }
 
   #reboot(forgets: boolean): void {
     if (forgets) {
+      this.#isRestored = true;
       this.#holders.clear();
       this.#sharing.restored();
     }
@@ -228,6 +233,8 @@ class Checker {
     if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
     if (verb === "publish" && compared) this.#assertLater(call, nqn!);
     if (verb === "publish") this.#publish(of, node!, nqn!);
+    // Neither an earlier record nor a cluster that is away tells that the volume was ever written.
+    if (verb === "publish" && compared === false && this.#isRestored) this.#unknown.add(of);
     const { exported } = this.#images.get(of) ?? {};
     const isDetached = verb === "unpublish" && compared && exported !== undefined;
     if (isDetached) this.#assertNotOlder(of, exported, call.attached);
@@ -384,7 +391,9 @@ class Checker {
     if (data.length > 0) {
       this.#violated(`${node} made a file system on ${of}, which had ${data.join(" or ")}`);
     }
-    if (this.#lost.has(of)) this.#violated(`${node} made a file system on ${of}, which had lost its data`);
+    if (this.#lost.has(of) && !this.#unknown.has(of)) {
+      this.#violated(`${node} made a file system on ${of}, which had lost its data`);
+    }
     this.#expected.set(of, new Set([value]));
   }
 

@@ -30,9 +30,9 @@ const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: 
   [0.08, false, forgottenGrowth],
   [0.06, false, (draw) => withAttempt(draw, { ...aHand(draw), what: "unreadable" })],
   [0.1, false, withoutRouter],
-  [0.2, false, slowNode],
-  [0.1, false, nextPod],
-  [0.06, false, grownInUse],
+  [0.14, false, slowNode],
+  [0.08, false, nextPod],
+  [0.05, false, grownInUse],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */

@@ -18,7 +18,7 @@ export class Observer {
   readonly #record: (event: HistoryEvent) => void;
   /** Files of other owners, which exist from the start. */
   readonly #others: readonly string[];
-  readonly #last = new Map<string, string>();
+  readonly #last = new Map<string, HistoryEvent>();
 
   constructor(
     store: FakeVolumeStore,
@@ -64,9 +64,9 @@ export class Observer {
   }
 
   #note(key: string, event: HistoryEvent): void {
-    const text = JSON.stringify(event, (_, value) => typeof value === "bigint" ? String(value) : value);
-    if (this.#last.get(key) === text) return;
-    this.#last.set(key, text);
+    const last = this.#last.get(key);
+    if (last !== undefined && isSame(last, event)) return;
+    this.#last.set(key, event);
     this.#record(event);
   }
 
@@ -104,6 +104,17 @@ export class Observer {
   #pathOf(part: string): string | undefined {
     return this.#store.allFiles.keys().find((path) => isOwn(path, part) && path.endsWith(".img"));
   }
+}
+
+/** Whether two events of one kind tell the same. It is asked after every step of everything. */
+function isSame(one: HistoryEvent, other: HistoryEvent): boolean {
+  for (const name in other) {
+    const [before, value]: unknown[] = [one[name as keyof HistoryEvent], other[name as keyof HistoryEvent]];
+    if (before === value) continue;
+    if (!Array.isArray(before) || !Array.isArray(value) || before.length !== value.length) return false;
+    if (!value.every((item, index) => item === before[index])) return false;
+  }
+  return true;
 }
 
 function isOwn(path: string, part: string): boolean {

@@ -96,8 +96,7 @@ class Cluster {
   constructor(setting: Setting) {
     this.#setting = setting;
     const store = this.#store;
-    const names = setting.shared ? sharingNodeNames : nodeNames;
-    const capability = setting.shared ? sharedBlock : ext4;
+    const [names, capability] = setting.shared ? [sharingNodeNames, sharedBlock] : [nodeNames, ext4];
     this.#nodes = names.map((name) => new HistoryNode(name, this.#clock, this.#images, capability));
     this.#nodeCalls = new NodeCalls(this.#nodes);
     this.#controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id), setting);
@@ -486,19 +485,25 @@ class Cluster {
     };
     done.then(mark, mark);
     await this.#advance(0);
-    for (let passedMs = 0; !isDone && passedMs < limitMs; passedMs += 1_000) await this.#advance(1_000);
+    for (let passedMs = 0; !isDone && passedMs < limitMs; passedMs += 1_000) await this.#pass(1_000);
+    this.#observe();
     if (isDone) await done;
     else this.history.push({ kind: "stuck" });
   }
 
   async #advance(ms: number): Promise<void> {
-    await this.#clock.advance(ms);
-    for (const node of this.#nodes) node.flush();
+    await this.#pass(ms);
     this.#observe();
   }
 
-  #observe(): void {
+  /** Whatever changes something meanwhile is observed by itself. */
+  async #pass(ms: number): Promise<void> {
+    await this.#clock.advance(ms);
     this.#shared?.report();
+    for (const node of this.#nodes) node.flush();
+  }
+
+  #observe(): void {
     this.#hands.observe();
     this.#observer.observe(this.#nodes);
   }
