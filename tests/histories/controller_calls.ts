@@ -22,8 +22,6 @@ export type ControllerStep = Exclude<CallStep["step"], NodeStep>;
 export type ControllerCall = Omit<Extract<HistoryEvent, { kind: "call" }>, "kind" | "call"> & {
   readonly send: (deps: ControllerDeps, context: CallContext) => Promise<unknown>;
 };
-/** What a call was answered. */
-export type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "call">;
 /** What a publish answers. */
 export interface Published {
   readonly publishContext?: Readonly<Record<string, string>>;
@@ -120,10 +118,4 @@ export class ControllerCalls {
     const snapshot = snapshotIds.find((id) => this.#hasImage(id));
     return snapshot === undefined ? { kind: "volume", id: volumeIds[0] } : { kind: "snapshot", id: snapshot };
   }
-}
-
-/** Returns what a history records of an OK. */
-export function detailsOf(result: unknown): Answer {
-  const { nqn, ready } = (result ?? {}) as Answer;
-  return { ...nqn === undefined ? {} : { nqn }, ...ready === undefined ? {} : { ready } };
 }

@@ -191,12 +191,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     rare: true,
   },
   {
-    title: "a pod that ends keeps its mount",
-    file: "src/node/publish/unpublish.ts",
-    from: "    await deps.mounts.unmount(mountPoint, context);\n",
-    to: "",
-  },
-  {
     title: "a node answers an expansion before it sees the size",
     file: "src/node/expand.ts",
     from: "return sizeForUser() < requiredBytes ? undefined : found;",
@@ -297,6 +291,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/volume/rules/publish.ts",
     from: "    assertShutOut(volume, request, deps);\n",
     to: "",
+    rare: true,
   },
   {
     title: "a node that leaves stays in the record",

@@ -1,4 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
+import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HistoryEvent } from "./events.ts";
 
@@ -46,6 +47,15 @@ export class RouterImages {
   /** The size of the file system on the image; that of the image where nothing is known of it. */
   filesystemBytes(nqn: string): bigint | undefined {
     return this.#filesystems.get(this.#pathOf(nqn) ?? "") ?? this.sizeOf(nqn);
+  }
+
+  /** Disks that were smaller are so again, where that can be read. */
+  shrinkTo(before: ReadonlyMap<string, StoredVolume>): void {
+    for (const [id, { sizeBytes }] of before) {
+      const now = this.#store.disks.get(id);
+      if (now === undefined || now.unreadable !== undefined || sizeBytes >= now.sizeBytes) continue;
+      this.#store.edit(id, { sizeBytes });
+    }
   }
 
   /** Whether the file system on the image was made completely. */

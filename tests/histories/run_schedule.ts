@@ -11,11 +11,9 @@ import { FakeVolumeStore } from "../fakes/volume_store.ts";
 import { resync } from "./attacher.ts";
 import { ClusterObjects } from "./cluster_objects.ts";
 import {
-  type Answer,
   type ControllerCall,
   ControllerCalls,
   type ControllerStep,
-  detailsOf,
   type Published,
   snapshotIds,
   volumeIds,
@@ -128,14 +126,10 @@ class Cluster {
   }
 
   #sharing(names: readonly string[]): SharedVolumes {
-    return new SharedVolumes(volumeIds, {
-      clock: this.#clock,
-      objects: this.#objects!,
-      nodeNames: names,
-      pairs: this.#setting.pairs,
-      usedOn: (node) => this.#nodeCalls.usedOn(node),
-      record: (event) => this.history.push(event),
-    });
+    const usedOn = (node: string) => this.#nodeCalls.usedOn(node);
+    const record = (event: HistoryEvent) => this.history.push(event);
+    const parts = { clock: this.#clock, objects: this.#objects!, nodeNames: names, usedOn, record };
+    return new SharedVolumes(volumeIds, { ...parts, pairs: this.#setting.pairs });
   }
 
   async take(step: Step): Promise<void> {
@@ -297,12 +291,7 @@ class Cluster {
     store.runLate();
     this.history.push({ kind: "rebooted", forgets: false });
     const before = this.#configurations[forgets] ?? new Map<string, StoredVolume>();
-    for (const id of volumeIds) {
-      const [was, now] = [before.get(id), store.disks.get(id)];
-      if (was !== undefined && now?.unreadable === undefined && was.sizeBytes < (now?.sizeBytes ?? 0n)) {
-        store.edit(id, { sizeBytes: was.sizeBytes });
-      }
-    }
+    this.#images.shrinkTo(before);
     this.#hands.shrunken();
     store.reboot();
     await this.#advance(1_000);
