@@ -302,8 +302,9 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
       get complete() {
         return images.isComplete(nqn);
       },
-      // What is written is whole when the command that makes it ends.
-      set complete(_) {},
+      set complete(_) {
+        // What is written is whole when the command that makes it ends.
+      },
       dirty: false,
       readOnly: false,
       connected: false,
