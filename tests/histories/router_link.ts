@@ -24,8 +24,7 @@ const slowMs = 1_000;
 /** How long a process tries to reach a router, in milliseconds. */
 const unreachableMs = 3_000;
 
-/** Whether an argument is the context of a call. */
-export function isContext(argument: unknown): argument is CallContext {
+function isContext(argument: unknown): argument is CallContext {
   return typeof argument === "object" && argument !== null && "deadlineMs" in argument;
 }
 
