@@ -14,8 +14,10 @@ export class KnownVolumes {
   readonly #alone: boolean;
   /** By id, the one changed last at the end. */
   readonly #volumes = new Map<string, StoredVolume>();
-  /** Those whose image was larger than their disk when they were read: the router forgot that they had grown. */
+  /** Those whose image is, or must be, larger than their disk: the router forgot that they had grown. */
   readonly #outgrown = new Set<string>();
+  /** The largest size in bytes that this process has read back of each, by id: a disk that is smaller has lost a growth. */
+  readonly #sizes = new Map<string, bigint>();
   /** The latest epochs that the cluster knew, by id: each for the comment that it was asked for, or that was written since. */
   readonly #latest = new Map<string, { readonly comment: string; readonly counter: number }>();
 
@@ -27,8 +29,9 @@ export class KnownVolumes {
   /** Notes of a volume that was read whether its image is larger than its disk: then only a read is to be concluded from. */
   noteImage({ id, imagePath, sizeBytes }: StoredVolume, { files }: Pick<FileView, "files">): void {
     const image = files.find(({ path }) => path === imagePath);
-    if (image !== undefined && image.sizeBytes > sizeBytes) this.#outgrown.add(id);
-    else this.#outgrown.delete(id);
+    if (image !== undefined && image.sizeBytes > sizeBytes) return void this.#outgrown.add(id);
+    this.#outgrown.delete(id);
+    this.#sizes.delete(id);
   }
 
   /**
@@ -40,6 +43,9 @@ export class KnownVolumes {
     const latest = this.#latest.get(stored.id);
     if (before !== undefined && latest?.comment === before) this.noteLatestEpoch(stored, latest.counter);
     this.#volumes.delete(stored.id);
+    const largest = this.#sizes.get(stored.id) ?? 0n;
+    if (stored.sizeBytes < largest) this.#outgrown.add(stored.id);
+    else if (this.#alone) setLast(this.#sizes, stored.id, stored.sizeBytes);
     const isWhole = stored.unreadable === undefined && parseComment(stored.comment).state === "record" &&
       !this.#outgrown.has(stored.id);
     if (this.#alone && isWhole) setLast(this.#volumes, stored.id, stored);
@@ -73,6 +79,7 @@ export class KnownVolumes {
   forgetAll(): void {
     this.#volumes.clear();
     this.#outgrown.clear();
+    this.#sizes.clear();
     this.#latest.clear();
   }
 }

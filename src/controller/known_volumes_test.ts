@@ -35,3 +35,22 @@ Deno.test("of more than 4,096 volumes the one that was changed longest ago is fo
   const isKnown = ["pvc-0", "pvc-1", "pvc-2", "one more"].map((id) => known.get(id) !== undefined);
   assert.deepEqual(isKnown, [true, false, true, true]);
 });
+
+Deno.test("a volume that is smaller than it was is to be read, until it is as large as its image", () => {
+  const known = new KnownVolumes(true);
+  const stored = aDisk(aRecord());
+  const grown = { ...stored, sizeBytes: 2n * stored.sizeBytes };
+  const imageOf = (sizeBytes: bigint) => ({
+    files: [{ path: stored.imagePath, sizeBytes, directory: false }],
+  });
+  known.remember(grown);
+  known.forget(stored.id);
+  known.remember(stored);
+  assert.equal(known.get(stored.id), undefined);
+  known.noteImage(stored, imageOf(grown.sizeBytes));
+  known.remember(stored);
+  assert.equal(known.get(stored.id), undefined);
+  known.noteImage(stored, imageOf(stored.sizeBytes));
+  known.remember(stored);
+  assert.deepEqual(known.get(stored.id), stored);
+});

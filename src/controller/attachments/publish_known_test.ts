@@ -86,6 +86,17 @@ Deno.test("publishVolume() reads first where the router has forgotten a growth, 
   assert.deepEqual(methods(), ["exportUnseen", "change", "view", "change", "change", "change"]);
 });
 
+Deno.test("publishVolume() reads first where the router forgot a growth in use, and kept the record", async () => {
+  const { store, deps, publish, unpublish, disk } = remembering();
+  await publish();
+  const { sizeBytes } = disk();
+  const grown = 2n * sizeBytes;
+  await expandVolume(deps, id, { requiredBytes: grown, limitBytes: 0n }, context);
+  store.edit(id, { sizeBytes });
+  await unpublish();
+  assert.equal((await publish("b")).size, String(grown));
+});
+
 Deno.test("publishVolume() answers without a read what it answers after one", async () => {
   const answers = await Promise.all([true, false].map((alone) => remembering({ alone }).publish()));
   assert.deepEqual(answers[0], answers[1]);

@@ -249,6 +249,7 @@ async function keepCreated(
   view: Pick<VolumeView, "files">,
   plan: VolumePlan,
 ): Promise<void> {
+  call.known.noteImage(created.stored, view);
   await giveUpOtherCopies(call, view, plan);
   await outdateInDoubt(call, "create", created);
 }
