@@ -7,6 +7,9 @@ import {
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
+import type { NodeAttachment } from "../../volume/ports/cluster_view.ts";
+import type { ControllerDeps } from "../deps.ts";
 import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import { publishVolume } from "./publish.ts";
 
@@ -23,11 +26,11 @@ function scene(reason: string | undefined) {
       return Promise.resolve(reason);
     },
   };
-  const publish = (nodeId: string) => {
+  const publish = (nodeId: string, over: ControllerDeps = deps) => {
     const request = aPublish(nodeId, { capability: sharedBlock });
-    return publishVolume({ ...deps, pairs }, "pvc-1", request, testParameters, testContext());
+    return publishVolume({ ...over, pairs }, "pvc-1", request, testParameters, testContext());
   };
-  return { store, events, asked, publish };
+  return { store, deps, events, asked, publish };
 }
 
 Deno.test("a second node gets a volume only when the two are a pair, and is told why they are not", async () => {
@@ -49,4 +52,38 @@ Deno.test("nobody asks about pairs for the first node, nor for one that has the 
   await pair.publish("b");
   await pair.publish("b");
   assert.deepEqual(pair.asked, [["pvc-1", "b", "a"]]);
+});
+
+/** A router whose earlier record is back: it names node a, and the cluster has attached the volume to b, in that epoch, too. */
+function restored(change: Partial<NodeAttachment> = {}) {
+  const { store, deps, publish } = scene(undefined);
+  const clusterView = new FakeClusterView();
+  const attached = { volumeId: "pvc-1", attached: true, sinceSeconds: undefined, epochCounter: 1 };
+  clusterView.attached = [{ ...attached, nodeId: "a" }, { ...attached, nodeId: "b", ...change }];
+  return { store, clusterView, publish: (nodeId: string) => publish(nodeId, { ...deps, clusterView }) };
+}
+
+Deno.test("a third node gets no volume that the cluster shows on another one than the router's record names", async () => {
+  for (const nodeId of ["a", "c"]) {
+    const { store, publish } = restored();
+    const before = store.disks.get("pvc-1");
+    await assert.rejects(publish(nodeId), {
+      kind: "published-elsewhere",
+      message: /node=b is attached, and the record names node=a requested=/,
+    });
+    assert.deepEqual(store.disks.get("pvc-1"), before);
+  }
+});
+
+Deno.test("a node joins the holder of a restored record where it is the one that the cluster shows, or the other is of no count", async () => {
+  await restored().publish("b");
+  for (const other of [{ attached: false }, { epochCounter: 0 }, { volumeId: "pvc-2" }]) {
+    await restored(other).publish("c");
+  }
+});
+
+Deno.test("nobody joins the holder of a record that this process has not written while the cluster does not answer", async () => {
+  const { clusterView, publish } = restored();
+  clusterView.readable = false;
+  await assert.rejects(publish("c"), { kind: "unavailable" });
 });

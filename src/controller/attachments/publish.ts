@@ -194,6 +194,9 @@ async function settle(
   const { machine } = request;
   const stillUnfenced = await reasonStillUnfenced(call, volume, request);
   const isStep = holderOf(volume, request.nodeId) === undefined || !isExportedAsRecorded(volume);
+  if (request.capability.mode === "multi-node-multi-writer") {
+    await assertHoldersKnown(call, volume, request.nodeId);
+  }
   const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume);
   const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest ?? 0 };
   const decision = decidePublish(volume, request, facts);
@@ -350,6 +353,29 @@ function publishContext(
     encrypted,
   };
   return formatPublishContext(context, capability.access === "mount" ? capability.filesystem : "");
+}
+
+/**
+ * Keeps a third writer out where the router has gone back to an earlier record of the same epoch: that one lacks nodes that have
+ * the volume. The cluster is asked only for a record that this process has not written.
+ *
+ * @throws {VolumeError} unavailable when the cluster does not answer
+ */
+async function assertHoldersKnown(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
+  const { stored, record: { epoch, holders } } = volume;
+  const { clusterView, known, context } = call;
+  if (clusterView === undefined || holders.length === 0 || known.latestEpoch(stored) !== undefined) return;
+  const missing = (await clusterView.attachments(context)).find((one) =>
+    one.volumeId === stored.id && one.attached && one.nodeId !== nodeId &&
+    one.epochCounter === epoch?.counter && !holders.some((holder) => holder.nodeId === one.nodeId)
+  );
+  if (missing === undefined) return;
+  throw new VolumeError(
+    "published-elsewhere",
+    `Cannot publish the volume because its record on the router is older than what the cluster shows: volume=${stored.id} ` +
+      `node=${missing.nodeId} is attached, and the record names node=${nodeIdsOf(holders).join(", ")} ` +
+      `requested=${nodeId}; delete the pods that use it, so that it is detached from every node`,
+  );
 }
 
 /** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */
