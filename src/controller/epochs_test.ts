@@ -169,6 +169,19 @@ Deno.test("a volume on record as never written waits for the cluster's word, as 
   assert.equal(counter(), 2);
 });
 
+Deno.test("an owner's consent to a format waits for the cluster's word, as it may have been used before", async () => {
+  const { deps, view, store, done } = goneBack({}, 4);
+  const consents = { claimOf: () => undefined, allowsFormat: () => Promise.resolve(true) };
+  const publish = () =>
+    done(publishVolume({ ...deps, consents }, id, aPublish("n1"), testParameters, context));
+  view.readable = false;
+  const before = store.snapshot();
+  await assert.rejects(publish(), refusal("unavailable", /on record as never written/));
+  assert.deepEqual(store.snapshot(), before);
+  view.readable = true;
+  assert.equal((await publish())["mayFormat"], "true");
+});
+
 Deno.test("a cluster that answers late shortens no grace, though the router's uptime was read before and is short", async () => {
   const view = new FakeClusterView();
   const { deps, store, clock } = testController({}, 1, view);

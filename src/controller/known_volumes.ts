@@ -29,7 +29,8 @@ export class KnownVolumes {
   /** Notes of a volume that was read whether its image is larger than its disk: then only a read is to be concluded from. */
   noteImage({ id, imagePath, sizeBytes }: StoredVolume, { files }: Pick<FileView, "files">): void {
     const image = files.find(({ path }) => path === imagePath);
-    if (image !== undefined && image.sizeBytes > sizeBytes) return void this.#outgrown.add(id);
+    if (image === undefined) return;
+    if (image.sizeBytes > sizeBytes) return void this.#outgrown.add(id);
     this.#outgrown.delete(id);
     this.#sizes.delete(id);
   }

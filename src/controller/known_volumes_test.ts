@@ -50,6 +50,9 @@ Deno.test("a volume that is smaller than it was is to be read, until it is as la
   known.noteImage(stored, imageOf(grown.sizeBytes));
   known.remember(stored);
   assert.equal(known.get(stored.id), undefined);
+  known.noteImage(stored, { files: [] });
+  known.remember(stored);
+  assert.equal(known.get(stored.id), undefined, "an image that is not shown says nothing");
   known.noteImage(stored, imageOf(stored.sizeBytes));
   known.remember(stored);
   assert.deepEqual(known.get(stored.id), stored);

@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import { machineHash } from "../volume/model/machine.ts";
+import { machineHash } from "../volume/model/host/machine.ts";
 import type { Machine } from "../volume/ports/node_ports.ts";
 import type { KernelFiles } from "./kernel_files.ts";
 

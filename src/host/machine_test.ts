@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { machineHash } from "../volume/model/machine.ts";
+import { machineHash } from "../volume/model/host/machine.ts";
 import { thisMachine } from "./machine.ts";
 
 const id = "0123456789abcdef0123456789abcdef";

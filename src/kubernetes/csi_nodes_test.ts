@@ -3,7 +3,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { fakeCall } from "../../tests/fakes/contexts.ts";
 import { startKube, testDriver } from "../../tests/fakes/kube_client.ts";
 import { CsiNodes } from "./csi_nodes.ts";
-import { machineHash } from "../volume/model/machine.ts";
+import { machineHash } from "../volume/model/host/machine.ts";
 import { nodesPath } from "./objects.ts";
 import { clusterRules } from "../../tests/support/access_rules.ts";
 

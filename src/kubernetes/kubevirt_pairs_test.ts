@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { aPersistentVolume, type KubePair, startKube, testDriver } from "../../tests/fakes/kube_client.ts";
 import { aHolder } from "../../tests/fakes/records.ts";
-import { machineHash } from "../volume/model/machine.ts";
+import { machineHash } from "../volume/model/host/machine.ts";
 import { kubevirtPairs } from "./kubevirt_pairs.ts";
 import { csiNodesPath, nodesPath, volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";

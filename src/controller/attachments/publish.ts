@@ -87,8 +87,9 @@ async function publishKnown(
   const latest = await latestEpochIfReported(call, known);
   const facts = { nowMs: clock.now(), random, machine, latestEpoch: latest ?? 0 };
   const decision = decidePublish(known, request, facts);
-  if (decision.action !== "begin" || isOfDoubtfulUse(decision.record, request, latest)) return undefined;
+  if (decision.action !== "begin") return undefined;
   const record = await withConsent(call, known, asFits(call, known, decision.record), request);
+  if (isOfDoubtfulUse(record, request, latest)) return undefined;
   const published = await exportAsKnown(call, known, record, parameters.nvmePort);
   if (published === undefined) return undefined;
   call.projection.show(id, published.record);
@@ -156,7 +157,8 @@ async function readyToBegin(
 /**
  * Grows a disk again whose router lost its last seconds after the volume had grown: the image has kept the size that the
  * PersistentVolume names, and that a file system may have. One command; none for any other volume. An export that is on, as
- * of a publish that was given up, stays on where this router grows disks so. A router that grows no disk keeps its volume from no node: that is published as it is, after another look.
+ * of a publish that was given up, stays on where this router grows disks so. A router that grows no disk keeps its volume from
+ * no node: that is published as it is, after another look.
  */
 async function withForgottenGrowth(
   call: ControllerCall,
@@ -194,9 +196,6 @@ async function settle(
   const { machine } = request;
   const stillUnfenced = await reasonStillUnfenced(call, volume, request);
   const isStep = holderOf(volume, request.nodeId) === undefined || !isExportedAsRecorded(volume);
-  if (request.capability.mode === "multi-node-multi-writer") {
-    await assertHoldersKnown(call, volume, request.nodeId);
-  }
   const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume);
   const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest ?? 0 };
   const decision = decidePublish(volume, request, facts);
@@ -215,14 +214,16 @@ async function settle(
   }
   const joins = others && holderOf(volume, request.nodeId) === undefined;
   if (joins && request.capability.mode === "multi-node-multi-writer") {
+    await assertHoldersKnown(call, volume, request.nodeId);
     await assertPair(call, volume, request.nodeId);
   }
   const decided = asFits(call, volume, decision.record);
   const record = inDoubt ? rewritten(decided) : decided;
   if (decision.action === "begin") {
-    assertNeverUsed(volume, record, request, latest);
     if (await waitForGrace(call, volume, "publish")) return "waited";
     const begun = await withConsent(call, volume, record, request);
+    // A consent may have been used in an epoch that the router has forgotten.
+    assertNeverUsed(volume, begun, request, latest);
     return await exportAs(call, volume, { record: begun, port, hosts });
   }
   return await exportAs(call, volume, { record, port, hosts });
@@ -356,16 +357,15 @@ function publishContext(
 }
 
 /**
- * Keeps a third writer out where the router has gone back to an earlier record of the same epoch: that one lacks nodes that have
- * the volume. The cluster is asked only for a record that this process has not written.
+ * Keeps a third writer out where the router has gone back to an earlier record of the same epoch, which lacks a node that has
+ * the volume.
  *
- * @throws {VolumeError} unavailable when the cluster does not answer
+ * @throws {VolumeError} published-elsewhere when the cluster shows such a node; unavailable when it does not answer
  */
 async function assertHoldersKnown(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
   const { stored, record: { epoch, holders } } = volume;
-  const { clusterView, known, context } = call;
-  if (clusterView === undefined || holders.length === 0 || known.latestEpoch(stored) !== undefined) return;
-  const missing = (await clusterView.attachments(context)).find((one) =>
+  const attachments = await call.clusterView?.attachments(call.context) ?? [];
+  const missing = attachments.find((one) =>
     one.volumeId === stored.id && one.attached && one.nodeId !== nodeId &&
     one.epochCounter === epoch?.counter && !holders.some((holder) => holder.nodeId === one.nodeId)
   );

@@ -67,15 +67,15 @@ export async function holdsTail(probe: Probe, link: HostLink, tail: Uint8Array):
  *
  * @throws {NoAnswer} when one of these is not so
  */
-async function assertOwn(probe: Probe, { nqn, slot, path }: ExportedDisk, link: HostLink): Promise<void> {
-  const isNamed = nqn.startsWith(probe.names.nqn("")) || nqn === slot;
-  const where = nqn === slot ? ros`slot=${slot}` : ros`nvme-tcp-server-nqn=${nqn}`;
+async function assertOwn(probe: Probe, { nqn, path }: ExportedDisk, link: HostLink): Promise<void> {
   const found = await readItems(
     probe.line,
-    ros`/disk print detail as-value proplist=slot,file-path where ${where}`,
+    ros`/disk print detail as-value proplist=slot,file-path where nvme-tcp-server-nqn=${nqn}`,
   );
   const isOnly = found.length === 1 && imagePathOf(String(found[0]!["file-path"])) === path;
-  if (!isNamed || !isOnly) throw notWritten("the router has another disk of that name");
+  if (!nqn.startsWith(probe.names.nqn("")) || !isOnly) {
+    throw notWritten("the router has another disk of that name");
+  }
   if (await link.namespaceBytes(callOf(probe)) !== writtenDiskBytes) {
     throw notWritten("the host sees another size than that of the disk");
   }

@@ -3,7 +3,7 @@ import { type Epoch, formatEpoch, parseEpoch } from "./epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { type AccessMode, modeLetters, parseRecordedCapabilities } from "./capabilities.ts";
 import type { StoredVolume } from "./inventory.ts";
-import { isMachineHash } from "./machine.ts";
+import { isMachineHash } from "./host/machine.ts";
 
 /**
  * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not

@@ -1,4 +1,4 @@
-import { digest } from "./digest.ts";
+import { digest } from "../digest.ts";
 
 /**
  * Eight hex digits that identify the machine behind a node id; undefined when it has no machine id. Case and white
