@@ -1,5 +1,6 @@
 import { parseEpoch } from "../../src/volume/model/epoch.ts";
 import type { HistoryEvent, Verb } from "./events.ts";
+import { Sharing } from "./sharing.ts";
 
 type Call = Extract<HistoryEvent, { kind: "call" }>;
 type Answer = Extract<HistoryEvent, { kind: "answer" }>;
@@ -21,7 +22,7 @@ interface OpenCall extends Call {
 /**
  * Returns one line for each promise that a history broke; none when it kept them all. These promises matter most:
  *
- * - Two nodes can never write to one image at once.
+ * - Two nodes can never write to one image at once, unless a virtual machine moves between them; never three.
  * - Only a writer changes data, and a read returns the last acknowledged data.
  * - A file system is made only on a blank image, and never where data was.
  * - The claim of an OK was true at some moment between the call and its answer; at the answer, when the opposite call
@@ -64,8 +65,13 @@ class Checker {
   readonly #finished = new Map<string, string | undefined>();
   /** Empty file systems, by their value. */
   readonly #empty = new Set<string>();
+  /** Volumes of which the driver could not know that they were written. */
+  readonly #unknown = new Set<string>();
+  /** Whether the router has had an earlier configuration. */
+  #isRestored = false;
   /** Volumes whose data the router has lost. */
   readonly #lost = new Set<string>();
+  readonly #sharing = new Sharing();
   /** Volumes and snapshots for which a delete was called. */
   readonly #unwanted = new Set<string>();
 
@@ -86,6 +92,8 @@ class Checker {
     else if (event.kind === "attachment") this.#attachment(event.of, event.node, event.nqn);
     else if (event.kind === "rested") this.#rested(event.wanted);
     else if (event.kind === "crashed") this.#crash(event.node);
+    else if (event.kind === "pods") this.#sharing.pods(event.of, event.nodes, event.pairs);
+    else if (event.kind === "given-up") this.#givenUp(event.node, event.of, event.what);
     else this.#reboot(event.forgets);
   }
 
@@ -113,18 +121,32 @@ class Checker {
 
   #blank(of: string): void {
     const data = [...this.#expectedOf(of)].some((value) => value !== undefined && !this.#empty.has(value));
-    if (data) this.#lost.add(of);
+    if (data && !this.#unknown.has(of)) this.#lost.add(of);
     this.#expected.set(of, new Set([undefined]));
   }
 
   #reboot(forgets: boolean): void {
-    if (forgets) this.#holders.clear();
+    if (forgets) {
+      this.#isRestored = true;
+      this.#holders.clear();
+      this.#sharing.restored();
+    }
     this.#served.clear();
+  }
+
+  /** Nothing would ever take down what is left there. */
+  #givenUp(node: string, of: string, what: "stage" | "publish"): void {
+    const kernel = this.#kernels.get(`${of} ${node}`);
+    if (kernel === undefined) return;
+    const isLeft = what === "publish" ? kernel.published : kernel.staged || kernel.connected.length > 0;
+    if (isLeft) this.#violated(`${node} keeps ${of} after a final error of its ${what}`);
   }
 
   #crash(node: string): void {
     for (const [key, kernel] of this.#kernels) {
-      if (kernel.node === node) this.#kernels.set(key, { ...kernel, connected: [], staged: false });
+      if (kernel.node === node) {
+        this.#kernels.set(key, { ...kernel, connected: [], staged: false, published: false });
+      }
     }
   }
 
@@ -145,6 +167,10 @@ class Checker {
       const own = this.#images.get(of);
       const values = new Set([this.#images.get(source)?.value, ...own?.exists ? [own.value] : []]);
       this.#sourced.set(of, { source, values });
+    }
+    if (verb === "publish") {
+      const having = [...this.#holders, ...this.#attached.keys()].filter((one) => one.startsWith(`${of} `));
+      this.#sharing.asked(of, node!, [...this.#writersOf(of), ...having.map((one) => one.split(" ")[1]!)]);
     }
     if (verb === "unpublish") {
       this.#holders.delete(`${of} ${node}`);
@@ -178,9 +204,14 @@ class Checker {
       deleteSnapshot: () => image?.exists !== true,
       // The NQN is known only when the call is answered.
       publish: () => true,
-      unpublish: () => image?.exported === undefined || this.#nodeOfNqn.get(image.exported) !== node,
-      stage: () => kernel?.staged === true && kernel.connected.length > 0,
-      unstage: () => kernel === undefined || !kernel.staged && kernel.connected.length === 0,
+      // The other node of a shared volume goes on under the same NQN.
+      unpublish: () =>
+        image?.exported === undefined || this.#nodeOfNqn.get(image.exported) !== node ||
+        this.#sharing.isShared(of),
+      stage: () => kernel?.staged === true && kernel.published !== false && kernel.connected.length > 0,
+      unstage: () =>
+        kernel === undefined || !kernel.staged && kernel.published !== true && kernel.connected.length === 0,
+      grow: () => (kernel?.bytes ?? -1n) >= bytes!,
     };
     return claims[verb]();
   }
@@ -189,6 +220,9 @@ class Checker {
     const call = this.#calls.get(number);
     if (call === undefined) throw new Error(`call ${number} never began`);
     this.#calls.delete(number);
+    if (call.verb === "publish" || call.verb === "unpublish") {
+      this.#sharing.answered(call.of, call.node!, call.verb, error);
+    }
     if (error === "internal") this.#violated(`${call.verb} of ${call.of} met what nobody had thought of`);
     if (error !== undefined || ready === false) return;
     const { verb, of, node } = call;
@@ -199,6 +233,8 @@ class Checker {
     if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
     if (verb === "publish" && compared) this.#assertLater(call, nqn!);
     if (verb === "publish") this.#publish(of, node!, nqn!);
+    // Neither an earlier record nor a cluster that is away tells that the volume was ever written.
+    if (verb === "publish" && compared === false && this.#isRestored) this.#unknown.add(of);
     const { exported } = this.#images.get(of) ?? {};
     const isDetached = verb === "unpublish" && compared && exported !== undefined;
     if (isDetached) this.#assertNotOlder(of, exported, call.attached);
@@ -226,7 +262,9 @@ class Checker {
 
   #publish(of: string, node: string, nqn: string): void {
     const other = this.#nodeOfNqn.get(nqn) ?? node;
-    if (other !== node) this.#violated(`${node} was given the NQN of ${other}: ${nqn}`);
+    if (other !== node && !this.#sharing.isShared(of)) {
+      this.#violated(`${node} was given the NQN of ${other}: ${nqn}`);
+    }
     this.#nodeOfNqn.set(nqn, node);
     // A node whose unpublish has been called meanwhile no longer relies on the export.
     const leaves = this.#calls.values().some((call) =>
@@ -248,6 +286,7 @@ class Checker {
     for (const [key, other] of attached) {
       const isOther = isOfOther(key, of, node) && this.#attached.get(key) === other;
       if (!isOther || counterOf(nqn) > counterOf(other)) continue;
+      if (this.#sharing.isShared(of) && nqn === other) continue;
       this.#violated(`${node} was given ${nqn}, no later than ${other} of another node`);
     }
   }
@@ -295,6 +334,7 @@ class Checker {
     const expected = this.#expected.get(of);
     if (expected === undefined || value === undefined && this.#unwanted.has(of)) return;
     if (!expected.has(value)) return this.#violated(`${of} has ${value}, and may have ${listed(expected)}`);
+    if (this.#sharing.isShared(of)) return;
     for (const older of expected) {
       if (older === value) return;
       expected.delete(older);
@@ -319,15 +359,22 @@ class Checker {
 
   #changed(of: string): void {
     for (const call of this.#calls.values()) if (call.of === of) this.#watch(call);
+    const writers = this.#writersOf(of);
+    if (!this.#sharing.allows(of, writers)) {
+      this.#violated(`${writers.join(" and ")} can write to ${of} at once`);
+    }
+  }
+
+  #writersOf(of: string): readonly string[] {
     const open = this.#images.get(of)?.open ?? [];
-    const writers = this.#kernels.values().filter((kernel) =>
+    return this.#kernels.values().filter((kernel) =>
       kernel.of === of && kernel.connected.some((nqn) => open.includes(nqn))
     ).map(({ node }) => node).toArray();
-    if (writers.length > 1) this.#violated(`${writers.join(" and ")} can write to ${of} at once`);
   }
 
   #write(of: string, value: string, acknowledged: boolean): void {
-    if (acknowledged) this.#expected.set(of, new Set([value]));
+    // Of two writers one may still send what it wrote before the other.
+    if (acknowledged && !this.#sharing.isShared(of)) this.#expected.set(of, new Set([value]));
     else this.#expectedOf(of).add(value);
   }
 
@@ -344,7 +391,9 @@ class Checker {
     if (data.length > 0) {
       this.#violated(`${node} made a file system on ${of}, which had ${data.join(" or ")}`);
     }
-    if (this.#lost.has(of)) this.#violated(`${node} made a file system on ${of}, which had lost its data`);
+    if (this.#lost.has(of) && !this.#unknown.has(of)) {
+      this.#violated(`${node} made a file system on ${of}, which had lost its data`);
+    }
     this.#expected.set(of, new Set([value]));
   }
 

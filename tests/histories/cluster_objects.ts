@@ -50,6 +50,11 @@ export class ClusterObjects {
     return this.#attachments.values().some((one) => one.volumeId === volumeId);
   }
 
+  /** Whether the node has an attachment of the volume that is not being deleted. */
+  hasAttachment(volumeId: string, nodeName: string): boolean {
+    return this.#attachments.get(`${volumeId} ${nodeName}`)?.deleting === false;
+  }
+
   /** Whether the attacher detaches the volume from the node: until that is done it does not attach it again. */
   isDetaching(volumeId: string, nodeName: string): boolean {
     return this.#attachments.get(`${volumeId} ${nodeName}`)?.deleting ?? false;
@@ -91,7 +96,7 @@ export class ClusterObjects {
   /** The objects as a process reads them. */
   viewFor(process: Process): ClusterView {
     const read = <T>(value: () => T) => async ({ signal }: Pick<CallContext, "signal">) => {
-      await this.#ask(process, signal);
+      await this.ask(process, signal);
       const answer = value();
       await process.alive();
       return answer;
@@ -132,8 +137,12 @@ export class ClusterObjects {
     };
   }
 
-  /** @throws {VolumeError} unavailable when the process does not reach the API server */
-  async #ask({ clock, isWithoutApi }: Process, signal: AbortSignal): Promise<void> {
+  /**
+   * A process asks the API server for anything.
+   *
+   * @throws {VolumeError} unavailable when the process does not reach it
+   */
+  async ask({ clock, isWithoutApi }: Process, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#away === undefined && !isWithoutApi) return;
     this.unanswered++;

@@ -6,16 +6,18 @@ import { deleteSnapshot } from "../../src/controller/snapshots/delete.ts";
 import { createVolume } from "../../src/controller/volumes/create.ts";
 import { deleteVolume } from "../../src/controller/volumes/delete.ts";
 import { expandVolume } from "../../src/controller/volumes/expand.ts";
+import type { CreateRequest } from "../../src/volume/rules/provision.ts";
 import { volumeIdFor } from "../../src/volume/model/ids.ts";
 import type { SourceRef } from "../../src/volume/model/sources.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
-import { aCreate, aPublish, gibibyte, testParameters } from "../fakes/controller_deps.ts";
+import { aCreate, aPublish, gibibyte, sharedBlock, testParameters } from "../fakes/controller_deps.ts";
 import { aSnapshotId } from "../fakes/records.ts";
 import type { HistoryEvent } from "./events.ts";
+import type { NodeStep } from "./node_calls.ts";
 import { type CallStep, snapshotNames, volumeNames } from "./schedule.ts";
 
 /** A step that the controller is called for. */
-export type ControllerStep = Exclude<CallStep["step"], "stage" | "unstage">;
+export type ControllerStep = Exclude<CallStep["step"], NodeStep>;
 /** A call of the controller, and what sends it. */
 export type ControllerCall = Omit<Extract<HistoryEvent, { kind: "call" }>, "kind" | "call"> & {
   readonly send: (deps: ControllerDeps, context: CallContext) => Promise<unknown>;
@@ -35,9 +37,20 @@ export class ControllerCalls {
   readonly #hasImage: (id: string) => boolean;
   readonly #sources = new Map<string, SourceRef>();
 
-  /** @param hasImage whether a snapshot exists on the router */
-  constructor(hasImage: (id: string) => boolean) {
+  readonly #shared: boolean;
+
+  /**
+   * @param hasImage whether a snapshot exists on the router
+   * @param shared whether the volumes are raw blocks for two nodes at once
+   */
+  constructor(hasImage: (id: string) => boolean, { shared }: { readonly shared: boolean }) {
     this.#hasImage = hasImage;
+    this.#shared = shared;
+  }
+
+  #create(name: string, over: Partial<CreateRequest> = {}): CreateRequest {
+    const capabilities = { kind: { access: "block" } as const, modes: [sharedBlock.mode] };
+    return aCreate(name, { ...this.#shared ? { capabilities } : {}, ...over });
   }
 
   /** Returns the controller call of a step, with its arguments. */
@@ -45,13 +58,14 @@ export class ControllerCalls {
     const [first, clone] = volumeIds;
     const name = snapshotNames[volumeIds.indexOf(id)]!;
     const snapshotId = aSnapshotId(name);
+    const use = this.#shared ? { capability: sharedBlock } : {};
     const [attachment, twice] = [{ of: id, node }, 2n * gibibyte];
     const calls: Record<ControllerStep, () => ControllerCall> = {
       create: () => ({
         verb: "create",
         of: first,
         bytes: gibibyte,
-        send: (deps, context) => createVolume(deps, aCreate(volumeNames[0]!), context),
+        send: (deps, context) => createVolume(deps, this.#create(volumeNames[0]!), context),
       }),
       clone: () => {
         const source = this.#sources.get(clone) ?? this.#aSource();
@@ -61,7 +75,7 @@ export class ControllerCalls {
           of: clone,
           bytes: gibibyte,
           source: source.id,
-          send: (deps, context) => createVolume(deps, aCreate(volumeNames[1]!, { source }), context),
+          send: (deps, context) => createVolume(deps, this.#create(volumeNames[1]!, { source }), context),
         };
       },
       delete: () => ({ verb: "delete", of: id, send: (deps, context) => deleteVolume(deps, id, context) }),
@@ -69,7 +83,7 @@ export class ControllerCalls {
         verb: "publish",
         ...attachment,
         send: async (deps, context) => {
-          const answer = await publishVolume(deps, id, aPublish(node), testParameters, context);
+          const answer = await publishVolume(deps, id, aPublish(node, use), testParameters, context);
           return { nqn: answer.nqn!, publishContext: { ...answer } };
         },
       }),

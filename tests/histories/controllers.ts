@@ -10,6 +10,7 @@ import { controllerDeps } from "../fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { ClusterObjects } from "./cluster_objects.ts";
 import { Process } from "./process.ts";
+import type { SharedVolumes } from "./shared_volumes.ts";
 import type { ApiCutStep, IsolationStep, Setting } from "./schedule.ts";
 
 /** How often a leader compares the router with the cluster, and how long an export is unwanted before it is withdrawn. */
@@ -43,6 +44,8 @@ export interface ControllersParts {
   readonly wallOffsetMs: () => number;
   /** Undefined without a cluster to ask. */
   readonly cluster?: ClusterObjects | undefined;
+  /** Undefined where no volume is shared. */
+  readonly shared?: SharedVolumes | undefined;
   /** The router as a process reaches it without a call; undefined where leaders do not compare it with the cluster. */
   readonly routerOf?: ((process: Process, signal: AbortSignal) => VolumeStore) | undefined;
 }
@@ -192,7 +195,7 @@ export class Controllers {
 
   /** Starts a process that leads and knows nothing. */
   #start(): Controller {
-    const { store, setting: { seed, remembers, graceMs }, wallOffsetMs, cluster } = this.#parts;
+    const { store, setting: { seed, remembers, graceMs }, wallOffsetMs, cluster, shared } = this.#parts;
     const process = new Process(this.#clock, wallOffsetMs);
     const deps = controllerDeps({
       store,
@@ -204,7 +207,9 @@ export class Controllers {
     });
     process.lead.holdUntil(Infinity);
     const boots = new RouterBoots(process.clock);
-    const controller = { process, deps: { ...deps, known: new KnownVolumes(remembers) }, boots };
+    const ports = shared &&
+      { pairs: shared.pairsFor(process), detachedNodes: shared.detachedNodesFor(process) };
+    const controller = { process, deps: { ...deps, ...ports, known: new KnownVolumes(remembers) }, boots };
     this.#beginRounds(controller);
     return controller;
   }

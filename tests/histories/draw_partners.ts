@@ -1,5 +1,14 @@
 import type { Draw } from "./draw.ts";
-import { type CallStep, type HandStep, nodeNames, smooth, type Step, volumeNames } from "./schedule.ts";
+import {
+  type CallStep,
+  type HandStep,
+  nodeNames,
+  type PodStep,
+  sharingNodeNames,
+  smooth,
+  type Step,
+  volumeNames,
+} from "./schedule.ts";
 
 /** What a person does, each as often as the others. */
 const hands: readonly HandStep["what"][] = [
@@ -21,12 +30,19 @@ const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: 
   [0.08, false, forgottenGrowth],
   [0.06, false, (draw) => withAttempt(draw, { ...aHand(draw), what: "unreadable" })],
   [0.1, false, withoutRouter],
+  [0.14, false, slowNode],
+  [0.08, false, nextPod],
+  [0.05, false, grownInUse],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
 export function withPartners(
   steps: readonly Step[],
-  { opening, cluster }: { readonly opening: number; readonly cluster: boolean },
+  { opening, cluster, shared }: {
+    readonly opening: number;
+    readonly cluster: boolean;
+    readonly shared: boolean;
+  },
   draw: Draw,
 ): Step[] {
   const all = [...steps];
@@ -34,7 +50,68 @@ export function withPartners(
     if (needsCluster && !cluster || !draw.chance(chance)) continue;
     all.splice(opening + draw.below(all.length - opening + 1), 0, ...added(draw));
   }
+  return shared ? withMigrations(all, opening, draw) : all;
+}
+
+/** One to three migrations, and a third node in the place of the second for some steps. */
+function withMigrations(steps: readonly Step[], opening: number, draw: Draw): Step[] {
+  const all = steps.map((step) =>
+    "node" in step && step.node === nodeNames[1] && draw.chance(0.3) ? { ...step, node: "n3" } : step
+  );
+  for (let left = 1 + draw.below(3); left > 0; left--) {
+    all.splice(opening + draw.below(all.length - opening + 1), 0, ...migration(draw));
+  }
   return all;
+}
+
+/**
+ * A virtual machine moves from one node to another: a pod of it starts there, and then the first one ends. Sometimes a third
+ * node asks meanwhile, nobody knows of a pod, or the first node is away and never gives the volume up.
+ */
+function migration(draw: Draw): Step[] {
+  const from = draw.pick(sharingNodeNames);
+  const to = draw.pick(sharingNodeNames.filter((name) => name !== from));
+  const third = sharingNodeNames.find((name) => name !== from && name !== to)!;
+  const pod = (node: string, what: PodStep["what"]): Step => ({
+    step: "pod",
+    volume: smooth.volume,
+    node,
+    what,
+  });
+  const write = (node: string): Step => ({ step: "write", volume: smooth.volume, node });
+  const begins = [call("publish", from), call("stage", from), pod(from, "runs"), write(from)];
+  const joins = [call("publish", to), call("stage", to), write(to)];
+  const asks = [
+    ...draw.chance(0.5) ? [pod(third, "runs")] : [],
+    call("publish", third),
+    call("stage", third),
+  ];
+  const away: Step = {
+    step: "cut-node",
+    node: from,
+    forMs: draw.pick([5_000, 130_000, 400_000]),
+    cuts: "all",
+  };
+  const ends = [
+    ...draw.chance(0.3) ? [away] : [],
+    pod(from, draw.pick(["ended", "gone"])),
+    ...draw.chance(0.7) ? [call("unstage", from)] : [],
+    ...draw.chance(0.7) ? [call("unpublish", from)] : [],
+  ];
+  // The first node is lost, and the machine is started on another one.
+  if (draw.chance(0.25)) {
+    return [...begins, pod(from, "ended"), pod(to, "runs"), ...joins, call("unpublish", from)];
+  }
+  const waits: Step = { step: "wait", ms: draw.pick([100, 61_000]), late: draw.chance(0.3) };
+  return [
+    ...draw.chance(0.8) ? begins : [],
+    ...draw.chance(0.8) ? [pod(to, "runs")] : [],
+    ...joins,
+    ...draw.chance(0.3) ? asks : [],
+    ...draw.chance(0.8) ? ends : [],
+    ...draw.chance(0.4) ? [waits] : [],
+    ...draw.chance(0.4) ? asks : [],
+  ];
 }
 
 function call(step: CallStep["step"], node: string, volume: string = smooth.volume): CallStep {
@@ -123,4 +200,74 @@ function forgottenGrowth(draw: Draw): Step[] {
   const leaves = draw.chance(0.7) ? [call("unstage", node), call("unpublish", node)] : [];
   const next = call(draw.pick(["publish", "publish", "expand", "snapshot"]), another);
   return [call("expand", node), ...leaves, { step: "forget-sizes", forgets: 1 + draw.below(4) }, next];
+}
+
+/** How long the operations of a node take in turn, in milliseconds: for all together it may be less or more than a call has. */
+const nodeMs: readonly (readonly number[])[] = [
+  [300],
+  [2_000],
+  [9_000],
+  [0, 0, 0, 0, 20_000],
+  [0, 0, 20_000],
+  [0, 70_000],
+];
+/** The mount options of pods. */
+const mountFlags: readonly (readonly string[])[] = [[], ["noatime"], ["ro"]];
+
+/** Something happens in the midst of what a node does, and then the same or its opposite is asked for. */
+function slowNode(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  const first = draw.chance(0.6) ? [call("publish", node)] : [];
+  const going = call(draw.pick(["stage", "stage", "stage", "unstage"]), node);
+  const timeoutMs = draw.pick([5_000, 60_000]);
+  const meanwhile = draw.pick<readonly Step[]>([
+    [],
+    [{ step: "crash-node", node }],
+    [{ step: "restart-driver", node }],
+    [{ step: "restart-driver", node }],
+    [{
+      step: "cut-node",
+      node,
+      forMs: draw.pick([5_000, 40_000, 130_000]),
+      cuts: draw.pick(["devices", "all"]),
+    }],
+    [{ step: "reboot", forgets: 0, disksAfterMs: draw.pick([0, 5_000]) }],
+    [call("unpublish", node)],
+    [call("expand", node)],
+  ]);
+  return [
+    ...first,
+    { ...going, commandMs: draw.pick(nodeMs), waits: false, timeoutMs, mountFlags: draw.pick(mountFlags) },
+    { step: "wait", ms: draw.pick([0, 500, 3_000, 12_000]), late: false },
+    ...meanwhile,
+    { step: "wait", ms: draw.pick([2_000, 125_000]), late: false },
+    call(draw.pick(["stage", "stage", "unstage"]), node),
+    { step: "write", volume: smooth.volume, node },
+  ];
+}
+
+/** A pod writes and ends. The next one comes with other mount options, at once or hours later. */
+function nextPod(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  const ends: readonly Step[] = draw.chance(0.3) ? [{ step: "crash-node", node }] : [call("unstage", node)];
+  const leaves = draw.chance(0.4);
+  const hours: Step = { step: "wait", ms: 3 * 3_600_000, late: false };
+  return [
+    { step: "write", volume: smooth.volume, node },
+    ...ends,
+    ...leaves ? [call("unpublish", node)] : [],
+    ...draw.chance(0.3) ? [{ step: "blank", volume: smooth.volume } as const] : [],
+    ...draw.chance(0.2) ? [hours] : [],
+    ...leaves ? [call("publish", node)] : [],
+    { ...call("stage", node), mountFlags: draw.pick(mountFlags) },
+    { step: "read", volume: smooth.volume, node },
+    { step: "write", volume: smooth.volume, node },
+  ];
+}
+
+/** A volume grows while a pod uses it. */
+function grownInUse(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  const forgotten: Step[] = draw.chance(0.3) ? [{ step: "forget-sizes", forgets: 1 }] : [];
+  return [call("expand", node), ...forgotten, { ...call("grow", node), commandMs: draw.pick(nodeMs) }];
 }

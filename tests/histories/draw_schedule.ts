@@ -10,6 +10,7 @@ import {
   type NodeCutStep,
   nodeNames,
   type NoteStep,
+  type PodStep,
   type RouterCutStep,
   settingOf,
   smooth,
@@ -28,6 +29,7 @@ type DrawnStep = Exclude<
   | NoteStep
   | HandStep
   | RouterCutStep
+  | PodStep
   | { readonly step: "resync" | "forget-sizes" }
 >;
 
@@ -111,9 +113,9 @@ export function drawSchedule(seed: number): Step[] {
     ? withPartitions(drawn, opening, new StepDraw(seed + partitionSeed))
     : drawn;
   const steps = withLateRefusals(all, new StepDraw(seed + refusalSeed));
-  const { cluster } = settingOf(seed);
+  const { cluster, shared } = settingOf(seed);
   const troubled = cluster ? withClusterTroubles(steps, opening, new StepDraw(seed + clusterSeed)) : steps;
-  return withPartners(troubled, { opening, cluster }, new Draw(seed + moreSeed));
+  return withPartners(troubled, { opening, cluster, shared }, new Draw(seed + moreSeed));
 }
 
 /** The router goes back to before some steps, often to before a move to the other node; often a call for one of them follows. */
@@ -134,7 +136,8 @@ function stagedAgain(draw: StepDraw): Step[] {
   const node = draw.pick(nodeNames);
   const ends: Step = draw.chance(0.5) ? { step: "crash-node", node } : { ...smooth, step: "unstage", node };
   const blank: Step[] = draw.chance(0.4) ? [{ step: "blank", volume: smooth.volume }] : [];
-  return [ends, ...blank, { ...smooth, step: "stage", node }];
+  const mountFlags = draw.pick([[], [], ["noatime"]]);
+  return [ends, ...blank, { ...smooth, step: "stage", node, mountFlags }];
 }
 
 /** Half of them have one or two times without the API server, and a third a router whose backup of some steps ago comes back. */

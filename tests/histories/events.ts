@@ -1,4 +1,4 @@
-/** The verbs of calls: CSI calls, and sequences of them that a kubelet makes. */
+/** The verbs of calls: CSI calls, and sequences of them that a kubelet makes to begin or end a pod's use of a volume. */
 export type Verb =
   | "create"
   | "delete"
@@ -8,7 +8,8 @@ export type Verb =
   | "snapshot"
   | "deleteSnapshot"
   | "stage"
-  | "unstage";
+  | "unstage"
+  | "grow";
 
 /**
  * One event, in the order of time. `of` is the id of a volume or a snapshot. The contents of an image are a word that
@@ -66,6 +67,10 @@ export type HistoryEvent =
     readonly of: string;
     readonly connected: readonly string[];
     readonly staged: boolean;
+    /** Whether a pod has it. @default {as `staged`} */
+    readonly published?: boolean;
+    /** How large the node sees it; undefined while a pod does not have it. */
+    readonly bytes?: bigint | undefined;
   }
   /** A workload writes. If its kernel does not acknowledge the write, the write may arrive at any time, or never. */
   | {
@@ -81,6 +86,21 @@ export type HistoryEvent =
   | { readonly kind: "crashed"; readonly node: string }
   /** Nothing was asked for long enough: the exports are as the cluster wants them, and these are wanted. */
   | { readonly kind: "rested"; readonly wanted: readonly string[] }
+  /** A kubelet will never ask its node to undo this: it met a final error, and was not answered OK before. */
+  | {
+    readonly kind: "given-up";
+    readonly node: string;
+    readonly of: string;
+    readonly what: "stage" | "publish";
+  }
+  /** A volume is for two writers at once while its virtual machine moves. Pods of that run on these nodes from now on. */
+  | {
+    readonly kind: "pods";
+    readonly of: string;
+    readonly nodes: readonly string[];
+    /** Whether the pods matter. */
+    readonly pairs: boolean;
+  }
   /** A node makes a file system, which replaces all contents, or wipes the contents. */
   | {
     readonly kind: "format";

@@ -1,6 +1,7 @@
 import type { VolumeErrorKind } from "../../src/volume/errors.ts";
+import type { NodeVerb } from "./node.ts";
 
-/** After these answers the volume may be staged all the same; after any other the kubelet takes it as not staged. */
+/** After these answers the volume may be staged or published all the same; after any other the kubelet takes it as not so. */
 const uncertain: readonly string[] = [
   "cancelled",
   "deadline",
@@ -9,22 +10,37 @@ const uncertain: readonly string[] = [
   "busy",
 ] satisfies VolumeErrorKind[];
 
-/** What a kubelet knows of the volumes that its node has staged: it unstages nothing else. It outlives the machine. */
+type Known = Map<string, "so" | "uncertain">;
+
+/** What a kubelet knows of the volumes of its node: it takes down nothing else. It outlives the machine. */
 export class Kubelet {
-  readonly #staged = new Map<string, "staged" | "uncertain">();
+  readonly #staged: Known = new Map();
+  readonly #published: Known = new Map();
 
   /** Whether the kubelet would unstage the volume. */
   unstages(volumeId: string): boolean {
     return this.#staged.has(volumeId);
   }
 
-  /** A call to stage or unstage was answered; without an error it was OK. */
-  answered(verb: "stage" | "unstage", volumeId: string, error: string | undefined): void {
-    if (verb === "unstage") {
-      if (error === undefined) this.#staged.delete(volumeId);
-    } else if (error === undefined) this.#staged.set(volumeId, "staged");
-    else if (this.#staged.get(volumeId) === "staged") return;
-    else if (uncertain.includes(error)) this.#staged.set(volumeId, "uncertain");
-    else this.#staged.delete(volumeId);
+  /** The volumes that it may have staged. */
+  get uses(): readonly string[] {
+    return [...this.#staged.keys()];
+  }
+
+  /** Whether it would take the volume from its pod first. */
+  unpublishes(volumeId: string): boolean {
+    return this.#published.has(volumeId);
+  }
+
+  /** A call was answered; without an error it was OK. */
+  answered(verb: NodeVerb, volumeId: string, error: string | undefined): void {
+    if (verb === "expand") return;
+    const known = verb.endsWith("stage") ? this.#staged : this.#published;
+    if (verb.startsWith("un")) {
+      if (error === undefined) known.delete(volumeId);
+    } else if (error === undefined) known.set(volumeId, "so");
+    else if (known.get(volumeId) === "so") return;
+    else if (uncertain.includes(error)) known.set(volumeId, "uncertain");
+    else known.delete(volumeId);
   }
 }

@@ -23,6 +23,19 @@ Deno.test("a kubelet goes on to unstage what was staged before a final error", (
   assert.equal(unstagesAfter(undefined, "precondition"), true);
 });
 
+Deno.test("a kubelet takes a volume from its pod where it may be there", () => {
+  const unpublishes = (...errors: readonly (string | undefined)[]) => {
+    const kubelet = new Kubelet();
+    for (const error of errors) kubelet.answered("publish", id, error);
+    return kubelet.unpublishes(id);
+  };
+  assert.deepEqual([unpublishes(undefined), unpublishes("busy"), unpublishes("precondition")], [
+    true,
+    true,
+    false,
+  ]);
+});
+
 Deno.test("a kubelet tries to unstage until that is done", () => {
   const kubelet = new Kubelet();
   kubelet.answered("stage", id, undefined);

@@ -3,18 +3,38 @@ import { FenceWatch } from "../../src/node/fencing/fence_watch.ts";
 import type { NodeDeps } from "../../src/node/deps.ts";
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
+import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { FakeClock } from "../fakes/clock.ts";
 import type { Connection } from "../../src/volume/ports/node_ports.ts";
 import { ext4, type FakeDevice, FakeNode, sizeBytes } from "../fakes/node_deps.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
+import { portsFor } from "./node_ports.ts";
+import { Process } from "./process.ts";
 import type { RouterImages } from "./router_images.ts";
 import type { CallStep, NodeCutStep } from "./schedule.ts";
 
 /** The state of a volume on a node. */
 export interface NodeState {
   readonly connected: readonly string[];
+  /** Whether it is mounted at its staging path. */
   readonly staged: boolean;
+  /** Whether it is mounted for a pod. */
+  readonly published: boolean;
+  /** The size of its file system; undefined while no pod has it. */
+  readonly bytes: bigint | undefined;
+}
+
+/** A call of the Node service, as a kubelet makes it. */
+export type NodeVerb = "stage" | "publish" | "unpublish" | "unstage" | "expand";
+
+/** What a kubelet passes with a call. */
+export interface NodeArguments {
+  readonly volumeId: string;
+  readonly publishContext: Readonly<Record<string, string>>;
+  readonly mountFlags: readonly string[];
+  /** The size that an expansion asks for. */
+  readonly bytes: bigint;
 }
 
 /** A node whose devices are images on the router: its kernel, and the driver's process. */
@@ -23,13 +43,23 @@ export class HistoryNode {
   readonly #kernel: FakeNode;
   readonly #devices: DevicesOfRouter;
   readonly #deps: NodeDeps;
+  readonly #capability: Capability;
+  readonly #clock: FakeClock;
+  readonly #images: RouterImages;
+  /** How long the slow operations of each call take in turn, by the call's request id. */
+  readonly #takesMs = new Map<string, number[]>();
+  #process: Process;
   #service: NodeService;
   #locks = new VolumeLocks();
   #watch: FenceWatch;
   #seesNoOffers = false;
 
-  constructor(name: string, clock: FakeClock, images: RouterImages) {
+  /** @param capability how its pods use volumes */
+  constructor(name: string, clock: FakeClock, images: RouterImages, capability: Capability = ext4) {
     this.name = name;
+    this.#capability = capability;
+    this.#clock = clock;
+    this.#images = images;
     this.#devices = new DevicesOfRouter(name, images);
     this.#kernel = new FakeNode(clock, this.#devices);
     this.#kernel.connections = new ConnectionsOfDevices(this.#devices);
@@ -38,23 +68,45 @@ export class HistoryNode {
       return images.exported();
     };
     this.#kernel.after = () => images.observe();
-    this.#deps = { ...this.#kernel.deps, settings: { ...this.#kernel.deps.settings, nodeId: name } };
-    [this.#service, this.#watch] = this.#start();
+    const { deps } = this.#kernel;
+    const settings = { ...deps.settings, nodeId: name };
+    this.#deps = { ...deps, ...imageUses(deps, images), settings };
+    [this.#process, this.#service, this.#watch] = this.#start();
   }
 
-  #start(): [NodeService, FenceWatch] {
-    const service = new NodeService(this.#deps);
+  /** The driver's process. */
+  get process(): Process {
+    return this.#process;
+  }
+
+  #start(): [Process, NodeService, FenceWatch] {
+    const process = new Process(this.#clock);
+    const deps = portsFor(process, this.#deps, {
+      takesMs: (requestId) => this.#nextMs(requestId),
+      ended: (name, nqn) => name === "format" && this.#images.finished(nqn),
+    });
+    const service = new NodeService(deps);
     const { fencing, forgotten } = service;
     const lock = { tryTake: (keys: readonly string[]) => this.#locks.tryTake(keys, "watch") };
     const random = new SeededRandom();
-    const watch = new FenceWatch({ deps: this.#deps, fencing, forgotten, lock, random, intervalMs: 10_000 });
-    return [service, watch];
+    const watch = new FenceWatch({ deps, fencing, forgotten, lock, random, intervalMs: 10_000 });
+    return [process, service, watch];
+  }
+
+  #nextMs(requestId: string): number {
+    const all = this.#takesMs.get(requestId);
+    if (all === undefined) return 0;
+    const [next] = all.splice(0, 1);
+    all.push(next!);
+    return next!;
   }
 
   /** Ends the driver's process, and starts it again. */
   restartDriver(): void {
+    const ended = this.#process;
     this.#locks = new VolumeLocks();
-    [this.#service, this.#watch] = this.#start();
+    [this.#process, this.#service, this.#watch] = this.#start();
+    ended.die();
   }
 
   /** Restarts the machine: its disk stays, its mounts and connections end. */
@@ -72,55 +124,69 @@ export class HistoryNode {
     this.#seesNoOffers = what === "offers" || what === "all";
   }
 
+  /** Whether it reaches neither its devices nor anything else. */
+  get isAway(): boolean {
+    return this.#devices.areCut && this.#seesNoOffers;
+  }
+
   async look(): Promise<void> {
     await this.#watch.check();
   }
 
-  /** @throws {VolumeError} */
-  async stage(
-    volumeId: string,
-    publishContext: Readonly<Record<string, string>>,
-    trouble: CallStep["trouble"],
+  /**
+   * Makes one call of the Node service, while no other changes the volume.
+   *
+   * @throws {VolumeError} busy when another one does
+   */
+  async call(
+    verb: NodeVerb,
+    about: NodeArguments,
+    { trouble, commandMs }: Pick<CallStep, "trouble" | "commandMs">,
     context: CallContext,
   ): Promise<void> {
-    const request = {
-      volumeId,
-      stagingPath: stagingPath(volumeId),
-      capability: ext4,
-      mountFlags: [],
-      publishContext,
-      volumeContext: {},
+    const { volumeId, publishContext, mountFlags, bytes } = about;
+    const request = { volumeId, stagingPath: stagingPath(volumeId), targetPath: targetPath(volumeId) };
+    const mount = { ...request, capability: this.#capability, mountFlags, publishContext };
+    const service = this.#service;
+    const work: Record<NodeVerb, () => Promise<unknown>> = {
+      stage: () => service.stage({ ...mount, volumeContext: {} }, context),
+      publish: () => service.publish({ ...mount, readOnly: false }, context),
+      unpublish: () => service.unpublish(request, context),
+      unstage: () => service.unstage(request, context),
+      expand: () => {
+        const range = { requiredBytes: bytes, limitBytes: 0n };
+        return service.expand({ volumeId, volumePath: request.targetPath, range }, context);
+      },
     };
-    await this.#changing(volumeId, trouble, () => this.#service.stage(request, context));
+    const release = this.#locks.tryTake([volumeId], "call");
+    if (release === undefined) {
+      if (verb === "unstage") await service.releaseWhileBusy(volumeId, context);
+      if (verb === "unpublish") await service.releaseWhileBusy(volumeId, context, request.targetPath);
+      throw new VolumeError("busy", "Cannot change it because another call does");
+    }
+    this.#takesMs.set(context.requestId, [...commandMs]);
+    try {
+      await this.#withTrouble(trouble, work[verb]);
+    } finally {
+      this.#takesMs.delete(context.requestId);
+      release();
+    }
   }
 
-  /** @throws {VolumeError} */
-  async unstage(volumeId: string, trouble: CallStep["trouble"], context: CallContext): Promise<void> {
-    const request = { volumeId, stagingPath: stagingPath(volumeId) };
-    await this.#changing(volumeId, trouble, () => this.#service.unstage(request, context));
-  }
-
-  async #changing(
-    volumeId: string,
-    trouble: CallStep["trouble"],
-    work: () => Promise<void>,
-  ): Promise<void> {
-    const release = this.#locks.take([volumeId], "call");
+  async #withTrouble(trouble: CallStep["trouble"], work: () => Promise<unknown>): Promise<void> {
+    if (trouble === undefined) return void await work();
     const first = this.#kernel.operations.length;
     let died = false;
-    if (trouble !== undefined) {
-      this.#kernel.before = (_, count) => {
-        const at = count - first - 1;
-        const dies = trouble.what.startsWith("dies") && at >= trouble.at;
-        died ||= dies;
-        if (dies || at === trouble.at) throw new VolumeError("unavailable", "Cannot go on: injected");
-      };
-    }
+    this.#kernel.before = (_, count) => {
+      const at = count - first - 1;
+      const dies = trouble.what.startsWith("dies") && at >= trouble.at;
+      died ||= dies;
+      if (dies || at === trouble.at) throw new VolumeError("unavailable", "Cannot go on: injected");
+    };
     try {
       await work();
     } finally {
       this.#kernel.before = () => {};
-      release();
       if (died) this.restartDriver();
     }
   }
@@ -129,7 +195,15 @@ export class HistoryNode {
     const connected = [...this.#devices].filter(([nqn, device]) =>
       device.connected && nqn.includes(`:${volumeId}:`)
     ).map(([nqn]) => nqn);
-    return { connected, staged: this.#staged(volumeId) !== undefined };
+    const [mounted, published] = [stagingPath, targetPath].map((path) => this.#mountedAt(path(volumeId)));
+    // A raw block is only bound.
+    const staged = this.#capability.access === "block" ? published : mounted;
+    return {
+      connected,
+      staged: staged !== undefined,
+      published: published !== undefined,
+      bytes: published && this.#devices.filesystemBytes(published.nqn),
+    };
   }
 
   /** Sends waiting writes to the router when it is reachable again. */
@@ -137,28 +211,60 @@ export class HistoryNode {
     this.#devices.flush();
   }
 
-  /** A workload writes. Returns whether the write is acknowledged; undefined when no device is mounted. */
+  /** A pod writes. Returns whether the write is acknowledged; undefined when it has no device, or may not write. */
   write(volumeId: string, value: string): boolean | undefined {
-    const nqn = this.#staged(volumeId);
-    return nqn === undefined ? undefined : this.#devices.write(nqn, value);
+    const mounted = this.#mountedAt(targetPath(volumeId));
+    return mounted === undefined || mounted.readOnly ? undefined : this.#devices.write(mounted.nqn, value);
   }
 
-  /** Returns the value that a workload reads; undefined when it cannot read. */
+  /** Returns the value that a pod reads; undefined when it cannot read. */
   read(volumeId: string): { readonly value: string | undefined } | undefined {
-    const nqn = this.#staged(volumeId);
-    return nqn === undefined ? undefined : this.#devices.read(nqn);
+    const mounted = this.#mountedAt(targetPath(volumeId));
+    return mounted === undefined ? undefined : this.#devices.read(mounted.nqn);
   }
 
-  /** Returns the NQN whose device is mounted for workloads. */
-  #staged(volumeId: string): string | undefined {
-    const entry = this.#kernel.table.find(({ mountPoint }) => mountPoint === stagingPath(volumeId));
+  /** Returns the NQN whose device is mounted there. */
+  #mountedAt(path: string): { readonly nqn: string; readonly readOnly: boolean } | undefined {
+    const entry = this.#kernel.table.findLast(({ mountPoint }) => mountPoint === path);
     if (entry === undefined) return undefined;
-    return [...this.#devices].find(([, device]) => device.deviceNumber === entry.deviceNumber)?.[0];
+    const { mountOptions, superOptions, deviceNumber, filesystem, root } = entry;
+    const readOnly = mountOptions.includes("ro") || superOptions.includes("ro");
+    const isIt = (device: FakeDevice) =>
+      filesystem === "devtmpfs" ? device.path === `/dev${root}` : device.deviceNumber === deviceNumber;
+    const found = [...this.#devices].find(([, device]) => isIt(device));
+    return found && { nqn: found[0], readOnly };
   }
 }
 
 function stagingPath(volumeId: string): string {
   return `/kubelet/staging/${volumeId}`;
+}
+
+function targetPath(volumeId: string): string {
+  return `/kubelet/pods/1/${volumeId}`;
+}
+
+/** The uses of a device that are seen on its image. */
+function imageUses(
+  { filesystems, mounts }: NodeDeps,
+  images: RouterImages,
+): Pick<NodeDeps, "filesystems" | "mounts"> {
+  return {
+    filesystems: {
+      ...filesystems,
+      grow: async (device, ...rest) => {
+        await filesystems.grow(device, ...rest);
+        images.grow(device.nqn);
+      },
+    },
+    mounts: {
+      ...mounts,
+      mountDevice: async (device, ...rest) => {
+        images.mounted(device.nqn);
+        await mounts.mountDevice(device, ...rest);
+      },
+    },
+  };
 }
 
 /** The devices of a node by NQN. Each leads to the image that the router exports under that NQN. */
@@ -193,7 +299,12 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
       deviceNumber: `259:${minor}`,
       uniqueId: "",
       nsid: 1,
-      complete: true,
+      get complete() {
+        return images.isComplete(nqn);
+      },
+      set complete(_) {
+        // What is written is whole when the command that makes it ends.
+      },
       dirty: false,
       readOnly: false,
       connected: false,
@@ -212,6 +323,10 @@ class DevicesOfRouter extends Map<string, FakeDevice> {
         images.format(node, nqn, content === "blank");
       },
     };
+  }
+
+  filesystemBytes(nqn: string): bigint | undefined {
+    return this.#images.filesystemBytes(nqn);
   }
 
   /** Whether the kernel has a working connection under that NQN. */

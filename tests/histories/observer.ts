@@ -1,9 +1,13 @@
 import { filePrefixOf } from "../../src/volume/model/layout.ts";
-import { testBase, testCluster } from "../fakes/records.ts";
+import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
+import { gibibyte } from "../fakes/controller_deps.ts";
+import { aDisk, aRecord, testBase, testCluster } from "../fakes/records.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { HistoryNode } from "./node.ts";
+import { volumeIds } from "./controller_calls.ts";
 import type { RouterImages } from "./router_images.ts";
+import { snapshotNames, volumeNames } from "./schedule.ts";
 
 /** Records the changes on the router and in the nodes' kernels since the last check. */
 export class Observer {
@@ -14,7 +18,7 @@ export class Observer {
   readonly #record: (event: HistoryEvent) => void;
   /** Files of other owners, which exist from the start. */
   readonly #others: readonly string[];
-  readonly #last = new Map<string, string>();
+  readonly #last = new Map<string, HistoryEvent>();
 
   constructor(
     store: FakeVolumeStore,
@@ -60,9 +64,9 @@ export class Observer {
   }
 
   #note(key: string, event: HistoryEvent): void {
-    const text = JSON.stringify(event, (_, value) => typeof value === "bigint" ? String(value) : value);
-    if (this.#last.get(key) === text) return;
-    this.#last.set(key, text);
+    const last = this.#last.get(key);
+    if (last !== undefined && isSame(last, event)) return;
+    this.#last.set(key, event);
     this.#record(event);
   }
 
@@ -102,6 +106,33 @@ export class Observer {
   }
 }
 
+/** Whether two events of one kind tell the same. It is asked after every step of everything. */
+function isSame(one: HistoryEvent, other: HistoryEvent): boolean {
+  for (const name in other) {
+    const [before, value]: unknown[] = [one[name as keyof HistoryEvent], other[name as keyof HistoryEvent]];
+    if (before === value) continue;
+    if (!Array.isArray(before) || !Array.isArray(value) || before.length !== value.length) return false;
+    if (!value.every((item, index) => item === before[index])) return false;
+  }
+  return true;
+}
+
 function isOwn(path: string, part: string): boolean {
   return path.includes(part) && path.includes(`.${testCluster}`);
+}
+
+const otherCluster = "ffffffff";
+
+/** Puts another cluster's volumes and snapshots of the same names on the router: nothing may ever happen to them. */
+export function putOthers(store: FakeVolumeStore): void {
+  for (const name of volumeNames) {
+    const path = `${testBase}/${volumeIdFor(name)}.${otherCluster}.img`;
+    store.put(aDisk(aRecord({ cluster: otherCluster }), { id: `other-${name}`, imagePath: path }));
+  }
+  for (const name of snapshotNames) {
+    store.putFile(
+      `${testBase}/${snapshotIdFor(name, otherCluster)}.${volumeIds[0]}.1.n.${otherCluster}.img`,
+      gibibyte,
+    );
+  }
 }

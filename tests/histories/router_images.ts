@@ -1,4 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
+import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HistoryEvent } from "./events.ts";
 
@@ -9,6 +10,10 @@ export class RouterImages {
   /** Called after every action that may have changed something. */
   readonly observe: () => void;
   #formats = 0;
+  /** The sizes of file systems by their image's path, where they are known. */
+  readonly #filesystems = new Map<string, bigint>();
+  /** The NQNs under which file systems were begun and not finished, by their image's path. */
+  readonly #unfinished = new Map<string, string>();
 
   constructor(store: FakeVolumeStore, record: (event: HistoryEvent) => void, observe: () => void) {
     this.#store = store;
@@ -39,6 +44,51 @@ export class RouterImages {
     return this.#store.allFiles.get(this.#pathOf(nqn) ?? "")?.sizeBytes;
   }
 
+  /** The size of the file system on the image; that of the image where nothing is known of it. */
+  filesystemBytes(nqn: string): bigint | undefined {
+    return this.#filesystems.get(this.#pathOf(nqn) ?? "") ?? this.sizeOf(nqn);
+  }
+
+  /** Disks that were smaller are so again, where that can be read. */
+  shrinkTo(before: ReadonlyMap<string, StoredVolume>): void {
+    for (const [id, { sizeBytes }] of before) {
+      const now = this.#store.disks.get(id);
+      if (now === undefined || now.unreadable !== undefined || sizeBytes >= now.sizeBytes) continue;
+      this.#store.edit(id, { sizeBytes });
+    }
+  }
+
+  /** Whether the file system on the image was made completely. */
+  isComplete(nqn: string): boolean {
+    return !this.#unfinished.has(this.#pathOf(nqn) ?? "");
+  }
+
+  /** A node has made the file system completely. */
+  finished(nqn: string): void {
+    this.#unfinished.delete(this.#pathOf(nqn) ?? "");
+  }
+
+  /**
+   * A node mounts the image.
+   *
+   * @throws {VolumeError} precondition when its file system was never finished
+   */
+  mounted(nqn: string): void {
+    const beganAs = this.#unfinished.get(this.#pathOf(nqn) ?? "");
+    if (beganAs === undefined) return;
+    if (beganAs === nqn) {
+      this.#record({ kind: "router", line: `${nqn} was mounted, and its file system is unfinished` });
+    }
+    throw new VolumeError("precondition", "Cannot mount it: bad superblock");
+  }
+
+  /** A node lets the file system fill the image. */
+  grow(nqn: string): void {
+    const path = this.#reached(nqn);
+    this.#filesystems.set(path, this.#store.allFiles.get(path)!.sizeBytes);
+    this.observe();
+  }
+
   /** @throws {VolumeError} unavailable when the image cannot be reached */
   valueOf(nqn: string): string | undefined {
     return this.#store.tree.contents.get(this.#reached(nqn));
@@ -62,6 +112,10 @@ export class RouterImages {
     const value = wipes ? undefined : `ext4-${++this.#formats}`;
     this.#record({ kind: "format", node, of: volumeOf(nqn), value });
     this.set(nqn, value);
+    this.grow(nqn);
+    const path = this.#reached(nqn);
+    if (wipes) this.#unfinished.delete(path);
+    else this.#unfinished.set(path, nqn);
   }
 
   #reached(nqn: string): string {

@@ -24,7 +24,8 @@ const slowMs = 1_000;
 /** How long a process tries to reach a router, in milliseconds. */
 const unreachableMs = 3_000;
 
-function isContext(argument: unknown): argument is CallContext {
+/** Whether an argument is the context of a call. */
+export function isContext(argument: unknown): argument is CallContext {
   return typeof argument === "object" && argument !== null && "deadlineMs" in argument;
 }
 

@@ -1,11 +1,12 @@
 import { comparedStore } from "../../src/controller/reconcile/compared_store.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
+import { volumeIdFor } from "../../src/volume/model/ids.ts";
 import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
+import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { FakeClock } from "../fakes/clock.ts";
-import { gibibyte } from "../fakes/controller_deps.ts";
-import { aDisk, aRecord, testBase } from "../fakes/records.ts";
+import { sharedBlock } from "../fakes/controller_deps.ts";
+import { ext4 } from "../fakes/node_deps.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
 import { resync } from "./attacher.ts";
 import { ClusterObjects } from "./cluster_objects.ts";
@@ -20,12 +21,13 @@ import {
 import { Controllers } from "./controllers.ts";
 import { type Answer, detailsOf, type HistoryEvent } from "./events.ts";
 import { Hands } from "./hands.ts";
-import { Kubelet } from "./kubelet.ts";
 import { HistoryNode } from "./node.ts";
-import { Observer } from "./observer.ts";
+import { isOfNode, type NodeCall, NodeCalls } from "./node_calls.ts";
+import { Observer, putOthers } from "./observer.ts";
 import { RouterImages } from "./router_images.ts";
 import { Process } from "./process.ts";
 import { type LinkEnds, routerLink } from "./router_link.ts";
+import { SharedVolumes } from "./shared_volumes.ts";
 import {
   type CallStep,
   type HandStep,
@@ -34,8 +36,8 @@ import {
   type OtherStep,
   type OutsideStep,
   type Setting,
+  sharingNodeNames,
   smooth,
-  snapshotNames,
   type Step,
   volumeNames,
 } from "./schedule.ts";
@@ -44,7 +46,6 @@ type Call = Extract<HistoryEvent, { kind: "call" }>;
 
 /** How long a router's boot, the time until a withdrawal, and some rounds take together, in milliseconds. */
 const restMs = 600_000;
-const otherCluster = "ffffffff";
 
 /** Runs a schedule on controllers, nodes and a router in memory, with a fake clock. Returns the history. */
 export async function runSchedule(steps: readonly Step[], setting: Setting): Promise<HistoryEvent[]> {
@@ -64,8 +65,10 @@ class Cluster {
     (event) => this.history.push(event),
     () => this.#observe(),
   );
-  readonly #nodes = nodeNames.map((name) => new HistoryNode(name, this.#clock, this.#images));
-  readonly #kubelets = nodeNames.map(() => new Kubelet());
+  readonly #nodes: readonly HistoryNode[];
+  readonly #nodeCalls: NodeCalls;
+  /** What of the cluster matters to volumes that are shared; undefined where none is. */
+  readonly #shared: SharedVolumes | undefined;
   readonly #pools: readonly Pool[];
   readonly #controllers: Controllers;
   #wallOffsetMs = 0;
@@ -79,7 +82,7 @@ class Cluster {
   readonly #deleted = new Set<string>();
   readonly #observer: Observer;
   readonly #hands = new Hands(this.#store);
-  readonly #controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id));
+  readonly #controllerCalls: ControllerCalls;
   /** The router's configuration before each of the last steps. */
   #configurations: ReadonlyMap<string, StoredVolume>[] = [];
   #background: Promise<void>[] = [];
@@ -91,20 +94,15 @@ class Cluster {
   constructor(setting: Setting) {
     this.#setting = setting;
     const store = this.#store;
+    const [names, capability] = setting.shared ? [sharingNodeNames, sharedBlock] : [nodeNames, ext4];
+    this.#nodes = names.map((name) => new HistoryNode(name, this.#clock, this.#images, capability));
+    this.#nodeCalls = new NodeCalls(this.#nodes);
+    this.#controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id), setting);
     store.lingerMs = setting.graceMs;
     if (!setting.subvolumes) {
       store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
     }
-    for (const name of volumeNames) {
-      const path = `${testBase}/${volumeIdFor(name)}.${otherCluster}.img`;
-      store.put(aDisk(aRecord({ cluster: otherCluster }), { id: `other-${name}`, imagePath: path }));
-    }
-    for (const name of snapshotNames) {
-      store.putFile(
-        `${testBase}/${snapshotIdFor(name, otherCluster)}.${volumeIds[0]}.1.n.${otherCluster}.img`,
-        gibibyte,
-      );
-    }
+    putOthers(store);
     this.#observer = new Observer(
       store,
       this.#images,
@@ -114,17 +112,24 @@ class Cluster {
     );
     this.#pools = store.pools;
     this.#objects = setting.cluster ? new ClusterObjects((event) => this.history.push(event)) : undefined;
+    this.#shared = setting.shared ? this.#sharing(names) : undefined;
     this.#controllers = new Controllers({
       clock: this.#clock,
       store,
       setting,
       wallOffsetMs: () => this.#wallOffsetMs,
       cluster: this.#objects,
-      routerOf: setting.rounds
-        ? (process, signal) => routerLink({ ...this.#ends(process), signal }, { commandMs: [0] })
-        : undefined,
+      shared: this.#shared,
+      routerOf: setting.rounds ? (process, signal) => this.#quickLink(process, signal) : undefined,
     });
     this.#observe();
+  }
+
+  #sharing(names: readonly string[]): SharedVolumes {
+    const usedOn = (node: string) => this.#nodeCalls.usedOn(node);
+    const record = (event: HistoryEvent) => this.history.push(event);
+    const parts = { clock: this.#clock, objects: this.#objects!, nodeNames: names, usedOn, record };
+    return new SharedVolumes(volumeIds, { ...parts, pairs: this.#setting.pairs });
   }
 
   async take(step: Step): Promise<void> {
@@ -146,7 +151,7 @@ class Cluster {
       this.#store.runLate();
       if (tries > 0) await this.#advance(130_000);
       for (const volume of volumeNames) {
-        for (const node of nodeNames) {
+        for (const { name: node } of this.#nodes) {
           for (const step of ["unstage", "unpublish"] as const) {
             await this.#call({ ...smooth, step, volume, node });
           }
@@ -225,6 +230,10 @@ class Cluster {
   /** What people, the attacher and the router do by themselves. */
   async #outside(step: OutsideStep): Promise<void> {
     switch (step.step) {
+      case "pod":
+        await this.#advance(0);
+        this.#shared?.pod(volumeIdFor(step.volume), step);
+        break;
       case "cut-router":
         this.#controllers.cutRouter(step.forMs);
         break;
@@ -282,12 +291,7 @@ class Cluster {
     store.runLate();
     this.history.push({ kind: "rebooted", forgets: false });
     const before = this.#configurations[forgets] ?? new Map<string, StoredVolume>();
-    for (const id of volumeIds) {
-      const [was, now] = [before.get(id), store.disks.get(id)];
-      if (was !== undefined && now?.unreadable === undefined && was.sizeBytes < (now?.sizeBytes ?? 0n)) {
-        store.edit(id, { sizeBytes: was.sizeBytes });
-      }
-    }
+    this.#images.shrinkTo(before);
     this.#hands.shrunken();
     store.reboot();
     await this.#advance(1_000);
@@ -299,7 +303,7 @@ class Cluster {
     const { process, deps } = this.#controllers.leader;
     if (objects === undefined || process.isFrozen) return;
     const { signal } = new AbortController();
-    const store = routerLink({ ...this.#ends(process), signal }, { commandMs: [0] });
+    const store = this.#quickLink(process, signal);
     const context = { requestId: "resync", signal, deadlineMs: process.clock.now() + smooth.timeoutMs };
     const death = new Promise<undefined>((resolve) => process.onDeath(() => resolve(undefined)));
     const isOff = (id: string) => this.#store.disks.get(id)?.exported !== true;
@@ -353,23 +357,14 @@ class Cluster {
   /** Kubernetes never makes a deleted volume again, and stages only published volumes. */
   async #call(step: CallStep): Promise<void> {
     const id = volumeIdFor(step.volume);
-    const node = this.#nodeOf(step.node);
     const objects = this.#objects;
     const publishContext = objects === undefined
       ? this.#contexts.get(`${id} ${step.node}`)
       : objects.contextOf(id, step.node);
-    switch (step.step) {
-      case "stage":
-        if (publishContext === undefined) return;
-        return await this.#onNode(
-          step,
-          "stage",
-          id,
-          (context) => node.stage(id, publishContext, step.trouble, context),
-        );
-      case "unstage":
-        if (objects !== undefined && !this.#kubeletOf(step.node).unstages(id)) return;
-        return await this.#onNode(step, "unstage", id, (context) => node.unstage(id, step.trouble, context));
+    if (isOfNode(step)) {
+      const view = { publishContext, isStrict: objects !== undefined };
+      const call = this.#nodeCalls.of(step, id, view);
+      return call && await this.#onNode(step, call);
     }
     const isDetaching = step.step === "publish" && objects?.isDetaching(id, step.node) === true;
     const call = this.#controllerCalls.of(
@@ -408,18 +403,22 @@ class Cluster {
     this.#background.push(done.finally(() => this.#slowCalls -= slow));
   }
 
+  #quickLink(process: Process, signal: AbortSignal): VolumeStore {
+    return routerLink({ ...this.#ends(process), signal }, { commandMs: [0] });
+  }
+
   #ends(process: Process): Omit<LinkEnds, "signal"> {
     return { store: this.#store, process, clock: this.#clock, observe: () => this.#observe() };
   }
 
-  async #onNode(
-    step: CallStep,
-    verb: "stage" | "unstage",
-    of: string,
-    work: (context: CallContext) => Promise<void>,
-  ): Promise<void> {
-    const call = { verb, of, node: step.node };
-    await this.#until(this.#answered(step, call, new Process(this.#clock), work), 2 * step.timeoutMs);
+  /** A kubelet calls its node. */
+  async #onNode(step: CallStep, { process, send, answered, ...call }: NodeCall): Promise<void> {
+    const done = this.#answered(step, call, process, send, (error) => {
+      const what = answered(error);
+      if (what !== undefined) this.history.push({ kind: "given-up", node: step.node, of: call.of, what });
+    });
+    if (step.waits) await this.#until(done, 2 * step.timeoutMs);
+    else this.#background.push(done);
   }
 
   /** Records a call and its one answer: when the call ends, when its time is over, or when the process dies. */
@@ -428,6 +427,7 @@ class Cluster {
     about: Omit<Call, "kind" | "call">,
     process: Process,
     work: (context: CallContext) => Promise<unknown>,
+    onAnswer: (error: string | undefined) => void = () => {},
   ): Promise<void> {
     const call = ++this.#calls;
     this.history.push({ kind: "call", call, ...about });
@@ -442,11 +442,9 @@ class Cluster {
         isAnswered = true;
         cancel();
         this.#observe();
-        if (about.verb === "stage" || about.verb === "unstage") {
-          this.#kubeletOf(about.node!).answered(about.verb, about.of, answer.error);
-        }
         const compared = objects === undefined ? {} : { compared: objects.unanswered === unanswered };
         this.history.push({ kind: "answer", call, ...answer, ...compared });
+        onAnswer(answer.error);
         if (answer.error === undefined) objects?.succeeded(about, publishContext);
         if (answer.nqn !== undefined) this.#hands.published(about.of, answer.nqn);
         resolve();
@@ -468,10 +466,6 @@ class Cluster {
     return this.#nodes.find((node) => node.name === name)!;
   }
 
-  #kubeletOf(node: string): Kubelet {
-    return this.#kubelets[nodeNames.indexOf(node)]!;
-  }
-
   /** Advances the clock until the promise settles, for at most `limitMs` milliseconds. */
   async #until(done: Promise<unknown>, limitMs: number): Promise<void> {
     let isDone = false;
@@ -480,15 +474,22 @@ class Cluster {
     };
     done.then(mark, mark);
     await this.#advance(0);
-    for (let passedMs = 0; !isDone && passedMs < limitMs; passedMs += 1_000) await this.#advance(1_000);
+    for (let passedMs = 0; !isDone && passedMs < limitMs; passedMs += 1_000) await this.#pass(1_000);
+    this.#observe();
     if (isDone) await done;
     else this.history.push({ kind: "stuck" });
   }
 
   async #advance(ms: number): Promise<void> {
-    await this.#clock.advance(ms);
-    for (const node of this.#nodes) node.flush();
+    await this.#pass(ms);
     this.#observe();
+  }
+
+  /** Whatever changes something meanwhile is observed by itself. */
+  async #pass(ms: number): Promise<void> {
+    await this.#clock.advance(ms);
+    this.#shared?.report();
+    for (const node of this.#nodes) node.flush();
   }
 
   #observe(): void {

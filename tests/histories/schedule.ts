@@ -3,6 +3,10 @@ export interface Setting {
   readonly seed: number;
   /** Whether the pool has subvolumes. */
   readonly subvolumes: boolean;
+  /** Whether the volumes are raw blocks that two of three nodes may share while a virtual machine moves; only with a cluster. */
+  readonly shared: boolean;
+  /** Whether only pods of one virtual machine let two nodes share one. */
+  readonly pairs: boolean;
   /** Whether controllers have a cluster to ask. */
   readonly cluster: boolean;
   /** Whether leaders compare the router with the cluster every minute. */
@@ -22,7 +26,18 @@ export function settingOf(seed: number): Setting {
   const rounds = cluster && isSet(16);
   const graceMs = [10_000, 10_000, 0, 30_000][Math.floor(seed / 128) % 4]!;
   const rests = rounds && isSet(32);
-  return { seed, subvolumes: seed % 2 === 0, cluster, rounds, rests, remembers: !isSet(64), graceMs };
+  const shared = cluster && seed % 16 === 9;
+  return {
+    seed,
+    subvolumes: seed % 2 === 0,
+    shared,
+    pairs: !isSet(32),
+    cluster,
+    rounds,
+    rests,
+    remembers: !isSet(64),
+    graceMs,
+  };
 }
 
 /** A failure in a call, at its command or operation number `at`. */
@@ -54,16 +69,20 @@ export interface CallStep {
     | "snapshot"
     | "deleteSnapshot"
     | "stage"
-    | "unstage";
+    | "unstage"
+    /** The kubelet lets the node see that the volume has grown. */
+    | "grow";
   readonly volume: string;
   readonly node: string;
   readonly trouble?: Trouble | undefined;
-  /** How long commands take, in milliseconds of the clock; the values are used in turn. */
+  /** How long commands, or the operations on a node, take, in milliseconds of the clock; the values are used in turn. */
   readonly commandMs: readonly number[];
   /** Whether the next step waits for the answer. */
   readonly waits: boolean;
   /** How long the caller waits, in milliseconds. */
   readonly timeoutMs: number;
+  /** The mount options of the pod that a stage is for. @default {none} */
+  readonly mountFlags?: readonly string[];
   /** Whether it goes to the controller that led before, if that one lives. @default {false} */
   readonly toFormer?: true;
 }
@@ -126,6 +145,14 @@ export interface HandStep {
   readonly forMs: number;
 }
 
+/** A pod of a virtual machine that uses the volume starts on a node, ends there, or is removed. */
+export interface PodStep {
+  readonly step: "pod";
+  readonly volume: string;
+  readonly node: string;
+  readonly what: "runs" | "ended" | "gone";
+}
+
 /** The leading controller does not reach the router for some time. */
 export interface RouterCutStep {
   readonly step: "cut-router";
@@ -142,6 +169,7 @@ export type OutsideStep =
   | { readonly step: "resync" }
   | NoteStep
   | HandStep
+  | PodStep
   | RouterCutStep;
 
 /** Events other than calls. */
@@ -172,6 +200,8 @@ export const volumeNames = ["a", "b"];
 /** Their snapshots: a call for a snapshot names the volume at the same position. */
 export const snapshotNames = ["s", "t"];
 export const nodeNames = ["n1", "n2"];
+/** The nodes of a schedule whose volumes may be shared. */
+export const sharingNodeNames = [...nodeNames, "n3"];
 /** A call without trouble. */
 export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, timeoutMs: 60_000 } as const;
 /** How many steps ago the router's backup was made, at most. */

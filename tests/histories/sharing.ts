@@ -1,0 +1,63 @@
+/**
+ * Who may write to a volume: one node at a time, or two where the volume is shared and pods of its virtual machine ran on both
+ * of them when the second one was let in.
+ */
+export class Sharing {
+  /** The nodes with a running pod, by volume; absent for a volume that is not shared. */
+  readonly #pods = new Map<string, readonly string[]>();
+  /** The pairs that may write at once, as `volume node node`. */
+  readonly #pairs = new Set<string>();
+  readonly #everPairs = new Set<string>();
+  #isRestored = false;
+  /** The volumes that any two nodes may share. */
+  readonly #anyPairs = new Set<string>();
+  /** The nodes of which a publish failed: the router may carry it out late. As `volume node`. */
+  readonly #inDoubt = new Set<string>();
+
+  /** Pods of the volume's virtual machine run on these nodes from now on. @param pairs whether they matter */
+  pods(of: string, nodes: readonly string[], pairs: boolean): void {
+    this.#pods.set(of, nodes);
+    if (!pairs) this.#anyPairs.add(of);
+    if (nodes.length !== 2) return;
+    this.#pairs.add(pairOf(of, nodes));
+    this.#everPairs.add(pairOf(of, nodes));
+  }
+
+  /** The router has an earlier record of its holders: whichever pair there was may be in it. */
+  restored(): void {
+    this.#isRestored = true;
+  }
+
+  isShared(of: string): boolean {
+    return this.#pods.has(of);
+  }
+
+  /** A node asks for the volume. It finds no pair that has ended, unless both are among those that have the volume already. */
+  asked(of: string, node: string, having: readonly string[]): void {
+    const pods = this.#pods.get(of);
+    if (pods === undefined || this.#isRestored || this.#inDoubt.has(`${of} ${node}`)) return;
+    for (const pair of this.#pairs) {
+      const [volume, ...nodes] = pair.split(" ");
+      const goesOn = pods.length === 2 && pair === pairOf(of, pods) ||
+        nodes.every((one) => having.includes(one));
+      if (volume === of && nodes.includes(node) && !goesOn) this.#pairs.delete(pair);
+    }
+  }
+
+  /** It was answered; without an error it was OK. */
+  answered(of: string, node: string, verb: "publish" | "unpublish", error: string | undefined): void {
+    if (verb === "publish" && error !== undefined) this.#inDoubt.add(`${of} ${node}`);
+    if (verb === "unpublish" && error === undefined) this.#inDoubt.delete(`${of} ${node}`);
+  }
+
+  /** Whether these nodes may write at once. */
+  allows(of: string, writers: readonly string[]): boolean {
+    if (writers.length < 2) return true;
+    const pairs = this.#isRestored ? this.#everPairs : this.#pairs;
+    return writers.length === 2 && (this.#anyPairs.has(of) || pairs.has(pairOf(of, writers)));
+  }
+}
+
+function pairOf(of: string, nodes: readonly string[]): string {
+  return [of, ...nodes.toSorted()].join(" ");
+}
