@@ -33,6 +33,7 @@ const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: 
   [0.14, false, slowNode],
   [0.08, false, nextPod],
   [0.05, false, grownInUse],
+  [0.05, false, killedFormat],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
@@ -246,6 +247,19 @@ function slowNode(draw: Draw): Step[] {
   ];
 }
 
+/** The driver is killed in the midst of a stage's third slow step, which makes the file system of a new volume. */
+function killedFormat(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  const kills = draw.pick(["restart-driver", "crash-node"] as const);
+  return [
+    call("publish", node),
+    { ...call("stage", node), commandMs: [0, 0, 20_000, 0, 0, 0, 0, 0, 0], waits: false },
+    { step: "wait", ms: draw.pick([5_000, 12_000]), late: false },
+    { step: kills, node },
+    call("stage", node),
+  ];
+}
+
 /** A pod writes and ends. The next one comes with other mount options, at once or hours later. */
 function nextPod(draw: Draw): Step[] {
   const node = draw.pick(nodeNames);
@@ -259,7 +273,11 @@ function nextPod(draw: Draw): Step[] {
     ...draw.chance(0.3) ? [{ step: "blank", volume: smooth.volume } as const] : [],
     ...draw.chance(0.2) ? [hours] : [],
     ...leaves ? [call("publish", node)] : [],
-    { ...call("stage", node), mountFlags: draw.pick(mountFlags) },
+    {
+      ...call("stage", node),
+      mountFlags: draw.pick(mountFlags),
+      trouble: draw.chance(0.3) ? { at: draw.below(12), what: "lost" } : undefined,
+    },
     { step: "read", volume: smooth.volume, node },
     { step: "write", volume: smooth.volume, node },
   ];
