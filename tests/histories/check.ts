@@ -15,6 +15,8 @@ interface OpenCall extends Call {
   readonly exported: Set<string>;
   /** Whether a later call that undoes it has been answered OK. */
   isUndone: boolean;
+  /** The NQN under which its volume was exported when it began. */
+  readonly before: string | undefined;
   /** The attachments when it began, with their NQNs, by `volume node`. */
   readonly attached: ReadonlyMap<string, string>;
 }
@@ -181,6 +183,7 @@ class Checker {
       held: false,
       exported: new Set(),
       isUndone: false,
+      before: this.#images.get(of)?.exported,
       attached: new Map(this.#attached),
     };
     this.#calls.set(call.call, open);
@@ -280,13 +283,15 @@ class Checker {
   }
 
   /** No node that was given the volume before may take the epoch for its own, or for an older one. */
-  #assertLater({ of, node, attached }: OpenCall, nqn: string): void {
+  #assertLater({ of, node, attached, before }: OpenCall, nqn: string): void {
     // What a node was given while the cluster did not answer it is given again: it may use the volume by then.
     if (this.#nodeOfNqn.get(nqn) === node) return;
+    // Whoever joins begins no epoch.
+    const joins = this.#sharing.isShared(of) && before === nqn;
     for (const [key, other] of attached) {
       const isOther = isOfOther(key, of, node) && this.#attached.get(key) === other;
       if (!isOther || counterOf(nqn) > counterOf(other)) continue;
-      if (this.#sharing.isShared(of) && nqn === other) continue;
+      if (joins) continue;
       this.#violated(`${node} was given ${nqn}, no later than ${other} of another node`);
     }
   }

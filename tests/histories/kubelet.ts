@@ -22,6 +22,11 @@ export class Kubelet {
     return this.#staged.has(volumeId);
   }
 
+  /** Whether it does not know whether the volume is staged: then it asks again for the same pod. */
+  isUncertainOf(volumeId: string): boolean {
+    return this.#staged.get(volumeId) === "uncertain";
+  }
+
   /** The volumes that it may have staged. */
   get uses(): readonly string[] {
     return [...this.#staged.keys()];

@@ -129,8 +129,10 @@ export class HistoryNode {
     return this.#devices.areCut && this.#seesNoOffers;
   }
 
+  /** The driver checks its volumes, unless its process ends meanwhile. */
   async look(): Promise<void> {
-    await this.#watch.check();
+    const ended = new Promise<void>((resolve) => this.#process.onDeath(resolve));
+    await Promise.race([this.#watch.check(), ended]);
   }
 
   /**

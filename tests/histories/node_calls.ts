@@ -35,6 +35,8 @@ export interface KubeletView {
 export class NodeCalls {
   readonly #nodes: readonly HistoryNode[];
   readonly #kubelets: ReadonlyMap<string, Kubelet>;
+  /** The mount options of the last stage, by `volume node`. */
+  readonly #mountFlags = new Map<string, readonly string[]>();
   /** The volumes that a call is under way for, as `volume node`. */
   readonly #busy = new Set<string>();
 
@@ -58,7 +60,10 @@ export class NodeCalls {
     const verbs = this.#busy.has(key) ? [] : verbsOf(step.step, id, kubelet, view);
     if (verbs.length === 0) return undefined;
     const { publishContext = {} } = view;
-    const about = { volumeId: id, publishContext, mountFlags: step.mountFlags ?? [], bytes: 2n * gibibyte };
+    // A call that is repeated is for the same pod.
+    const mountFlags = (kubelet.isUncertainOf(id) ? this.#mountFlags.get(key) : step.mountFlags) ?? [];
+    if (step.step === "stage") this.#mountFlags.set(key, mountFlags);
+    const about = { volumeId: id, publishContext, mountFlags, bytes: 2n * gibibyte };
     let now = verbs[0]!;
     let isOver = false;
     this.#busy.add(key);

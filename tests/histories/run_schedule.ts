@@ -83,7 +83,7 @@ class Cluster {
   readonly #observer: Observer;
   readonly #hands = new Hands(this.#store);
   readonly #controllerCalls: ControllerCalls;
-  /** The router's configuration before each of the last steps. */
+  /** Its configuration before each of the last steps. */
   #configurations: ReadonlyMap<string, StoredVolume>[] = [];
   #background: Promise<void>[] = [];
   /** NQNs whose exports a person has turned on. */
@@ -239,18 +239,15 @@ class Cluster {
         break;
       case "note":
         await this.#advance(0);
-        this.#hands.note(volumeIdFor(step.volume), step);
-        break;
+        return this.#hands.note(volumeIdFor(step.volume), step);
       case "hand":
         await this.#advance(0);
         this.#hand(step);
         break;
       case "forget-sizes":
-        await this.#forgetSizes(step.forgets);
-        break;
+        return await this.#forgetSizes(step.forgets);
       case "resync":
-        await this.#resync();
-        break;
+        return await this.#resync();
       case "edit":
         await this.#advance(0);
         this.#edit(volumeIdFor(step.volume), step.exported);
@@ -268,7 +265,11 @@ class Cluster {
       ? this.#isSlow || this.#deleted.has(id) || this.#hands.isAt(id)
       : this.#turnedOn.has(nqn);
     if (nqn === "" || isUnseen) return;
-    if (exported) this.#turnedOn.add(nqn);
+    if (exported) {
+      // What a call has sent and given up comes before.
+      this.#store.runLate();
+      this.#turnedOn.add(nqn);
+    }
     this.history.push({ kind: "edited", of: id });
     this.#store.edit(id, { exported });
   }
