@@ -291,7 +291,7 @@ class Checker {
     for (const [key, other] of attached) {
       const isOther = isOfOther(key, of, node) && this.#attached.get(key) === other;
       if (!isOther || counterOf(nqn) > counterOf(other)) continue;
-      if (joins) continue;
+      if (joins || (this.#sharing.isShared(of) && nqn === other)) continue;
       this.#violated(`${node} was given ${nqn}, no later than ${other} of another node`);
     }
   }

@@ -275,6 +275,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "  const running = [...launchers.values()].map((launcher) => ({ ...launcher, launcher }));\n",
   },
   {
+    title: "a node joins by a record of before another one joined",
+    file: "src/controller/attachments/publish.ts",
+    from: "    await assertHoldersKnown(call, volume, request.nodeId);\n",
+    to: "",
+    rare: true,
+  },
+  {
     title: "a third node joins two",
     file: "src/volume/rules/publish.ts",
     from: "  if (migrating && holders.length < maxMigratingHolders) return;\n",

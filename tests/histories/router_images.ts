@@ -110,10 +110,10 @@ export class RouterImages {
   /** A node makes a file system, or wipes one. */
   format(node: string, nqn: string, wipes: boolean): void {
     const value = wipes ? undefined : `ext4-${++this.#formats}`;
+    const path = this.#reached(nqn);
     this.#record({ kind: "format", node, of: volumeOf(nqn), value });
     this.set(nqn, value);
     this.grow(nqn);
-    const path = this.#reached(nqn);
     if (wipes) this.#unfinished.delete(path);
     else this.#unfinished.set(path, nqn);
   }
