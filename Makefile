@@ -18,9 +18,7 @@ export DENORT_BIN_ARM64 ?=
 # The only hosts that the executable may ever reach, and more folders that it may use; both separated by commas.
 export ALLOW_NET ?=
 export ALLOW_FOLDERS ?=
-# Where `make image/push` pushes to, whether without TLS, and the SSH key that signs a release.
-export REPOSITORY ?=
-export PLAIN_HTTP ?=
+# The SSH key that signs a release, and the home of its chart.
 export RELEASE_SIGNING_KEY ?=
 export PROJECT_URL ?=
 # Another platform to compile for, such as aarch64-unknown-linux-gnu.

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { findProgram } from "../guest/kit/host_command.ts";
 import { freePort, projectRoot } from "../support/parts.ts";
 import { ignoredBecause, withScratch } from "./archive.ts";
+import { insecureRegistries } from "./builder.ts";
 
 const ignore = findProgram("skopeo") === undefined;
 if (ignore) ignoredBecause("the test that asks a registry for digests needs skopeo");
@@ -30,6 +31,7 @@ Deno.test(
       const registry = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
       try {
         const site = `127.0.0.1:${registry.addr.port}`;
+        await insecureRegistries(folder, site);
         const values = join(folder, "values.yaml");
         const text = (pin: string) =>
           `# The tools.\ntool:\n  image: ${site}/storage/tool:v1.0.0${pin}\nother:\n  image: ${site}/storage/other:v1\n`;
@@ -63,7 +65,7 @@ async function pin(values: string, home: string) {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "tools/image/digests.ts", values],
     cwd: projectRoot,
-    env: { PLAIN_HTTP: "1", HOME: home },
+    env: { HOME: home },
     stdin: "null",
   }).output();
   const decoder = new TextDecoder();

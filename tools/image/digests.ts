@@ -1,5 +1,5 @@
 // Pins the images of the chart: asks the registry of each, by skopeo, for the digest of its tag, and writes it into
-// the values. `deno run -A tools/image/digests.ts [VALUES]`; PLAIN_HTTP=1 allows a registry without TLS.
+// the values. `deno run -A tools/image/digests.ts [VALUES]`
 
 import { fileURLToPath } from "node:url";
 import { complain, print } from "../print.ts";
@@ -11,8 +11,7 @@ const VALUES = fileURLToPath(new URL("../../deploy/chart/values.yaml", import.me
 
 /** The digest of what a kubelet would get: of the list of an image's platforms, where there is one. */
 async function ask(name: string): Promise<string> {
-  const plain = Deno.env.get("PLAIN_HTTP") === "1" ? ["--tls-verify=false"] : [];
-  return await sha256(await runForBytes("skopeo", ["inspect", "--raw", ...plain, `docker://${name}`]));
+  return await sha256(await runForBytes("skopeo", ["inspect", "--raw", `docker://${name}`]));
 }
 
 async function main(file = VALUES): Promise<number> {

@@ -86,12 +86,9 @@ export async function imageOf(facts: ImageFacts, layers: readonly Layer[]): Prom
     rootfs: { type: "layers", diff_ids: layers.map(({ diffId }) => diffId) },
     history: layers.map(({ what }) => ({ created, created_by: what })),
   });
-  return [config, await manifestOf(config.descriptor, layers.map(({ descriptor }) => descriptor))];
-}
-
-/** A manifest of a configuration and layers. */
-export async function manifestOf(config: Descriptor, layers: readonly Descriptor[]): Promise<Blob> {
-  return await jsonBlob(MANIFEST, { schemaVersion: 2, mediaType: MANIFEST, config, layers });
+  const described = layers.map(({ descriptor }) => descriptor);
+  const manifest = { schemaVersion: 2, mediaType: MANIFEST, config: config.descriptor, layers: described };
+  return [config, await jsonBlob(MANIFEST, manifest)];
 }
 
 /** An index of manifests. */
@@ -127,6 +124,6 @@ export function blobPath({ digest }: Descriptor): string {
 }
 
 /** A document as bytes. */
-export async function jsonBlob(mediaType: string, document: unknown): Promise<Blob> {
+async function jsonBlob(mediaType: string, document: unknown): Promise<Blob> {
   return await blobOf(new TextEncoder().encode(JSON.stringify(document)), mediaType);
 }
