@@ -1,10 +1,8 @@
 # Everything that can be done here: the tasks of deno.json, of which `make help` prints the list. A target is named as its
 # task, with a slash for the colon. The first two to try are `make demo` and `make test`.
 
-DENO_VERSION := 2.9.6
-
-# A Deno of exactly that version: the one on the PATH, else one brought from npm into .tools/. Looked for once, when needed.
-DENO = $(eval DENO := $$(or $$(shell tools/get-deno.sh $(DENO_VERSION) .tools),$$(error there is no Deno $(DENO_VERSION))))$(DENO)
+# A Deno of the pinned version: the one on the PATH, else one brought from npm into .tools/. Looked for once, when needed.
+DENO = $(eval DENO := $$(or $$(shell tools/get-deno.sh .tools),$$(error there is no Deno of the pinned version)))$(DENO)
 
 # Trust the certificates that this machine trusts.
 export DENO_TLS_CA_STORE ?= system

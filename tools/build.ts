@@ -1,8 +1,9 @@
-// Builds dist/rds-csi: `deno run -A tools/build.ts [--entry FILE] [--out FILE]`. The sources are bundled first, so that
-// it only contains what runs; then the bundle is compiled with explicit permissions. Variables: DENO_COMPILE, the
-// compiling Deno (default: the running one); DENORT_BIN, its runtime (default: downloaded by the compiling Deno);
-// COMPILE_TARGET, another platform; ALLOW_NET, the only hosts it may ever reach; ALLOW_FOLDERS, more folders that it
-// may read and write.
+// Builds dist/rds-csi: `deno run -A tools/build.ts [--entry FILE] [--out FILE | --for amd64|arm64]`. The sources are
+// bundled first, so that it only contains what runs; then the bundle is compiled with explicit permissions. With --for
+// it is compiled for an image, as dist/linux-…/rds-csi. Variables: DENO_COMPILE, the compiling Deno (default: the
+// running one); DENORT_BIN, its runtime, and DENORT_BIN_ARM64, that for an image (default: downloaded by the compiling
+// Deno); COMPILE_TARGET, another platform; ALLOW_NET, the only hosts it may ever reach; ALLOW_FOLDERS, more folders
+// that it may read and write.
 
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,6 +11,7 @@ import { parseArgs } from "node:util";
 import { serveFlags } from "../src/cli/config/flag_tables.ts";
 import { withoutMachine } from "./bundle_names.ts";
 import { commitOf, secondsOf } from "./commit.ts";
+import { type Architecture, parseArchitecture } from "./image/root.ts";
 import { permissionFlags, PERMISSIONS, type Permissions, unionOf } from "./permissions.ts";
 import { complain, print } from "./print.ts";
 import { v8Flags } from "./v8_flags.ts";
@@ -33,6 +35,13 @@ export const BUNDLE = "dist/bundle";
 
 /** Files in the executable besides its bundle. */
 const INCLUDED = ["proto/csi.proto", "proto/pluginregistration.proto"];
+
+/** The compiler's name of each platform with an image, and the variable that gives its runtime. */
+const imagePlatforms: Readonly<Record<Architecture, { readonly target: string; readonly runtime: string }>> =
+  {
+    amd64: { target: "x86_64-unknown-linux-gnu", runtime: "DENORT_BIN" },
+    arm64: { target: "aarch64-unknown-linux-gnu", runtime: "DENORT_BIN_ARM64" },
+  };
 
 /**
  * Globals that packages expect outside a bundle: CommonJS ones their `require`, and all of them Node's timers, which
@@ -123,7 +132,8 @@ export async function bundle(entry: string, folder: string, splits = false): Pro
   if (text === undefined) throw new Error(`The bundler made no ${first}`);
   files.delete(first);
   files.set("main.js", text);
-  const preamble = PREAMBLE + `globalThis.RDS_CSI_COMMIT=${JSON.stringify(await commitOf(ROOT))};\n`;
+  const preamble = PREAMBLE +
+    `globalThis.RDS_CSI_COMMIT=${JSON.stringify(await commitOf(ROOT, Deno.env.get("REVISION")))};\n`;
   for (const [name, text] of withoutMachine(files, "main.js", await packageFolder())) {
     await Deno.writeTextFile(join(out, name), preamble + text);
   }
@@ -182,16 +192,25 @@ async function assertMachine(file: string, target: string | undefined): Promise<
   );
 }
 
+/** Sets the variables for an image's platform; returns the executable's path. */
+function chooseImage(architecture: Architecture): string {
+  const { target, runtime } = imagePlatforms[architecture];
+  Deno.env.set("COMPILE_TARGET", target);
+  Deno.env.set("DENORT_BIN", Deno.env.get(runtime) ?? "");
+  return `dist/linux-${architecture}/rds-csi`;
+}
+
 async function main(): Promise<number> {
   const { values } = parseArgs({
     args: Deno.args,
     options: {
       entry: { type: "string", default: "src/main.ts" },
       out: { type: "string", default: "dist/rds-csi" },
+      for: { type: "string" },
     },
   });
+  const out = values.for === undefined ? values.out : chooseImage(parseArchitecture(values.for));
   const env = (name: string) => Deno.env.get(name);
-  const out = values.out;
   await Deno.mkdir(join(ROOT, dirname(out)), { recursive: true });
   const file = await bundle(values.entry, BUNDLE, true);
   await setTimes(file);

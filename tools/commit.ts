@@ -1,6 +1,11 @@
-/** The commit of a folder, with `-dirty` when something in it was changed; `unknown` without git. */
-export async function commitOf(folder: string): Promise<string> {
-  return await git(folder, ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]) ?? "unknown";
+/**
+ * The commit of a folder, with `-dirty` when something in it was changed.
+ *
+ * @param given what it is without git, as in a build of the Dockerfile
+ */
+export async function commitOf(folder: string, given?: string): Promise<string> {
+  const found = await git(folder, ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]);
+  return found ?? (given || "unknown");
 }
 
 /**

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Prints the path of a Deno of exactly the wanted version: the one on the PATH if it is that version, else one brought
-# from npm into a folder of the project. npm refuses one whose bytes are not those of tools/deno/package-lock.json.
-# usage: get-deno.sh VERSION FOLDER
+# Prints the path of a Deno of exactly the version of tools/deno/package.json: the one on the PATH if it is that version,
+# else one brought from npm into a folder of the project. npm refuses one whose bytes are not those of
+# tools/deno/package-lock.json.
+# usage: get-deno.sh FOLDER
 set -eu
-version=$1
 pins=$(cd "$(dirname "$0")/deno" && pwd)
-mkdir -p "$2"
-folder=$(cd "$2" && pwd)
+version=$(sed -n 's/.*"deno": "\(.*\)".*/\1/p' "$pins/package.json")
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
 for candidate in "$folder/deno-$version/node_modules/.bin/deno" "$(command -v deno || true)"; do
   [ -n "$candidate" ] && [ -x "$candidate" ] || continue
   case "$("$candidate" --version 2>/dev/null | head -n 1)" in
@@ -14,7 +15,6 @@ for candidate in "$folder/deno-$version/node_modules/.bin/deno" "$(command -v de
   esac
 done
 command -v npm >/dev/null || { echo "Deno $version is not on the PATH, and npm, which would bring it, is not there either" >&2; exit 1; }
-grep -q "\"deno\": \"$version\"" "$pins/package.json" || { echo "tools/deno pins another Deno than $version" >&2; exit 1; }
 mkdir -p "$folder/deno-$version"
 cp "$pins/package.json" "$pins/package-lock.json" "$folder/deno-$version/"
 npm ci --loglevel=error --no-audit --no-fund --prefix "$folder/deno-$version" >&2

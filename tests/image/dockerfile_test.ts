@@ -1,52 +1,57 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { version } from "../../src/cli/build_version.ts";
-import { architectures, cacheFolder } from "../../tools/image/root.ts";
+import { architectures } from "../../tools/image/root.ts";
+import { blocksOf, readPage } from "../docs/pages.ts";
 import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
-import { DebianArchive, release } from "../support/debian_archive.ts";
+import { isLong } from "../support/long.ts";
 import { projectRoot } from "../support/parts.ts";
 import { filesBelow, ignoredBecause, isImageMade, unpackArchive, withScratch } from "./archive.ts";
+import { importBase, vfsStorage } from "./builder.ts";
 import { archivePath } from "./release_files.ts";
 
 const lacking = [
-  ...["apt-get", "dpkg-deb", "buildah"].filter((name) => findProgram(name) === undefined),
+  ...["apt-get", "dpkg-deb", "git", "buildah"].filter((name) => findProgram(name) === undefined),
   ...Deno.uid() === 0 ? [] : ["root"],
 ];
 if (lacking.length > 0) ignoredBecause(`the test that builds the Dockerfile needs ${lacking.join(", ")}`);
 
-/** The packages of debian:bookworm-slim that the Dockerfile's commands need; the image itself is in a registry. */
-const baseTools = ["apt", "base-files", "coreutils", "dash", "dpkg", "findutils", "grep", "sed", "tar"];
+/** The page's command. */
+const [typed] = blocksOf(readPage("docs/guides/image.md"))
+  .filter(({ heading }) => heading === "By a Dockerfile").map(({ text }) => text);
+
+/** Copies what a clean checkout has: without git's own folder, and without what was built. */
+const checkOut = 'mkdir "$2"; git -C "$1" ls-files -z | tar -C "$1" --null -T - -c | tar -C "$2" -x';
 
 Deno.test({
-  name: "the Dockerfile, built by buildah without a daemon, gives the same files and settings as make image",
+  name:
+    "the Dockerfile, built by buildah from a clean checkout, gives the same files and settings as make image",
   ignore: !isImageMade || lacking.length > 0,
 }, () =>
   withScratch(async (folder) => {
-    const buildah = (...args: string[]) =>
-      hostOutput("buildah", [
-        ...[`--root=${folder}/storage`, `--runroot=${folder}/run`, "--storage-driver=vfs", ...args],
-      ], { cwd: projectRoot, env: { BUILDAH_ISOLATION: "chroot" } });
-    const base = (await buildah("from", "scratch")).trim();
-    await buildah("copy", "--quiet", base, await ensureBase(), "/");
-    await buildah("commit", "--quiet", "--rm", base, "docker.io/library/debian:bookworm-slim");
-    for (const architecture of architectures) {
+    const env = await vfsStorage(folder);
+    const run = (...command: string[]) =>
+      hostOutput(command[0]!, command.slice(1), { cwd: projectRoot, env });
+    const sources = join(folder, "checkout");
+    await run("sh", "-c", checkOut, "sh", projectRoot, sources);
+    const base = await importBase(run);
+    for (const architecture of isLong ? architectures : architectures.slice(0, 1)) {
       const made = await unpackArchive(archivePath(architecture), join(folder, "made", architecture));
-      const revision = made.config.config.Labels["org.opencontainers.image.revision"];
-      // buildah in Debian 12 does not find this machine's base for another platform, although its files are of that
-      // platform.
-      await buildah("build", ...[
-        ...[
-          "--pull-never",
-          "--quiet",
-          `--build-arg=TARGETARCH=${architecture}`,
-          `--tag=rds-csi:${architecture}`,
-        ],
-        ...["--file=deploy/image/Dockerfile", "--ignorefile=deploy/image/Dockerfile.dockerignore"],
-        ...[`--build-arg=VERSION=${version}`, `--build-arg=REVISION=${revision}`, "."],
-      ]);
+      const given = {
+        BASE: base,
+        REVISION: made.config.config.Labels["org.opencontainers.image.revision"],
+        SOURCE_DATE_EPOCH: Date.parse(made.config.created) / 1000,
+        // buildah of Debian 12 does not find this machine's base for another platform.
+        TARGETARCH: architecture,
+      };
+      const args = Object.entries(given).map(([name, value]) => `--build-arg=${name}=${value}`).join(" ");
+      await run(
+        "sh",
+        "-c",
+        typed!.replace("docker", "buildah").replace(/ \.$/, ` --pull-never ${args} ${sources}`),
+      );
       const file = join(folder, `${architecture}.tar`);
-      await buildah("push", "--quiet", `rds-csi:${architecture}`, `oci-archive:${file}`);
+      await run("buildah", "push", "--quiet", `rds-csi:${version}`, `oci-archive:${file}`);
       const built = await unpackArchive(file, join(folder, "built", architecture));
       assert.deepEqual(await filesBelow(built.root), await filesBelow(made.root));
       const settings = ({ config }: typeof built) => [
@@ -54,40 +59,10 @@ Deno.test({
         Object.entries(config.config.Labels).filter(([label]) => !label.startsWith("io.buildah.")).toSorted(),
       ];
       assert.deepEqual(settings(built), settings(made));
+      // Only this one's executable runs here.
+      if (architecture !== architectures[0]) continue;
+      const container = (await run("buildah", "from", "--pull-never", `rds-csi:${version}`)).trim();
+      const told = await run("buildah", "run", container, "/usr/bin/rds-csi", "version");
+      assert.ok(told.startsWith(`rds-csi ${version} `), told);
     }
   }));
-
-/** Makes a stand-in for debian:bookworm-slim from Debian's packages: unpacked on the first call, and kept. */
-async function ensureBase(): Promise<string> {
-  const digest = createHash("sha256").update(baseTools.join()).digest("hex").slice(0, 16);
-  const folder = join(cacheFolder(), `image-base-${digest}`);
-  if (findBase(folder)) return folder;
-  await Deno.mkdir(cacheFolder(), { recursive: true });
-  const scratch = await Deno.makeTempDir({ dir: cacheFolder(), prefix: "image-base-" });
-  try {
-    const root = join(scratch, "root");
-    for (const name of ["bin", "sbin", "lib", "lib64"]) {
-      await Deno.mkdir(join(root, "usr", name), { recursive: true });
-      await Deno.symlink(`usr/${name}`, join(root, name));
-    }
-    const archive = await DebianArchive.open(join(scratch, "apt"), release);
-    const script = 'dpkg-deb --fsys-tarfile "$1" | tar --extract --keep-directory-symlink --directory "$2"';
-    for (const deb of await archive.downloadWhole(baseTools)) {
-      await hostOutput("sh", ["-c", script, "sh", deb, root]);
-    }
-    await Deno.chmod(root, 0o755);
-    await Deno.rename(root, folder);
-  } finally {
-    await Deno.remove(scratch, { recursive: true });
-  }
-  return folder;
-}
-
-function findBase(folder: string): boolean {
-  try {
-    return Deno.statSync(folder).isDirectory;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
-}

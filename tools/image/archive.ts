@@ -1,6 +1,6 @@
 // Builds an image as an archive: two layers, of which the lower one is the same for releases with the same packages.
 
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import * as oci from "./oci.ts";
 import { run } from "./run.ts";
 
@@ -8,14 +8,14 @@ import { run } from "./run.ts";
 export interface ImageParts extends oci.ImageFacts {
   /** The root file system. */
   readonly root: string;
-  /** Additional files, by the path in the image: a file and its mode. */
-  readonly files: Readonly<Record<string, { readonly from: string; readonly mode: number }>>;
+  /** A folder with the other files, by their paths in the image. */
+  readonly files: string;
 }
 
 /**
  * Writes the OCI archive of an image, which `docker load` accepts as well. The same parts give the same bytes.
  *
- * @param scratch an empty folder
+ * @param scratch a folder without `archive` and `layer.tar`
  */
 export async function writeArchive(parts: ImageParts, out: string, scratch: string): Promise<void> {
   const archive = join(scratch, "archive");
@@ -35,7 +35,7 @@ export async function writeArchive(parts: ImageParts, out: string, scratch: stri
     layers.push({ what, diffId, descriptor });
   };
   await addLayer("deploy/image/make-root.sh", parts.root);
-  await addLayer("rds-csi, its licences and the bill of materials", await layOut(parts.files, scratch));
+  await addLayer("rds-csi, its licences and the bill of materials", parts.files);
   const [config, manifest] = await oci.imageOf(parts, layers);
   await add(config);
   const name = `rds-csi:${parts.version}`;
@@ -45,21 +45,6 @@ export async function writeArchive(parts: ImageParts, out: string, scratch: stri
   const docker = oci.dockerManifest(name, config.descriptor, layers.map(({ descriptor }) => descriptor));
   await Deno.writeTextFile(join(archive, "manifest.json"), docker);
   await packFolder(archive, out, parts.seconds);
-}
-
-async function layOut(files: ImageParts["files"], scratch: string): Promise<string> {
-  const folder = join(scratch, "files");
-  for (const [path, { from, mode }] of Object.entries(files)) {
-    const to = join(folder, path);
-    await Deno.mkdir(dirname(to), { recursive: true });
-    await Deno.copyFile(from, to);
-    await Deno.chmod(to, mode);
-  }
-  // With any umask.
-  for (const path of Object.keys(files)) {
-    for (let at = dirname(path); at !== "."; at = dirname(at)) await Deno.chmod(join(folder, at), 0o755);
-  }
-  return folder;
 }
 
 /** Packs the same bytes each time: in order of names, owned by root, with the time of the commit. */

@@ -1,6 +1,6 @@
-// The images that the chart's values name beside the driver's own.
+// The images that the chart's values name beside the driver's own, and the base of the Dockerfile.
 
-/** An image in the chart's values. */
+/** An image in the chart's values, or in the Dockerfile. */
 export interface ChartImage {
   /** Registry, path and tag, such as `registry.example.net/storage/tool:v1.0.0`. */
   readonly name: string;
@@ -8,12 +8,12 @@ export interface ChartImage {
   readonly digest: string | undefined;
 }
 
-/** A line of the values with an image: before it, its name, and its digest. */
-const imageLine = /^( *image: )([\w.:/-]+:[\w.-]+)(?:@(sha256:[0-9a-f]{64}))?$/gm;
+/** A line with an image: before it, its name, and its digest. */
+const imageLine = /^( *image: |ARG BASE=)([\w.:/-]+:[\w.-]+)(?:@(sha256:[0-9a-f]{64}))?$/gm;
 
-/** The images in the text of the chart's values, in their order. */
-export function imagesIn(values: string): ChartImage[] {
-  return values.matchAll(imageLine).map(([, , name, digest]) => ({ name: name!, digest })).toArray();
+/** The images in the text of such a file, in their order. */
+export function imagesIn(text: string): ChartImage[] {
+  return text.matchAll(imageLine).map(([, , name, digest]) => ({ name: name!, digest })).toArray();
 }
 
 /**

@@ -25,6 +25,14 @@ Deno.test("imagesIn() finds every image of the chart but the driver's own", () =
   assert.equal(imagesIn(text).length, text.match(/^ *image: \S/gm)?.length);
 });
 
+Deno.test("withDigests() pins the base of the Dockerfile", async () => {
+  const dockerfile = readDeployFile("image/Dockerfile");
+  const [base] = imagesIn(dockerfile);
+  const { values } = await withDigests(dockerfile, () => Promise.resolve(base?.digest ?? one));
+  assert.deepEqual(imagesIn(values), [{ name: base?.name, digest: base?.digest ?? one }]);
+  assert.match(values, /^ARG BASE=docker\.io\/library\/node:[\w.-]+@sha256:[0-9a-f]{64}$/m);
+});
+
 Deno.test("withDigests() pins what registries answer, changes nothing else, and says what they do not", async () => {
   const ask = (name: string) =>
     name.startsWith("b:") ? Promise.reject(new Error("no route to it")) : Promise.resolve(one);

@@ -1,5 +1,5 @@
-// Pins the images of the chart: asks the registry of each, by skopeo, for the digest of its tag, and writes it into
-// the values. `deno run -A tools/image/digests.ts [VALUES]`
+// Pins the images of the chart and the base of the Dockerfile: asks the registry of each, by skopeo, for the digest of
+// its tag, and writes it there. `deno run -A tools/image/digests.ts [FILE]`
 
 import { fileURLToPath } from "node:url";
 import { complain, print } from "../print.ts";
@@ -7,20 +7,26 @@ import { imagesIn, withDigests } from "./chart_images.ts";
 import { sha256 } from "./oci.ts";
 import { runForBytes } from "./run.ts";
 
-const VALUES = fileURLToPath(new URL("../../deploy/chart/values.yaml", import.meta.url));
+const FILES = ["chart/values.yaml", "image/Dockerfile"].map((path) =>
+  fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url))
+);
 
 /** The digest of what a kubelet would get: of the list of an image's platforms, where there is one. */
 async function ask(name: string): Promise<string> {
   return await sha256(await runForBytes("skopeo", ["inspect", "--raw", `docker://${name}`]));
 }
 
-async function main(file = VALUES): Promise<number> {
-  const { values, problems } = await withDigests(await Deno.readTextFile(file), ask);
-  await Deno.writeTextFile(file, values);
-  for (const { name, digest } of imagesIn(values)) print(`${name} ${digest ?? "UNVERIFIED"}`);
+async function main(files: readonly string[]): Promise<number> {
+  const problems: string[] = [];
+  for (const file of files) {
+    const written = await withDigests(await Deno.readTextFile(file), ask);
+    await Deno.writeTextFile(file, written.values);
+    for (const { name, digest } of imagesIn(written.values)) print(`${name} ${digest ?? "UNVERIFIED"}`);
+    problems.push(...written.problems);
+  }
   for (const problem of problems) complain(problem);
-  if (file === VALUES) print("next: make manifests");
+  if (files === FILES) print("next: make manifests");
   return problems.length === 0 ? 0 : 1;
 }
 
-Deno.exit(await main(Deno.args[0]));
+Deno.exit(await main(Deno.args.length === 0 ? FILES : Deno.args));

@@ -14,6 +14,19 @@ export const architectures = ["amd64", "arm64"] as const;
 /** A platform with an image. */
 export type Architecture = typeof architectures[number];
 
+/**
+ * The platform of that name.
+ *
+ * @throws {Error} when there is no image for it
+ */
+export function parseArchitecture(name: string): Architecture {
+  const found = architectures.find((one) => one === name);
+  if (found === undefined) {
+    throw new Error(`There is no image for ${name}, only for ${architectures.join(", ")}`);
+  }
+  return found;
+}
+
 /** One pinned package: a line of deploy/image/packages.lock. */
 export interface Pin {
   readonly architecture: string;

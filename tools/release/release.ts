@@ -1,7 +1,7 @@
 // Builds a release in dist/release, from the executables of `make image/binaries`:
-// `deno run -A tools/release/release.ts [--images] [--out FOLDER]`; with --images only the images, from any sources.
-// The same
-// commit, compiled by the same Deno, gives the same bytes. Variables: ALLOW_DIRTY=1 allows changed sources;
+// `deno run -A tools/release/release.ts [--images | --files amd64|arm64 --root FOLDER] [--out FOLDER]`. With --images only
+// the images, and with --files only what the Dockerfile adds to the root file system in a folder; both from any sources.
+// The same commit, compiled by the same Deno, gives the same bytes. Variables: ALLOW_DIRTY=1 allows changed sources;
 // RELEASE_SIGNING_KEY is the file of an SSH key that signs the checksums; DENO_COMPILE as for tools/build.ts.
 
 import { createHash } from "node:crypto";
@@ -11,9 +11,9 @@ import { parseArgs } from "node:util";
 import { version } from "../../src/cli/build_version.ts";
 import { BUNDLE } from "../build.ts";
 import { commitOf, secondsOf } from "../commit.ts";
-import { architectures } from "../image/root.ts";
+import { type Architecture, architectures, parseArchitecture } from "../image/root.ts";
 import { imagesIn } from "../image/chart_images.ts";
-import { writeImages } from "../image/images.ts";
+import { layOutFiles, type LicensedRelease, writeImages } from "../image/images.ts";
 import { complain, print } from "../print.ts";
 import { packChart } from "./chart.ts";
 import { type Licensed, noticesOf, packagesIn, readLicense } from "./licenses.ts";
@@ -31,10 +31,20 @@ const LIMIT_MS = 60_000;
 async function main(): Promise<void> {
   const { values } = parseArgs({
     args: Deno.args,
-    options: { out: { type: "string", default: "dist/release" }, images: { type: "boolean" } },
+    options: {
+      out: { type: "string", default: "dist/release" },
+      images: { type: "boolean" },
+      files: { type: "string" },
+      root: { type: "string", default: "" },
+    },
   });
   const out = resolve(ROOT, values.out);
-  const released = await describeRelease();
+  if (values.files !== undefined) {
+    const architecture = parseArchitecture(values.files);
+    const root = resolve(ROOT, values.root);
+    return await layOutFiles(await describeRelease([architecture]), architecture, root, out);
+  }
+  const released = await describeRelease(architectures);
   const isClean = /^[0-9a-f]{40}$/.test(released.commit) || Deno.env.get("ALLOW_DIRTY") === "1";
   if (!isClean && !values.images) {
     throw new Error(
@@ -69,13 +79,13 @@ async function describeChart(file: string, released: Released): Promise<void> {
   }
 }
 
-async function describeRelease(): Promise<Released & { readonly packages: readonly Licensed[] }> {
+async function describeRelease(platforms: readonly Architecture[]): Promise<LicensedRelease> {
   return {
     version,
-    commit: await commitOf(ROOT),
+    commit: await commitOf(ROOT, Deno.env.get("REVISION")),
     seconds: await secondsOf(ROOT, Deno.env.get("SOURCE_DATE_EPOCH")),
     deno: await compilingDeno(),
-    runtimes: await Promise.all(architectures.map(async (architecture) => ({
+    runtimes: await Promise.all(platforms.map(async (architecture) => ({
       architecture,
       digest: await runtimeDigest(join(ROOT, `dist/linux-${architecture}/rds-csi`)),
     }))),
