@@ -313,6 +313,21 @@ const trials: Readonly<Record<string, Trial>> = {
     fill: filled('"…"', JSON.stringify(aDisk(aRecord(), { id: "pvc-damaged" }).comment)),
     changes: [/^- disk .*\{rds1 c=1\}/, /^\+ disk .*"comment":"\{rds1 c=9f86d081 .*"slot":"pvc-damaged"/],
   },
+  hostList: {
+    spoil: async (scene) => {
+      const disk = { slot: "pvc-listed", "file-path": "/storage-pool/metal-csi/pvc-listed.img", size: 5 };
+      const { comment } = aDisk(aRecord(), { id: "pvc-listed" });
+      const port = { "nvme-tcp-server-port": "4420" };
+      const hosts = { "nvme-tcp-server-allow-host-name": "nqn.2014-08.org.example:host" };
+      await scene.control("POST", "/disks", { ...disk, ...port, ...hosts, comment });
+    },
+    find: complaintOf("disks"),
+    entry: () => routerFixes.hostList("pvc-listed"),
+    changes: [
+      /^- disk .*"nvme-tcp-server-allow-host-name":"nqn.2014-08.org.example:host".*"slot":"pvc-listed"/,
+      /^\+ disk .*"slot":"pvc-listed"/,
+    ],
+  },
   exportsLook: {
     spoil: (scene) => exportOne(scene, "9"),
     find: (scene) => scene.complaint("nvme-port", { "nvme-port": "9" }),

@@ -160,6 +160,10 @@ export const routerFixes = {
     commands: [`/disk/set [find where slot=${quoted(slot)}] comment="…"`],
     after: " with its comment from a backup or an /export",
   }),
+  hostList: (slot: string): Fix => ({
+    before: "if every node may connect: ",
+    commands: [`/disk/set [find where slot=${quoted(slot)}] nvme-tcp-server-allow-host-name=""`],
+  }),
   exportsLook: (): Fix => ({ commands: ["/disk/print where nvme-tcp-export"] }),
   nvmeSilent: (port: number): Fix => ({
     commands: [

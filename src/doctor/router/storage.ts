@@ -9,6 +9,7 @@ import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { Reach } from "../../host/network.ts";
 import { isScratchName } from "../probe/names.ts";
 import { routerFixes } from "./fixes.ts";
+import { checkHostLists } from "./host_lists.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "./pools.ts";
 
 const basePathName = "base-path";
@@ -75,11 +76,14 @@ const maxNamed = 5;
 /** The longest id of this driver; those of the legacy one have 40 characters. */
 const longestOwnId = 32;
 
-/** Checks who owns the disks. */
+/** Checks who owns the disks, and whom they let in. */
 export const disksCheck: RouterCheck = {
   name: disksName,
   essential: true,
-  run: async (router, settings) => judgeDisks((await router.inventory()).volumes, settings),
+  run: async (router, settings) => [
+    ...judgeDisks((await router.inventory()).volumes, settings),
+    ...await checkHostLists(router, settings),
+  ],
 };
 
 /** Judges the file-backed disks of a router by their comments. */
