@@ -43,14 +43,8 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly subvolumeParent: "free" | "held";
   /** Whether the router makes a disk of a file that is there: without that there are no clones. */
   readonly adopts: boolean;
-  /** Whether hosts find the same namespace after a toggle of its export; undefined while that is not known. */
-  readonly identity: "kept" | "new-per-export" | undefined;
-  /** Whether they find the same one after a boot of the router; undefined while that is not known. */
+  /** Whether hosts find the same namespace after a boot of the router; undefined while that is not known. */
   readonly bootIdentity: "kept" | "new" | undefined;
-  /** Whether a withdrawal is known to end the sessions of its hosts, and at once: it neither lingers nor refuses commands. */
-  readonly endsSessionsAtOnce: boolean;
-  /** What the router's list of hosts is; undefined while that is not known. */
-  readonly allowHost: "list" | "single" | "ignored" | undefined;
   /** When the router answers a copy of a file; undefined while that is not known. */
   readonly copyReturns: "when-done" | "at-once" | undefined;
 }

@@ -110,7 +110,7 @@ Deno.test("another reason and another volume are other events", async () => {
     recorder.occurred(refused("y"));
     recorder.occurred(refused("x", "w"));
     for (const nodeIds of [["node-1"], ["node-2"]]) {
-      recorder.occurred({ kind: "fenced", volumeId: "v", nodeIds, remaining: [] });
+      recorder.occurred({ kind: "fenced", volumeId: "v", nodeIds });
     }
     await done();
     assert.equal(api.all(onVolume).length, 5);

@@ -18,11 +18,9 @@ export interface RouterBehaviours {
   /** When the size of an exported disk follows a resize. */
   readonly grow: "live" | "after-toggle" | "never";
   /**
-   * Whether a namespace keeps its UUID when its export is toggled, so that hosts come back and go on, or gets a new one
-   * each time, so that hosts drop it.
+   * Whether a namespace keeps its UUID over a boot of the router, so that hosts come back and go on, or gets a new one, so that
+   * hosts drop it.
    */
-  readonly identity: "kept" | "new-per-export";
-  /** The same question for a boot of the router: a UUID that survives a toggle may still change at a boot. */
   readonly bootIdentity: "kept" | "new";
   /** What happens to connected hosts when the comment or the allowed hosts of their disk change. */
   readonly liveChange: "harmless" | "ends-sessions";
@@ -36,11 +34,6 @@ export interface RouterBehaviours {
   readonly withdrawal: "ends-sessions" | "refuses-commands";
   /** How long a withdrawn export goes on serving connected hosts, in milliseconds. */
   readonly unexport: number;
-  /**
-   * How the router treats `nvme-tcp-server-allow-host-name`: as a list of host NQNs with commas, as a single one, or
-   * not at all.
-   */
-  readonly allowHost: "list" | "single" | "ignored";
   /**
    * What becomes of the room of blocks that a host discards: the pool gets it back, the file keeps it, or the target takes no
    * discards at all.
@@ -72,13 +65,11 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   textMatch: "exact",
   // Like the target of upstream Linux since 5.6, which routers show: it reads a file's size when it opens it.
   grow: "after-toggle",
-  identity: "new-per-export",
   bootIdentity: "new",
   liveChange: "harmless",
   otherDisks: "harmless",
   withdrawal: "ends-sessions",
   unexport: 0,
-  allowHost: "list",
   // The same target over a loop device, which makes holes in its file.
   discard: "frees",
   disksLate: 0,
@@ -105,13 +96,11 @@ export const answerReaders: Readers<RouterBehaviours> = {
   maxCommand: limit,
   textMatch: oneOf("exact", "ignore-case"),
   grow: oneOf("live", "after-toggle", "never"),
-  identity: oneOf("kept", "new-per-export"),
   bootIdentity: oneOf("kept", "new"),
   liveChange: oneOf("harmless", "ends-sessions"),
   otherDisks: oneOf("harmless", "ends-sessions"),
   withdrawal: oneOf("ends-sessions", "refuses-commands"),
   unexport: lingering,
-  allowHost: oneOf("list", "single", "ignored"),
   discard: oneOf("frees", "keeps", "unsupported"),
   disksLate: limit,
   allocation: oneOf("sparse", "full"),

@@ -14,6 +14,11 @@ import {
  * depend.
  */
 export interface Behaviours extends RouterBehaviours {
+  /**
+   * Whether a namespace keeps its UUID when its export is toggled, so that hosts come back and go on, or gets a new one
+   * each time, so that hosts drop it.
+   */
+  readonly identity: "kept" | "new-per-export";
   /** SSH connections at a time. */
   readonly maxSessions: number;
   /** Whether sessions take turns between the statements of a line, and between a `[find]` and its verb. */
@@ -53,6 +58,7 @@ export interface Behaviours extends RouterBehaviours {
 /** The default behaviours. */
 export const defaultBehaviours: Behaviours = {
   ...defaultRouterBehaviours,
+  identity: "new-per-export",
   maxSessions: 20,
   interleave: false,
   emptyFind: "silent",
@@ -74,6 +80,7 @@ export const defaultBehaviours: Behaviours = {
 
 const readers: Readers<Behaviours> = {
   ...answerReaders,
+  identity: oneOf("kept", "new-per-export"),
   maxSessions: limit,
   interleave: yesNo,
   emptyFind: oneOf("silent", "item-id-error", "no-such-item"),

@@ -1,5 +1,5 @@
-// The controller on unusual routers: RouterOS before 7.21, where no node can be fenced, and routers that cut records,
-// grow nothing, or keep lists of hosts. contract/matrix.ts tests the controller on all other kinds.
+// The controller on unusual routers: RouterOS before 7.21, where no node can be fenced, and routers that cut records, grow
+// nothing, or have a list of hosts. contract/matrix.ts tests the controller on all other kinds.
 import assert from "node:assert/strict";
 import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
@@ -120,10 +120,9 @@ Deno.test("a driver told that its router grows nothing sends no growth: nothing 
 });
 
 const shared: Sent<VolumeCapability> = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } };
-const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
 const nodes = ["--known-node", "node-1", "--known-node", "node-2", "--known-node", "node-3"];
 
-/** A volume that two nodes hold, with its NQN, calls that publish and unpublish it, and the router's lists of hosts. */
+/** A volume that two nodes hold, with its NQN, and calls that publish and unpublish it. */
 async function migrating(stack: Stack, volumeContext: Readonly<Record<string, string>> = {}) {
   const { controller } = stack.clients;
   const volumeId = await create(stack, "pvc-one", { volumeCapabilities: [shared] });
@@ -134,77 +133,50 @@ async function migrating(stack: Stack, volumeContext: Readonly<Record<string, st
   const first = await publish("node-1");
   assert.equal(await publish("node-2"), first);
   return {
+    volumeId,
     publish,
     nqn: first,
     unpublish: (nodeId: string) => controller.call("ControllerUnpublishVolume", { volumeId, nodeId }),
-    access: async () => ((await state(stack)) as unknown as { access: readonly Access[] }).access,
   };
 }
 
-interface Access {
-  readonly nqn: string;
-  readonly hosts?: readonly string[];
-}
-
-Deno.test("an export in use is not toggled on a router that gives it a new UUID each time", async () => {
-  await using stack = await startStack({ reported: { allowHost: "list" }, flags: nodes });
-  const volume = await migrating(stack);
-  const uuid = () => stack.simulator.model.exports.accessOf(volume.nqn!)?.identity.uuid;
-  const before = uuid();
+Deno.test("a node that leaves a shared volume goes on reading, as the other one does: that is said, and a third one is kept out", async () => {
+  await using stack = await startStack({ simulator: { exporter: "tcp" }, flags: nodes });
+  const nvmePort = String(stack.simulator.nvmePort);
+  const volume = await migrating(stack, { nvmePort });
+  const target = nvmeHostSide("127.0.0.1", Number(nvmePort));
+  const call = { requestId: "test", signal: new AbortController().signal, deadlineMs: Date.now() + 10_000 };
+  const connect = (nodeId: string) => {
+    const { hostNqn, hostId } = hostIdentityOf(nodeId);
+    return target.connect(volume.nqn!, { nqn: hostNqn, id: hostId }, call);
+  };
+  await using detaching = await connect("node-1");
+  await using staying = await connect("node-2");
   await volume.unpublish("node-1");
-  assert.notEqual(before, undefined);
-  assert.equal(uuid(), before);
+  await staying.read(0n, 1, call);
+  await detaching.read(0n, 1, call);
   assert.ok(stack.log.some((line) => line.includes("the node that left is not fenced")));
+  await rejectsWith(status.FAILED_PRECONDITION, volume.publish("node-3"), /could not be shut out/);
 });
 
-Deno.test("the router lets in who stays, and not who leaves, under the same NQN", async () => {
-  await using stack = await startStack({
-    simulator: { behaviours: { identity: "kept" } },
-    reported: { allowHost: "list", identity: "kept", unexport: 0, withdrawal: "ends-sessions" },
-    flags: nodes,
-  });
+Deno.test("a list of hosts that a person has set stays, whatever happens to the volume, and costs no command", async () => {
+  await using stack = await startStack({ ...growsOnline, flags: nodes });
   const volume = await migrating(stack);
-  assert.equal((await volume.access())[0]?.hosts, undefined);
-  assert.ok(await cost(stack, () => volume.unpublish("node-1")) <= 2);
-  const [after] = await volume.access();
-  assert.deepEqual([after?.nqn, after?.hosts], [volume.nqn, [host("node-2")]]);
-  assert.equal(await volume.publish("node-3"), volume.nqn);
-  assert.deepEqual((await volume.access())[0]?.hosts, [host("node-2"), host("node-3")]);
-  await volume.unpublish("node-2");
-  await volume.unpublish("node-3");
-  assert.deepEqual(await volume.access(), []);
-  assert.notEqual(await volume.publish("node-1"), volume.nqn);
-  assert.equal(
-    (await volume.access())[0]?.hosts,
-    undefined,
-    "nobody is kept out by the list of an epoch that has ended",
-  );
+  const { disks } = stack.simulator.model;
+  const disk = () => disks.findBySlot(volume.volumeId)!;
+  const names = ["node-1", "node-2"].map((nodeId) => hostIdentityOf(nodeId).hostNqn).join(",");
+  const costs = async (most: number, work: () => Promise<unknown>) => {
+    assert.ok(await cost(stack, work) <= most, `${work}`);
+    assert.equal(disk().allowHostName, names, `${work}`);
+  };
+  disks.replace({ ...disk(), allowHostName: names });
+  await costs(1, () => volume.publish("node-2"));
+  await costs(2, () => volume.unpublish("node-1"));
+  await costs(2, () => volume.publish("node-1"));
+  await costs(2, () => expand(stack, volume.volumeId));
+  await costs(2, () => volume.unpublish("node-1"));
+  await costs(1, () => volume.unpublish("node-2"));
+  await costs(1, () => volume.publish("node-3"));
+  await costs(1, () => volume.unpublish("node-3"));
+  assert.deepEqual(stack.simulator.violations.list(), []);
 });
-
-for (const behaviours of [{ unexport: 60_000 }, { withdrawal: "refuses-commands" }] as const) {
-  Deno.test(`a node is not shut out by a toggle that does not end its session, or hurts the other's: ${JSON.stringify(behaviours)}`, async () => {
-    await using stack = await startStack({
-      simulator: { behaviours: { identity: "kept", ...behaviours }, exporter: "tcp" },
-      reported: {
-        ...{ allowHost: "list", identity: "kept", unexport: 0, withdrawal: "ends-sessions" },
-        ...behaviours,
-      },
-      flags: nodes,
-    });
-    const nvmePort = String(stack.simulator.nvmePort);
-    const volume = await migrating(stack, { nvmePort });
-    const target = nvmeHostSide("127.0.0.1", Number(nvmePort));
-    const call = { requestId: "test", signal: new AbortController().signal, deadlineMs: Date.now() + 10_000 };
-    const connect = (nodeId: string) => {
-      const { hostNqn, hostId } = hostIdentityOf(nodeId);
-      return target.connect(volume.nqn!, { nqn: hostNqn, id: hostId }, call);
-    };
-    await using detaching = await connect("node-1");
-    await using staying = await connect("node-2");
-    await volume.unpublish("node-1");
-    await staying.read(0n, 1, call);
-    await detaching.read(0n, 1, call);
-    assert.ok(stack.log.some((line) => line.includes("the node that left is not fenced")));
-    await rejectsWith(status.FAILED_PRECONDITION, volume.publish("node-3"), /could not be shut out/);
-  });
-}

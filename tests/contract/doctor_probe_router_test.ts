@@ -94,10 +94,10 @@ directTest(
 const smallPool = { name: "storage-pool", sizeBytes: 8n << 30n, freeBytes: 4n << 30n };
 
 const seenByHosts: readonly Partial<RouterBehaviours>[] = [
-  { grow: "live", allowHost: "list", unexport: 0, withdrawal: "ends-sessions" },
-  { grow: "after-toggle", allowHost: "single", unexport: 10_000, withdrawal: "ends-sessions" },
-  { grow: "after-toggle", allowHost: "single", unexport: 10_000, withdrawal: "refuses-commands" },
-  { grow: "never", allowHost: "ignored", unexport: 0, withdrawal: "refuses-commands" },
+  { grow: "live", unexport: 0, withdrawal: "ends-sessions" },
+  { grow: "after-toggle", unexport: 10_000, withdrawal: "ends-sessions" },
+  { grow: "after-toggle", unexport: 10_000, withdrawal: "refuses-commands" },
+  { grow: "never", unexport: 0, withdrawal: "refuses-commands" },
 ];
 
 for (const behaviours of seenByHosts) {
@@ -106,14 +106,9 @@ for (const behaviours of seenByHosts) {
     async ({ router, probe }) => {
       const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
       const { profile, unanswered } = await probe({ host });
-      const { unexport, ...answers } = profile.answers;
-      const { grow, allowHost, withdrawal } = answers;
+      const { grow, unexport, withdrawal } = profile.answers;
       const { unexport: _, ...expected } = behaviours;
-      assert.deepEqual(
-        { grow, allowHost, withdrawal },
-        expected,
-        JSON.stringify(unanswered),
-      );
+      assert.deepEqual({ grow, withdrawal }, expected, JSON.stringify(unanswered));
       assert.ok(unexport !== undefined && unexport >= behaviours.unexport!, `${unexport}`);
       assert.ok(unexport <= behaviours.unexport! + 5000, `${unexport}`);
     },
@@ -183,48 +178,6 @@ class OtherDisk extends FakeHostSide {
 
 const written = ["copy", "copyReturns", "discard"] as const;
 
-/** Whether a router lets a host in that is not on its list. */
-type Laxness = (host: string, list: string, earlierLists: readonly string[]) => boolean;
-
-/** A host of such a router. */
-class LaxlyListed extends FakeHostSide {
-  readonly #router: Router;
-  readonly #isLax: Laxness;
-  readonly #lists: string[] = [];
-
-  constructor(router: Router, isLax: Laxness) {
-    super(router);
-    this.#router = router;
-    this.#isLax = isLax;
-  }
-
-  override async connect(nqn: string, host: HostName): Promise<HostLink> {
-    const list = this.#router.disks.list().find((disk) => disk.nqn === nqn)?.allowHostName ?? "";
-    const isLetIn = this.#isLax(host.nqn, list, this.#lists);
-    if (nqn.endsWith("-host")) this.#lists.push(list);
-    return await super.connect(nqn, isLetIn ? { ...host, nqn: list.split(",")[0]! } : host);
-  }
-}
-
-const laxLists: readonly (readonly [what: string, isLax: Laxness, reason: RegExp])[] = [
-  ["takes two names for none", (_host, list) => list.includes(","), /two hosts lets a third one in/],
-  [
-    "only ever adds to a list",
-    (host, _list, earlier) => earlier.some((list) => list.includes(host)),
-    /taken off the list/,
-  ],
-];
-
-for (const [what, isLax, reason] of laxLists) {
-  probeTest(`the probe takes no list for one that shuts out where a router ${what}`, async (bench) => {
-    const before = bench.state();
-    const { profile, unanswered } = await bench.probe({ host: new LaxlyListed(bench.router.model, isLax) });
-    assert.equal(profile.answers.allowHost, undefined);
-    assert.match(unanswered["allowHost"]!, reason);
-    assert.deepEqual(bench.state(), before);
-  });
-}
-
 const someByte = (_lba: bigint, blocks: number) => Promise.resolve(new Uint8Array(512 * blocks).fill(1, -1));
 const notItsOwn: readonly (readonly [what: string, differs: Partial<HostLink>, reason: RegExp])[] = [
   ["has another size", { namespaceBytes: () => Promise.resolve(1n << 30n) }, /another size/],
@@ -280,7 +233,7 @@ probeTest(
     const before = state();
     // No process listens on the discard port.
     const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9) });
-    for (const name of ["grow", "withdrawal", "unexport", "allowHost", ...written] as const) {
+    for (const name of ["grow", "withdrawal", "unexport", ...written] as const) {
       assert.equal(profile.answers[name], undefined);
       assert.match(unanswered[name]!, /cannot be reached from here.*nothing listens/);
     }

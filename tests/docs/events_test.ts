@@ -11,7 +11,7 @@ const nodeIds = ["a"];
 /** One event of each kind; the type lets none be forgotten. */
 const events: { readonly [Kind in ReportedEvent["kind"]]: Extract<ReportedEvent, { kind: Kind }> } = {
   "leaver-unfenced": { kind: "leaver-unfenced", volumeId, nodeId: "a", remaining: ["b"] },
-  "fenced": { kind: "fenced", volumeId, nodeIds, remaining: [] },
+  "fenced": { kind: "fenced", volumeId, nodeIds },
   "attach-refused": { kind: "attach-refused", volumeId, nodeId: "a", message: "refused" },
   "node-without-driver": { kind: "node-without-driver", volumeId, nodeName: "a" },
   "out-of-space": { kind: "out-of-space", about: "v", message: "full" },

@@ -13,7 +13,6 @@ export function changedDisk(disk: StoredVolume, change: VolumeChange): StoredVol
     ...(mayBeMounted === undefined || change.neverMounted || change.bounce ? {} : { mayBeMounted }),
     comment: change.comment ?? disk.comment,
     sizeBytes: change.sizeBytes ?? disk.sizeBytes,
-    ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),
     ...(change.export === false ? { exported: false } : change.bounce ? { exported: true } : on),
   };
 }

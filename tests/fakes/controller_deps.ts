@@ -44,10 +44,7 @@ export const testSettings: ControllerSettings = {
   subvolumeNames: "nested",
   subvolumeParent: "free",
   copyReturns: undefined,
-  identity: undefined,
   bootIdentity: undefined,
-  endsSessionsAtOnce: false,
-  allowHost: undefined,
 };
 
 /** A StorageClass without parameters. */

@@ -108,13 +108,6 @@ export class FakeHostSide implements HostSide {
 
   #lets(nqn: string, host: HostName): boolean {
     const names = this.#diskOf(nqn)?.allowHostName ?? "";
-    switch (this.#router.behaviours.allowHost) {
-      case "ignored":
-        return true;
-      case "single":
-        return names === "" || names === host.nqn;
-      case "list":
-        return names === "" || names.split(",").includes(host.nqn);
-    }
+    return names === "" || names.split(",").includes(host.nqn);
   }
 }

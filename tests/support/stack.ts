@@ -58,15 +58,11 @@ export const growsOnline = {
   reported: { grow: "live" },
 } as const satisfies StackOptions;
 
-const afterToggle = {
-  grow: "after-toggle",
-  identity: "new-per-export",
-  withdrawal: "ends-sessions",
-} as const;
+const afterToggle = { grow: "after-toggle", withdrawal: "ends-sessions" } as const;
 
 /** A router that shows nodes a new size only after the export was off, and then as another disk; a driver that knows. */
 export const growsByToggle = {
-  simulator: { behaviours: afterToggle },
+  simulator: { behaviours: { ...afterToggle, identity: "new-per-export" } },
   reported: afterToggle,
 } as const satisfies StackOptions;
 

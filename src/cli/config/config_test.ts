@@ -61,10 +61,10 @@ Deno.test("readServeConfig() has a default for everything except what only the o
         overcommit: 1,
         maxCommentBytes: 255,
         growth: "after-toggle",
-        ...{ growsByToggle: false, endsSessionsAtOnce: false },
+        growsByToggle: false,
         adopts: true,
         ...{ subvolumeNames: "nested", subvolumeParent: "free" },
-        ...{ copyReturns: undefined, identity: undefined, bootIdentity: undefined, allowHost: undefined },
+        ...{ copyReturns: undefined, bootIdentity: undefined },
       },
     },
     node: {

@@ -116,7 +116,7 @@ export function readRouterSettings(
 /** Questions without an answer are assumed to have that of Linux 5.6, which routers show. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
-  const { identity, bootIdentity, allowHost, withdrawal, unexport } = answers;
+  const { bootIdentity, withdrawal } = answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
     growth: grow ?? "after-toggle",
@@ -125,10 +125,7 @@ function readBehaviour(answers: Partial<RouterBehaviours>) {
     subvolumeNames: subvolumeNames ?? "nested",
     subvolumeParent: subvolumeParent ?? "free",
     copyReturns,
-    identity,
     bootIdentity,
-    endsSessionsAtOnce: withdrawal === "ends-sessions" && unexport === 0,
-    allowHost,
   };
 }
 

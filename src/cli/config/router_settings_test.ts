@@ -3,9 +3,6 @@ import { VolumeError } from "../../volume/errors.ts";
 import { readFlags } from "../flags.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { check, readBasePaths, readKnownNodes } from "./router_settings.ts";
-import type { RouterBehaviours } from "../../router_profile/answers.ts";
-import { formatProfile } from "../../router_profile/profile.ts";
-import { readVolumeCommand } from "./config.ts";
 
 const read = (...args: string[]) => readFlags(routerFlags, args, () => undefined);
 
@@ -30,27 +27,4 @@ Deno.test("check() passes on an error that is no refusal", () => {
       throw new VolumeError("invalid", "Cannot; use another one");
     })
   );
-});
-
-const login = ["--rds-address", "10.0.0.1", "--rds-key", "/key", "--rds-host-key", "ssh-ed25519 AAAA"];
-
-/** The settings of a controller whose router answered so. */
-function settingsFor(answers: Partial<RouterBehaviours>) {
-  const vocabulary = { rose: true, fileCopy: true };
-  const text = formatProfile({ name: "r", version: "7.24", vocabulary, poolFilesystem: "btrfs", answers });
-  const args = ["pvc-1", ...login, "--cluster-id", "c", "--router-profile", "/profile.json"];
-  return readVolumeCommand(args, () => undefined, { readText: () => text }).config.settings;
-}
-
-Deno.test("readVolumeCommand() takes a toggle to end sessions at once only if the profile says both", () => {
-  const ends = { withdrawal: "ends-sessions", unexport: 0 } as const;
-  assert.equal(settingsFor(ends).endsSessionsAtOnce, true);
-  const others = [{ unexport: 1 }, { unexport: undefined }, { withdrawal: undefined }, {
-    withdrawal: "refuses-commands",
-  }] as const;
-  for (const other of others) {
-    const known = Object.entries({ ...ends, ...other }).filter(([, answer]) => answer !== undefined);
-    const { endsSessionsAtOnce } = settingsFor(Object.fromEntries(known));
-    assert.equal(endsSessionsAtOnce, false, Deno.inspect(other));
-  }
 });

@@ -1,5 +1,4 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { isExportedTo } from "../../volume/model/host/list.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
 import { nqnOf } from "../../volume/rules/publish.ts";
@@ -11,28 +10,21 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 interface Export {
   readonly record: VolumeRecord;
   readonly port: number;
-  /** The router's list of hosts, where it has to change. */
-  readonly hosts: readonly string[] | undefined;
 }
 
 /** Writes the record and turns the export on, in one command, and believes only what is read back. */
 export async function exportAs(
   call: ControllerCall,
   volume: OwnedVolume,
-  { record, port, hosts }: Export,
+  { record, port }: Export,
 ): Promise<OwnedVolume> {
   const nqn = recordNqn(call, volume, record);
-  const list = hosts === undefined ? {} : { allowedHosts: hosts };
   const unmounted = isToBeKeptUnmounted(volume.stored);
   const mount = unmounted ? { neverMounted: true } as const : {};
   const wanted = (after: StoredVolume) =>
-    after.exportPort === port && after.routerUses === undefined && !(unmounted && after.mayBeMounted) &&
-    isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
-  return await writeRecord(call, "publish", volume, record, wanted, {
-    export: { nqn, port },
-    ...list,
-    ...mount,
-  });
+    after.exported && after.exportNqn === nqn && after.exportPort === port &&
+    after.routerUses === undefined && !(unmounted && after.mayBeMounted);
+  return await writeRecord(call, "publish", volume, record, wanted, { export: { nqn, port }, ...mount });
 }
 
 /**

@@ -1,6 +1,5 @@
 import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isNarrowed, widenedList } from "../../volume/model/host/list.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import {
@@ -96,7 +95,7 @@ async function publishKnown(
   return publishContext(call, published, request, parameters);
 }
 
-/** A list of hosts is a person's while nobody holds the volume, and is left alone. */
+/** Undefined where the router did not do it as remembered, see {@linkcode exportKnown}. */
 async function exportAsKnown(
   call: ControllerCall,
   known: OwnedVolume,
@@ -204,8 +203,7 @@ async function settle(
   // A withdrawal that the router runs late would take away what is answered here.
   const inDoubt = call.inDoubt.mayStillApply(id, comment);
   const others = isHeldByOthers(volume, request.nodeId);
-  const hosts = widenedList(volume, request.nodeId);
-  if (decision.action === "held" && exportPort === port && !inDoubt && hosts === undefined) return volume;
+  if (decision.action === "held" && exportPort === port && !inDoubt) return volume;
   if (decision.action === "withdraw") {
     const withdrawn = latest !== undefined && isOlderThan(latest, volume)
       ? await withdrawOlder(call, volume, latest, "publish")
@@ -224,9 +222,9 @@ async function settle(
     const begun = await withConsent(call, volume, record, request);
     // A consent may have been used in an epoch that the router has forgotten.
     assertNeverUsed(volume, begun, request, latest);
-    return await exportAs(call, volume, { record: begun, port, hosts });
+    return await exportAs(call, volume, { record: begun, port });
   }
-  return await exportAs(call, volume, { record, port, hosts });
+  return await exportAs(call, volume, { record, port });
 }
 
 /**
@@ -260,8 +258,8 @@ function assertNeverUsed(
 }
 
 /**
- * Why a node that has left may still write, in words; "" when it is shut out, or its kubelet says that it has given the volume
- * up. Asks nobody for a node that may join whatever the answer is.
+ * Why a node that has left may still write, in words; "" when its kubelet says that it has given the volume up. Asks nobody for
+ * a node that may join whatever the answer is.
  */
 async function reasonStillUnfenced(
   call: ControllerCall,
@@ -270,7 +268,7 @@ async function reasonStillUnfenced(
 ): Promise<string> {
   const { stored, record: { unfenced, holders } } = volume;
   if (unfenced === undefined || holders.length === 0 || holderOf(volume, nodeId) !== undefined) return "";
-  if (isSameNode(unfenced, nodeId, machine) || isNarrowed(volume, call.settings)) return "";
+  if (isSameNode(unfenced, nodeId, machine)) return "";
   const detached = { ...unfenced, volumeId: stored.id };
   return await call.detachedNodes.reasonAgainst(detached, call.context.signal) ?? "";
 }

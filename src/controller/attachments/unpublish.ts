@@ -22,7 +22,6 @@ import { fits, outdateInDoubt, writeRecord } from "../change.ts";
 import { isOlderThan, latestEpoch, latestEpochIfReported } from "../epochs.ts";
 import { withdrawExport, withdrawKnown, withdrawOlder } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
-import { canShutOut, hostsOf, sameHosts, shortenedList } from "../../volume/model/host/list.ts";
 
 /**
  * Takes a volume from a node, without needing that node. When no holder is left, the export is off and read back as off
@@ -87,7 +86,7 @@ export async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId
     const nodeIds = nodeIdsOf(volume.record.holders);
     // A call that names a node says only that this node does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
-      call.events.occurred({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
+      call.events.occurred({ kind: "fenced", volumeId: id, nodeIds });
     }
   } else if (decision.action === "leave") {
     await detachNode(call, volume, { ...decision, nodeId });
@@ -216,11 +215,8 @@ interface DetachingNode {
 }
 
 /**
- * Takes a volume from one of several nodes. The others go on under the same NQN, so that the one that leaves is fenced
- * only where the router goes by a list of hosts and a namespace outlives a toggle of its export: the list is shortened, and
- * the export bounced, as a list alone does not cut off whoever is connected. Elsewhere it is reported, and noted unless its
- * kubelet says that it has given the volume up; a list from when the router could do more is shortened without a bounce. It
- * is noted before a list is read back as well: who joins finds what became of that. One command.
+ * Takes a volume from one of several nodes. The others go on under the same NQN, so that nothing fences the one that leaves: it
+ * is reported, and noted unless its kubelet says that it has given the volume up. One command.
  */
 async function detachNode(
   call: ControllerCall,
@@ -229,26 +225,10 @@ async function detachNode(
 ): Promise<void> {
   const { stored } = volume;
   const others = nodeIdsOf(remaining);
-  const hosts = canShutOut(volume, call.settings, remaining) ? hostsOf(remaining) : undefined;
-  if (hosts === undefined) {
-    const detached = unfenced && { ...unfenced, volumeId: stored.id };
-    const reason = detached && await call.detachedNodes.reasonAgainst(detached, call.context.signal);
-    const noted = reason === undefined ? record : withUnfenced(call, volume, record, unfenced);
-    // This driver lists writers only. With a host that holds nothing the list would count as a person's, and outlive the epoch.
-    const list = unfenced && shortenedList(volume, nodeId);
-    const change = list === undefined ? {} : { allowedHosts: list };
-    await writeRecord(call, "unpublish", volume, noted, () => true, change);
-  } else {
-    const { exportNqn } = stored;
-    const goesOn = (after: StoredVolume) => after.exported && after.exportNqn === exportNqn;
-    const change = { allowedHosts: hosts, bounce: true };
-    const noted = withUnfenced(call, volume, record, unfenced);
-    const after = await writeRecord(call, "unpublish", volume, noted, goesOn, change);
-    if (sameHosts(after.stored.allowedHosts, hosts)) {
-      call.events.occurred({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
-      return;
-    }
-  }
+  const detached = unfenced && { ...unfenced, volumeId: stored.id };
+  const reason = detached && await call.detachedNodes.reasonAgainst(detached, call.context.signal);
+  const noted = reason === undefined ? record : withUnfenced(call, volume, record, unfenced);
+  await writeRecord(call, "unpublish", volume, noted, () => true);
   call.events.occurred({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
   const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
   call.notes.warn(

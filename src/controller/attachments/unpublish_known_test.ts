@@ -10,7 +10,6 @@ import {
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostsOf } from "../../volume/model/host/list.ts";
 import { nodeIdsOf, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { KnownVolumes } from "../known_volumes.ts";
 import { deleteVolume } from "../volumes/delete.ts";
@@ -125,19 +124,6 @@ Deno.test("unpublishVolume() answers OK for a volume that is provably gone, and 
   assert.ok(hidden.isOff());
 });
 
-Deno.test("unpublishVolume() takes away a list of its holder's hosts that came meanwhile, and leaves a person's", async () => {
-  const own = await published();
-  own.store.edit(id, { allowedHosts: hostsOf([aHolder("a")]) });
-  await own.unpublish();
-  assert.deepEqual(own.methods(), ["change", "change"]);
-  assert.deepEqual([own.isOff(), own.store.disks.get(id)!.allowedHosts], [true, []]);
-  const persons = await published();
-  persons.store.edit(id, { allowedHosts: ["nqn.2014-08.org.example:host"] });
-  await persons.unpublish();
-  assert.ok(persons.isOff());
-  assert.deepEqual(persons.store.disks.get(id)!.allowedHosts, ["nqn.2014-08.org.example:host"]);
-});
-
 const mishaps: Readonly<Record<string, readonly [mishap: Mishap, isDone: boolean]>> = {
   "ran, end unknown": [{ runs: true, refusal: "interrupted" }, true],
   "did not run": [{ runs: false }, false],
@@ -162,15 +148,6 @@ for (const [name, [mishap, isDone]] of Object.entries(mishaps)) {
     assert.deepEqual([store.disks.get(id)!.exported, record().epoch], [true, epoch], "nothing comes late");
   });
 }
-
-Deno.test("unpublishVolume() reads a volume whose list of hosts it remembers, and clears it", async () => {
-  const { store, deps, unpublish, methods, isOff } = await published();
-  store.edit(id, { allowedHosts: hostsOf([aHolder("a")]) });
-  deps.known.remember(store.disks.get(id)!);
-  await unpublish();
-  assert.deepEqual([methods(), isOff()], [["view", "change"], true]);
-  assert.deepEqual(store.disks.get(id)!.allowedHosts, []);
-});
 
 Deno.test("unpublishVolume() writes a withdrawal that the router made late once, and the grace counts from its read-back", async () => {
   const { store, clock, publish, unpublish, methods } = await published(true, 30_000);

@@ -1,6 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs } from "../../volume/rules/grace.ts";
-import { hasOwnList, sameHosts } from "../../volume/model/host/list.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { exportedCounter, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
@@ -24,13 +23,8 @@ export async function withdrawExport(
   const record = raisedRecord(ended, Math.max(knownCounter, exportedCounter(volume)), call.random);
   // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal.
   const isKnown = commentWith(call, volume, record) === stored.comment;
-  // The list of those who held it would keep the next holder out.
-  const list = hasOwnList(volume) ? { allowedHosts: [] } : {};
-  const gone = (after: StoredVolume) =>
-    !after.exported && sameHosts(after.allowedHosts, list.allowedHosts ?? stored.allowedHosts);
-  const change = { export: false, ...list } as const;
   const withdrawn = isKnown ? rewritten(record) : record;
-  return confirmed(call, await writeRecord(call, verb, volume, withdrawn, gone, change));
+  return confirmed(call, await writeRecord(call, verb, volume, withdrawn, isOff, { export: false }));
 }
 
 /**
@@ -56,8 +50,7 @@ export async function withdrawOlder(
 }
 
 /**
- * Withdraws the export of a volume as this process remembers it, held by one node or several. One command; a second one
- * where a person has listed the hosts of its holders since.
+ * Withdraws the export of a volume as this process remembers it, held by one node or several. One command.
  *
  * @returns the volume, read back as off; undefined when it has to be read first
  */
@@ -66,16 +59,13 @@ export async function withdrawKnown(
   known: OwnedVolume,
   verb: string,
 ): Promise<OwnedVolume | undefined> {
-  if ((known.stored.allowedHosts ?? []).length > 0) return undefined;
   const record = withdrawnRecord(known.record, call.clock.now());
-  const isOff = (after: StoredVolume) => !after.exported;
-  let volume = await writeKnown(call, verb, known, record, isOff, { export: false });
-  if (volume === undefined) return undefined;
-  if (hasOwnList({ ...known, stored: volume.stored })) {
-    const gone = (after: StoredVolume) => isOff(after) && sameHosts(after.allowedHosts, []);
-    volume = await writeRecord(call, verb, volume, rewritten(record), gone, { allowedHosts: [] });
-  }
-  return confirmed(call, volume);
+  const volume = await writeKnown(call, verb, known, record, isOff, { export: false });
+  return volume && confirmed(call, volume);
+}
+
+function isOff(after: StoredVolume): boolean {
+  return !after.exported;
 }
 
 /** Counts the grace of a withdrawal that was just read back from now. */

@@ -324,7 +324,7 @@ async function restoreExport(
   // A withdrawal that the router runs late would take it away again.
   const inDoubt = call.inDoubt.mayStillApply(id, volume.stored.comment);
   const record = inDoubt ? rewritten(volume.record) : volume.record;
-  const restored = await exportAs(call, volume, { record, port, hosts: undefined });
+  const restored = await exportAs(call, volume, { record, port });
   call.projection.show(id, restored.record);
   return true;
 }

@@ -146,16 +146,6 @@ export interface IdentitySeen {
   readonly serial: string;
 }
 
-/** Whether an export that was off and is on again is the same namespace to its hosts. What a boot does is not seen. */
-export async function askIdentity(probe: Probe): Promise<RouterBehaviours["identity"]> {
-  return await withExport(probe, "id", async (disk) => {
-    const before = await readIdentity(probe, disk.nqn);
-    await withdraw(probe, disk);
-    await change(probe, disk, disk.exportOn);
-    return isSame(await readIdentity(probe, disk.nqn), before) ? "kept" : "new-per-export";
-  });
-}
-
 /**
  * By what a host tells what is exported now.
  *
@@ -185,44 +175,6 @@ export async function serves(probe: Probe, link: HostLink): Promise<boolean> {
     if (VolumeError.is(error, "unavailable")) return false;
     throw error;
   }
-}
-
-/** Which hosts an export lets in. */
-export async function askAllowHost(probe: Probe): Promise<RouterBehaviours["allowHost"]> {
-  return await withExport(probe, "host", (disk) => nameHosts(probe, disk));
-}
-
-async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterBehaviours["allowHost"]> {
-  const [first, second] = [hostOf(probe, 1), hostOf(probe, 2)];
-  // It is the one that is named. Whoever cannot be reached at all must not be taken for one who refuses.
-  await (await connect(probe, disk.nqn, first))[Symbol.asyncDispose]();
-  if (await enters(probe, disk, second)) return "ignored";
-  await allow(probe, disk, `${first.nqn},${second.nqn}`);
-  const both = await enters(probe, disk, first) && await enters(probe, disk, second);
-  if (!both) return "single";
-  await assertShutsOut(probe, disk);
-  return "list";
-}
-
-/**
- * Of a list of two, what the driver relies on to shut a node out: nobody else gets in, and whoever is taken off it does not get in
- * again.
- *
- * @throws {NoAnswer} when somebody does
- */
-async function assertShutsOut(probe: Probe, disk: ExportedDisk): Promise<void> {
-  const [first, second, third] = [hostOf(probe, 1), hostOf(probe, 2), hostOf(probe, 3)];
-  if (await enters(probe, disk, third)) throw new NoAnswer("a list of two hosts lets a third one in");
-  await allow(probe, disk, second.nqn);
-  if (await enters(probe, disk, first)) {
-    throw new NoAnswer("a host that was taken off the list still gets in");
-  }
-}
-
-/** The export is bounced, so that what is named counts for whoever comes. */
-async function allow(probe: Probe, disk: ExportedDisk, names: string): Promise<void> {
-  await withdraw(probe, disk);
-  await change(probe, disk, ros`nvme-tcp-export=${true} nvme-tcp-server-allow-host-name=${names}`);
 }
 
 /**

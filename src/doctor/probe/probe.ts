@@ -23,7 +23,7 @@ import { askCopy } from "./copies.ts";
 import { askCopyReturns } from "./copy_returns.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
 import { askDiscard } from "./discards.ts";
-import { askAllowHost, askGrow, askIdentity } from "./exports.ts";
+import { askGrow } from "./exports.ts";
 import { askUnexport, askWithdrawal } from "./withdrawals.ts";
 import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSlot } from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
@@ -92,13 +92,11 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   copy: askCopy,
   copyReturns: askCopyReturns,
   grow: askGrow,
-  identity: askIdentity,
   bootIdentity: askBootIdentity,
   liveChange: askLiveChange,
   otherDisks: askOtherDisks,
   withdrawal: askWithdrawal,
   unexport: askUnexport,
-  allowHost: askAllowHost,
   discard: askDiscard,
   disksLate: askDisksLate,
 };

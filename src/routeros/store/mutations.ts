@@ -146,15 +146,9 @@ export function changeStatements(
 ): Fragment[] {
   const guard = { id, comment: expectedComment };
   const settings = settingsOf(change);
-  const { allowedHosts } = change;
-  const hosts = allowedHosts === undefined
-    ? []
-    : [ros`nvme-tcp-server-allow-host-name=${allowedHosts.join(",")}`];
   if (change.bounce && change.sizeBytes !== undefined) {
     return growWhileOff(guard, change.sizeBytes, change.comment);
   }
-  if (change.bounce) return [bounceStatement(guard, hosts, settings)];
-  settings.push(...hosts);
   if (settings.length === 0) return [];
   if (change.onImage === undefined) return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
   const own = ros`slot=${id} and comment=${expectedComment} and file-path~${holding(change.onImage)}`;
@@ -224,21 +218,6 @@ function growWhileOff(guard: DiskGuard, sizeBytes: bigint, comment = guard.comme
     ros`/disk set ${ownDisk(guard)} ${offUnmounted} file-size=${sizeBytes}`,
     ros`/disk set ${ownDisk(guard)} nvme-tcp-export=${true} comment=${comment}`,
   ];
-}
-
-/** Off, and on again at once. The comment is compared once, as there is no room for it twice, and changed last. */
-function bounceStatement(
-  guard: DiskGuard,
-  hosts: readonly Fragment[],
-  settings: readonly Fragment[],
-): Fragment {
-  const set = ros`/disk set [find where slot=${guard.id}]`;
-  const on = ros`nvme-tcp-export=${true}`;
-  return onlyIf(
-    [diskAsGuarded(guard)],
-    ros`${set} ${joined([offUnmounted, ...hosts], " ")}`,
-    ros`${set} ${joined([on, ...settings], " ")}`,
-  );
 }
 
 /**

@@ -1,7 +1,6 @@
 // Every command with the longest values that there can be goes into one exec, and the usual ones with what is read back.
 import assert from "node:assert/strict";
 import { type AccessMode, formatCapabilities, modeLetters } from "../../volume/model/capabilities.ts";
-import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { plainLocation, subvolumeLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import { maxBasePathBytes } from "../../volume/model/parameters.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
@@ -153,11 +152,6 @@ function changes({ base, id, label, comment }: Lengths): Record<string, Fragment
     "copy a file": [
       onlyIf([noFile(part)], folderStatement({ path: base, label }), copyStatement(snapshot.path, part)),
     ],
-    "bounce an export": changeStatements(id, comment, {
-      comment,
-      allowedHosts: [hostIdentityOf("n").hostNqn],
-      bounce: true,
-    }),
     "grow": changeStatements(id, comment, { comment, sizeBytes: 1n << 50n }),
     "withdraw unread": withdrawal(disk, inner),
   };

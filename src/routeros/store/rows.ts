@@ -116,7 +116,6 @@ function mayBeExported(row: Row): boolean {
 function wholeVolumeOf(row: Row, id: string): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
   const uses = routerUses(row);
-  const hosts = row.texts("nvme-tcp-server-allow-host-name");
   return {
     id,
     imagePath: imagePathOf(row.text("file-path")),
@@ -125,7 +124,6 @@ function wholeVolumeOf(row: Row, id: string): StoredVolume {
     exported,
     exportNqn: row.text("nvme-tcp-server-nqn", ""),
     exportPort: Number(row.integer("nvme-tcp-server-port", 0n)),
-    ...hosts.length === 0 ? {} : { allowedHosts: hosts },
     ...uses.length === 0 ? {} : { routerUses: uses },
     ...row.isSet("mount-filesystem") ? { mayBeMounted: true } : {},
     comment: row.text("comment", ""),

@@ -82,13 +82,6 @@ Deno.test("withUnsoundArrays() names the arrays below a pool that are not sound,
   }
 });
 
-Deno.test("parseDisks() reports whom an export lets in where that is not everybody", () => {
-  const hosts = (list: unknown) =>
-    disksOf({ ...disk, "nvme-tcp-server-allow-host-name": list }).volumes[0]!.allowedHosts;
-  assert.deepEqual(hosts("nqn.a,nqn.b"), ["nqn.a", "nqn.b"]);
-  assert.equal(hosts(""), undefined);
-});
-
 for (
   const [name, row] of [
     ["sizes and ports in digits", { ...disk, size: "53687091200", "nvme-tcp-server-port": "4420" }],

@@ -85,7 +85,6 @@ Deno.test("looks at all volumes share those that are as they were, and no other"
     { "nvme-tcp-server-nqn": "nqn.2000-02.com.mikrotik:s2" },
     { "nvme-tcp-server-port": 4420 },
     { mounted: true },
-    { "nvme-tcp-server-allow-host-name": "host" },
     { "mount-filesystem": true },
   ];
   for (const change of changes) {

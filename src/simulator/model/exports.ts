@@ -61,8 +61,6 @@ interface ExportRules {
   withdrawal(): "ends-sessions" | "refuses-commands";
   /** How long a withdrawn export goes on serving, in milliseconds. */
   lingerMs(): number;
-  /** How the router treats `nvme-tcp-server-allow-host-name`. */
-  allowHost(): "list" | "single" | "ignored";
   /** What becomes of blocks that a host discards. */
   discard(): RouterBehaviours["discard"];
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
@@ -188,7 +186,7 @@ export class Exports {
   }
 
   #access({ port = 0, allowHostName, attachedBytes }: Disk, identity: ExportIdentity): ExportAccess {
-    const hosts = allowedHosts(allowHostName, this.#rules.allowHost());
+    const hosts = allowHostName === "" ? undefined : allowHostName.split(",");
     return { port, hosts, sizeBytes: attachedBytes, identity, discard: this.#rules.discard() };
   }
 
@@ -248,9 +246,4 @@ function identityOf(uuidBytes: Uint8Array, serialBytes: Uint8Array): ExportIdent
 
 function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-function allowedHosts(names: string, meaning: "list" | "single" | "ignored"): readonly string[] | undefined {
-  if (names === "" || meaning === "ignored") return undefined;
-  return meaning === "list" ? names.split(",") : [names];
 }

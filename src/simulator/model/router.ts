@@ -142,7 +142,6 @@ export class Router {
       locate: (filePath) => backing.locate(filePath.slice(1)),
       withdrawal: () => this.#behaviours.withdrawal,
       lingerMs: () => this.#behaviours.unexport,
-      allowHost: () => this.#behaviours.allowHost,
       discard: () => this.#behaviours.discard,
       identity: () => this.#behaviours.identity,
       liveChange: () => this.#behaviours.liveChange,

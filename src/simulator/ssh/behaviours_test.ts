@@ -249,14 +249,6 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     },
     shows: { kills: "0 0", "lingers 500": "1 0" },
   },
-  allowHost: {
-    async ask({ simulator, say }) {
-      await say('/disk set "a" nvme-tcp-export="yes" nvme-tcp-server-allow-host-name="nqn.a,nqn.b"');
-      const state = await (await fetch(`${simulator.controlUrl}/state`)).json();
-      return JSON.stringify(state.access[0].hosts ?? "all");
-    },
-    shows: { list: '["nqn.a","nqn.b"]', single: '["nqn.a,nqn.b"]', ignored: '"all"' },
-  },
   discard: {
     async ask({ simulator }) {
       const { discard } = simulator.model.behaviours;

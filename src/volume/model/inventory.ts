@@ -10,8 +10,6 @@ export interface StoredVolume {
   readonly exportNqn: string;
   /** TCP port of the export; 0 when none was ever set. */
   readonly exportPort: number;
-  /** Host NQNs that may connect; every host may when it is absent or empty. Not read when all volumes are read. */
-  readonly allowedHosts?: readonly string[];
   /**
    * What else the router does with the disk, for people; absent for nothing. When all volumes are read, it only says
    * whether the disk is mounted.

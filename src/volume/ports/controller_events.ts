@@ -12,20 +12,15 @@ export interface ClaimRef {
 
 /** An event in a controller that people may have to act on. */
 export type ReportedEvent =
-  /** A node left a volume that stays exported for others, and the router could not shut it out. */
+  /** A node left a volume that stays exported for others, so that nothing shuts it out. */
   | {
     readonly kind: "leaver-unfenced";
     readonly volumeId: string;
     readonly nodeId: string;
     readonly remaining: readonly string[];
   }
-  /** Nodes were disconnected from a volume without being asked: all of them, or one that left while others kept it. */
-  | {
-    readonly kind: "fenced";
-    readonly volumeId: string;
-    readonly nodeIds: readonly string[];
-    readonly remaining: readonly string[];
-  }
+  /** All nodes of a volume were disconnected from it without being asked. */
+  | { readonly kind: "fenced"; readonly volumeId: string; readonly nodeIds: readonly string[] }
   /** A node may not attach a volume, until a person acts. */
   | {
     readonly kind: "attach-refused";

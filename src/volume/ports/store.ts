@@ -74,14 +74,12 @@ export interface VolumeChange {
   readonly sizeBytes?: bigint;
   /** `false` withdraws the export. */
   readonly export?: VolumeExport | false;
-  /** Host NQNs that may connect from now on; an empty list admits every host. Connected hosts stay connected. */
-  readonly allowedHosts?: readonly string[];
   /** Stops the router from mounting a file system that it finds on the disk. */
   readonly neverMounted?: true;
   /**
-   * Withdraws the export and turns it on unchanged: connected hosts have to reconnect. `export` is left out then. A new
-   * size is set while it is off, and the router is stopped from mounting a file system. If the command is interrupted in between, the export stays off with the earlier
-   * comment.
+   * Sets `sizeBytes` while the export is off, and turns it on unchanged: connected hosts have to reconnect. `export` is left out
+   * then, and the router is stopped from mounting a file system. If the command is interrupted in between, the export stays off
+   * with the earlier comment.
    */
   readonly bounce?: boolean;
   /**

@@ -19,15 +19,13 @@ export function eventText(event: ReportedEvent): EventText {
         `Node ${event.nodeId} has left the volume, which is still exported for ${
           list(event.remaining)
         }. The router ` +
-          `could not shut ${event.nodeId} out: make sure that nothing there writes any more (rds-csi doctor ` +
-          "--probe shows whether this router can)",
+          `cannot shut ${event.nodeId} out: make sure that nothing there writes any more`,
       );
     case "fenced":
       return {
         type: "Normal",
         reason: "NodeFenced",
-        message: `Cut off from the volume: ${list(event.nodeIds)}` +
-          (event.remaining.length === 0 ? "" : `; it is still exported for ${list(event.remaining)}`),
+        message: `Cut off from the volume: ${list(event.nodeIds)}`,
       };
     case "attach-refused":
       return warning("AttachRefused", `Node ${event.nodeId} was refused: ${event.message}`);

@@ -8,19 +8,13 @@ const reported: readonly (readonly [event: ReportedEvent, type: string, reason: 
       { kind: "leaver-unfenced", volumeId: "v", nodeId: "a", remaining: ["b"] },
       "Warning",
       "LeaverNotFenced",
-      /^Node a has left the volume, which is still exported for b\. .* make sure that nothing there writes/,
+      /^Node a has left the volume, which is still exported for b\. .* cannot shut a out: make sure that nothing there writes/,
     ],
     [
-      { kind: "fenced", volumeId: "v", nodeIds: ["a"], remaining: ["b"] },
+      { kind: "fenced", volumeId: "v", nodeIds: ["a", "b"] },
       "Normal",
       "NodeFenced",
-      /^Cut off from the volume: a; it is still exported for b$/,
-    ],
-    [
-      { kind: "fenced", volumeId: "v", nodeIds: ["a", "b"], remaining: [] },
-      "Normal",
-      "NodeFenced",
-      /: a and b$/,
+      /^Cut off from the volume: a and b$/,
     ],
     [
       { kind: "attach-refused", volumeId: "v", nodeId: "a", message: "b holds it" },

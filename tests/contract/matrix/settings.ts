@@ -39,7 +39,6 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   otherDisks: ["harmless", "ends-sessions"],
   withdrawal: ["ends-sessions", "refuses-commands"],
   unexport: [0, 300],
-  allowHost: ["list", "single", "ignored"],
   discard: ["frees", "keeps", "unsupported"],
   disksLate: [0, 300],
   parentDirectory: ["must-exist", "made"],

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import type { Random } from "../../../src/volume/ports/system.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume } from "../kit/volume.ts";
-import { listProfile, Migration, settleMs } from "./two_nodes/migration.ts";
-import { type Field, makeField, startController } from "./two_nodes/field.ts";
+import { Migration } from "./two_nodes/migration.ts";
+import { type Field, makeField } from "./two_nodes/field.ts";
 import { Contest, type Trouble, troubles } from "./two_nodes/round.ts";
 import { isLong } from "../../support/long.ts";
 
@@ -13,7 +12,7 @@ import { isLong } from "../../support/long.ts";
 const volumeBytes = 64 << 20;
 
 /** Nodes look for what was taken from them, and believe it, sooner than usual. */
-const nodeFlags = ["--fence-interval", "1s", "--fence-settle-time", `${settleMs}ms`];
+const nodeFlags = ["--fence-interval", "1s", "--fence-settle-time", "3s"];
 
 /** That a node which was not asked cannot write any more, whatever befell it. */
 export const suite = fencingSuite(
@@ -37,7 +36,6 @@ function fencingSuite(what: string, moreNodeFlags: readonly string[] = []): Suit
       const field = await makeField(bench, {
         nodes: ["a", "b"],
         nodeFlags: [...nodeFlags, ...moreNodeFlags],
-        controllerFlags: ["--router-profile", await listProfile(bench.folder)],
       });
       try {
         await migration(bench, field);
@@ -63,22 +61,9 @@ function fencingSuite(what: string, moreNodeFlags: readonly string[] = []): Suit
 
 /** Two nodes that have a volume at once, of which one leaves. */
 async function migration(bench: Bench, field: Field): Promise<void> {
-  let volume: Migration | undefined;
-  const isFenced =
-    await bench.test("of two nodes that have a volume, the one that leaves is fenced", async () => {
-      volume = await Migration.begin(field, "migrating", volumeBytes);
-      return await volume.leaveFenced();
-    });
-  if (!isFenced) return;
-  await bench.test("where the router's list of hosts is not known, the one that leaves is reported", async () => {
-    const folder = join(bench.folder, "unprobed");
-    await Deno.mkdir(folder);
-    const unprobed = await startController(folder, field);
-    try {
-      return await volume!.leaveUnfenced(unprobed);
-    } finally {
-      await unprobed.stop();
-    }
+  await bench.test("of two nodes that have a volume, the one that leaves is reported", async () => {
+    const volume = await Migration.begin(field, "migrating", volumeBytes);
+    return await volume.leave();
   });
 }
 

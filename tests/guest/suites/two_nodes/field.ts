@@ -42,8 +42,6 @@ export interface FieldOptions {
   readonly nodes: readonly string[];
   /** More flags of the nodes. */
   readonly nodeFlags?: readonly string[];
-  /** More flags of the controller. */
-  readonly controllerFlags?: readonly string[];
 }
 
 /** Boots the guests and starts everything; the caller stops the controller. */
@@ -67,26 +65,13 @@ export async function makeField(bench: Bench, options: FieldOptions): Promise<Fi
     Stamping.install(bench.folder, Object.values(guests)),
     ...started,
   ]);
-  const controller = await startController(
-    bench.folder,
-    { routerGuest, router, nodes },
-    options.controllerFlags,
-  );
-  return { routerGuest, router, controller, nodes, stamping };
-}
-
-/** Starts a controller for a field; what it needs lies in `folder`. */
-export async function startController(
-  folder: string,
-  { routerGuest, router, nodes }: Pick<Field, "routerGuest" | "router" | "nodes">,
-  flags: readonly string[] = [],
-): Promise<HostController> {
-  return await HostController.start(folder, {
+  const controller = await HostController.start(bench.folder, {
     router: routerGuest,
     nvmeAddress: router.address,
     nodeIds: nodes.map(({ id }) => id),
-    flags: ["--unexport-grace", "0s", ...flags],
+    flags: ["--unexport-grace", "0s"],
   });
+  return { routerGuest, router, controller, nodes, stamping };
 }
 
 /** Where the image of a volume lies in the router's guest. */
