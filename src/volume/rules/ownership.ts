@@ -2,7 +2,8 @@ import { VolumeError } from "../errors.ts";
 import { isLegacyId } from "../model/ids.ts";
 import { filePrefixOf, isImageOf } from "../model/layout.ts";
 import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
-import { type OwnedVolume, parseComment, type ParsedComment } from "../model/record.ts";
+import { type OwnedVolume, parseComment } from "../model/record.ts";
+
 /** The owner of a disk. */
 export type Ownership =
   | { readonly state: "owned"; readonly volume: OwnedVolume }
@@ -14,12 +15,9 @@ export type Ownership =
   /** The router's row of the disk cannot be read. It is in use, by whom it may be; `source` is what its record names. */
   | { readonly state: "unreadable"; readonly reason: string; readonly source: string | undefined };
 
-/** The parsed comments of volumes. Reads of thousands of volumes share the unchanged ones, and so their records. */
-const parsedComments = new WeakMap<StoredVolume, ParsedComment>();
-
 /** Judges by the record alone; similar slots and paths do not count. */
 export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
-  const parsed = parsedOf(stored);
+  const parsed = parseComment(stored.comment);
   const record = parsed.state === "record" ? parsed.comment.record : undefined;
   if (record !== undefined && record.cluster !== cluster) {
     return { state: "other-cluster", cluster: record.cluster };
@@ -30,14 +28,6 @@ export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership
   if (parsed.state === "none") return { state: isOfLegacyDriver(stored) ? "earlier-driver" : "no-record" };
   if (parsed.state === "damaged") return { state: "damaged", reason: parsed.reason };
   return { state: "owned", volume: { stored, comment: parsed.comment, record: parsed.comment.record } };
-}
-
-function parsedOf(stored: StoredVolume): ParsedComment {
-  const known = parsedComments.get(stored);
-  if (known !== undefined) return known;
-  const parsed = parseComment(stored.comment);
-  parsedComments.set(stored, parsed);
-  return parsed;
 }
 
 /** The legacy driver left its mark in slot, path and NQN; a disk with all three is not a coincidence. */
