@@ -33,6 +33,28 @@ export function limitSignal(
   };
 }
 
+/** A call that ends sooner than the one that it is part of; disposing of it cancels the timer. */
+export interface LimitedCall extends Disposable {
+  readonly context: CallContext;
+}
+
+/** The call's context, whose signal is aborted after `limitMs` milliseconds at the latest, with `reason`. */
+export function limitCall(
+  clock: Clock,
+  context: CallContext,
+  limitMs: number,
+  reason: Error,
+): LimitedCall {
+  const { signal, [Symbol.dispose]: dispose } = limitSignal(clock, context.signal, limitMs, reason);
+  const deadlineMs = clock.now() + Math.min(limitMs, timeLeftMs(context, clock));
+  return { context: { ...context, signal, deadlineMs }, [Symbol.dispose]: dispose };
+}
+
+/** How many milliseconds the call has left; Infinity without a deadline. */
+export function timeLeftMs({ deadlineMs = Infinity }: CallContext, clock: Clock): number {
+  return deadlineMs - clock.now();
+}
+
 /**
  * Runs `work` as a call of its own, which ends with `signal` or after `timeoutMs` milliseconds. It waits until `work`
  * has settled, so `work` itself has to obey the signal.
@@ -51,8 +73,8 @@ export async function runLimited<T>(
 ): Promise<T> {
   signal.throwIfAborted();
   const late = new VolumeError("deadline", `Cannot finish ${name} within ${timeoutMs / 1000} s`);
-  using limited = limitSignal(clock, signal, timeoutMs, late);
-  return await work({ requestId: name, signal: limited.signal, deadlineMs: clock.now() + timeoutMs });
+  using limited = limitCall(clock, { requestId: name, signal }, timeoutMs, late);
+  return await work(limited.context);
 }
 
 /**
@@ -74,12 +96,11 @@ export async function withDeadline<T>(
   const error = typeof late === "string"
     ? new VolumeError("deadline", `Cannot ${late} within ${limitMs / 1000} s`)
     : late;
-  using limited = limitSignal(clock, context.signal, limitMs, error);
-  const { signal } = limited;
+  using limited = limitCall(clock, context, limitMs, error);
+  const { signal } = limited.context;
   const { promise: ended, reject } = Promise.withResolvers<never>();
   signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  const deadlineMs = Math.min(context.deadlineMs, clock.now() + limitMs);
-  return await Promise.race([action({ ...context, signal, deadlineMs }), ended]);
+  return await Promise.race([action(limited.context), ended]);
 }
 
 /**
@@ -93,20 +114,19 @@ export async function endsWithin(clock: Clock, limitMs: number, work: Promise<un
 }
 
 /**
- * Waits for `work` as long as the call lasts. A result that comes later is passed to `discard`.
+ * Waits for `work` until the signal is aborted. A result that comes later is passed to `discard`.
  *
- * @throws {VolumeError} deadline or cancelled when the call ends first; whatever `work` rejects with
+ * @throws {VolumeError} deadline or cancelled when the signal is aborted first; whatever `work` rejects with
  */
 export async function duringCall<T>(
   work: Promise<T>,
-  context: CallContext,
-  clock: Clock,
+  signal: AbortSignal,
   discard: (late: T) => void = () => {},
 ): Promise<T> {
   const { promise: over, resolve } = Promise.withResolvers<VolumeError>();
-  const ended = contextEnd(context, clock);
-  if (ended !== undefined) resolve(ended);
-  const stop = watchContext(context, clock, resolve);
+  const onAbort = () => resolve(endOf(signal)!);
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
   try {
     const outcome = await Promise.race([work, over]);
     if (!VolumeError.is(outcome)) return outcome;
@@ -114,41 +134,14 @@ export async function duringCall<T>(
     work.then(discard, () => {});
     throw outcome;
   } finally {
-    stop();
+    signal.removeEventListener("abort", onAbort);
   }
 }
 
-/** Why the call is over; undefined while it is not. */
-export function contextEnd(context: CallContext, clock: Clock): VolumeError | undefined {
-  if (context.signal.aborted) return endReason(context);
-  return clock.now() >= context.deadlineMs ? timeIsUp() : undefined;
-}
-
-/** Calls `end` once when the call ends; returns a function that stops watching. */
-export function watchContext(
-  context: CallContext,
-  clock: Clock,
-  end: (error: VolumeError) => void,
-): () => void {
-  const onAbort = () => end(endReason(context));
-  context.signal.addEventListener("abort", onAbort, { once: true });
-  const leftMs = Math.min(context.deadlineMs - clock.now(), maxTimerMs);
-  const cancelTimer = context.deadlineMs === Infinity ? () => {} : clock.timer(leftMs, () => end(timeIsUp()));
-  return () => {
-    context.signal.removeEventListener("abort", onAbort);
-    cancelTimer();
-  };
-}
-
-function endReason(context: CallContext): VolumeError {
-  const reason: unknown = context.signal.reason;
+/** Why the signal's call is over; undefined while it is not. */
+export function endOf(signal: AbortSignal): VolumeError | undefined {
+  if (!signal.aborted) return undefined;
+  const reason: unknown = signal.reason;
   if (VolumeError.is(reason)) return reason;
   return new VolumeError("cancelled", "Cannot finish because the call was cancelled", { cause: reason });
-}
-
-function timeIsUp(): VolumeError {
-  return new VolumeError(
-    "deadline",
-    "Cannot wait any longer because the call's time is up; try again",
-  );
 }

@@ -4,7 +4,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { call } from "../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
-import { endsWithin, runLimited, withDeadline } from "./deadline.ts";
+import { duringCall, endsWithin, limitCall, runLimited, timeLeftMs, withDeadline } from "./deadline.ts";
 
 const never = () => new Promise<never>(() => {});
 
@@ -86,4 +86,17 @@ Deno.test("runLimited() ends the call of its work by time or signal, and waits u
   stop.abort(new VolumeError("cancelled", "stopped"));
   await assert.rejects(stopped, (error) => error === stop.signal.reason);
   assert.equal(clock.waiting, 0);
+});
+
+Deno.test("limitCall() ends a call at the earlier of two deadlines, which is the time that it has left", async () => {
+  const clock = new FakeClock();
+  const late = (text: string) => new VolumeError("deadline", text);
+  const whole = { requestId: "t", signal: new AbortController().signal };
+  assert.equal(timeLeftMs(whole, clock), Infinity);
+  using outer = limitCall(clock, whole, 5000, late("outer"));
+  using inner = limitCall(clock, outer.context, 9000, late("inner"));
+  assert.equal(timeLeftMs(inner.context, clock), 5000);
+  const over = assert.rejects(duringCall(never(), inner.context.signal), refusal("deadline", /^outer$/));
+  await clock.advance(5000);
+  await over;
 });

@@ -1,4 +1,5 @@
 import type { CallContext, Clock } from "../volume/ports/system.ts";
+import { timeLeftMs } from "./deadline.ts";
 
 const firstPollMs = 10;
 /** The pause grows slowly: most waits take a tenth of a second, and twice that would be noticeable. */
@@ -11,12 +12,12 @@ const marginMs = 500;
 
 /** How long the call may wait for something, in milliseconds, and still be able to say what it waited for. */
 export function maxWaitOf(context: CallContext, clock: Clock): number {
-  return Math.min(context.deadlineMs - clock.now() - marginMs, maxWaitMs);
+  return Math.min(timeLeftMs(context, clock) - marginMs, maxWaitMs);
 }
 
 /**
- * Calls `read` until it returns anything but undefined, until shortly before the call's deadline; then returns
- * undefined.
+ * Calls `read` until it returns anything but undefined, for at most `limitMs` milliseconds and until shortly before the
+ * call's deadline; then returns undefined.
  *
  * @throws the signal's reason when the call is aborted; whatever `read` throws
  */
@@ -24,8 +25,9 @@ export async function poll<T>(
   clock: Clock,
   context: CallContext,
   read: () => T | undefined | Promise<T | undefined>,
+  limitMs = maxWaitMs,
 ): Promise<T | undefined> {
-  const untilMs = clock.monotonicMs() + maxWaitOf(context, clock);
+  const untilMs = clock.monotonicMs() + Math.min(maxWaitOf(context, clock), limitMs);
   for (let waitMs = firstPollMs;; waitMs = Math.min(waitMs * pollGrowth, maxPollMs)) {
     const value = await read();
     if (value !== undefined) return value;

@@ -1,4 +1,3 @@
-import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { duringCall } from "./deadline.ts";
 
 /** The order of the callers that wait: a `last` one goes when no other waits. */
@@ -16,10 +15,10 @@ export class Semaphore {
   /**
    * Runs `work` when there is a free place.
    *
-   * @throws {VolumeError} deadline or cancelled when the call ends before that; whatever `work` rejects with
+   * @throws {VolumeError} deadline or cancelled when the signal is aborted before that; whatever `work` rejects with
    */
-  async run<T>(context: CallContext, clock: Clock, work: () => Promise<T>): Promise<T> {
-    await this.acquire(context, clock);
+  async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    await this.acquire(signal);
     try {
       return await work();
     } finally {
@@ -30,10 +29,10 @@ export class Semaphore {
   /**
    * Takes a place when there is a free one; {@linkcode Semaphore.release} gives it back.
    *
-   * @throws {VolumeError} deadline or cancelled when the call ends before that
+   * @throws {VolumeError} deadline or cancelled when the signal is aborted before that
    */
-  async acquire(context: CallContext, clock: Clock, turn: Turn = "first-come"): Promise<void> {
-    await duringCall(this.#turn(turn), context, clock, () => this.release());
+  async acquire(signal: AbortSignal, turn: Turn = "first-come"): Promise<void> {
+    await duringCall(this.#turn(turn), signal, () => this.release());
   }
 
   /** Gives a place back. */

@@ -9,11 +9,11 @@ Deno.test("Semaphore.acquire() lets a last caller go when no other waits", async
   const semaphore = new Semaphore(1);
   const order: string[] = [];
   const enter = async (name: string, turn?: Turn) => {
-    await semaphore.acquire(fakeCall(clock), clock, turn);
+    await semaphore.acquire(fakeCall(clock).signal, turn);
     order.push(name);
     semaphore.release();
   };
-  await semaphore.acquire(fakeCall(clock), clock);
+  await semaphore.acquire(fakeCall(clock).signal);
   const all = [enter("a", "last"), enter("b"), enter("c", "last"), enter("d")];
   semaphore.release();
   await Promise.all(all);
@@ -27,7 +27,7 @@ Deno.test("Semaphore.run() runs so much work at once, and the rest in order, als
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const calls = ends.map(() => fakeCall(clock));
   const works = ends.map((end, i) =>
-    semaphore.run(calls[i]!, clock, () => {
+    semaphore.run(calls[i]!.signal, () => {
       order.push(i);
       return end.promise;
     })

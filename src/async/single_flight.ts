@@ -1,5 +1,4 @@
-import type { CallContext, Clock } from "../volume/ports/system.ts";
-import { contextEnd, duringCall } from "./deadline.ts";
+import { duringCall, endOf } from "./deadline.ts";
 
 /** Running work, and how many calls wait for it. */
 interface Flight<T> {
@@ -27,26 +26,23 @@ export class SingleFlight<T> {
   }
 
   /**
-   * Like `run()`, for a call with its own deadline. The work is given up when no call waits for it any more.
+   * Like `run()`, for a call that ends with its signal. The work is given up when no call waits for it any more.
    *
    * @param work calls `depart` when it begins to read: later callers start a new run, because this one may not see what
    *   they know to exist
    * @throws {VolumeError} deadline or cancelled when the call ends first; whatever `work` rejects with
    */
   async runDuringCall(
-    context: CallContext,
-    clock: Clock,
-    work: (context: CallContext, depart: () => void) => Promise<T>,
+    signal: AbortSignal,
+    work: (signal: AbortSignal, depart: () => void) => Promise<T>,
     key = "",
   ): Promise<T> {
-    const over = contextEnd(context, clock);
+    const over = endOf(signal);
     if (over !== undefined) throw over;
-    const { requestId } = context;
-    const flight = this.#flights.get(key) ??
-      this.#begin((signal, depart) => work({ requestId, signal, deadlineMs: Infinity }, depart), key);
+    const flight = this.#flights.get(key) ?? this.#begin(work, key);
     flight.calls++;
     try {
-      return await duringCall(flight.outcome, context, clock);
+      return await duringCall(flight.outcome, signal);
     } catch (error) {
       if (--flight.calls === 0) {
         this.#depart(flight, key);

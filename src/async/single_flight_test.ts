@@ -6,7 +6,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import { SingleFlight } from "./single_flight.ts";
 
 interface Read extends PromiseWithResolvers<string> {
-  readonly context: CallContext;
+  readonly signal: AbortSignal;
   readonly onSent: () => void;
 }
 
@@ -15,10 +15,10 @@ function bench() {
   const reads: Read[] = [];
   const flights = new SingleFlight<string>();
   const run = (call: CallContext) =>
-    flights.runDuringCall(call, clock, (context, onSent) => {
+    flights.runDuringCall(call.signal, (signal, onSent) => {
       const result = Promise.withResolvers<string>();
-      reads.push({ ...result, context, onSent });
-      context.signal.addEventListener("abort", () => result.reject(context.signal.reason));
+      reads.push({ ...result, signal, onSent });
+      signal.addEventListener("abort", () => result.reject(signal.reason));
       return result.promise;
     });
   return { clock, reads, flights, run };
@@ -30,7 +30,7 @@ async function rejectsWith(promise: Promise<unknown>, kind: VolumeErrorKind, for
 
 Deno.test("SingleFlight.runDuringCall() works once for all calls that come before it departs", async () => {
   const { run, reads, clock, flights } = bench();
-  const calls = Array.from({ length: 50 }, () => run(fakeCall(clock, 1000)));
+  const calls = Array.from({ length: 50 }, () => run(fakeCall(clock)));
   assert.equal(flights.calls(), 50);
   reads[0]!.onSent();
   assert.equal(flights.calls(), 0);
@@ -74,7 +74,7 @@ Deno.test("SingleFlight.runDuringCall() lets each call leave on its own, and con
   await rejectsWith(first, "cancelled");
   await clock.advance(100);
   await short;
-  assert.equal(reads[0]!.context.signal.aborted, false);
+  assert.equal(reads[0]!.signal.aborted, false);
   reads[0]!.resolve("list");
   assert.equal(await long, "list");
 });
@@ -84,10 +84,10 @@ Deno.test("SingleFlight.runDuringCall() gives up work when no call waits any mor
   const calls = [fakeCall(clock), fakeCall(clock)];
   const failures = calls.map((call) => rejectsWith(run(call), "cancelled"));
   calls[0]!.cancel();
-  assert.equal(reads[0]!.context.signal.aborted, false);
+  assert.equal(reads[0]!.signal.aborted, false);
   calls[1]!.cancel();
   await Promise.all(failures);
-  assert.equal(reads[0]!.context.signal.aborted, true);
+  assert.equal(reads[0]!.signal.aborted, true);
   const next = run(fakeCall(clock));
   assert.equal(reads.length, 2);
   reads[1]!.resolve("list");

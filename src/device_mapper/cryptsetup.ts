@@ -282,7 +282,7 @@ export class Cryptsetup implements Encryption {
     { turn, ...options }: Pick<RunOptions, "subject" | "input" | "mustFinish"> & { turn?: Turn | undefined },
     context: CallContext,
   ): Promise<ToolResult> {
-    await this.#deriving.acquire(context, this.#clock, turn);
+    await this.#deriving.acquire(context.signal, turn);
     const limits = { signal: context.signal, timeoutMs: derivingMs };
     const derived = this.#processes.run("cryptsetup", { args: [...args, ...always], ...limits, ...options });
     // One that takes longer derives no key any more: it waits for its device, and must not keep other volumes waiting.
@@ -317,7 +317,7 @@ export class Cryptsetup implements Encryption {
       if (map === undefined) continue;
       const isTemporary = map.name.startsWith(temporaryPrefix) && map.below.includes(deviceNumber);
       if (!isTemporary && (map.name !== name || !isEncryptionUuid(map.uuid))) continue;
-      const context = { requestId: name, signal, deadlineMs: Infinity };
+      const context = { requestId: name, signal };
       try {
         await this.#run("dmsetup", ["remove", "--uuid", map.uuid, "--retry"], map.name, context);
       } catch (error) {

@@ -8,7 +8,7 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { SystemBlockDevices } from "./block_devices.ts";
 
-const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const context: CallContext = { requestId: "t", signal: new AbortController().signal };
 const device = { path: "/dev/loop3", deviceNumber: "7:3" };
 
 function deps() {

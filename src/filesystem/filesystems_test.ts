@@ -9,7 +9,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import { samplePlaces } from "./device_samples.ts";
 import { parseStats, SystemFilesystems } from "./filesystems.ts";
 
-const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const context: CallContext = { requestId: "t", signal: new AbortController().signal };
 const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3", sizeBytes: 1073741824n });
 const mebibyte = 1048576;
 

@@ -9,7 +9,7 @@ import type { FilesystemType } from "../volume/model/capabilities.ts";
 import type { LogState } from "../volume/ports/node_ports.ts";
 import { readLogState } from "./log_state.ts";
 
-const context = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const context = { requestId: "t", signal: new AbortController().signal };
 const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3", sizeBytes: 1073741824n });
 
 function read(

@@ -8,7 +8,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import type { PathInfo } from "../volume/ports/node_ports.ts";
 import { SystemMounts } from "./mounts.ts";
 
-const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const context: CallContext = { requestId: "t", signal: new AbortController().signal };
 const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3" });
 
 /** A mount table that mount and umount change as the kernel does, unless the test says otherwise. */

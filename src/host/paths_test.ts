@@ -7,7 +7,7 @@ import { systemClock } from "./clock.ts";
 import { SystemPaths } from "./paths.ts";
 import { SystemProcesses } from "./processes.ts";
 
-const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const context: CallContext = { requestId: "t", signal: new AbortController().signal };
 const paths = new SystemPaths(new SystemProcesses({ clock: systemClock }));
 const precondition = (error: unknown) => VolumeError.is(error, "precondition");
 

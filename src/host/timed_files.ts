@@ -1,3 +1,4 @@
+import { limitSignal } from "../async/deadline.ts";
 import { KeyedQueue } from "../async/keyed_queue.ts";
 import { Semaphore } from "../async/semaphore.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -62,9 +63,9 @@ export class TimedFiles {
 
   /** An operation that was not begun in time is not begun later, because its caller has given up. */
   async #takeThread(path: string): Promise<void> {
-    const call = { requestId: path, signal: never, deadlineMs: this.#clock.now() + queueMs };
+    using limited = limitSignal(this.#clock, never, queueMs);
     try {
-      await this.#threads.acquire(call, this.#clock);
+      await this.#threads.acquire(limited.signal);
     } catch (cause) {
       throw new VolumeError("unavailable", `Cannot use ${path} because too many file operations hang`, {
         cause,

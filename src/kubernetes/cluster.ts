@@ -65,7 +65,7 @@ export class Cluster {
     this.#options = options;
     this.#client = client;
     this.#leaseClient = client.apart(leaseConnections);
-    this.#lists = new LimitedApi(client, options.clock, maxPages);
+    this.#lists = new LimitedApi(client, maxPages);
     this.volumes = new PersistentVolumes({ ...options, api: this.#client });
     const { volumes } = this;
     this.use = new KubernetesClusterView({ ...options, api: this.#client, lists: this.#lists, volumes });

@@ -190,10 +190,10 @@ export class KubernetesClusterView implements ClusterView {
    * do not wait for the loops.
    */
   async #nextAttachments(context: CallContext): Promise<readonly VolumeAttachment[]> {
-    return await this.#shared.runDuringCall(context, this.#source.clock, async (shared, depart) => {
+    return await this.#shared.runDuringCall(context.signal, async (signal, depart) => {
       await this.#reading;
       depart();
-      const list = this.#attachments(shared, this.#source.api);
+      const list = this.#attachments({ requestId: context.requestId, signal }, this.#source.api);
       this.#reading = list.catch(() => {});
       return await list;
     });

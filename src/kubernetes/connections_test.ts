@@ -71,7 +71,7 @@ Deno.test("the Lease is renewed while lists whose pages take seconds wait for ev
 
 Deno.test("lists of the loops leave half of the connections to calls", async () => {
   await withSlowLists(async ({ api, cluster, signal, run }) => {
-    const context = { requestId: "audit", signal, deadlineMs: Infinity };
+    const context = { requestId: "audit", signal };
     for (let n = 0; n < maxConnections; n++) {
       run(() => cluster.use.volumes(context));
       run(() => cluster.use.attachments(context));

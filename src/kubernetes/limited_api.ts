@@ -1,5 +1,4 @@
 import { Semaphore } from "../async/semaphore.ts";
-import type { Clock } from "../volume/ports/system.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
 
 /**
@@ -8,12 +7,10 @@ import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
  */
 export class LimitedApi implements KubernetesApi {
   readonly #api: KubernetesApi;
-  readonly #clock: Clock;
   readonly #atOnce: Semaphore;
 
-  constructor(api: KubernetesApi, clock: Clock, maxAtOnce: number) {
+  constructor(api: KubernetesApi, maxAtOnce: number) {
     this.#api = api;
-    this.#clock = clock;
     this.#atOnce = new Semaphore(maxAtOnce);
   }
 
@@ -28,7 +25,7 @@ export class LimitedApi implements KubernetesApi {
 
   async #turn({ method, path, signal = new AbortController().signal }: ApiCall): Promise<void> {
     try {
-      await this.#atOnce.acquire({ requestId: "", signal, deadlineMs: Infinity }, this.#clock);
+      await this.#atOnce.acquire(signal);
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new ApiError(0, `Cannot reach the API server because ${reason}: ${method} ${path}`, { cause });

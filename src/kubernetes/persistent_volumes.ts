@@ -131,8 +131,7 @@ export class PersistentVolumes {
    * @throws {VolumeError} the reason of the signal, or cancelled, when that ends first
    */
   async list(signal: AbortSignal): Promise<void> {
-    const call = { requestId: "", signal, deadlineMs: Infinity };
-    await this.#listing.runDuringCall(call, this.#clock, (shared) => this.#list(shared.signal));
+    await this.#listing.runDuringCall(signal, (shared) => this.#list(shared));
   }
 
   /**

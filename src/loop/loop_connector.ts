@@ -53,7 +53,7 @@ export class LoopConnector implements Connector {
       await this.disconnect(target.nqn, context); // Its file is no longer the exported one.
     }
     const attach = () => this.#attach(target.nqn, backing, context);
-    await this.#attaching.run(context, this.#options.clock, attach);
+    await this.#attaching.run(context.signal, attach);
   }
 
   async find(nqn: string): Promise<FoundDevice | undefined> {

@@ -8,7 +8,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import type { Target } from "../volume/ports/node_ports.ts";
 import { LoopConnector, parseAttachment } from "./loop_connector.ts";
 
-const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const context: CallContext = { requestId: "t", signal: new AbortController().signal };
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
 const target: Target = { nqn, addresses: ["127.0.0.1"], port: 4420, sizeBytes: 1048576n };
 

@@ -93,11 +93,10 @@ async function findGrown(
 ): Promise<FoundDevice> {
   let found = await awaitDevice(deps, nqn, context);
   const sizeForUser = () => usableBytes(found.sizeBytes, luks !== undefined);
-  const limited = { ...context, deadlineMs: Math.min(context.deadlineMs, deps.clock.now() + growthMs) };
-  const grown = await poll(deps.clock, limited, async () => {
+  const grown = await poll(deps.clock, context, async () => {
     found = await deps.connector.find(nqn, context) ?? found;
     return sizeForUser() < requiredBytes ? undefined : found;
-  });
+  }, growthMs);
   if (grown !== undefined) return grown;
   throw new VolumeError(
     layer === undefined ? "precondition" : "unavailable",

@@ -1,4 +1,4 @@
-import { duringCall } from "../async/deadline.ts";
+import { duringCall, limitCall } from "../async/deadline.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { describeAddress, type WireAddress } from "./address.ts";
@@ -76,14 +76,14 @@ export async function openController(
 export async function openQueue(
   where: WireAddress,
   context: CallContext,
-  { open = openTcp, clock }: HostAdapters & { readonly clock: Clock },
+  { open = openTcp }: HostAdapters,
 ): Promise<Queue> {
   const { address, port } = where;
   const opening = open(address, port).catch((error) => {
     throw connectFailure(error, address, port);
   });
-  const stream = await duringCall(opening, context, clock, (late) => late.close());
-  return await Queue.open(stream, describeAddress(where), context, clock);
+  const stream = await duringCall(opening, context.signal, (late) => late.close());
+  return await Queue.open(stream, describeAddress(where), context);
 }
 
 /**
@@ -122,7 +122,7 @@ async function enable(admin: Queue, subject: string, context: CallContext, clock
       throw new VolumeError("unavailable", `Cannot use the NVMe controller because it failed: ${subject}`);
     }
     if ((status & readyBit) !== 0n) return;
-    await duringCall(clock.sleep(pollMs), context, clock);
+    await clock.sleep(pollMs, context.signal);
   }
 }
 
@@ -137,17 +137,12 @@ export async function withinLimit<T>(
   { clock, connectLimitMs = 15_000 }: HostAdapters & { readonly clock: Clock },
   work: (context: CallContext) => Promise<T>,
 ): Promise<T> {
-  const limitMs = clock.now() + connectLimitMs;
-  if (context.deadlineMs <= limitMs) return await work(context);
-  try {
-    return await work({ ...context, deadlineMs: limitMs });
-  } catch (error) {
-    if (!VolumeError.is(error, "deadline") || context.signal.aborted) throw error;
-    throw new VolumeError(
-      "unavailable",
-      `Cannot connect to the NVMe target because it did not answer in time: ms=${connectLimitMs} ${
-        describeAddress(where)
-      }`,
-    );
-  }
+  const late = new VolumeError(
+    "unavailable",
+    `Cannot connect to the NVMe target because it did not answer in time: ms=${connectLimitMs} ${
+      describeAddress(where)
+    }`,
+  );
+  using limited = limitCall(clock, context, connectLimitMs, late);
+  return await work(limited.context);
 }

@@ -302,7 +302,7 @@ class TcpHostConnection implements HostConnection {
     );
     const signal = new AbortController().signal;
     try {
-      await this.keepAlive({ requestId: "keep-alive", signal, deadlineMs: Infinity });
+      await this.keepAlive({ requestId: "keep-alive", signal });
     } catch (error) {
       // A refusal is an answer; any other error means that the queue has ended.
       if (!VolumeError.is(error) || !(error.cause instanceof StatusError)) return;

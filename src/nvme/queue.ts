@@ -1,6 +1,6 @@
 import { duringCall } from "../async/deadline.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports/system.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import type { Command } from "./commands.ts";
 import { encodeCommand, encodeInitRequest, parseTargetPdu, PduSplitter, type TargetPdu } from "./pdu.ts";
 import { StatusError } from "./command_status.ts";
@@ -36,7 +36,6 @@ export class Queue implements AsyncDisposable {
   /** Resolves with the reason when the queue has ended. */
   readonly ended: Promise<string>;
   readonly #stream: ByteStream;
-  readonly #clock: Clock;
   readonly #subject: string;
   readonly #waiting = new Map<number, Waiting>();
   readonly #initialised = Promise.withResolvers<void>();
@@ -47,12 +46,11 @@ export class Queue implements AsyncDisposable {
   #endReason: string | undefined;
   #nextId = 0;
 
-  private constructor(stream: ByteStream, clock: Clock, subject: string) {
+  private constructor(stream: ByteStream, subject: string) {
     const { promise, resolve } = Promise.withResolvers<string>();
     this.ended = promise;
     this.#resolveEnded = resolve;
     this.#stream = stream;
-    this.#clock = clock;
     this.#subject = subject;
     // Its waiters get the error. Without a waiter it must not count as an unhandled rejection.
     this.#initialised.promise.catch(() => {});
@@ -69,12 +67,11 @@ export class Queue implements AsyncDisposable {
     stream: ByteStream,
     subject: string,
     context: CallContext,
-    clock: Clock,
   ): Promise<Queue> {
-    const queue = new Queue(stream, clock, subject);
+    const queue = new Queue(stream, subject);
     try {
       queue.#send(encodeInitRequest());
-      await duringCall(queue.#initialised.promise, context, clock);
+      await duringCall(queue.#initialised.promise, context.signal);
       return queue;
     } catch (error) {
       await queue[Symbol.asyncDispose]();
@@ -101,7 +98,7 @@ export class Queue implements AsyncDisposable {
     const entry = command.entry.slice();
     viewOf(entry).setUint16(2, id, true);
     this.#send(encodeCommand(entry, command.data, this.#alignmentBytes));
-    return duringCall(promise, context, this.#clock);
+    return duringCall(promise, context.signal);
   }
 
   /** Ends the queue; all waiting commands fail with the reason. */

@@ -24,7 +24,7 @@ async function withQueue(
 ): Promise<void> {
   const [clock, stream] = [new FakeClock(), new TestStream()];
   stream.feed(initResponse());
-  const queue = await Queue.open(stream, "port=1", fakeCall(clock), clock);
+  const queue = await Queue.open(stream, "port=1", fakeCall(clock));
   try {
     await test(queue, stream, clock);
   } finally {
@@ -176,7 +176,7 @@ for (const [name, answer, reason] of refusals) {
     const [clock, stream] = [new FakeClock(), new TestStream()];
     stream.feed(answer);
     await assert.rejects(
-      Queue.open(stream, "port=1", fakeCall(clock), clock),
+      Queue.open(stream, "port=1", fakeCall(clock)),
       (error) => VolumeError.is(error, "unavailable") && reason.test(error.message),
     );
     assert.deepEqual([stream.closed, clock.waiting], [true, 0]);
@@ -186,7 +186,7 @@ for (const [name, answer, reason] of refusals) {
 Deno.test("Queue.open() gives up and closes when the other side says nothing until the call's deadline", async () => {
   const [clock, stream] = [new FakeClock(), new TestStream()];
   const opened = assert.rejects(
-    Queue.open(stream, "port=1", fakeCall(clock, 500), clock),
+    Queue.open(stream, "port=1", fakeCall(clock, 500)),
     refusal("deadline"),
   );
   await clock.advance(500);

@@ -145,7 +145,7 @@ Deno.test("a node that leaves a shared volume goes on reading, as the other one 
   const nvmePort = String(stack.simulator.nvmePort);
   const volume = await migrating(stack, { nvmePort });
   const target = nvmeHostSide("127.0.0.1", Number(nvmePort));
-  const call = { requestId: "test", signal: new AbortController().signal, deadlineMs: Date.now() + 10_000 };
+  const call = { requestId: "test", signal: AbortSignal.timeout(10_000) };
   const connect = (nodeId: string) => {
     const { hostNqn, hostId } = hostIdentityOf(nodeId);
     return target.connect(volume.nqn!, { nqn: hostNqn, id: hostId }, call);

@@ -9,6 +9,9 @@ export interface FakeCall extends CallContext {
 /** Makes a call; without `ms` it has no deadline. */
 export function fakeCall(clock: Clock, ms = Infinity): FakeCall {
   const controller = new AbortController();
+  const end = () => controller.abort(new VolumeError("deadline", "Cannot wait any longer; try again"));
+  if (ms <= 0) end();
+  else if (ms < Infinity) clock.timer(ms, end);
   return {
     requestId: "test",
     signal: controller.signal,

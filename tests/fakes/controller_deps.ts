@@ -132,7 +132,7 @@ export function withoutSubvolumes(store: FakeVolumeStore): void {
 
 /** A call without a deadline. */
 export function testContext(over: Partial<CallContext> = {}): CallContext {
-  return { requestId: "test", signal: new AbortController().signal, deadlineMs: Infinity, ...over };
+  return { requestId: "test", signal: new AbortController().signal, ...over };
 }
 
 /** A CreateVolume of 1 GiB of ext4 for one node. */

@@ -468,7 +468,7 @@ export function publishContext(change: Record<string, string> = {}): Record<stri
 
 /** A call that only that signal can cancel. */
 export function call(signal: AbortSignal = new AbortController().signal): CallContext {
-  return { requestId: "t", signal, deadlineMs: Infinity };
+  return { requestId: "t", signal };
 }
 
 /** The error of a step that a test breaks. */

@@ -1,3 +1,4 @@
+import { timeLeftMs } from "../../src/async/deadline.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { locationOf, neverUsedMark } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
@@ -337,7 +338,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
       this.#hasBooted = false;
       this.booted();
     }
-    if (this.#clock.now() > context.deadlineMs) throw new VolumeError("deadline", "Cannot wait any longer");
+    if (timeLeftMs(context, this.#clock) < 0) throw new VolumeError("deadline", "Cannot wait any longer");
     if (mishap.unreadable) throw new VolumeError("unavailable", "Cannot read what became of the command");
     // Like the adapter: whatever the router said, nothing but a whole answer shows that the command is over.
     return { refusal, ended: refusal === undefined && runs === true && !mishap.late };

@@ -26,7 +26,7 @@ const unreachableMs = 3_000;
 
 /** Whether an argument is the context of a call. */
 export function isContext(argument: unknown): argument is CallContext {
-  return typeof argument === "object" && argument !== null && "deadlineMs" in argument;
+  return typeof argument === "object" && argument !== null && "requestId" in argument;
 }
 
 /** The two ends of a link, and what is between them. */
@@ -113,7 +113,7 @@ async function runCommand(
     const mishap = trouble === undefined ? undefined : mishaps[trouble];
     if (name === "copyFile") store.mishap(name, { ...mishap, takesMs: Math.max(copyMs, takesMs) });
     else if (mishap !== undefined) store.mishap(name, mishap);
-    const patient = args.map((one) => isContext(one) ? { ...one, signal, deadlineMs: Infinity } : one);
+    const patient = args.map((one) => isContext(one) ? { requestId: one.requestId, signal } : one);
     return await (store[name] as (...args: unknown[]) => Promise<unknown>)(...patient);
   } finally {
     process.sending--;

@@ -32,7 +32,7 @@ async function cycle(id: string, capability: typeof block | typeof ext4) {
   };
 }
 
-const never = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const never = { requestId: "t", signal: new AbortController().signal };
 
 await run("mount", `--make-${dev}`, "/dev");
 if (kubelet !== "plain") {

@@ -51,7 +51,7 @@ Deno.test("watchedNode() reports what a stage and a publish change, and a stray 
   const changes: Change[] = [];
   const deps = watchedNode(node.deps, changes);
   const service = new NodeService(deps);
-  const context = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+  const context = { requestId: "t", signal: new AbortController().signal };
   await service.stage(node.stageRequest(), context);
   const request = node.stageRequest();
   await service.publish({ ...request, targetPath, readOnly: false }, context);

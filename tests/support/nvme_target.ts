@@ -1,7 +1,6 @@
 // The simulated NVMe/TCP target, and a host that sends exactly what a test chooses.
 
 import { FakeClock } from "../fakes/clock.ts";
-import { systemClock } from "../../src/host/clock.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { type ExportAccess, identityFor } from "../../src/simulator/model/exports.ts";
 import { viewOf } from "../../src/simulator/nvme/command.ts";
@@ -15,8 +14,7 @@ const hostId = "11111111-1111-4111-8111-111111111111";
 
 /** A call with enough time for everything over loopback. */
 export function call(ms = 10_000): CallContext {
-  const signal = new AbortController().signal;
-  return { requestId: "test", signal, deadlineMs: systemClock.now() + ms };
+  return { requestId: "test", signal: AbortSignal.timeout(ms) };
 }
 
 /** A target, with a file to serve. */

@@ -4,7 +4,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { FirstAnswer } from "./first_answer.ts";
 
-const context: CallContext = { requestId: "r", signal: new AbortController().signal, deadlineMs: Infinity };
+const context: CallContext = { requestId: "r", signal: new AbortController().signal };
 const away = () => Promise.reject(new VolumeError("unavailable", "away"));
 
 Deno.test("FirstAnswer asks until there is an answer, and no more after that", async () => {

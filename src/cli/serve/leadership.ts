@@ -1,4 +1,4 @@
-import { limitSignal } from "../../async/deadline.ts";
+import { limitSignal, timeLeftMs } from "../../async/deadline.ts";
 import type { MethodsOf, ServiceMethods } from "../../csi/server/call.ts";
 import type { ControllerRpcs } from "../../csi/generated/csi.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -150,8 +150,9 @@ export class Lead implements Leading {
    *
    * @throws {VolumeError} unavailable when it does not lead by then
    */
-  async held({ signal, deadlineMs }: CallContext): Promise<void> {
-    const forMs = Math.min(maxHoldMs, (deadlineMs - this.#clock.now()) / 2);
+  async held(context: CallContext): Promise<void> {
+    const { signal } = context;
+    const forMs = Math.min(maxHoldMs, timeLeftMs(context, this.#clock) / 2);
     using limited = limitSignal(this.#clock, signal, forMs);
     try {
       await this.begun(limited.signal);

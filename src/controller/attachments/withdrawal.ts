@@ -1,3 +1,4 @@
+import { timeLeftMs } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs } from "../../volume/rules/grace.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -92,7 +93,7 @@ export async function waitForGrace(
     ageMs: call.withdrawals.ageMs(stored),
   });
   if (waitMs === 0) return false;
-  if (call.clock.now() + waitMs >= call.context.deadlineMs) {
+  if (waitMs >= timeLeftMs(call.context, call.clock)) {
     throw new VolumeError(
       "unavailable",
       `Cannot ${verb} the volume yet because its last export was withdrawn only a moment ago: volume=${volume.stored.id}; ` +

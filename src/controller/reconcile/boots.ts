@@ -97,7 +97,7 @@ export class RouterBoots {
    */
   async read<T>(read: () => Promise<T>, context: CallContext): Promise<T> {
     for (;;) {
-      if (this.#hold !== undefined) await duringCall(this.#hold.promise, context, this.#clock);
+      if (this.#hold !== undefined) await duringCall(this.#hold.promise, context.signal);
       const count = this.#count;
       const answer = await read();
       if (this.#count === count || this.#loops === 0) return answer;

@@ -7,6 +7,7 @@ import {
   testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
+import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -115,8 +116,7 @@ Deno.test("a call that waits ends with its own time", async () => {
   at.powerCut();
   const { promise, resolve } = Promise.withResolvers<[]>();
   at.cluster.allAttachments = () => promise;
-  const context = testContext({ deadlineMs: at.clock.now() + 2_000 });
-  const call = rejectsWith(getVolume(at.calls, "pvc-1", context), "deadline");
+  const call = rejectsWith(getVolume(at.calls, "pvc-1", fakeCall(at.clock, 2_000)), "deadline");
   await at.clock.advance(2_000);
   await call;
   resolve([]);

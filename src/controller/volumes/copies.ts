@@ -1,4 +1,4 @@
-import { withDeadline } from "../../async/deadline.ts";
+import { timeLeftMs, withDeadline } from "../../async/deadline.ts";
 import type { DiskGuard } from "../../volume/ports/store.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -55,7 +55,7 @@ export class ImageCopies<About, Result> {
     context: CallContext,
   ): Promise<Result | undefined> {
     const job = this.#jobs.get(key) ?? this.#start(key, about, start, context.requestId);
-    const leftMs = Math.max(0, context.deadlineMs - answerMs - this.#clock.now());
+    const leftMs = Math.max(0, timeLeftMs(context, this.#clock) - answerMs);
     const late = new VolumeError("deadline", "The copy goes on");
     try {
       const result = await withDeadline(this.#clock, context, leftMs, late, () => job.result);
@@ -91,7 +91,7 @@ export class ImageCopies<About, Result> {
     requestId: string,
   ): Job<About, Result> {
     const controller = new AbortController();
-    const result = start({ requestId, signal: controller.signal, deadlineMs: Infinity });
+    const result = start({ requestId, signal: controller.signal });
     const job: Job<About, Result> = { about, controller, result, running: true };
     // The next call receives the failure; until then the promise has no other handler.
     const end = () => {

@@ -29,7 +29,7 @@ Deno.test("ImageCopies.join() starts work once and gives its result to all who w
   assert.deepEqual(await Promise.all(calls), ["done", "done"]);
   assert.deepEqual(contexts.map(({ requestId, deadlineMs }) => [requestId, deadlineMs]), [[
     "first",
-    Infinity,
+    undefined,
   ]]);
   assert.equal(copies.find("a"), undefined);
 });

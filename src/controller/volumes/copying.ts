@@ -1,4 +1,5 @@
 import { answered } from "../change.ts";
+import { runLimited } from "../../async/deadline.ts";
 import { newNonce } from "../../volume/model/epoch.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CopyAbout, FinishedCopy } from "./copies.ts";
@@ -201,9 +202,9 @@ function sourceChanged({ object, key, from }: CopyRequest): VolumeError {
 }
 
 /** What has to be tidied up is, also after the end of the call that it was done for. */
-function ownContext(deps: ControllerDeps): CallContext {
+async function tidy(deps: ControllerDeps, work: (context: CallContext) => Promise<unknown>): Promise<void> {
   const { signal } = new AbortController();
-  return { requestId: "copy", signal, deadlineMs: deps.clock.now() + 10_000 };
+  await runLimited(deps.clock, { name: "copy", timeoutMs: 10_000, signal }, work);
 }
 
 /**
@@ -211,7 +212,7 @@ function ownContext(deps: ControllerDeps): CallContext {
  */
 export async function discardCopy(deps: ControllerDeps, path: string): Promise<void> {
   try {
-    await deps.store.removeImage(plainLocation(path), path, ownContext(deps));
+    await tidy(deps, (context) => deps.store.removeImage(plainLocation(path), path, context));
   } catch (error) {
     deps.notes.warn("an unfinished copy could not be removed", { path, reason: String(error) });
   }
@@ -223,14 +224,15 @@ export async function discardFinished(
   { path }: Pick<FinishedCopy, "path">,
   target: ImageLocation,
 ): Promise<void> {
-  const context = ownContext(deps);
   try {
-    const view = await deps.store.files(path, context);
-    // A router that has restarted may show the disk only later.
-    assertAbsenceProven(view, [path], deps.settings.settleMs);
-    // While it has its first name, whatever has the other one is not this copy.
-    const location = view.files.some((file) => file.path === path) ? plainLocation(path) : target;
-    await deps.store.removeImage(location, path, context);
+    await tidy(deps, async (context) => {
+      const view = await deps.store.files(path, context);
+      // A router that has restarted may show the disk only later.
+      assertAbsenceProven(view, [path], deps.settings.settleMs);
+      // While it has its first name, whatever has the other one is not this copy.
+      const location = view.files.some((file) => file.path === path) ? plainLocation(path) : target;
+      await deps.store.removeImage(location, path, context);
+    });
   } catch (error) {
     deps.notes.warn("a copy could not be removed", { path, target: target.path, reason: String(error) });
   }

@@ -173,9 +173,6 @@ export async function growVolume(
   return bounce ? await neverLeftOff(call, stored.id, grow) : await grow();
 }
 
-/** How long turning an export on again may take after its call's time, in milliseconds. */
-const turnOnMs = 10_000;
-
 /**
  * Grows a volume in use; where that fails, its export is turned on again, as the router may have refused the size behind the
  * "off", and nodes wait. What cannot be done now, the next expansion or the controller's reconcile loop does.
@@ -188,17 +185,16 @@ async function neverLeftOff(
   try {
     return await grow();
   } catch (error) {
-    const { context, clock, notes, settings } = call;
+    const { context, notes, settings } = call;
     // Whoever has lost the lead changes nothing any more.
     if (context.signal.aborted) throw error;
-    const after = { ...context, deadlineMs: Math.max(context.deadlineMs, clock.now() + turnOnMs) };
     try {
-      const view = await call.store.view(id, ownFilePrefix(call, id), after);
+      const view = await call.store.view(id, ownFilePrefix(call, id), context);
       const left = view.volume && assertOwned(view.volume, settings.cluster, "expand");
       if (left !== undefined) {
         assertOwnImage(call, left, "expand");
         assertImageShown(left, view, "expand");
-        await turnOnAgain({ ...call, context: after }, left);
+        await turnOnAgain(call, left);
       }
     } catch (reason) {
       notes.warn("an export could not be turned on again after a failed expansion", {

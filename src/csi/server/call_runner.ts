@@ -1,4 +1,4 @@
-import { endsWithin } from "../../async/deadline.ts";
+import { endsWithin, timeLeftMs } from "../../async/deadline.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
@@ -241,7 +241,7 @@ class CallScope {
     this.#resolveEnded = resolve;
     this.#clock = clock;
     this.context = { requestId, deadlineMs, signal: this.#controller.signal };
-    const leftMs = deadlineMs - clock.now();
+    const leftMs = timeLeftMs(this.context, clock);
     if (leftMs <= 0) this.end(deadlineError());
     else if (leftMs <= MAX_TIMER_MS) this.#cancelTimer = clock.timer(leftMs, () => this.end(deadlineError()));
   }
@@ -250,7 +250,7 @@ class CallScope {
   clientCancelled(): void {
     // This comes at the end of every call, answered or not: the stack of an unused error would be wasted.
     if (this.#closed) return;
-    const nearDeadline = this.context.deadlineMs - this.#clock.now() <= DEADLINE_SLACK_MS;
+    const nearDeadline = timeLeftMs(this.context, this.#clock) <= DEADLINE_SLACK_MS;
     this.end(nearDeadline ? deadlineError() : new VolumeError("cancelled", "The caller cancelled the call"));
   }
 

@@ -3,6 +3,7 @@ import { status } from "@grpc/grpc-js";
 import { systemClock } from "../../host/clock.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { timeLeftMs } from "../../async/deadline.ts";
 import { method } from "./call.ts";
 import type { DeleteVolumeRequest, GetPluginInfoResponse } from "../generated/csi.ts";
 import type { CsiServices, ServerOptions } from "./server.ts";
@@ -105,8 +106,9 @@ for (const [transport, options] of TRANSPORTS) {
     const seen = Promise.withResolvers<unknown>();
     const server = await bench.start({
       ...options(bench),
-      services: withDelete((_request, { signal, deadlineMs }) => {
-        const leftMs = deadlineMs - systemClock.now();
+      services: withDelete((_request, context) => {
+        const { signal } = context;
+        const leftMs = timeLeftMs(context, systemClock);
         assert.ok(leftMs > 0 && leftMs <= 300, `left: ${leftMs}`);
         return new Promise((_, reject) =>
           signal.addEventListener("abort", () => {

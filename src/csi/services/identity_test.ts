@@ -4,7 +4,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { identityMethods, type IdentityOptions } from "./identity.ts";
 import { serverTest, TestBench } from "../../../tests/support/csi_server.ts";
 
-const CONTEXT: CallContext = { requestId: "r", signal: new AbortController().signal, deadlineMs: Infinity };
+const CONTEXT: CallContext = { requestId: "r", signal: new AbortController().signal };
 
 function identity(options: Partial<IdentityOptions> = {}) {
   return identityMethods({

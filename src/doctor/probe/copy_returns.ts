@@ -4,7 +4,7 @@ import { maxCommandBytes, ros } from "../../routeros/console/command.ts";
 import { fileName } from "../../routeros/store/queries.ts";
 import { assertCopied } from "./copies.ts";
 import { assertRoom, largeBytes } from "./disks.ts";
-import { callOf, connect, exportedAs, type ExportedDisk, withdraw, withExport } from "./exports.ts";
+import { asked, connect, exportedAs, type ExportedDisk, withdraw, withExport } from "./exports.ts";
 import { longestCommand } from "./limits.ts";
 import type { ScratchDisk } from "./names.ts";
 import { NoAnswer, type Probe } from "./question.ts";
@@ -167,7 +167,7 @@ async function lacksTail(
 async function waitsForTail(probe: Probe, nqn: string, tail: Uint8Array): Promise<boolean> {
   await using link = await connect(probe, nqn);
   // The disk keeps the size that the file had when the router made it.
-  if (await link.namespaceBytes(callOf(probe)) < writtenDiskBytes) return true;
+  if (await asked(probe, (call) => link.namespaceBytes(call)) < writtenDiskBytes) return true;
   if (await holdsTail(probe, link, tail)) return false;
   const endMs = probe.clock.monotonicMs() + watchMs;
   while (probe.clock.monotonicMs() < endMs) {

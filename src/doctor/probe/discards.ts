@@ -1,7 +1,7 @@
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isLittle, readFreeBytes, watchRise } from "./disks.ts";
-import { callOf, connect, type ExportedDisk, withExport } from "./exports.ts";
+import { asked, connect, type ExportedDisk, withExport } from "./exports.ts";
 import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 import { blockBytes, writeSeen, writtenBytes, writtenDiskBytes } from "./written.ts";
 
@@ -40,7 +40,7 @@ async function fillAndDiscard(
 /** Whether the router carries it out. */
 async function discardAll(probe: Probe, link: HostLink): Promise<boolean> {
   try {
-    await link.discard(0n, Number(writtenDiskBytes / blockBytes), callOf(probe));
+    await asked(probe, (call) => link.discard(0n, Number(writtenDiskBytes / blockBytes), call));
     return true;
   } catch (error) {
     if (VolumeError.is(error) && probe.host.isRefusedCommand(error)) return false;

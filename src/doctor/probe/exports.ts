@@ -1,3 +1,4 @@
+import { runLimited } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
@@ -77,7 +78,7 @@ export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment)
  */
 export async function connect(probe: HostProbe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
   try {
-    return await probe.host.connect(nqn, host, callOf(probe));
+    return await asked(probe, (call) => probe.host.connect(nqn, host, call));
   } catch (error) {
     if (!isTrouble(error)) throw error;
     if (probe.host.isRefusal(error)) {
@@ -98,9 +99,12 @@ export function hostOf({ names }: Pick<HostProbe, "names">, number: number): Hos
   return { nqn: `nqn.2014-08.org.nvmexpress:uuid:${id}`, id };
 }
 
-/** A call to the export that ends with the probe, or soon. */
-export function callOf({ clock, signal }: Pick<Probe, "clock" | "signal">): CallContext {
-  return { requestId: "probe", signal, deadlineMs: clock.now() + callMs };
+/** Asks the export, in a call that ends with the probe, or soon. */
+export async function asked<T>(
+  { clock, signal }: Pick<Probe, "clock" | "signal">,
+  work: (call: CallContext) => Promise<T>,
+): Promise<T> {
+  return await runLimited(clock, { name: "the probe's command", timeoutMs: callMs, signal }, work);
 }
 
 /** How long the router may take until a change shows to a host, in milliseconds. */
@@ -116,7 +120,7 @@ export async function askGrow(probe: Probe): Promise<RouterBehaviours["grow"]> {
 
 async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterBehaviours["grow"]> {
   await using link = await connect(probe, disk.nqn);
-  if (await link.namespaceBytes(callOf(probe)) !== mebibyte) {
+  if (await asked(probe, (call) => link.namespaceBytes(call)) !== mebibyte) {
     throw new NoAnswer("the host sees another size than that of the disk");
   }
   await change(probe, disk, ros`file-size=${grownBytes}`);
@@ -133,7 +137,7 @@ async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterBeh
 async function follows(probe: Probe, link: HostLink): Promise<boolean> {
   const endMs = probe.clock.monotonicMs() + followMs;
   for (;;) {
-    if (await link.namespaceBytes(callOf(probe)) === grownBytes) return true;
+    if (await asked(probe, (call) => link.namespaceBytes(call)) === grownBytes) return true;
     if (probe.clock.monotonicMs() >= endMs) return false;
     await probe.clock.sleep(pollMs, probe.signal);
   }
@@ -153,7 +157,7 @@ export interface IdentitySeen {
  */
 export async function readIdentity(probe: HostProbe, nqn: string): Promise<IdentitySeen> {
   await using link = await connect(probe, nqn);
-  const { uuid, nguid } = await link.namespaceIdentity(callOf(probe));
+  const { uuid, nguid } = await asked(probe, (call) => link.namespaceIdentity(call));
   return { uuid, nguid, serial: link.serial };
 }
 
@@ -169,7 +173,7 @@ export function isSame(one: IdentitySeen, other: IdentitySeen): boolean {
  */
 export async function serves(probe: Probe, link: HostLink): Promise<boolean> {
   try {
-    await link.read(0n, 1, callOf(probe));
+    await asked(probe, (call) => link.read(0n, 1, call));
     return true;
   } catch (error) {
     if (VolumeError.is(error, "unavailable")) return false;
@@ -188,7 +192,7 @@ export async function enters(
   host: HostName,
 ): Promise<boolean> {
   try {
-    await (await probe.host.connect(nqn, host, callOf(probe)))[Symbol.asyncDispose]();
+    await (await asked(probe, (call) => probe.host.connect(nqn, host, call)))[Symbol.asyncDispose]();
     return true;
   } catch (error) {
     if (probe.host.isRefusal(error)) return false;

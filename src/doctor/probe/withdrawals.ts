@@ -1,7 +1,7 @@
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import {
-  callOf,
+  asked,
   change,
   connect,
   enters,
@@ -108,7 +108,7 @@ async function readUntilItFails(probe: Probe, link: HostLink): Promise<VolumeErr
   const endMs = probe.clock.monotonicMs() + lingerWatchMs;
   while (probe.clock.monotonicMs() < endMs) {
     try {
-      await link.read(0n, 1, callOf(probe));
+      await asked(probe, (call) => link.read(0n, 1, call));
     } catch (error) {
       if (VolumeError.is(error, "unavailable")) return error;
       throw error;

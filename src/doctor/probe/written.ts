@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { ros } from "../../routeros/console/command.ts";
 import { imagePathOf } from "../../routeros/store/queries.ts";
 import { isLittle, watchFall } from "./disks.ts";
-import { callOf, type ExportedDisk } from "./exports.ts";
+import { asked, type ExportedDisk } from "./exports.ts";
 import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 import { mebibyte, readItems } from "./scratch.ts";
 
@@ -53,11 +53,8 @@ export async function writeSeen(
 
 /** Whether the last part of a filled disk, or of a copy of it, is what was written. */
 export async function holdsTail(probe: Probe, link: HostLink, tail: Uint8Array): Promise<boolean> {
-  const read = await link.read(
-    (chunks - 1n) * chunkBytes / blockBytes,
-    Number(chunkBytes / blockBytes),
-    callOf(probe),
-  );
+  const at = (chunks - 1n) * chunkBytes / blockBytes;
+  const read = await asked(probe, (call) => link.read(at, Number(chunkBytes / blockBytes), call));
   return isEqual(read, tail);
 }
 
@@ -76,13 +73,13 @@ async function assertOwn(probe: Probe, { nqn, path }: ExportedDisk, link: HostLi
   if (!nqn.startsWith(probe.names.nqn("")) || !isOnly) {
     throw notWritten("the router has another disk of that name");
   }
-  if (await link.namespaceBytes(callOf(probe)) !== writtenDiskBytes) {
+  if (await asked(probe, (call) => link.namespaceBytes(call)) !== writtenDiskBytes) {
     throw notWritten("the host sees another size than that of the disk");
   }
   const blank = new Uint8Array(Number(chunkBytes));
   for (let at = 0n; at < writtenDiskBytes; at += chunkBytes) {
     const bytes = at + chunkBytes > writtenDiskBytes ? writtenDiskBytes - at : chunkBytes;
-    const data = await link.read(at / blockBytes, Number(bytes / blockBytes), callOf(probe));
+    const data = await asked(probe, (call) => link.read(at / blockBytes, Number(bytes / blockBytes), call));
     if (!isEqual(data, blank.subarray(0, Number(bytes)))) throw notWritten("the new disk is not blank");
   }
 }
@@ -105,9 +102,9 @@ async function fill(probe: Probe, link: HostLink): Promise<Uint8Array> {
       throw new NoAnswer(`writing ${writtenBytes} bytes takes longer than ${writeMs / 1000} s`);
     }
     probe.signal.throwIfAborted();
-    await link.write(chunk * chunkBytes / blockBytes, data, callOf(probe));
+    await asked(probe, (call) => link.write(chunk * chunkBytes / blockBytes, data, call));
   }
-  await link.flush(callOf(probe));
+  await asked(probe, (call) => link.flush(call));
   if (await holdsTail(probe, link, data)) return data;
   throw new NoAnswer("what was written to the disk does not read back");
 }

@@ -68,8 +68,7 @@ export class SharedMounts {
   ): Promise<T> {
     const key = mountKey(share);
     const mountPoint = `${await this.folder()}/${key}`;
-    const { clock } = this.#deps;
-    return await this.#semaphoreOf(key).run(context, clock, async () => {
+    return await this.#semaphoreOf(key).run(context.signal, async () => {
       try {
         await this.#ensure(share, mountPoint, context);
         return await work(mountPoint);
@@ -171,7 +170,7 @@ export class SharedMounts {
     if (usersOf(await nfs.table(), mountPoint, folder).length > 0) return;
     const turn = this.#semaphoreOf(key);
     try {
-      await withDeadline(clock, context, turnMs, "wait for the share", (on) => turn.acquire(on, clock));
+      await withDeadline(clock, context, turnMs, "wait for the share", ({ signal }) => turn.acquire(signal));
     } catch (error) {
       if (!VolumeError.is(error)) throw error;
       return;
@@ -192,7 +191,7 @@ export class SharedMounts {
   /** Unmounts one of the driver's own mounts and removes its folder. It goes on when the caller's call is over. */
   async #removeQuietly(mountPoint: string): Promise<void> {
     const { nfs, paths, notes } = this.#deps;
-    const own = { requestId: "release", signal: new AbortController().signal, deadlineMs: Infinity };
+    const own = { requestId: "release", signal: new AbortController().signal };
     try {
       if (await nfs.unmount(mountPoint, own) === "detached") {
         notes.warn("a share was detached because its server does not answer", { path: mountPoint });

@@ -118,7 +118,7 @@ export class FenceWatch {
   /** Skips work that still hangs in the kernel since an earlier check, so that hung work does not pile up. */
   async #bounded<T>(of: string, work: (context: CallContext) => Promise<T>): Promise<T | undefined> {
     if (this.#working.has(of)) return undefined;
-    const whole = { requestId: `fence-${of}`, signal: this.#stop.signal, deadlineMs: Infinity };
+    const whole = { requestId: `fence-${of}`, signal: this.#stop.signal };
     const { clock } = this.#options.deps;
     return await withDeadline(clock, whole, volumeMs, `look at ${of}`, async (context) => {
       this.#working.add(of);

@@ -46,7 +46,7 @@ export class TargetReader {
     try {
       // The read has its own signal, because several callers share it and none may end it for the others.
       const { signal } = new AbortController();
-      const context = { requestId: `offered-${key}`, signal, deadlineMs: Infinity };
+      const context = { requestId: `offered-${key}`, signal };
       const offered = await withDeadline(clock, context, readMs, "read the discovery log", ask);
       return { address, port, offered, beganMs };
     } catch (error) {

@@ -45,7 +45,7 @@ export class StorageHealth {
   async #read(): Promise<readonly StorageProblem[]> {
     const { clock } = this.#deps;
     const { signal } = new AbortController();
-    const own = { requestId: "shared", signal, deadlineMs: Infinity };
+    const own = { requestId: "shared", signal };
     const work = (context: CallContext) => readAndJudge(this.#deps, context);
     const problems = await withDeadline(clock, own, limitMs, "look it up", work);
     this.#recent = { problems, atMs: clock.monotonicMs() };

@@ -11,7 +11,7 @@ const obstacleMs = 10_000;
 export async function reportMissingLayer({ maps, clock, notes, settings }: NodeDeps): Promise<void> {
   const setting = settings.deviceLayer ?? "none";
   if (maps === undefined || setting === "none") return;
-  const whole = { requestId: "layer", signal: new AbortController().signal, deadlineMs: Infinity };
+  const whole = { requestId: "layer", signal: new AbortController().signal };
   const obstacle = withDeadline(
     clock,
     whole,

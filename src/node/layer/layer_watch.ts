@@ -106,7 +106,7 @@ export class LayerWatch {
     this.#forgetOthers(new Set(all.map(({ uuid }) => uuid)));
     if (all.length === 0) return;
     const { deps, fencing } = this.#options;
-    const whole = { requestId: "layer", signal: this.#stop.signal, deadlineMs: Infinity };
+    const whole = { requestId: "layer", signal: this.#stop.signal };
     const [live, reads] = [await deps.connector.live(whole), fencing.newReads()];
     await Promise.all(all.map((map) => this.#checkOne(map, live, reads)));
   }
@@ -151,11 +151,11 @@ export class LayerWatch {
     this.#ended.delete(uuid);
     const { deps } = this.#options;
     const { clock } = deps;
-    const whole = { requestId: `layer-${map.name}`, signal: this.#stop.signal, deadlineMs: Infinity };
+    const whole = { requestId: `layer-${map.name}`, signal: this.#stop.signal };
     try {
       await withDeadline(clock, whole, volumeMs, `look at the map ${map.name}`, async (context) => {
         const seen = { isLive, goesOn, isStalled: isStalled || this.#wasAway.has(uuid) };
-        await this.#atOnce.run(context, clock, () => this.#attend(map, seen, reads, context));
+        await this.#atOnce.run(context.signal, () => this.#attend(map, seen, reads, context));
       });
     } catch (error) {
       if (this.#stop.signal.aborted) return;
@@ -291,7 +291,7 @@ export class LayerWatch {
   async #checkInDoubt(stagingState: StagingState): Promise<void> {
     const { nqn } = stagingState;
     const { clock, notes } = this.#options.deps;
-    const whole = { requestId: `layer-${nqn}`, signal: this.#stop.signal, deadlineMs: Infinity };
+    const whole = { requestId: `layer-${nqn}`, signal: this.#stop.signal };
     try {
       await withDeadline(clock, whole, giveUpMs, `look at the connection ${nqn}`, async (context) => {
         await this.#dropIfUnstaged(stagingState, context);

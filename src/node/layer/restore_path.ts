@@ -88,8 +88,7 @@ async function bringBack(
   const found = await connector.find(nqn, context);
   if (found !== undefined) return found;
   await connector.rescan(nqn, context);
-  const deadlineMs = deps.clock.now() + scanMs;
-  const scanned = await poll(deps.clock, { ...context, deadlineMs }, () => connector.find(nqn, context));
+  const scanned = await poll(deps.clock, context, () => connector.find(nqn, context), scanMs);
   return scanned ?? stillAway("its router does not show its device");
 }
 

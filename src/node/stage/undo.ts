@@ -1,4 +1,4 @@
-import { limitSignal } from "../../async/deadline.ts";
+import { limitCall } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
@@ -48,10 +48,9 @@ export async function withUndo<T>(
     return await action(undo);
   } catch (error) {
     const late = new VolumeError("deadline", `Cannot undo within ${undoMs} ms`);
-    using limited = limitSignal(clock, new AbortController().signal, undoMs, late);
-    const { requestId } = context;
-    const deadlineMs = clock.now() + undoMs;
-    const failures = await undo.run({ requestId, signal: limited.signal, deadlineMs });
+    const own = { requestId: context.requestId, signal: new AbortController().signal };
+    using limited = limitCall(clock, own, undoMs, late);
+    const failures = await undo.run(limited.context);
     if (failures.length === 0) throw error;
     const first = error instanceof Error ? error.message : String(error);
     const kind = VolumeError.is(error, "busy") ? "busy" : "unavailable";

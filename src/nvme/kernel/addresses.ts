@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { duringCall } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import type { PathAddress } from "./nvme_tool.ts";
 
@@ -25,11 +25,10 @@ export async function targetPaths(
   target: Target,
   resolve: Resolve,
   context: CallContext,
-  clock: Clock,
 ): Promise<readonly TargetPath[]> {
   const unknown: string[] = [];
   const paths = await Promise.all([...new Set(target.addresses)].map(async (given) => {
-    const addresses = isIP(given) > 0 ? [given] : await lookUp(given, resolve, context, clock, unknown);
+    const addresses = isIP(given) > 0 ? [given] : await lookUp(given, resolve, context, unknown);
     return { given, addresses: addresses.map((address) => ({ address, port: target.port })) };
   }));
   const known = paths.filter(({ addresses }) => addresses.length > 0);
@@ -45,11 +44,10 @@ async function lookUp(
   name: string,
   resolve: Resolve,
   context: CallContext,
-  clock: Clock,
   unknown: string[],
 ): Promise<readonly string[]> {
   try {
-    return (await duringCall(resolve(name), context, clock)).filter((address) => isIP(address) > 0);
+    return (await duringCall(resolve(name), context.signal)).filter((address) => isIP(address) > 0);
   } catch (error) {
     if (VolumeError.is(error)) throw error;
     unknown.push(`name=${name}: ${error instanceof Error ? error.message : String(error)}`);

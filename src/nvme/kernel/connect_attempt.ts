@@ -58,8 +58,8 @@ export class ConnectAttempt {
    *   connection is in use that is neither this driver's nor the legacy driver's
    */
   async run(): Promise<void> {
-    const { clock, resolve } = this.#adapters;
-    const paths = await targetPaths(this.#target, resolve, this.#context, clock);
+    const { resolve } = this.#adapters;
+    const paths = await targetPaths(this.#target, resolve, this.#context);
     for (;;) {
       const controllers = readControllers(this.#adapters.files, this.#target.nqn);
       const foreign = controllers.find((controller) => this.#isMismatched(controller, paths));

@@ -1,4 +1,4 @@
-import { limitSignal } from "../../async/deadline.ts";
+import { limitSignal, timeLeftMs } from "../../async/deadline.ts";
 import { poll } from "../../async/poll.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { complaint, type Processes } from "../../host/processes.ts";
@@ -177,7 +177,7 @@ export class KernelConnector implements Connector {
     const { requestId } = context;
     const isLive = () => readControllers(files, nqn).some(({ state }) => state === "live");
     if (!isLive()) return;
-    const leftMs = (context.deadlineMs - clock.now()) / 2;
+    const leftMs = timeLeftMs(context, clock) / 2;
     for (const { path } of readDevices(files, nqn)) {
       using limited = limitSignal(clock, context.signal, Math.max(1, Math.min(flushMs, leftMs)));
       try {

@@ -255,7 +255,7 @@ for (const state of ["connecting", "resetting", "new", "deleting", "deleting (no
     deps.add({ ...ours, state });
     const text = new RegExp(`state=${state.replace(/[()]/g, "\\$&")} .*watched for 4 s|5 s`);
     await assert.rejects(deps.inTime(deps.connect()), refusal("unavailable", text));
-    assert.ok(deps.clock.now() <= deps.call.deadlineMs + 1000);
+    assert.ok(deps.clock.now() <= deps.call.deadlineMs! + 1000);
     assert.deepEqual(deps.processes.lines, []);
   });
 }

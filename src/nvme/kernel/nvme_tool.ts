@@ -124,9 +124,9 @@ export class NvmeTool {
     options: Omit<RunOptions, "signal">,
     context: CallContext,
   ): Promise<ToolResult> {
-    const { processes, clock } = this.#adapters;
+    const { processes } = this.#adapters;
     const { signal } = context;
-    return limit.run(context, clock, () => processes.run(tool, { ...options, signal }));
+    return limit.run(signal, () => processes.run(tool, { ...options, signal }));
   }
 }
 

@@ -1,4 +1,4 @@
-import { contextEnd } from "../../async/deadline.ts";
+import { endOf, timeLeftMs } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import { backoffMs, type BackoffOptions } from "../ssh/circuit_breaker.ts";
@@ -158,29 +158,23 @@ export class Exchange {
    * @throws {VolumeError} unavailable when the router does not answer in that time
    */
   async settle<Result>(read: () => Promise<Result>, context: CallContext): Promise<Result> {
-    const limitMs = context.deadlineMs === Infinity ? this.#clock.now() + settleLimitMs : context.deadlineMs;
+    const leftMs = timeLeftMs(context, this.#clock);
+    const untilMs = this.#clock.now() + (leftMs === Infinity ? settleLimitMs : leftMs);
     for (let attempt = 1;; attempt++) {
       try {
         return await read();
       } catch (error) {
-        if (!VolumeError.is(error, "unavailable") || this.#clock.now() >= limitMs) throw error;
+        if (!VolumeError.is(error, "unavailable") || this.#clock.now() >= untilMs) throw error;
       }
       await this.#pause(attempt, context);
     }
   }
 
   async #pause(attempt: number, context: CallContext): Promise<void> {
-    const ms = Math.min(
-      backoffMs(attempt, this.#random, retryBackoff),
-      context.deadlineMs - this.#clock.now(),
-    );
-    const over = () => contextEnd(context, this.#clock);
     try {
-      await this.#clock.sleep(Math.max(0, ms), context.signal);
+      await this.#clock.sleep(backoffMs(attempt, this.#random, retryBackoff), context.signal);
     } catch (error) {
-      throw over() ?? error;
+      throw endOf(context.signal) ?? error;
     }
-    const end = over();
-    if (end !== undefined) throw end;
   }
 }

@@ -1,6 +1,6 @@
-import { watchContext } from "../../async/deadline.ts";
+import { endOf } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { Command } from "../console/command.ts";
 
 /** One exec request of a caller. */
@@ -57,16 +57,18 @@ export class Pending {
    */
   constructor(
     request: ExecRequest,
-    clock: Clock,
     onEnd: (pending: Pending) => void,
     causeOfDelay: (pending: Pending) => string,
   ) {
     this.request = request;
-    this.#release = watchContext(request.context, clock, (error) => {
-      const isLate = error.kind === "deadline" && !request.context.signal.aborted;
-      this.fail(isLate ? lateBecause(causeOfDelay(this), error) : error);
+    const { signal } = request.context;
+    const onAbort = () => {
+      const error = endOf(signal)!;
+      this.fail(error.kind === "deadline" ? lateBecause(causeOfDelay(this), error) : error);
       onEnd(this);
-    });
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#release = () => signal.removeEventListener("abort", onAbort);
   }
 
   /** Its outcome. */

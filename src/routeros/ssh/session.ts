@@ -1,4 +1,4 @@
-import { contextEnd } from "../../async/deadline.ts";
+import { endOf } from "../../async/deadline.ts";
 import { FairQueue } from "../../async/fair_queue.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
@@ -143,14 +143,13 @@ export class Session {
    *   ends first; if it was running, its outcome is unknown
    */
   run(request: ExecRequest): Promise<ExecReply> {
-    const { clock } = this.#options;
-    const refusal = contextEnd(request.context, clock) ?? this.refusal(isLong(request));
+    const refusal = endOf(request.context.signal) ?? this.refusal(isLong(request));
     if (refusal !== undefined) return Promise.reject(refusal);
     const onEnd = (ended: Pending) => {
       this.#queue.remove(request.key, ended);
       ended.giveUp?.();
     };
-    const pending = new Pending(request, clock, onEnd, (waiting) => this.#causeOfDelay(waiting));
+    const pending = new Pending(request, onEnd, (waiting) => this.#causeOfDelay(waiting));
     this.#queue.push(request.key, pending);
     this.#pump();
     return pending.promise;

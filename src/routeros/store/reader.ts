@@ -156,7 +156,7 @@ export class RouterReader {
 
   /** See `VolumeStore.inventory()`. */
   async inventory(context: CallContext): Promise<Inventory> {
-    const { clock, session } = this.#options;
+    const { session } = this.#options;
     const joined = this.#inventories.calls();
     const refusal = joined === 0 ? undefined : session.refusal();
     if (refusal !== undefined) throw refusal;
@@ -166,10 +166,10 @@ export class RouterReader {
         `Cannot ask the router because ${joined} calls already wait for the same; try again`,
       );
     }
+    const { requestId } = context;
     return await this.#inventories.runDuringCall(
-      context,
-      clock,
-      (shared, onSent) => this.#readInventory(shared, onSent),
+      context.signal,
+      (signal, onSent) => this.#readInventory({ requestId, signal }, onSent),
     );
   }
 

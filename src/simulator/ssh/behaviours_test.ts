@@ -230,7 +230,7 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       await say(`/disk set "a" ${on}`);
       const hostNqn = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000001";
       const where = { address: "127.0.0.1", port, nqn, hostNqn, hostId: hostNqn.slice(-36) };
-      const context = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+      const context = { requestId: "t", signal: new AbortController().signal };
       await using host = await connectSubsystem(where, context);
       await say('/disk set "a" nvme-tcp-export="no"');
       return await host.read(0n, 1, context).then(

@@ -26,6 +26,9 @@ export interface CallContext {
   readonly requestId: string;
   /** Aborted when the client cancels or its deadline passes; the reason is a {@linkcode VolumeError}. */
   readonly signal: AbortSignal;
-  /** When the client stops waiting: `Clock.now()` milliseconds, or Infinity. */
-  readonly deadlineMs: number;
+  /**
+   * When the deadline of the signal passes, in `Clock.now()` milliseconds; absent without one. Only `timeLeftMs()` reads
+   * it, for what is better not begun when it cannot be finished.
+   */
+  readonly deadlineMs?: number;
 }
