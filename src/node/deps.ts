@@ -11,6 +11,7 @@ import type { DeviceMaps } from "../volume/ports/device_maps.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { DeviceLayer } from "../volume/model/device_layer.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";
+import type { StagingStore } from "./stage/staging_store.ts";
 
 /** Settings that stay the same for the life of a node service. */
 export interface NodeSettings {
@@ -57,6 +58,7 @@ export interface NodeDeps {
   /** Absent where no volume can be encrypted. */
   readonly encryption?: Encryption;
   readonly paths: Paths;
+  readonly stagingStore: StagingStore;
   readonly machine: Machine;
   readonly clock: Clock;
   /** Receives the events that are counted. */

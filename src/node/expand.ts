@@ -10,7 +10,6 @@ import { growMapping } from "./encryption/mapping.ts";
 import { growMap } from "./layer/attach_path.ts";
 import { findMap } from "./layer/maps.ts";
 import { mountsAt } from "./mount_table.ts";
-import { StagingStore } from "./stage/staging_store.ts";
 import { getPlaced } from "./health/stats.ts";
 import type { NodeDeps } from "./deps.ts";
 
@@ -52,7 +51,7 @@ export async function expandVolume(
         `size=${device.sizeBytes} limit=${limitBytes}`,
     );
   }
-  await new StagingStore(deps).write({ ...stagingState, sizeBytes: device.sizeBytes });
+  await deps.stagingStore.write({ ...stagingState, sizeBytes: device.sizeBytes });
   if (stagingState.kind !== "block") {
     const mountPoint = await writableStaging(deps, stagingState);
     await deps.filesystems.grow(device, stagingState.kind, mountPoint, context);

@@ -10,7 +10,6 @@ import { ForgottenVolumes } from "./connections/forgotten_volumes.ts";
 import { Fencing } from "./fencing/fencing.ts";
 import { type PublishRequest, publishVolume } from "./publish/publish.ts";
 import { type StageRequest, stageVolume } from "./stage/stage.ts";
-import { StagingStore } from "./stage/staging_store.ts";
 import { StorageHealth } from "./health/storage_health.ts";
 import { type VolumeStats, volumeStats } from "./health/stats.ts";
 import { type UnpublishRequest, unpublishVolume } from "./publish/unpublish.ts";
@@ -57,7 +56,7 @@ export class NodeService {
 
   /** Reports the volumes that are staged already, so that a restart does not look like an empty node. */
   async countStaged(): Promise<void> {
-    for (const { volumeId, staged } of await new StagingStore(this.#deps).all()) {
+    for (const { volumeId, staged } of await this.#deps.stagingStore.all()) {
       this.#deps.events.occurred({ kind: "staged", volumeId, staged });
     }
   }

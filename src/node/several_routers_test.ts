@@ -11,7 +11,6 @@ import {
   volumeId,
 } from "../../tests/fakes/node_deps.ts";
 import { parsePublishContext } from "../volume/model/publish_context.ts";
-import { StagingStore } from "./stage/staging_store.ts";
 import { OrphanedConnections } from "./connections/orphaned_connections.ts";
 import { connectedNqns } from "./connections/teardown.ts";
 
@@ -42,14 +41,14 @@ Deno.test("volumes of one name on two routers are staged side by side, and unsta
   await node.stage({});
   await stageOther(node);
   assert.deepEqual([...node.devices.values()].map(({ connected }) => connected), [true, true]);
-  assert.deepEqual((await new StagingStore(node.deps).ids()).toSorted(), [other, volumeId].toSorted());
+  assert.deepEqual((await node.deps.stagingStore.ids()).toSorted(), [other, volumeId].toSorted());
   const files = [...node.paths.nodes.keys()].filter((path) => path.startsWith("/state/volumes/"));
   assert.deepEqual(files.toSorted(), ["/state/volumes/nas2:pvc-1.json", "/state/volumes/pvc-1.json"]);
   await node.service.unstage({ volumeId: other, stagingPath: otherStaging }, call());
   assert.deepEqual([node.devices.get(nqn)!.connected, node.devices.get(otherNqn)!.connected], [true, false]);
   await node.publish({});
   assert.ok(node.table.some(({ mountPoint }) => mountPoint === targetPath));
-  assert.deepEqual(await new StagingStore(node.deps).ids(), [volumeId]);
+  assert.deepEqual(await node.deps.stagingStore.ids(), [volumeId]);
 });
 
 Deno.test("without a state file each volume finds only its own connections", async () => {

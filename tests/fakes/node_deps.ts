@@ -3,6 +3,7 @@ import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/stage.ts";
 import type { NodeDeps } from "../../src/node/deps.ts";
+import { StagingStore } from "../../src/node/stage/staging_store.ts";
 import type {
   BlockDevices,
   Connection,
@@ -104,31 +105,28 @@ export class FakeNode {
     for (const path of ["/kubelet", "/kubelet/pods", "/kubelet/pods/1", "/kubelet/staging", "/state"]) {
       this.paths.nodes.set(path, { kind: "directory" });
     }
-    const { files, processes } = this;
+    const { files, processes, paths, events } = this;
     this.mapper = new FakeDeviceMapper(files);
     this.cryptsetup = new FakeCryptsetup(this.mapper, files, (at) => this.#connectedAt(at));
     processes.script = (run) => this.#runMapper(run, files);
     const maps = new DeviceMapper(processes, files);
+    const report = (message: string) => void this.reported.push(message);
+    const own = { paths, clock, events, notes: { info: report, warn: report } };
     this.deps = {
+      ...own,
       connector: this.#connector(),
       mounts: this.#mounts(),
       filesystems: this.#filesystems(),
       devices: this.#blockDevices(),
       maps,
-      encryption: new Cryptsetup(processes, files, maps, this.clock),
-      paths: this.paths,
+      encryption: new Cryptsetup(processes, files, maps, clock),
+      stagingStore: new StagingStore({ ...own, statePath: "/state" }),
       machine: { is: (hash) => this.machine === undefined ? undefined : this.machine === hash },
-      clock: this.clock,
-      events: this.events,
       settings: {
         nodeId: "node-1",
         maxVolumesPerNode: 0,
         statePath: "/state",
         nqnPrefix: "nqn.2000-02.com.mikrotik",
-      },
-      notes: {
-        info: (message) => void this.reported.push(message),
-        warn: (message) => void this.reported.push(message),
       },
     };
     this.service = new NodeService(this.deps);

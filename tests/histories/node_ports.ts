@@ -1,4 +1,5 @@
 import type { NodeDeps } from "../../src/node/deps.ts";
+import { StagingStore } from "../../src/node/stage/staging_store.ts";
 import type { Process } from "./process.ts";
 import { isContext } from "./router_link.ts";
 
@@ -39,14 +40,17 @@ export function portsFor(process: Process, deps: NodeDeps, slow: SlowOperations)
           run(process, () => value.apply(target, args), name, args, slow);
       },
     });
+  const { clock } = process;
+  const paths = own(deps.paths);
   return {
     ...deps,
-    clock: process.clock,
+    clock,
     connector: own(deps.connector),
     mounts: own(deps.mounts),
     filesystems: own(deps.filesystems),
     devices: own(deps.devices),
-    paths: own(deps.paths),
+    paths,
+    stagingStore: new StagingStore({ ...deps, ...deps.settings, clock, paths }),
   };
 }
 

@@ -12,6 +12,7 @@ import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/stage.ts";
 import type { NodeDeps } from "../../src/node/deps.ts";
+import { StagingStore } from "../../src/node/stage/staging_store.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { DeviceMaps } from "../../src/volume/ports/device_maps.ts";
@@ -80,6 +81,7 @@ export class RealNode {
       devices,
       ...options.maps === undefined ? {} : { maps: options.maps(parts) },
       paths,
+      stagingStore: new StagingStore({ paths, clock, events: this.events, statePath: this.state }),
       machine: { is: () => undefined },
       clock,
       events: this.events,

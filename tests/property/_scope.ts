@@ -1,5 +1,6 @@
 // What the node half of the driver is asked to change, and whether a request about a volume gives it leave to.
 import type { NodeDeps } from "../../src/node/deps.ts";
+import { StagingStore } from "../../src/node/stage/staging_store.ts";
 import type { DirectoryNodeDeps } from "../../src/node/directory/deps.ts";
 import type { Paths } from "../../src/volume/ports/node_ports.ts";
 
@@ -77,8 +78,11 @@ const ofDevice = ({ nqn, path }: { readonly nqn: string; readonly path: string }
 
 /** What a node works with, with every change of it added to `changes`; reads are not. */
 export function watchedNode(deps: NodeDeps, changes: Change[]): NodeDeps {
+  const paths = watched(deps.paths, ofPaths, changes);
   return {
     ...deps,
+    paths,
+    stagingStore: new StagingStore({ ...deps, ...deps.settings, paths }),
     connector: watched(deps.connector, {
       connect: ({ nqn }) => [nqn],
       rescan: first,
@@ -99,7 +103,6 @@ export function watchedNode(deps: NodeDeps, changes: Change[]): NodeDeps {
       trim: (device, mountPoint) => [...ofDevice(device), mountPoint],
     }, changes),
     devices: watched(deps.devices, { setReadOnly: ofDevice, forgetReads: ofDevice }, changes),
-    paths: watched(deps.paths, ofPaths, changes),
   };
 }
 

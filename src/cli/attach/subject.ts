@@ -1,5 +1,4 @@
 import { connectedNqns } from "../../node/connections/teardown.ts";
-import { StagingStore } from "../../node/stage/staging_store.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
@@ -96,7 +95,7 @@ export async function connectedNqn(
  * @throws {VolumeError} in-use when there is one, precondition when it is damaged
  */
 export async function assertNotStaged(deps: NodeDeps, verb: string, volumeId: string): Promise<void> {
-  const stagingState = await new StagingStore(deps).find(volumeId);
+  const stagingState = await deps.stagingStore.find(volumeId);
   if (stagingState === undefined) return;
   throw new VolumeError(
     "in-use",

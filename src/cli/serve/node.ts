@@ -20,6 +20,7 @@ import { LoopConnector } from "../../loop/loop_connector.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
 import { reportMissingLayer } from "../../node/layer/choose_layer.ts";
 import { LayerWatch } from "../../node/layer/layer_watch.ts";
+import { StagingStore } from "../../node/stage/staging_store.ts";
 import { TrimWatch } from "../../node/trim/trim_watch.ts";
 import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
@@ -92,7 +93,7 @@ export async function openNode(
   { clock, random, log, events }: NodeAdapters,
 ): Promise<OpenNode> {
   const parts = systemNodeParts(clock, log, events);
-  const deps = { ...openNodeDeps(config, parts), notes: log };
+  const deps = openNodeDeps(config, parts, log);
   await deps.paths.makeFolder(config.stateDirectory, 0o700);
   const release = await haveState(config.stateDirectory, parts);
   await reportMissingLayer(deps);
@@ -196,7 +197,7 @@ interface StateAdapters {
 }
 
 /** Makes the dependencies of a configuration's node service; it makes and changes nothing on the machine. */
-export function openNodeDeps(config: NodeConfig, parts: NodeParts): NodeDeps {
+export function openNodeDeps(config: NodeConfig, parts: NodeParts, notes?: NodeNotes): NodeDeps {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
   const { deviceLayer } = config;
@@ -210,10 +211,12 @@ export function openNodeDeps(config: NodeConfig, parts: NodeParts): NodeDeps {
     devices,
     ...config.connector === "nvme-tcp" ? mapping : {},
     paths,
+    stagingStore: new StagingStore({ paths, clock, events, statePath, notes }),
     machine: thisMachine(files),
     clock,
     events,
     settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology, deviceLayer },
+    ...notes === undefined ? {} : { notes },
   };
 }
 

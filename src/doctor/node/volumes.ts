@@ -1,5 +1,4 @@
 import { nodeFixes } from "./fixes.ts";
-import { StagingStore } from "../../node/stage/staging_store.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
@@ -31,7 +30,7 @@ export function stagingStateOf({ stagingState }: NodeVolume): StagingState | und
 export async function volumesOfNode(deps: NodeDeps, context: CallContext): Promise<readonly NodeVolume[]> {
   const connected = await deps.connector.connected(context);
   const named = connected.map((nqn) => ({ nqn, id: idOf(nqn, deps.settings.nqnPrefix) }));
-  const ids = new Set([...await new StagingStore(deps).ids(), ...named.map(({ id }) => id)]);
+  const ids = new Set([...await deps.stagingStore.ids(), ...named.map(({ id }) => id)]);
   return await Promise.all(
     [...ids].toSorted().map(async (id) => ({
       id,
@@ -53,7 +52,7 @@ function idOf(nqn: string, prefix: string): string {
 
 async function findStagingState(deps: NodeDeps, id: string): Promise<NodeVolume["stagingState"]> {
   try {
-    return await new StagingStore(deps).find(id);
+    return await deps.stagingStore.find(id);
   } catch (error) {
     if (VolumeError.is(error, "precondition")) return { damaged: error.message };
     throw error;

@@ -3,7 +3,6 @@ import { isOfHost } from "../../volume/rules/fence.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { bindsOf, mountsOf } from "../mount_table.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 
 /**
@@ -17,19 +16,17 @@ import type { NodeDeps, VolumeLock } from "../deps.ts";
 export class OrphanedConnections {
   readonly #deps: NodeDeps;
   readonly #lock: VolumeLock;
-  readonly #stagingStore: StagingStore;
   #atStart: ReadonlySet<string> | undefined;
   #reported = new Map<string, string>();
 
   constructor(deps: NodeDeps, lock: VolumeLock) {
     this.#deps = deps;
     this.#lock = lock;
-    this.#stagingStore = new StagingStore(deps);
   }
 
   /** Checks all connections, and drops those that may be dropped. Returns the NQNs that were connected. */
   async check(context: CallContext): Promise<readonly string[]> {
-    const known = new Set(await this.#stagingStore.ids());
+    const known = new Set(await this.#deps.stagingStore.ids());
     const connected = await this.#deps.connector.connected(context);
     const orphans = connected.filter((nqn) => !known.has(this.#split(nqn).volumeId));
     this.#atStart ??= new Set(orphans);
@@ -54,7 +51,7 @@ export class OrphanedConnections {
     const release = this.#lock.tryTake([volumeId]);
     if (release === undefined) return "a call is changing the volume";
     try {
-      if ((await this.#stagingStore.ids()).includes(volumeId)) return undefined;
+      if ((await this.#deps.stagingStore.ids()).includes(volumeId)) return undefined;
       const use = await this.#use(nqn, context);
       if (use !== undefined) return use;
       this.#deps.notes?.warn("dropping an unknown connection that is unused", { nqn });

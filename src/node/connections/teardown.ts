@@ -7,7 +7,6 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import { bindsOf, isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { closeMapping, findOwnMapping } from "../encryption/mapping.ts";
 import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** The parts of a volume to take down. */
@@ -63,7 +62,7 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
   if (use !== undefined) throw inUse(volume, use);
   const { stagingState } = volume;
   // From here on the volume must not be published, even if this call fails later.
-  if (stagingState !== undefined) await new StagingStore(deps).write({ ...stagingState, staged: false });
+  if (stagingState !== undefined) await deps.stagingStore.write({ ...stagingState, staged: false });
   // The staging path of a mounted volume holds the volume's own files, so the device file is not looked for there.
   if (stagingState === undefined || stagingState.kind === "block") {
     await removeDeviceFiles(deps, volume.stagingPaths, points, context);

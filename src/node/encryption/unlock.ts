@@ -163,14 +163,14 @@ function onlyOwn(probe: DeviceProbe): DeviceProbe {
 }
 
 async function writeHeader(
-  { deps, stagingStore, parameters, passphrases, below, context }: Unlocking,
+  { deps, parameters, passphrases, below, context }: Unlocking,
   stagingState: StagingState,
   again: boolean,
 ): Promise<void> {
   await refuseWhileBusy(deps, below, context);
   const { deviceNumber, uniqueId, sizeBytes } = below;
   const device = { deviceNumber, uniqueId, sizeBytes };
-  await stagingStore.write({ ...stagingState, luks: "started", device });
+  await deps.stagingStore.write({ ...stagingState, luks: "started", device });
   if (again) await deps.filesystems.eraseEnds(await proveAgain(deps, below, context), context);
   const passphrase = passphrases.next ?? passphrases.current;
   const { keyCost } = parameters.encryption;
@@ -213,12 +213,12 @@ async function open(unlocking: Unlocking, stagingState: StagingState): Promise<v
 
 /** What a new mapping shows is noise: its ends become zero, so that the rule for file systems sees it as blank. */
 async function completeHeader(
-  { deps, stagingStore, below, context }: Unlocking,
+  { deps, below, context }: Unlocking,
   done: StagingState,
   device: ProvenDevice,
 ): Promise<void> {
   await deps.filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   await proveMapping(deps, done.volumeId, below, context);
   await deps.encryption!.complete(below, context);
-  await stagingStore.write(done);
+  await deps.stagingStore.write(done);
 }

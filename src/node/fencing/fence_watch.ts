@@ -5,7 +5,6 @@ import { type StagingState, withMissed } from "../../volume/model/staging_state.
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
 import { RecentConnections } from "./recent_connections.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import type { ForgottenVolumes } from "../connections/forgotten_volumes.ts";
 import { OrphanedConnections } from "../connections/orphaned_connections.ts";
 import { tearDown } from "../connections/teardown.ts";
@@ -48,7 +47,6 @@ export interface FenceWatchOptions {
  */
 export class FenceWatch {
   readonly #options: FenceWatchOptions;
-  readonly #stagingStore: StagingStore;
   readonly #orphans: OrphanedConnections;
   readonly #stop = new AbortController();
   readonly #working = new Set<string>();
@@ -57,7 +55,6 @@ export class FenceWatch {
 
   constructor(options: FenceWatchOptions) {
     this.#options = options;
-    this.#stagingStore = new StagingStore(options.deps);
     this.#orphans = new OrphanedConnections(options.deps, options.lock);
   }
 
@@ -76,7 +73,7 @@ export class FenceWatch {
   async check(): Promise<void> {
     const { deps, fencing } = this.#options;
     await this.#noting("the node's state", async () => {
-      const staged = await this.#stagingStore.all();
+      const staged = await this.#options.deps.stagingStore.all();
       const reads = { offered: fencing.newReads(), connections: new RecentConnections(deps) };
       const queue = [...staged];
       const worker = async () => {
@@ -146,7 +143,7 @@ export class FenceWatch {
     } else if (!isSameMemory(memoryOf(result), stagingState.missed)) {
       await this.#locked(
         stagingState,
-        (current) => this.#stagingStore.write(withMissed(current, memoryOf(result))),
+        (current) => this.#options.deps.stagingStore.write(withMissed(current, memoryOf(result))),
       );
     }
   }
@@ -159,7 +156,7 @@ export class FenceWatch {
     const release = this.#options.lock.tryTake([stagingState.volumeId, stagingState.stagingPath]);
     if (release === undefined) return false;
     try {
-      const current = await this.#stagingStore.find(stagingState.volumeId);
+      const current = await this.#options.deps.stagingStore.find(stagingState.volumeId);
       if (current?.nqn === stagingState.nqn) await change(current);
       return true;
     } finally {

@@ -6,7 +6,6 @@ import { type FenceMemory, type StagingState, withMissed } from "../../volume/mo
 import { endQueueing, isQueueing } from "../layer/maps.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import { connectedNqns, type Teardown } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -145,7 +144,7 @@ export class Fencing {
     context: CallContext,
     unpublishedTarget?: string,
   ): Promise<void> {
-    const stagingState = await new StagingStore(this.#deps).findUndamaged(volumeId);
+    const stagingState = await this.#deps.stagingStore.findUndamaged(volumeId);
     const connected = await connectedNqns(this.#deps, volumeId, context);
     const reads = this.newReads();
     for (const nqn of new Set([...(stagingState === undefined ? [] : [stagingState.nqn]), ...connected])) {
@@ -175,7 +174,7 @@ export class Fencing {
 
   async #remember(stagingState: StagingState, memory: FenceMemory | undefined): Promise<void> {
     if (!isSameMemory(memory, stagingState.missed)) {
-      await new StagingStore(this.#deps).write(withMissed(stagingState, memory));
+      await this.#deps.stagingStore.write(withMissed(stagingState, memory));
     }
   }
 }

@@ -4,7 +4,6 @@ import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { findDevice } from "../layer/maps.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -97,7 +96,7 @@ export async function getPlaced(
   volumePath: string,
   context: CallContext,
 ): Promise<StagingState> {
-  const stagingState = await new StagingStore(deps).find(volumeId);
+  const stagingState = await deps.stagingStore.find(volumeId);
   if (stagingState !== undefined && await isPlacedAt(deps, stagingState, volumePath, context)) {
     return stagingState;
   }

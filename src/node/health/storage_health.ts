@@ -4,7 +4,6 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { type AddressReading, judgeStorage, type StorageProblem } from "../../volume/rules/storage_health.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -54,7 +53,7 @@ export class StorageHealth {
 }
 
 async function readAndJudge(deps: NodeDeps, context: CallContext): Promise<readonly StorageProblem[]> {
-  const staged = await new StagingStore(deps).all();
+  const staged = await deps.stagingStore.all();
   const [obstacle, stateFailure, addresses] = await Promise.all([
     deps.connector.obstacle(context),
     failureOf(deps, context, "write to the state folder", () => tryState(deps)),

@@ -8,7 +8,6 @@ import { proveStaged } from "../connections/device.ts";
 import { assertEncrypts } from "../encryption/mapping.ts";
 import { findDevice, findMap } from "../layer/maps.ts";
 import { mountsAt } from "../mount_table.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import { filesystemStats } from "./stats.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -50,7 +49,7 @@ export async function nodeVolumeHealth(
 /** This node's record of the volume, or what is wrong with that record. */
 async function findStagingState(deps: NodeDeps, volumeId: string): Promise<StagingState | string> {
   try {
-    const stagingState = await new StagingStore(deps).find(volumeId);
+    const stagingState = await deps.stagingStore.find(volumeId);
     if (stagingState !== undefined) return stagingState;
   } catch (error) {
     if (VolumeError.is(error, "precondition")) return error.message;

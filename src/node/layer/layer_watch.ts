@@ -7,7 +7,6 @@ import type { LayerSettings, StagingState } from "../../volume/model/staging_sta
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import { disconnectUnused } from "../connections/teardown.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import type { OfferedReads } from "../fencing/offered_reads.ts";
@@ -62,7 +61,6 @@ interface Seen {
  */
 export class LayerWatch {
   readonly #options: LayerWatchOptions;
-  readonly #store: StagingStore;
   readonly #stop = new AbortController();
   readonly #working = new Set<string>();
   readonly #troubles = new Map<string, Trouble>();
@@ -85,7 +83,6 @@ export class LayerWatch {
 
   constructor(options: LayerWatchOptions) {
     this.#options = options;
-    this.#store = new StagingStore(options.deps);
   }
 
   /** Starts checking, and returns at once. */
@@ -281,7 +278,7 @@ export class LayerWatch {
     const release = context.signal.aborted ? undefined : lock.tryTake([volumeId, stagingPath]);
     if (release === undefined) return void this.#inDoubt.set(nqn, stagingState);
     try {
-      const current = await this.#store.findUndamaged(volumeId);
+      const current = await this.#options.deps.stagingStore.findUndamaged(volumeId);
       if (current?.nqn !== nqn) await disconnectUnused(deps, nqn, context);
     } finally {
       release();
@@ -306,7 +303,7 @@ export class LayerWatch {
     const { nqnPrefix } = this.#options.deps.settings;
     const nqn = nqnOfMapUuid(uuid, nqnPrefix);
     const name = parseExportNqn(nqn, nqnPrefix);
-    const state = name && await this.#store.findUndamaged(name.volumeId);
+    const state = name && await this.#options.deps.stagingStore.findUndamaged(name.volumeId);
     return state?.nqn === nqn && state.layer !== undefined ? state : undefined;
   }
 
@@ -315,9 +312,9 @@ export class LayerWatch {
     const release = this.#options.lock.tryTake([volumeId, stagingPath]);
     if (release === undefined) return false;
     try {
-      const state = await this.#store.findUndamaged(volumeId);
+      const state = await this.#options.deps.stagingStore.findUndamaged(volumeId);
       if (state?.nqn !== nqn || state.device === undefined || state.device.uniqueId === uniqueId) return true;
-      await this.#store.write({ ...state, device: { ...state.device, uniqueId } });
+      await this.#options.deps.stagingStore.write({ ...state, device: { ...state.device, uniqueId } });
       return true;
     } finally {
       release();

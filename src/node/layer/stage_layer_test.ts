@@ -14,7 +14,6 @@ import {
   targetPath,
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 
 const name = "rds-csi-pvc-1";
 const layered = { volumeContext: { deviceLayer: "multipath" } };
@@ -421,7 +420,7 @@ Deno.test("stage() lets an unfinished map queue again that was given up, and lea
     const node = await stagedNode();
     const { table } = node.mapper.maps.get(name)!;
     Object.assign(table!, { queues: false, failed: true });
-    await new StagingStore(node.deps).write({ ...node.stagingState!, staged: false });
+    await node.deps.stagingStore.write({ ...node.stagingState!, staged: false });
     if (!isMounted) node.table = [];
     await node.stage(layered).catch(() => {});
     assert.equal(node.mapper.maps.get(name)!.table!.queues, !isMounted);

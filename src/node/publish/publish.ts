@@ -16,7 +16,6 @@ import { findDevice, findMap } from "../layer/maps.ts";
 import { epochText } from "../../volume/model/publish_context.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -43,7 +42,7 @@ export async function publishVolume(
   request: PublishRequest,
   context: CallContext,
 ): Promise<void> {
-  const stagingStore = new StagingStore(deps);
+  const { stagingStore } = deps;
   const stagingState = getStaged(await stagingStore.find(request.volumeId), request);
   await assertTargetApart(stagingStore, stagingState, request.targetPath);
   const readOnly = isReadOnlyPublish(stagingState, request);

@@ -74,7 +74,6 @@ function isWithin(path: string, folder: string): boolean {
  */
 export async function assertMayUnmount(
   deps: NodeDeps,
-  stagingStore: StagingStore,
   { volumeId, targetPath }: { readonly volumeId: string; readonly targetPath: string },
   mounted: readonly MountEntry[],
   context: CallContext,
@@ -85,8 +84,8 @@ export async function assertMayUnmount(
       `Cannot unpublish the volume because ${why}: volume=${volumeId} path=${targetPath}`,
     );
   };
-  const stagingState = await stagingStore.findUndamaged(volumeId);
-  const others = await stagingStore.others(volumeId);
+  const stagingState = await deps.stagingStore.findUndamaged(volumeId);
+  const others = await deps.stagingStore.others(volumeId);
   const staged = [stagingState, ...others].find((each) => each?.stagingPath === targetPath);
   if (staged !== undefined) refuse(`${staged.volumeId} is staged there`);
   const foreign = mounted.find((entry) => !isOnBlockDevice(entry) && !isNodeBind(entry));

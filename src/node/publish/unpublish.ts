@@ -4,7 +4,6 @@ import { withoutPublished } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertMayUnmount } from "./target_paths.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** The fields of NodeUnpublishVolume. */
@@ -28,10 +27,9 @@ export async function unpublishVolume(
   context: CallContext,
 ): Promise<void> {
   const { targetPath } = request;
-  const stagingStore = new StagingStore(deps);
   const mountPoint = await deps.paths.mountPoint(targetPath);
   const mounted = mountsAt(await deps.mounts.table(), mountPoint);
-  if (mounted.length > 0) await assertMayUnmount(deps, stagingStore, request, mounted, context);
+  if (mounted.length > 0) await assertMayUnmount(deps, request, mounted, context);
   try {
     await deps.mounts.unmount(mountPoint, context);
   } catch (error) {
@@ -49,11 +47,11 @@ export async function unpublishVolume(
       `Cannot remove the target because it is neither a file nor a folder: volume=${request.volumeId} path=${targetPath}`,
     );
   }
-  await forgetTarget(stagingStore, request);
+  await forgetTarget(deps, request);
 }
 
 /** A damaged state file must not keep a pod from ending; other calls will report it. */
-async function forgetTarget(stagingStore: StagingStore, request: UnpublishRequest): Promise<void> {
+async function forgetTarget({ stagingStore }: NodeDeps, request: UnpublishRequest): Promise<void> {
   const stagingState = await stagingStore.findUndamaged(request.volumeId);
   if (stagingState?.published.some((target) => target.targetPath === request.targetPath)) {
     await stagingStore.write(withoutPublished(stagingState, request.targetPath));

@@ -5,11 +5,21 @@ import {
   type KeptContent,
   parseContent,
 } from "../../volume/model/filesystem/content.ts";
-import type { NodeDeps } from "../deps.ts";
+import type { Paths } from "../../volume/ports/node_ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { idsOf, stateFileName } from "./state_file_name.ts";
 
 /** How many files a node keeps, and how many go at once beyond that: to find the first ones takes reading all. */
 const defaultLimits = { maxFiles: 20_000, spareFiles: 1_000 };
+
+/** What keeps a node's state. */
+export interface StateAdapters {
+  readonly paths: Paths;
+  readonly clock: Clock;
+  /** See `NodeSettings.statePath`. */
+  readonly statePath: string;
+  readonly notes?: { warn(message: string, fields: Readonly<Record<string, unknown>>): void } | undefined;
+}
 
 /**
  * What this node knows of what lies on volumes that it has unstaged: one file a volume, about one epoch. A file ends with
@@ -17,13 +27,13 @@ const defaultLimits = { maxFiles: 20_000, spareFiles: 1_000 };
  * neither, until there are too many.
  */
 export class KnownStore {
-  readonly #deps: Pick<NodeDeps, "paths" | "clock" | "notes">;
+  readonly #adapters: StateAdapters;
   readonly #folder: string;
   readonly #limits: typeof defaultLimits;
 
-  constructor(deps: NodeDeps, limits = defaultLimits) {
-    this.#deps = deps;
-    this.#folder = `${deps.settings.statePath}/known`;
+  constructor(adapters: StateAdapters, limits = defaultLimits) {
+    this.#adapters = adapters;
+    this.#folder = `${adapters.statePath}/known`;
     this.#limits = limits;
   }
 
@@ -34,13 +44,13 @@ export class KnownStore {
    */
   async find(volumeId: string): Promise<KeptContent | undefined> {
     const path = this.#path(volumeId);
-    const text = await this.#deps.paths.readFile(path);
+    const text = await this.#adapters.paths.readFile(path);
     return text === undefined ? undefined : parseContent(text, volumeId, path);
   }
 
   /** Writes and syncs what is known of a volume, in place of what was. */
   async keep(content: Content): Promise<void> {
-    const { paths, clock } = this.#deps;
+    const { paths, clock } = this.#adapters;
     await paths.makeFolder(this.#folder, 0o700);
     const text = formatContent({ ...content, keptMs: clock.now() });
     await paths.writeFile(this.#path(content.volumeId), text, 0o600);
@@ -55,7 +65,7 @@ export class KnownStore {
     const known = await this.findUndamaged(volumeId);
     if (known === undefined) return;
     const isMeant = "only" in epochs ? known.epoch === epochs.only : known.epoch !== epochs.but;
-    if (isMeant) await this.#deps.paths.removeFile(this.#path(volumeId));
+    if (isMeant) await this.#adapters.paths.removeFile(this.#path(volumeId));
   }
 
   /** Like {@linkcode KnownStore.find}, but returns undefined when the file is damaged. */
@@ -70,7 +80,7 @@ export class KnownStore {
 
   /** Removes the files that were written first, damaged ones before all others, once there are too many. */
   async #removeFirst(butOf: string): Promise<void> {
-    const { paths, notes } = this.#deps;
+    const { paths, notes } = this.#adapters;
     const ids = idsOf(await paths.list(this.#folder));
     const { maxFiles, spareFiles } = this.#limits;
     if (ids.length <= maxFiles) return;

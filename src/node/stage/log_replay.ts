@@ -6,13 +6,11 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import { proveAgain } from "../connections/device.ts";
 import { findDevice } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
-import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
 
 /** The input of a log replay: a stage whose device is proven and not mounted. */
 interface LogStaging {
   readonly deps: NodeDeps;
-  readonly stagingStore: StagingStore;
   readonly undo: Undo;
   readonly context: CallContext;
   readonly device: ProvenDevice;
@@ -57,11 +55,11 @@ export async function settleLog(
 
 /** Mounts the file system once so that the kernel replays the log. The device is writable only for that time. */
 async function replay(
-  { deps, stagingStore, undo, context, device, mountPoint }: LogStaging,
+  { deps, undo, context, device, mountPoint }: LogStaging,
   stagingState: StagingState,
   filesystem: FilesystemType,
 ): Promise<void> {
-  await stagingStore.write({ ...stagingState, replaying: true });
+  await deps.stagingStore.write({ ...stagingState, replaying: true });
   const again = async (on: CallContext) => await proveAgain(deps, device, on);
   undo.add("make the device read-only again", async (undoing) => {
     if (await findDevice(deps, device.nqn, undoing) === undefined) return;

@@ -19,8 +19,6 @@ import { unlock, type Unlocking } from "../encryption/unlock.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
-import { KnownStore } from "./known_store.ts";
-import { StagingStore } from "./staging_store.ts";
 import {
   connectedNqns,
   disconnectUnrecorded,
@@ -65,14 +63,13 @@ export async function stageVolume(
   assertSameEncryption(volumeId, publish, parameters);
   const passphrases = publish.encrypted ? parsePassphrases(request.secrets ?? {}) : undefined;
   const plain = newStagingState(request, publish, parameters.connection.digests);
-  const stagingStore = new StagingStore(deps);
   const wanted = await withLayer(deps, plain, parameters, context);
-  const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
+  const known = await dropOlder(deps, fencing, publish, wanted, context);
   assertLayered(publish, known ?? wanted);
   await withUndo(deps.clock, context, async (undo) => {
     // A node that may write may replay the log, even if the mount is to be read-only.
     const mayReplay = publish.mayReplay || !(publish.readOnly || isReadOnlyMode(capability.mode));
-    const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
+    const staging: Staging = { deps, publish, mayReplay, parameters, undo, context };
     if (known?.staged === false) {
       // After a final error nothing would ever be asked to take down what a stage has left that ended halfway.
       undo.add("take down what was left", (undoing) => endLeft(staging, known, undoing));
@@ -92,8 +89,8 @@ export async function stageVolume(
     );
     context.signal.throwIfAborted();
     // Its router offers this epoch, so every other one is over.
-    await new KnownStore(deps).forget(volumeId, { but: publish.epoch });
-    await stagingStore.write({ ...ready, staged: true });
+    await deps.stagingStore.known.forget(volumeId, { but: publish.epoch });
+    await deps.stagingStore.write({ ...ready, staged: true });
     await release();
   });
 }
@@ -142,7 +139,7 @@ async function withLayer(
   if (luks !== undefined) return stagingState;
   if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;
   // A volume that is connected is used as it is, with a map or without.
-  const isKnown = (await new StagingStore(deps).find(volumeId))?.nqn === nqn;
+  const isKnown = (await deps.stagingStore.find(volumeId))?.nqn === nqn;
   if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return stagingState;
   if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return stagingState;
   const { digests: _digests, ...layer } = connection;
@@ -223,11 +220,11 @@ function newStagingState(
 async function dropOlder(
   deps: NodeDeps,
   fencing: Fencing,
-  stagingStore: StagingStore,
   publish: PublishContext,
   wanted: StagingState,
   context: CallContext,
 ): Promise<StagingState | undefined> {
+  const { stagingStore } = deps;
   const stagingState = await stagingStore.find(wanted.volumeId);
   const isCurrent = stagingState?.epoch === publish.epoch && stagingState.nqn === publish.nqn;
   const connected = await connectedNqns(deps, wanted.volumeId, context);
@@ -277,7 +274,7 @@ async function recall(
   { epoch, mayFormat }: PublishContext,
   wanted: StagingState,
 ): Promise<StagingState> {
-  const store = new KnownStore(deps);
+  const { known: store } = deps.stagingStore;
   const content = await (mayFormat ? store.find(wanted.volumeId) : store.findUndamaged(wanted.volumeId));
   return content?.epoch === epoch ? withContent(wanted, content) : wanted;
 }
@@ -287,9 +284,10 @@ async function recall(
  * by it.
  */
 async function remember(
-  { deps, stagingStore, undo, context }: Staging,
+  { deps, undo, context }: Staging,
   wanted: StagingState,
 ): Promise<StagingState> {
+  const { stagingStore } = deps;
   const wasConnected = (await deps.connector.connected(context)).includes(wanted.nqn);
   undo.add("forget the volume", async (undoing) => {
     const stagingState = await stagingStore.find(wanted.volumeId);
@@ -303,10 +301,11 @@ async function remember(
 
 /** Takes down what an earlier stage of the epoch has left that ended halfway, so that no pod has it, and ends its record. */
 async function endLeft(
-  { deps, stagingStore }: Pick<Staging, "deps" | "stagingStore">,
+  { deps }: Pick<Staging, "deps">,
   left: StagingState,
   context: CallContext,
 ): Promise<void> {
+  const { stagingStore } = deps;
   const stagingState = await stagingStore.find(left.volumeId) ?? left;
   await tearDown(deps, teardownOf(stagingState), context);
   await stagingStore.end(stagingState);
@@ -319,11 +318,11 @@ function teardownOf(stagingState: StagingState): Teardown {
 
 /** Returns the staging path as the kernel writes it for a mount point. */
 async function ensureStagingFolder(staging: Staging, stagingState: StagingState): Promise<string> {
-  const { deps, stagingStore, undo, context } = staging;
+  const { deps, undo, context } = staging;
   const { volumeId, stagingPath: path } = stagingState;
   const [mountPoint] = await Promise.all([
     mountPointOf(deps, path),
-    assertStagingFree(stagingStore, volumeId, path),
+    assertStagingFree(deps.stagingStore, volumeId, path),
   ]);
   const mounted = mountsAt(await deps.mounts.table(), mountPoint);
   if (mounted.length > 0) return mountPoint; // It is a folder. A stat would have to ask the file system that is mounted there.

@@ -14,7 +14,6 @@ import { refuseWhileBusy } from "./busy.ts";
 import { settleLog } from "./log_replay.ts";
 import { probeDevice } from "./probe.ts";
 import { assertSameFilesystem } from "./new_identity.ts";
-import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
 import { decideFormat, judgedSignature } from "../../volume/rules/format.ts";
 
@@ -24,7 +23,6 @@ const newRootMode = 0o777;
 /** A stage under way, with the input of its steps. */
 export interface Staging {
   readonly deps: NodeDeps;
-  readonly stagingStore: StagingStore;
   readonly publish: PublishContext;
   /** Whether the log of a file system may be replayed before it is mounted read-only. */
   readonly mayReplay: boolean;
@@ -249,7 +247,7 @@ async function prepareFilesystem(
     case "mount-existing":
       if (parameters.fsck === "preen" && !stagingState.readOnly) await check(staging, filesystem);
       if (log !== undefined) await settleLog(staging, stagingState, filesystem, log);
-      return await staging.stagingStore.write(
+      return await staging.deps.stagingStore.write(
         toBeMounted({ ...stagingState, ...(mayBeUnfinished ? { mkfs: "done" as const } : {}) }, device, uuid),
       );
   }
@@ -307,19 +305,21 @@ async function format(
   const { deps, parameters, context, device } = staging;
   const { filesystems } = deps;
   await refuseWhileBusy(deps, device, context, seenFree);
-  const started = await staging.stagingStore.write({ ...stagingState, mkfs: "started" });
+  const started = await staging.deps.stagingStore.write({ ...stagingState, mkfs: "started" });
   if (again) await filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
   // The steps before can take long, and mkfs goes by the path.
   await filesystems.format(await proveAgain(deps, device, context), filesystem, options, context);
   // This is recorded even if the call was cancelled meanwhile: the file system exists.
-  const done = await staging.stagingStore.write(toBeMounted({ ...started, mkfs: "done" }, device, undefined));
+  const done = await staging.deps.stagingStore.write(
+    toBeMounted({ ...started, mkfs: "done" }, device, undefined),
+  );
   context.signal.throwIfAborted();
   if (stagingState.layer === undefined) return done;
   // The UUID identifies a device that replaces this one below the map.
   const { signature } = await filesystems.probe(await proveAgain(deps, device, context), context);
   if (signature.state !== "found" || signature.uuid === undefined) return done;
-  return await staging.stagingStore.write({ ...done, filesystemUuid: signature.uuid });
+  return await staging.deps.stagingStore.write({ ...done, filesystemUuid: signature.uuid });
 }
 
 /** A read of the device beside the probe. Its disposal ends a read whose result is not needed. */

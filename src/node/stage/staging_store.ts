@@ -8,21 +8,21 @@ import {
   type StagingState,
 } from "../../volume/model/staging_state.ts";
 import { contentOf, isToBeKept } from "../../volume/model/filesystem/content.ts";
-import type { NodeDeps } from "../deps.ts";
-import { KnownStore } from "./known_store.ts";
+import { KnownStore, type StateAdapters } from "./known_store.ts";
 
 /** The state files of a node, one a volume. */
 export class StagingStore {
   readonly #paths: Paths;
   readonly #events: NodeEvents;
   readonly #folder: string;
-  readonly #known: KnownStore;
+  /** What outlasts a record. */
+  readonly known: KnownStore;
 
-  constructor(deps: NodeDeps) {
-    this.#paths = deps.paths;
-    this.#events = deps.events;
-    this.#folder = `${deps.settings.statePath}/volumes`;
-    this.#known = new KnownStore(deps);
+  constructor(adapters: StateAdapters & { readonly events: NodeEvents }) {
+    this.#paths = adapters.paths;
+    this.#events = adapters.events;
+    this.#folder = `${adapters.statePath}/volumes`;
+    this.known = new KnownStore(adapters);
   }
 
   /**
@@ -78,8 +78,8 @@ export class StagingStore {
    */
   async end(stagingState: StagingState): Promise<void> {
     const { volumeId, epoch, mayFormat } = stagingState;
-    if (isToBeKept(stagingState)) await this.#known.keep(contentOf(stagingState));
-    else if (mayFormat !== false) await this.#known.forget(volumeId, { only: epoch });
+    if (isToBeKept(stagingState)) await this.known.keep(contentOf(stagingState));
+    else if (mayFormat !== false) await this.known.forget(volumeId, { only: epoch });
     await this.remove(volumeId);
   }
 

@@ -1,7 +1,6 @@
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
-import { StagingStore } from "./staging_store.ts";
 import { connectedNqns, tearDown } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -25,7 +24,7 @@ export async function unstageVolume(
   request: UnstageRequest,
   context: CallContext,
 ): Promise<void> {
-  const stagingStore = new StagingStore(deps);
+  const { stagingStore } = deps;
   const stagingState = await stagingStore.find(request.volumeId);
   if (stagingState?.stagingPath !== request.stagingPath) {
     await assertStagingFree(stagingStore, request.volumeId, request.stagingPath);

@@ -9,7 +9,6 @@ import type { NodeDeps, VolumeLock } from "../deps.ts";
 import { nodeVolumeHealth } from "../health/volume_health.ts";
 import { findDevice } from "../layer/maps.ts";
 import { mountsAt } from "../mount_table.ts";
-import { StagingStore } from "../stage/staging_store.ts";
 
 /** How long the trim and the health check of one volume may take: longer than a trim alone may. */
 const volumeMs = 630_000;
@@ -32,13 +31,11 @@ export interface TrimWatchOptions {
  */
 export class TrimWatch {
   readonly #options: TrimWatchOptions;
-  readonly #store: StagingStore;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: TrimWatchOptions) {
     this.#options = options;
-    this.#store = new StagingStore(options.deps);
   }
 
   /** Starts the rounds, if an interval is set, and returns at once. */
@@ -57,7 +54,7 @@ export class TrimWatch {
    */
   async check(): Promise<void> {
     try {
-      for (const stagingState of await this.#store.all()) {
+      for (const stagingState of await this.#options.deps.stagingStore.all()) {
         if (this.#stop.signal.aborted) return;
         if (isTrimmable(stagingState)) await this.#trim(stagingState);
       }
@@ -126,7 +123,7 @@ export class TrimWatch {
     context: CallContext,
   ): Promise<{ readonly device: ProvenDevice; readonly mountPoint: string } | undefined> {
     const { deps } = this.#options;
-    const stagingState = await this.#store.find(volumeId);
+    const stagingState = await this.#options.deps.stagingStore.find(volumeId);
     if (stagingState === undefined || !isTrimmable(stagingState)) return undefined;
     const { problems } = await nodeVolumeHealth(deps, volumeId, context);
     const found = await findDevice(deps, stagingState.nqn, context);
