@@ -2,7 +2,7 @@ import type { ControllerConfig } from "./config/config.ts";
 import type { ClusterConfig } from "./config/cluster.ts";
 import type { ControllerDeps } from "../controller/deps.ts";
 import type { Logger } from "../telemetry/log.ts";
-import { backendClusterHash, VolumeIdPrefix } from "../volume/model/ids.ts";
+import { backendClusterHash } from "../volume/model/ids.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { type CommandIo, commandLog } from "./io.ts";
 import { viewOfRouter } from "./serve/router_cluster.ts";
@@ -17,8 +17,6 @@ export interface ControllerRun {
   /** Replaces a request's id in the log. */
   readonly name: string;
   readonly config: ControllerConfig;
-  /** Whether the router is one of `--config`, whose ids may have a prefix. @default {false} */
-  readonly isOfSeveral?: boolean;
   /** How long it may take, in milliseconds. */
   readonly timeoutMs: number;
   /** The cluster whose use is read, and which provides its id where no flag does. */
@@ -34,7 +32,7 @@ export interface ControllerRun {
  * @throws {VolumeError} deadline when the time is up, cancelled when it was stopped; whatever `work` rejects with
  */
 export async function withController<T>(
-  { name, config, timeoutMs, cluster: found, isOfSeveral = false }: ControllerRun,
+  { name, config, timeoutMs, cluster: found }: ControllerRun,
   io: CommandIo,
   work: (deps: ControllerDeps, context: CallContext) => Promise<T>,
 ): Promise<T> {
@@ -46,10 +44,10 @@ export async function withController<T>(
     return await runLimited(systemClock, { name, timeoutMs, signal: io.signal }, async (context) => {
       const known = config.settings.cluster !== "" || cluster === undefined
         ? config.settings.cluster
-        : backendClusterHash(await cluster.uid(context.signal), config.prefix);
+        : backendClusterHash(await cluster.uid(context.signal), config.ids.text);
       const settings = { ...config.settings, cluster: known };
       const collaborators = cluster === undefined ? {} : {
-        clusterView: viewOfRouter(new VolumeIdPrefix(config.prefix, isOfSeveral), cluster.use, true),
+        clusterView: viewOfRouter(config.ids, cluster.use, true),
       };
       const deps = controllerDeps({ ...config, settings }, router, adapters, log, collaborators);
       try {

@@ -40,13 +40,13 @@ const timeoutMs = 120_000;
 
 /** `rds-csi import`: makes an existing disk or file a volume, and prints a PersistentVolume for it. */
 export async function importCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const { config, cluster, isOfSeveral, request, object, json } = readImportOptions(
+  const { config, cluster, request, object, json } = readImportOptions(
     args,
     io.env,
     await systemFiles(args, io.env),
   );
   const { done, existing } = await withController(
-    { name: "import", config, timeoutMs, cluster, isOfSeveral },
+    { name: "import", config, timeoutMs, cluster },
     io,
     async (deps, context) => {
       const objects = await readExistingObjects(deps, context);
@@ -64,7 +64,7 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
     io.err("No cluster was asked: apply this only if no PersistentVolume names the volume yet.");
   }
   const sizeBytes = usableBytes(done.sizeBytes, done.encrypted);
-  const volume = persistentVolume({ ...done, volumeHandle: config.prefix + done.id, sizeBytes }, object);
+  const volume = persistentVolume({ ...done, volumeHandle: config.ids.add(done.id), sizeBytes }, object);
   io.out(json ? JSON.stringify(volume, undefined, 2) : toYaml(volume));
   return exitCodes.ok;
 }
@@ -190,8 +190,6 @@ export interface ImportOptions {
   readonly config: ControllerConfig;
   /** The cluster whose PersistentVolumes are compared; undefined when there is none. */
   readonly cluster: ControllerRun["cluster"];
-  /** Whether the router is one of `--config`. */
-  readonly isOfSeveral: boolean;
   readonly request: ImportRequest;
   readonly object: VolumeObjectOptions;
   readonly json: boolean;
@@ -232,7 +230,6 @@ export function readImportOptions(
   const address = readClusterAddress(flags, env);
   const options = {
     cluster: address && { address, driverName: flags.text("driver-name") },
-    isOfSeveral: flags.text("config") !== "",
     request: {
       id,
       imagePath: imagePath === "" ? undefined : imagePath,

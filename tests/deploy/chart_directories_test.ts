@@ -37,8 +37,8 @@ chartTest("the driver of directories attaches nothing, and leaves owners alone",
 chartTest("the controller of directories serves its folders beside that of block volumes", () => {
   const objects = example();
   const workload = only<Workload>(objects, "Deployment", "rds-csi-directory-controller");
-  const { kind, driverName, directories, controller, cluster } = configOf(driverOf(workload));
-  assert.deepEqual([kind, driverName, controller], ["directory", directoryDriver, undefined]);
+  const { kind, driverName, directories, routers, cluster } = configOf(driverOf(workload));
+  assert.deepEqual([kind, driverName, routers], ["directory", directoryDriver, []]);
   assert.deepEqual(directories?.settings.basePaths, ["/share/k8s"]);
   assert.equal(directories?.router.address, "10.0.0.1");
   assert.equal(cluster?.leaderElection, true);

@@ -28,7 +28,7 @@ const of = (profile: unknown) => ({ router: { address: "10.0.0.1", profile } });
 
 chartTest("a router's profile reaches the controller, and nodes as far as it is about them", () => {
   const { controller, node } = configsOf(of(formatProfile(profile(60_000))));
-  const { settings, profile: known } = controller.config.controller!;
+  const { settings, profile: known } = controller.config.routers[0]!;
   assert.deepEqual([settings.settleMs, settings.unexportGraceMs, settings.growth], [100_000, 4000, "never"]);
   assert.deepEqual(known, profile(60_000));
   assert.equal(node.config.node?.fenceSettleMs, 100_000);
@@ -36,7 +36,7 @@ chartTest("a router's profile reaches the controller, and nodes as far as it is 
 
 chartTest("without a profile nothing of it is rendered, and the defaults hold", () => {
   const { controller, node } = configsOf(of(undefined));
-  assert.equal(controller.config.controller!.profile, undefined);
+  assert.equal(controller.config.routers[0]!.profile, undefined);
   assert.equal(node.config.node?.fenceSettleMs, 120_000);
   assert.doesNotMatch(JSON.stringify([controller.workload, node.workload]), /profile/);
 });
@@ -62,7 +62,7 @@ chartTest("each of several routers has a profile of its own, and nodes wait for 
     ...more,
   });
   const late = configsOf({ config: { routers: [router("a", 0), router("b", 200_000)] } });
-  assert.deepEqual(late.controller.config.backends.map(({ settings }) => settings.settleMs), [
+  assert.deepEqual(late.controller.config.routers.map(({ settings }) => settings.settleMs), [
     30_000,
     310_000,
   ]);
@@ -76,7 +76,7 @@ chartTest("each of several routers has a profile of its own, and nodes wait for 
   const missing = configsOf({
     config: { routers: [router("a", 0), router("b", 0, { profile: undefined })] },
   });
-  assert.equal(missing.controller.config.backends[0]!.settings.settleMs, 30_000);
+  assert.equal(missing.controller.config.routers[0]!.settings.settleMs, 30_000);
   assert.equal(missing.node.config.node?.fenceSettleMs, 120_000, "one has no profile");
 });
 

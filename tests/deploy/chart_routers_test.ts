@@ -37,8 +37,7 @@ chartTest("several routers reach the driver as its file, each with the files of 
     basePaths: ["/pool/b"],
     secretKeys: { password: "word" },
   });
-  assert.equal(config.controller, undefined);
-  const [a, b] = config.backends;
+  const [a, b] = config.routers;
   assert.deepEqual([a!.settings.backend, a!.isDefault, a!.router.address], ["a", true, "10.0.0.1"]);
   assert.deepEqual([a!.router.keyFile, a!.router.hostKeys], [
     "/etc/rds-csi/routers/a/rds-private-key",
@@ -65,7 +64,7 @@ chartTest("several routers reach the driver as its file, each with the files of 
 chartTest("what a router says itself is not taken from its Secret, where it may be missing", () => {
   const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIF9vcmRpbmFyeS1sb29raW5nLWtleS1mb3ItdGVzdHM";
   const { config, controller } = withRouters(first, { ...second, hostKeys: [key] });
-  assert.deepEqual(config.backends[1]!.router.hostKeys, [key]);
+  assert.deepEqual(config.routers[1]!.router.hostKeys, [key]);
   const { sources } = controller.spec.template.spec.volumes.find(({ name }) => name === "credentials")!
     .projected!;
   assert.deepEqual(sources.at(-1)?.secret?.items.map((item) => item.key), ["rds-private-key"]);

@@ -62,7 +62,7 @@ chartTest(
       );
     }
     const config = configOf(driverOf(only<Workload>(objects, "Deployment", "rds-csi-controller")));
-    const { router, settings } = config.controller!;
+    const { router, settings } = config.routers[0]!;
     const host = `${metadata.name}.${metadata.namespace}.svc`;
     assert.deepEqual([router.address, router.port, settings.nvmeAddress], [host, open.get("ssh"), host]);
     assert.equal(settings.nvmePort, open.get("nvme"));

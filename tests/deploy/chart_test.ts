@@ -108,7 +108,7 @@ chartTest("the chart's values reach the driver", () => {
     "text",
   ]);
   assert.deepEqual([config.metricsAddress?.port, config.endpoint], [9000, "unix:///csi/csi.sock"]);
-  const { router, settings, knownNodes } = config.controller!;
+  const { router, settings, knownNodes } = config.routers[0]!;
   assert.deepEqual([router.port, router.keyFile, router.passwordFile], [
     2222,
     undefined,
@@ -445,7 +445,7 @@ chartTest("the full rendering's node has the usual sidecar, and its controller w
     "liveness-probe",
   ]);
   const controller = only<Workload>(objects, "Deployment", "storage-controller");
-  const { cluster, metricsAddress, backends } = configOf(driverOf(controller), filesOf(controller, objects));
+  const { cluster, metricsAddress, routers } = configOf(driverOf(controller), filesOf(controller, objects));
   assert.deepEqual([cluster?.migrationPairs, metricsAddress?.port], ["kubevirt", 9000]);
-  assert.deepEqual(backends.map(({ settings }) => settings.backend), ["rack-a", "rack-b"]);
+  assert.deepEqual(routers.map(({ settings }) => settings.backend), ["rack-a", "rack-b"]);
 });

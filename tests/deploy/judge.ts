@@ -126,7 +126,7 @@ function assertSoundDriver(driver: Container, files: ReadonlyMap<string, string 
     const folders = readOnly ? role.read : role.write;
     assert.ok(folders.some((folder) => isWithin(mountPath, folder)), `${mountPath} is not permitted`);
   }
-  const routers = [config.controller, ...config.backends].flatMap((one) => one?.router ?? []);
+  const routers = config.routers.map(({ router }) => router);
   const credentials = routers.flatMap(({ keyFile, passwordFile, hostKeys }) => [
     ...[keyFile, passwordFile].filter((path) => path !== undefined),
     ...hostKeys.filter((one) => one.startsWith("/")),

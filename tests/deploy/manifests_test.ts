@@ -124,7 +124,7 @@ Deno.test("the StorageClasses are this driver's, with parameters that it takes, 
     classes.map(({ metadata, parameters }) => [metadata.name, parameters?.["csi.storage.k8s.io/fstype"]]),
     [["rds-ext4", "ext4"], ["rds-xfs", "xfs"], ["rds-block", undefined]],
   );
-  const { settings } = configOf(driverOf(controller)).controller!;
+  const { settings } = configOf(driverOf(controller)).routers[0]!;
   for (const one of classes) {
     assert.deepEqual([one.provisioner, one.allowVolumeExpansion], [driverName, true]);
     parseParameters(one.parameters ?? {}, settings);
@@ -198,6 +198,6 @@ Deno.test("two controllers run, one of them serves with the Lease, and an update
 
 Deno.test("the controller works with its own cluster, whose uid distinguishes its volumes from another cluster's", () => {
   const config = configOf(driverOf(controller));
-  assert.equal(config.controller?.settings.cluster, "");
+  assert.equal(config.routers[0]?.settings.cluster, "");
   assert.equal(config.cluster?.leaseNamespace, "node-1", "the variable that the pod is given");
 });

@@ -9,6 +9,7 @@ import {
   parseRecordedCapabilities,
   type VolumeCapabilities,
 } from "../../volume/model/capabilities.ts";
+import type { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { readExistingObjects } from "../existing_objects.ts";
@@ -85,9 +86,8 @@ export async function adoptFromCluster(
     ]);
   }
   const cluster = address && { address, driverName };
-  const isOfSeveral = flags.text("config") !== "";
   const { found, existing } = await withController(
-    { name: "adopt", config, timeoutMs, cluster, isOfSeveral },
+    { name: "adopt", config, timeoutMs, cluster },
     io,
     async (deps, context) => {
       const { volumes: found } = await readInventory(deps, context);
@@ -106,7 +106,7 @@ export async function adoptFromCluster(
     const capabilities = parseRecordedCapabilities(record.capabilities)!;
     const { kind, encrypted = false } = capabilities;
     const facts = {
-      volumeHandle: config.prefix + stored.id,
+      volumeHandle: config.ids.add(stored.id),
       sizeBytes: usableBytes(stored.sizeBytes, encrypted),
       kind,
       encrypted,
@@ -117,7 +117,7 @@ export async function adoptFromCluster(
     io.out(JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }, undefined, 2));
   } else if (objects.length > 0) io.out(objects.map((object) => toYaml(object)).join("\n---\n"));
   // The output goes into a file; messages for the person go to standard error.
-  for (const line of explain({ found, missing, existing }, config.prefix)) io.err(line);
+  for (const line of explain({ found, missing, existing }, config.ids)) io.err(line);
   return found.length === 0 ? exitCodes.unknown : exitCodes.ok;
 }
 
@@ -145,7 +145,7 @@ function accessModeOf({ modes }: VolumeCapabilities): string {
 }
 
 /** Volumes are named as "rds-csi withdraw" takes them, with the prefix of their router. */
-function explain({ found, missing, existing }: LostVolumes, prefix: string): string[] {
+function explain({ found, missing, existing }: LostVolumes, ids: VolumeIdPrefix): string[] {
   if (found.length === 0) return ["No volume on this router carries that cluster's mark."];
   const encrypted = missing.filter(({ record }) => isEncrypted(record)).length;
   const word = (count: number) => count === 1 ? "1 volume" : `${count} volumes`;
@@ -158,7 +158,7 @@ function explain({ found, missing, existing }: LostVolumes, prefix: string): str
       `${word(encrypted)} of them with encryption: put the Secret of the passphrase into nodeStageSecretRef.`,
     ],
     ...found.filter((volume) => !missing.includes(volume)).map((volume) =>
-      leftOut(volume, existing.get(volume.stored.id), prefix)
+      leftOut(volume, existing.get(volume.stored.id), ids)
     ),
   ];
 }
@@ -166,9 +166,9 @@ function explain({ found, missing, existing }: LostVolumes, prefix: string): str
 function leftOut(
   { stored: { id, exported }, record: { holders } }: OwnedVolume,
   existing: string | undefined,
-  prefix: string,
+  ids: VolumeIdPrefix,
 ): string {
-  const handle = prefix + id;
+  const handle = ids.add(id);
   if (existing !== undefined) return `Left out: ${handle}, which ${existing} names already.`;
   if (holders.length === 0 && !exported) {
     return `Left out: ${handle}, whose record does not say what it holds: write its PersistentVolume by hand.`;

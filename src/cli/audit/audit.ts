@@ -45,7 +45,8 @@ const timeoutMs = 600_000;
 /** `rds-csi audit`: finds what has no owner. */
 export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
   const options = readAuditOptions(args, io.env, await systemFiles(args, io.env));
-  if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, io);
+  const [first] = options.configs;
+  if (first?.ids.isOfSeveral === false) return await auditOne(first, options, io);
   const codes: number[] = [];
   for (const config of options.configs) {
     if (!options.json) io.out(`router ${config.settings.backend}:`);
@@ -60,10 +61,10 @@ async function auditOneOfSeveral(
   options: AuditCommandOptions,
   io: CommandIo,
 ): Promise<number> {
-  const { settings: { backend }, prefix } = config;
+  const { settings: { backend }, ids } = config;
   const isOnly = options.configs.length === 1;
   const chosen = options.chosen.flatMap((wanted) =>
-    idOn(prefix, wanted) ?? (isOnly && wanted.startsWith("/") ? [wanted] : [])
+    idOn(ids, wanted) ?? (isOnly && wanted.startsWith("/") ? [wanted] : [])
   );
   const asJson = (line: string) => JSON.stringify({ router: backend, ...JSON.parse(line) });
   const own = options.json ? { ...io, out: (line: string) => io.out(asJson(line)) } : io;
@@ -81,8 +82,7 @@ async function auditOne(
   options: AuditCommandOptions,
   io: CommandIo,
 ): Promise<number> {
-  const { cluster, areOfSeveral: isOfSeveral } = options;
-  const run = { name: "audit", config, cluster, timeoutMs, isOfSeveral };
+  const run = { name: "audit", config, cluster: options.cluster, timeoutMs };
   const reporting = { io, clock: systemClock, quiet: options.json };
   return await withProgress("audit", reporting, async (progress) => {
     progress(`looking at the router at ${config.router.address}, and at the cluster where there is one`);
@@ -96,7 +96,7 @@ async function auditOne(
  */
 export async function runAudit(
   deps: ControllerDeps,
-  options: Omit<AuditCommandOptions, "configs" | "areOfSeveral" | "cluster">,
+  options: Omit<AuditCommandOptions, "configs" | "cluster">,
   io: Pick<CommandIo, "out" | "err" | "rewrite">,
   context: CallContext,
 ): Promise<number> {

@@ -3,7 +3,7 @@ import { readClusterAddress } from "../config/cluster.ts";
 import { objectFlags, routerFlags } from "../config/flag_tables.ts";
 import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
-import { VolumeIdPrefix } from "../../volume/model/ids.ts";
+import type { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import type { ControllerRun } from "../controller_command.ts";
 
 /** Flags of `rds-csi audit`. */
@@ -39,8 +39,6 @@ export const auditFlags: FlagTable = { ...auditCommandFlags, ...objectFlags };
 export interface AuditCommandOptions {
   /** The routers to audit, one after the other. */
   readonly configs: readonly ControllerConfig[];
-  /** Whether they come from `--config`, whose ids may have a prefix. */
-  readonly areOfSeveral: boolean;
   /** The cluster whose use is compared; undefined when there is none. */
   readonly cluster: ControllerRun["cluster"];
   readonly json: boolean;
@@ -68,7 +66,6 @@ export function readAuditOptions(
   const configs = readChosenBackends(flags, { ...files, hasCluster: address !== undefined });
   const options = {
     configs,
-    areOfSeveral: flags.text("config") !== "",
     cluster: address && { address, driverName: flags.text("driver-name") },
     json: flags.switch("json"),
     foreign: flags.switch("foreign"),
@@ -76,7 +73,7 @@ export function readAuditOptions(
     deleteOlderThanMs: byAge ? flags.durationMs("delete-older-than") : undefined,
     vouched: flags.switch("vouch"),
   };
-  if (options.areOfSeveral) assertEachHasRouter(flags, configs);
+  if (flags.text("config") !== "") assertEachHasRouter(flags, configs);
   flags.assertNoProblems();
   return options;
 }
@@ -85,7 +82,7 @@ export function readAuditOptions(
 function assertEachHasRouter(flags: FlagValues, configs: readonly ControllerConfig[]): void {
   for (const wanted of flags.list("delete")) {
     const isOne = configs.length === 1 && wanted.startsWith("/");
-    if (isOne || configs.some(({ prefix }) => idOn(prefix, wanted) !== undefined)) continue;
+    if (isOne || configs.some(({ ids }) => idOn(ids, wanted) !== undefined)) continue;
     flags.problem(
       "delete",
       wanted,
@@ -95,6 +92,6 @@ function assertEachHasRouter(flags: FlagValues, configs: readonly ControllerConf
 }
 
 /** An id to delete, in one router's own form; undefined when it belongs to another router. */
-export function idOn(prefix: string, wanted: string): string | undefined {
-  return wanted.startsWith("/") ? undefined : new VolumeIdPrefix(prefix).strip(wanted);
+export function idOn(ids: VolumeIdPrefix, wanted: string): string | undefined {
+  return wanted.startsWith("/") ? undefined : ids.strip(wanted);
 }

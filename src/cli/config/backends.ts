@@ -1,7 +1,7 @@
 import type { CommandIo } from "../io.ts";
 import { type FlagValues } from "../flags.ts";
 import { messageOf } from "../../volume/errors.ts";
-import { splitHandle } from "../../volume/model/ids.ts";
+import { splitHandle, VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, routerKeys, type RoutersParser } from "./router_keys.ts";
 import {
@@ -48,8 +48,15 @@ export async function loadRoutersParser(
   return (await import("./routers_file.ts")).parseRoutersFile;
 }
 
-/** The routers of the file of `--config`. Its problems are added to the flags' problems. */
-export function readBackends(
+/** The routers of the flags' file, or that of the flags. Problems are added to the flags' problems. */
+export function readRouters(flags: FlagValues, adapters: BackendAdapters): readonly ControllerConfig[] {
+  const { readText, ownNodes = [], hasCluster = false } = adapters;
+  return flags.text("config") === ""
+    ? [readController(flags, ownNodes, readText, hasCluster)]
+    : readBackends(flags, adapters);
+}
+
+function readBackends(
   flags: FlagValues,
   { readText, parseRouters, ownNodes = [], hasCluster = false }: BackendAdapters,
 ): readonly ControllerConfig[] {
@@ -84,10 +91,8 @@ export function readChosenBackends(
   flags: FlagValues,
   adapters: BackendAdapters,
 ): readonly ControllerConfig[] {
-  const { readText, ownNodes = [], hasCluster = false } = adapters;
-  if (flags.text("config") === "") return [readController(flags, ownNodes, readText, hasCluster)];
-  const all = readBackends(flags, adapters);
-  if (!flags.isGiven("backend")) return all;
+  const all = readRouters(flags, adapters);
+  if (flags.text("config") === "" || !flags.isGiven("backend")) return all;
   const name = flags.text("backend");
   const chosen = all.filter(({ settings }) => settings.backend === name);
   if (chosen.length === 0 && all.length > 0) flags.problem("backend", name, `one of ${namesOf(all)}`);
@@ -132,9 +137,7 @@ export function readBackendOf(
   if (first === undefined || flags.text("config") === "") return { config: usable(flags, first), id: handle };
   const { backend, id } = splitHandle(handle);
   const isNamed = backend === "" && flags.isGiven("backend");
-  const config = isNamed
-    ? first
-    : [first, ...others].find(({ prefix }) => prefix === (backend === "" ? "" : `${backend}/`));
+  const config = isNamed ? first : [first, ...others].find(({ ids }) => ids.strip(handle) !== undefined);
   if (config !== undefined) return { config: usable(flags, config), id };
   const why = backend === "" ? "no router is the default" : "no such router was chosen";
   flags.addProblems([
@@ -175,7 +178,6 @@ function readBackend(
   },
   readText: TextReader,
 ): ControllerConfig {
-  const prefix = isDefault ? "" : `${name}/`;
   const nqnPrefix = isDefault ? base : `${base}:${name}`;
   if (nqnPrefix.length > maxNqnPrefixBytes) {
     flags.problem(
@@ -184,7 +186,8 @@ function readBackend(
       `a name that is at most ${maxNqnPrefixBytes} characters long together with --nqn-prefix`,
     );
   }
-  const facts = { clusterId, knownNodes, nqnPrefix, prefix, backend: name };
+  const ids = new VolumeIdPrefix(isDefault ? "" : `${name}/`);
+  const facts = { clusterId, knownNodes, nqnPrefix, ids, backend: name };
   return { ...readRouterSettings(flags, facts, readText), isDefault, topology };
 }
 

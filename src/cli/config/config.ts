@@ -1,4 +1,4 @@
-import { type ConfigFiles, noFiles, readBackendOf, readBackends, type VolumeOfBackend } from "./backends.ts";
+import { type ConfigFiles, noFiles, readBackendOf, readRouters, type VolumeOfBackend } from "./backends.ts";
 import { type ClusterConfig, readCluster } from "./cluster.ts";
 import {
   type DirectoryControllerConfig,
@@ -11,7 +11,6 @@ import { isSegment, type RoutersParser } from "./router_keys.ts";
 import {
   check,
   type ControllerConfig,
-  readController,
   readNothing,
   readNqnPrefix,
   readProfileFile,
@@ -92,11 +91,9 @@ export interface ServeConfig {
   readonly logFormat: LogFormat;
   /** Whether a node's metrics include the kernel's counters of each volume's device. */
   readonly volumeMetrics: boolean;
-  /** The router from the flags. */
-  readonly controller: ControllerConfig | undefined;
-  /** The routers of `--config`, instead of that one; empty without it. */
-  readonly backends: readonly ControllerConfig[];
-  /** The controller of directories, instead of both. */
+  /** The routers of `--config`, or that of the flags; empty for a node alone. */
+  readonly routers: readonly ControllerConfig[];
+  /** The controller of directories, instead of them. */
   readonly directories: DirectoryControllerConfig | undefined;
   /** The controller's cluster; undefined when there is none. */
   readonly cluster: ClusterConfig | undefined;
@@ -149,10 +146,7 @@ export function readServeConfig(
     logLevel: flags.text("log-level") as LogLevel,
     logFormat: flags.text("log-format") as LogFormat,
     volumeMetrics: flags.switch("volume-metrics"),
-    controller: mode === "node" || hasFile || !isBlock
-      ? undefined
-      : readController(flags, own, readText, cluster !== undefined),
-    backends: mode === "node" || !hasFile || !isBlock ? [] : readBackends(flags, adapters),
+    routers: mode === "node" || !isBlock ? [] : readRouters(flags, adapters),
     directories: mode === "node" || isBlock
       ? undefined
       : readDirectoryController(flags, readText, cluster !== undefined),

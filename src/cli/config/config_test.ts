@@ -5,7 +5,7 @@ import { legacyFlags } from "./legacy_flags.ts";
 import { routerFlags, serveFlags } from "./flag_tables.ts";
 import { FlagError } from "../flags.ts";
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
-import { clusterHash } from "../../volume/model/ids.ts";
+import { clusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
 
 const none: Environment = () => undefined;
 const reach = ["--rds-address", "10.0.0.1", "--rds-key", "/key", "--rds-host-key", "ssh-ed25519 AAAA"];
@@ -33,9 +33,8 @@ Deno.test("readServeConfig() has a default for everything except what only the o
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
     ...{ logLevel: "info", logFormat: "json", volumeMetrics: false },
     audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },
-    backends: [],
-    controller: {
-      ...{ prefix: "", isDefault: true, topology: {} },
+    routers: [{
+      ...{ ids: VolumeIdPrefix.none, isDefault: true, topology: {} },
       router: {
         address: "10.0.0.1",
         port: 22,
@@ -66,7 +65,7 @@ Deno.test("readServeConfig() has a default for everything except what only the o
         ...{ subvolumeNames: "nested", subvolumeParent: "free" },
         ...{ copyReturns: undefined, bootIdentity: undefined },
       },
-    },
+    }],
     node: {
       nodeId: "node-1",
       connector: "nvme-tcp",
@@ -105,7 +104,7 @@ Deno.test("readServeConfig() registers a node under the path at which its kubele
 });
 
 Deno.test("readServeConfig() leaves out the half that is not served, and its required flags", () => {
-  assert.equal(serve(node).controller, undefined);
+  assert.deepEqual(serve(node).routers, []);
   assert.equal(serve(controller).node, undefined);
 });
 
@@ -124,7 +123,7 @@ const earlierController = [
 
 Deno.test("readServeConfig() accepts the legacy driver's flags as its controller gets them", () => {
   const config = serve([...earlierController, "-cluster-id=c"]);
-  const { router, settings } = config.controller!;
+  const { router, settings } = config.routers[0]!;
   assert.equal(config.node, undefined);
   assert.equal(config.endpoint, "unix:///var/lib/csi/sockets/pluginproxy/csi.sock");
   assert.deepEqual([router.address, router.user], ["10.0.0.1", "metal-csi"]);
@@ -145,7 +144,7 @@ Deno.test("readServeConfig() accepts the legacy driver's flags as its controller
 
 Deno.test("readServeConfig() accepts the legacy driver's flags as its node gets them", () => {
   const config = serve(["-endpoint=unix:///csi/csi.sock", "-node-id=worker-1", "-node", "-v=5"]);
-  assert.deepEqual([config.controller, config.node?.nodeId], [undefined, "worker-1"]);
+  assert.deepEqual([config.routers, config.node?.nodeId], [[], "worker-1"]);
 });
 
 Deno.test("readServeConfig() accepts every other flag of the legacy driver, with a warning", () => {
@@ -170,7 +169,7 @@ Deno.test("readServeConfig() serves the halves that the legacy driver's switches
   const both = [...controller.slice(2), "--node-id", "n", "-controller", "-node"];
   const halves = (args: readonly string[]) => {
     const config = serve(args);
-    return [config.controller !== undefined, config.node !== undefined];
+    return [config.routers.length > 0, config.node !== undefined];
   };
   assert.deepEqual(halves(both), [true, true]);
   assert.deepEqual(halves([...both, "-node=false"]), [true, false]);
@@ -275,7 +274,7 @@ Deno.test("a password file may replace a key, and skipping verification a host k
     "--rds-password-file",
     "/p",
   ];
-  const { router } = serve([...args, "--rds-insecure-skip-verify"]).controller!;
+  const { router } = serve([...args, "--rds-insecure-skip-verify"]).routers[0]!;
   assert.equal(router.passwordFile, "/p");
   assert.equal(router.insecureSkipVerify, true);
 });
@@ -308,7 +307,7 @@ Deno.test("the environment sets flags that are left out", () => {
   const config = serve([], (name) => variables[name]);
   assert.equal(config.endpoint, "unix:///run/csi.sock");
   assert.equal(config.node?.nodeId, "worker-1");
-  const { router, settings } = config.controller!;
+  const { router, settings } = config.routers[0]!;
   assert.deepEqual([router.address, router.port, router.user], ["10.0.0.9", 2222, "csi"]);
   assert.equal(router.passwordFile, "/run/password");
   assert.deepEqual(router.hostKeys, ["router,10.0.0.9 ssh-ed25519 AAAA"]);
@@ -338,10 +337,10 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
     leaderElection: false,
     leaseIdentity: "rds-csi",
   });
-  assert.equal(config.controller?.settings.cluster, "");
+  assert.equal(config.routers[0]?.settings.cluster, "");
   const given = serve([...mode, "--kubeconfig", "/etc/rds-csi/config", "--cluster-id", "c"], env);
   assert.deepEqual(given.cluster?.address, { kubeconfig: "/etc/rds-csi/config" });
-  assert.equal(given.controller?.settings.cluster, clusterHash("c"));
+  assert.equal(given.routers[0]?.settings.cluster, clusterHash("c"));
   assert.equal(serve([...controller, "--kubernetes", "off"], env).cluster, undefined);
   assert.equal(serve([...node], env).cluster, undefined);
   assert.match(problemsOf(() => serve([...mode, "--kubernetes", "off"], env)).join(), /^--cluster-id /);

@@ -28,12 +28,7 @@ Deno.test("--kind directory reads the share from --base-path, and nothing of blo
     addresses: [{ host: "10.0.0.1", port: 2049 }],
     settleMs: 120_000,
   });
-  assert.deepEqual([config.kind, config.controller, config.backends, config.node], [
-    "directory",
-    undefined,
-    [],
-    undefined,
-  ]);
+  assert.deepEqual([config.kind, config.routers, config.node], ["directory", [], undefined]);
 });
 
 Deno.test("--kind directory has a driver name of its own unless one is given", () => {

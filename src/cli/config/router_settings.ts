@@ -5,7 +5,7 @@ import { narrowLimits } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { waitsFor } from "../../router_profile/waits.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import { assertNodeId, backendClusterHash } from "../../volume/model/ids.ts";
+import { assertNodeId, backendClusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { assertBasePath, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { maxCommentBytes } from "../../volume/model/record.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";
@@ -26,8 +26,8 @@ export interface RouterConfig {
 
 /** The configuration of a controller for one router. */
 export interface ControllerConfig {
-  /** The prefix of its volumes' ids for clients: `<backend>/`, or "". */
-  readonly prefix: string;
+  /** The form of its volumes' ids for clients. */
+  readonly ids: VolumeIdPrefix;
   /** Whether it is the router of requests that name none. */
   readonly isDefault: boolean;
   /** Topology segments that can reach it; empty where none are configured. */
@@ -52,7 +52,7 @@ export function readController(
 ): ControllerConfig {
   const clusterId = readClusterId(flags, hasCluster);
   const knownNodes = readKnownNodes(flags, ownNodes);
-  const shared = { clusterId, knownNodes, nqnPrefix: readNqnPrefix(flags), prefix: "" };
+  const shared = { clusterId, knownNodes, nqnPrefix: readNqnPrefix(flags), ids: VolumeIdPrefix.none };
   return {
     ...readRouterSettings(flags, { ...shared, backend: flags.text("backend") }, readText),
     isDefault: true,
@@ -77,27 +77,27 @@ export interface RouterFacts {
   readonly clusterId: string;
   readonly knownNodes: readonly string[];
   readonly nqnPrefix: string;
-  readonly prefix: string;
+  readonly ids: VolumeIdPrefix;
   readonly backend: string;
 }
 
 /** Reads the configuration of one router. */
 export function readRouterSettings(
   flags: FlagValues,
-  { clusterId, knownNodes, nqnPrefix, prefix, backend }: RouterFacts,
+  { clusterId, knownNodes, nqnPrefix, ids, backend }: RouterFacts,
   readText: TextReader,
-): Pick<ControllerConfig, "prefix" | "router" | "knownNodes" | "profile" | "settings"> {
+): Pick<ControllerConfig, "ids" | "router" | "knownNodes" | "profile" | "settings"> {
   const router = readRouter(flags);
   const basePaths = readBasePaths(flags);
   const profile = readProfile(flags, nqnPrefix, readText);
   const waits = waitsFor(profile?.answers ?? {});
   return {
-    prefix,
+    ids,
     router,
     knownNodes,
     profile,
     settings: {
-      cluster: clusterId === "" ? "" : backendClusterHash(clusterId, prefix),
+      cluster: clusterId === "" ? "" : backendClusterHash(clusterId, ids.text),
       backend,
       basePaths,
       nvmeAddress: readNvmeAddress(flags, router.address),

@@ -46,12 +46,11 @@ const two = [
   .join("\n");
 
 Deno.test("a file names routers: the default one is like with flags, any other has a prefix of ids and NQNs", () => {
-  const { controller, backends } = read(two);
-  assert.equal(controller, undefined);
+  const { routers: backends } = read(two);
   assert.deepEqual(
     backends.map((
-      { prefix, isDefault, settings },
-    ) => [prefix, isDefault, settings.backend, settings.nqnPrefix]),
+      { ids, isDefault, settings },
+    ) => [ids.text, isDefault, settings.backend, settings.nqnPrefix]),
     [
       ["", true, "nas1", "nqn.2000-02.com.mikrotik"],
       ["nas2/", false, "nas2", "nqn.2000-02.com.mikrotik:nas2"],
@@ -80,7 +79,7 @@ Deno.test("every key of a router has the meaning of its flag", () => {
       "topology: {rack: a}",
     ),
   ].join("\n");
-  const [{ router: reach, settings, topology } = assert.fail("there is no router")] = read(text).backends;
+  const [{ router: reach, settings, topology } = assert.fail("there is no router")] = read(text).routers;
   assert.deepEqual(reach, {
     address: "router.example",
     port: 2222,

@@ -75,13 +75,7 @@ async function onRouter(
   try {
     const files = { ...await systemFiles(args, io.env), hasCluster: true };
     const { config, id } = readBackendOf(handle, flags, files);
-    const run = {
-      name: "describe",
-      config,
-      timeoutMs,
-      cluster,
-      isOfSeveral: flags.text("config") !== "",
-    };
+    const run = { name: "describe", config, timeoutMs, cluster };
     const { problems } = await withController(run, io, (deps, context) => getVolumeHealth(deps, id, context));
     if (problems.length === 0) return fine("router", "the volume exists and is healthy");
     return problem("router", problems.map(({ reason, message }) => `${reason}: ${message}`).join("; "));

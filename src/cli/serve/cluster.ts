@@ -100,7 +100,7 @@ export class ClusterSide {
     if (config.settings.cluster !== "") return config;
     const uid = await this.#side.uid(stop);
     this.#log.info("the cluster id is the uid of the namespace kube-system", { uid });
-    return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.prefix) } };
+    return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.ids.text) } };
   }
 
   /** What the cluster provides to the controller of a router, by clients' ids. */

@@ -40,7 +40,7 @@ async function withSide(
   const side = await ClusterSide.open(config.cluster!, "rds.csi.srvlab.io", adapters);
   try {
     const identified = async (signal: AbortSignal) =>
-      (await side.identified(config.controller!, signal)).settings.cluster;
+      (await side.identified(config.routers[0]!, signal)).settings.cluster;
     await work(api, identified, side, (handle) => claimOf(handle));
   } finally {
     await side.close();

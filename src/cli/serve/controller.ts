@@ -22,7 +22,6 @@ import type { VolumeStore } from "../../volume/ports/store.ts";
 import type { ClusterSide } from "./cluster.ts";
 import { type Router, Routers } from "../../csi/services/routers/routers.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { sharedWithRouter } from "./router_cluster.ts";
 import { type Lead, whileLeading } from "./leadership.ts";
 import { openRouter, type RouterAdapters } from "./router.ts";
@@ -63,51 +62,31 @@ export interface ControllerAdapters extends RouterAdapters {
 }
 
 /**
- * The controller of an only router. It connects to the router with the first command. It connects to the cluster now,
- * if only that knows the cluster's id.
+ * The controller of one or several routers, each with its own dependencies: records, counters, waits and copies are
+ * separate. They share the cluster, and the locks of calls. It connects to a router with the first command. It connects to
+ * the cluster now, if only that knows the cluster's id.
  *
- * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when the cluster's id is unknown
+ * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when the cluster's id is unknown;
+ *   naming every router that cannot be used
  */
 export async function openController(
-  config: ControllerConfig,
-  adapters: ControllerAdapters,
-): Promise<Controller> {
-  return await openAll([config], adapters, false);
-}
-
-/**
- * The controller of several routers, each with its own dependencies: records, counters, waits and copies are separate.
- * They share the cluster, and the locks of calls.
- *
- * @throws {VolumeError} as {@linkcode openController}, naming every router that cannot be used
- */
-export async function openBackends(
   configs: readonly ControllerConfig[],
   adapters: ControllerAdapters,
-): Promise<Controller> {
-  return await openAll(configs, adapters, true);
-}
-
-async function openAll(
-  configs: readonly ControllerConfig[],
-  adapters: ControllerAdapters,
-  areNamed: boolean,
 ): Promise<Controller> {
   const side = await openCluster(adapters);
   const locks = new VolumeLocks();
-  const misplaced = areNamed ? new MisplacedVolumes() : undefined;
+  const misplaced = configs.some(({ ids }) => ids.isOfSeveral) ? new MisplacedVolumes() : undefined;
   const opened: OpenBackend[] = [];
   try {
     const problems: unknown[] = [];
     for (const config of configs) {
       const known = await side?.identified(config, adapters.signal) ?? config;
-      const ids = areNamed ? new VolumeIdPrefix(config.prefix) : VolumeIdPrefix.none;
-      const own = areNamed
+      const own = config.ids.isOfSeveral
         ? { ...adapters, log: adapters.log.with({ backend: config.settings.backend }) }
         : adapters;
       try {
         const alone = isAlone(side, config, configs);
-        opened.push(await openBackend(known, own, { side, locks, ids, misplaced, alone }));
+        opened.push(await openBackend(known, own, { side, locks, misplaced, alone }));
       } catch (error) {
         problems.push(error);
       }
@@ -182,7 +161,6 @@ async function openCluster(
 interface Shared {
   readonly side: ClusterSide | undefined;
   readonly locks: VolumeLocks;
-  readonly ids: VolumeIdPrefix;
   readonly misplaced: MisplacedVolumes | undefined;
   /** Whether no other controller promises space on the router. */
   readonly alone: boolean;
@@ -201,9 +179,9 @@ interface OpenBackend extends Router {
 async function openBackend(
   config: ControllerConfig,
   adapters: ControllerAdapters,
-  { side, locks, ids, misplaced, alone }: Shared,
+  { side, locks, misplaced, alone }: Shared,
 ): Promise<OpenBackend> {
-  const { settings } = config;
+  const { settings, ids } = config;
   const routerEvents = adapters.routerEvents(settings.backend);
   const cluster = side?.collaborators(config, ids);
   const shared = sharedWithRouter(

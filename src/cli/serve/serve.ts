@@ -161,10 +161,9 @@ function factsOf(config: ServeConfig): DriverFacts {
   };
 }
 
-function routersOf({ controller, backends, directories }: ServeConfig) {
+function routersOf({ routers, directories }: ServeConfig) {
   if (directories !== undefined) return [{ name: directories.backend, router: directories.router }];
-  const all = controller === undefined ? backends : [controller];
-  return all.map(({ router, settings }) => ({ name: settings.backend, router }));
+  return routers.map(({ router, settings }) => ({ name: settings.backend, router }));
 }
 
 interface Roles {
@@ -247,7 +246,7 @@ async function openControllerOf(
       driverName: config.driverName,
     });
   }
-  const { openBackends, openController } = await import("./controller.ts");
+  const { openController } = await import("./controller.ts");
   const given = {
     ...adapters,
     log,
@@ -261,27 +260,24 @@ async function openControllerOf(
     driverName: config.driverName,
     audit: config.audit,
   };
-  return config.controller === undefined
-    ? await openBackends(config.backends, given)
-    : await openController(config.controller, given);
+  return await openController(config.routers, given);
 }
 
-function servesController({ controller, backends, directories }: ServeConfig): boolean {
-  return controller !== undefined || backends.length > 0 || directories !== undefined;
+function servesController({ routers, directories }: ServeConfig): boolean {
+  return routers.length > 0 || directories !== undefined;
 }
 
-function hasTopology({ backends, node }: ServeConfig): boolean {
-  return [...backends, ...node === undefined ? [] : [node]].some(({ topology }) =>
+function hasTopology({ routers, node }: ServeConfig): boolean {
+  return [...routers, ...node === undefined ? [] : [node]].some(({ topology }) =>
     Object.keys(topology).length > 0
   );
 }
 
 /** One router that cannot is enough: a caller asks about the driver, not about a volume. */
-function growsOnline({ kind, controller, backends }: ServeConfig): boolean {
+function growsOnline({ kind, routers }: ServeConfig): boolean {
   // Nothing holds a directory to its size.
   if (kind === "directory") return true;
-  const all = controller === undefined ? backends : [controller];
-  return all.length > 0 && all.every(({ settings }) => settings.growth === "live");
+  return routers.length > 0 && routers.every(({ settings }) => settings.growth === "live");
 }
 
 function servicesOf(
