@@ -122,11 +122,11 @@ Takes the flags of the controller: ${Object.keys(routerFlags).map((name) => `\`-
 }
 
 function configPage(): string {
+  const words: Readonly<Record<string, string>> = { switch: "true or false", integer: "whole number" };
   const rows = Object.entries(routerKeys).map(([key, { flag, form, help }]) => {
-    const { help: ofFlag = "", fallback = "" } = flag === undefined ? {} : routerFlags[flag]!;
-    return `| \`${key}\` | ${form} | ${fallback} | ${flag === undefined ? "" : `\`--${flag}\``} | ${
-      help ?? ofFlag
-    } |`;
+    const { fallback = "" } = flag === undefined ? {} : routerFlags[flag]!;
+    const named = flag === undefined ? "" : `\`--${flag}\``;
+    return `| \`${key}\` | ${words[form] ?? form} | ${fallback} | ${named} | ${help} |`;
   });
   return `# The file of several routers
 

@@ -6,6 +6,8 @@ export interface Flag {
   readonly form: FlagForm;
   /** Its help, as a sentence. */
   readonly help: string;
+  /** Its key for each of several routers, in the file of `--config`. */
+  readonly key?: string;
   /** Other names of it on the command line, without the dashes. */
   readonly aliases?: readonly string[];
   /** Why the flag has no effect, as a clause, for a warning when it is given. */

@@ -3,7 +3,7 @@ import { type FlagValues } from "../flags.ts";
 import { messageOf } from "../../volume/errors.ts";
 import { splitHandle, VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
-import { type FileRouter, routerKeys, type RoutersParser } from "./router_keys.ts";
+import type { FileRouter, RoutersParser } from "./router_keys.ts";
 import {
   type ControllerConfig,
   maxNqnPrefixBytes,
@@ -61,8 +61,8 @@ function readBackends(
   { readText, parseRouters, ownNodes = [], hasCluster = false }: BackendAdapters,
 ): readonly ControllerConfig[] {
   const file = flags.text("config");
-  for (const { flag } of Object.values(routerKeys)) {
-    if (flag === undefined || !flags.isGiven(flag)) continue;
+  for (const [flag, { key }] of Object.entries(routerFlags)) {
+    if (key === undefined || !flags.isGiven(flag)) continue;
     const reason =
       "has to be omitted, with its environment variable, because --config sets it for each router";
     flags.addProblems([`--${flag} ${reason}`]);
@@ -75,7 +75,7 @@ function readBackends(
   const text = readRoutersFile(flags, file, readText);
   if (text === undefined) return [];
   if (parseRouters === undefined) throw new TypeError("Cannot read --config without its parser");
-  const { routers, problems } = parseRouters(text, file, routerFlags);
+  const { routers, problems } = parseRouters(text, file);
   flags.addProblems(problems);
   const backends = routers.map((router) => readBackend(router, shared, readText));
   for (const { flags: own } of routers) flags.addProblems(own.problems);

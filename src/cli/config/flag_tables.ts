@@ -15,8 +15,14 @@ export const routerFlags: FlagTable = {
     help:
       "File (YAML) that names several routers, instead of the flags for a single one: see docs/reference/config.md.",
   },
-  "rds-address": { form: "text", env: ["RDS_ADDRESS"], help: "Address of the router's SSH service." },
+  "rds-address": {
+    key: "address",
+    form: "text",
+    env: ["RDS_ADDRESS"],
+    help: "Address of the router's SSH service.",
+  },
   "rds-port": {
+    key: "port",
     form: "integer",
     least: 1,
     most: 65535,
@@ -25,23 +31,27 @@ export const routerFlags: FlagTable = {
     help: "Port of the router's SSH service.",
   },
   "rds-user": {
+    key: "user",
     form: "text",
     fallback: "rds-csi",
     env: ["RDS_USER"],
     help: "The router's user; policies ssh, read and write suffice.",
   },
   "rds-key": {
+    key: "keyFile",
     form: "text",
     aliases: ["rds-key-file"],
     env: ["RDS_KEY"],
     help: "File with the user's private key (ed25519 or RSA).",
   },
   "rds-password-file": {
+    key: "passwordFile",
     form: "text",
     env: ["RDS_PASSWORD_FILE"],
     help: "File with the user's password, if there is no key.",
   },
   "rds-host-key": {
+    key: "hostKeys",
     form: "list",
     env: ["RDS_HOST_KEY"],
     hasCommas: true,
@@ -59,6 +69,7 @@ export const routerFlags: FlagTable = {
       "Name of the router in StorageClasses, volume contexts and metrics. With --config: the router that a command is for.",
   },
   "base-path": {
+    key: "basePaths",
     form: "list",
     fallback: "/storage-pool/metal-csi",
     aliases: ["rds-volume-base-path"],
@@ -68,11 +79,13 @@ export const routerFlags: FlagTable = {
       "first name is the mount point of the share.",
   },
   "nvme-address": {
+    key: "nvmeAddress",
     form: "text",
     env: ["RDS_NVME_ADDRESS"],
     help: "Address where nodes reach the volumes, or up to 8 separated by commas; default is --rds-address.",
   },
   "nvme-port": {
+    key: "nvmePort",
     form: "integer",
     least: 1,
     most: 65535,
@@ -96,18 +109,21 @@ export const routerFlags: FlagTable = {
     help: "Id of a node that volumes may be published to, if there is no cluster to ask.",
   },
   "settle-time": {
+    key: "settleTime",
     form: "duration",
     most: 3_600_000,
     fallback: `${defaultSettleMs / 1000}s`,
     help: "How long after its boot a router may still list more disks.",
   },
   "unexport-grace": {
+    key: "unexportGrace",
     form: "duration",
     most: 300_000,
     fallback: "10s",
     help: "How long a router may still serve an export after its withdrawal.",
   },
   "overcommit": {
+    key: "overcommit",
     form: "number",
     least: 0.1,
     most: 100,
@@ -115,6 +131,7 @@ export const routerFlags: FlagTable = {
     help: "How much of a pool the driver may promise; 1 is exactly its size.",
   },
   "router-profile": {
+    key: "routerProfile",
     form: "text",
     help: "Profile of this router, from `rds-csi doctor --probe`: waiting times follow from it " +
       "unless a flag sets them. A node takes several, separated by commas: they set its --fence-settle-time.",

@@ -1,16 +1,16 @@
-import type { FlagTable, FlagValues } from "../flags.ts";
+import type { FlagForm, FlagValues } from "../flags.ts";
+import { routerFlags } from "./flag_tables.ts";
 
 /** A key of a router in the file of `--config`. */
 export interface RouterKey {
   /** The flag with the same meaning for an only router, whose bounds apply here. */
   readonly flag?: string;
-  /** How the value is written. */
-  readonly form: "text" | "list" | "true or false" | "whole number" | "number" | "duration" | "map";
-  /** Its help, as a sentence; that of the flag where there is none. */
-  readonly help?: string;
+  readonly form: FlagForm | "map";
+  /** Its help, as a sentence. */
+  readonly help: string;
 }
 
-/** Every key that a router may have in the file. */
+/** Every key that a router may have in the file: its own, and those of the flags that have one. */
 export const routerKeys: Readonly<Record<string, RouterKey>> = {
   name: {
     form: "text",
@@ -19,24 +19,16 @@ export const routerKeys: Readonly<Record<string, RouterKey>> = {
       "most 32 characters. Required. Never change it while there are volumes.",
   },
   default: {
-    form: "true or false",
+    form: "switch",
     help:
       "Whether volumes go here if a StorageClass names no `backend`; their ids have no prefix, like those that were " +
       "made with flags. At most one router has it. Never move it to another router while volumes exist.",
   },
-  address: { flag: "rds-address", form: "text" },
-  port: { flag: "rds-port", form: "whole number" },
-  user: { flag: "rds-user", form: "text" },
-  keyFile: { flag: "rds-key", form: "text" },
-  passwordFile: { flag: "rds-password-file", form: "text" },
-  hostKeys: { flag: "rds-host-key", form: "list" },
-  basePaths: { flag: "base-path", form: "list" },
-  nvmeAddress: { flag: "nvme-address", form: "text" },
-  nvmePort: { flag: "nvme-port", form: "whole number" },
-  settleTime: { flag: "settle-time", form: "duration" },
-  unexportGrace: { flag: "unexport-grace", form: "duration" },
-  overcommit: { flag: "overcommit", form: "number" },
-  routerProfile: { flag: "router-profile", form: "text" },
+  ...Object.fromEntries(
+    Object.entries(routerFlags).flatMap(([flag, { key, form, help }]) =>
+      key === undefined ? [] : [[key, { flag, form, help }]]
+    ),
+  ),
   topology: {
     form: "map",
     help:
@@ -72,5 +64,5 @@ export interface RoutersFile {
   readonly problems: readonly string[];
 }
 
-/** Parses the file of `--config`; `table` has the flags that its keys correspond to. */
-export type RoutersParser = (text: string, file: string, table: FlagTable) => RoutersFile;
+/** Parses the file of `--config`. */
+export type RoutersParser = (text: string, file: string) => RoutersFile;

@@ -1,13 +1,14 @@
 import { parseDocument } from "yaml";
-import { type FlagTable, FlagValues } from "../flags.ts";
+import { FlagValues } from "../flags.ts";
 import { isBackendName } from "../../volume/model/ids.ts";
+import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, isSegment, type RouterKey, routerKeys, type RoutersFile } from "./router_keys.ts";
 
 type Problem = (at: string, wording: string) => void;
 
 const nameForm = "1 to 32 characters of a-z, 0-9 and -, with a letter or digit at both ends";
 /** Parses the file of `--config`. It reports all problems at once, as far as one router's keys go. */
-export function parseRoutersFile(text: string, file: string, table: FlagTable): RoutersFile {
+export function parseRoutersFile(text: string, file: string): RoutersFile {
   const problems: string[] = [];
   const problem: Problem = (at, wording) => void problems.push(`${file}: ${at} ${wording}`);
   const document = parseDocument(text, { logLevel: "silent" });
@@ -32,7 +33,7 @@ export function parseRoutersFile(text: string, file: string, table: FlagTable): 
   }
   const routers = list.flatMap((entry: unknown, index) => {
     const at = `routers[${index}]`;
-    if (isMap(entry)) return [readRouter(entry, { file, at, table, problem })];
+    if (isMap(entry)) return [readRouter(entry, { file, at, problem })];
     problem(at, `has to be a map with the keys ${Object.keys(routerKeys).join(", ")}`);
     return [];
   });
@@ -54,12 +55,11 @@ function plainOf(document: ReturnType<typeof parseDocument>, problem: Problem): 
 interface Place {
   readonly file: string;
   readonly at: string;
-  readonly table: FlagTable;
   readonly problem: Problem;
 }
 
 function readRouter(entry: Readonly<Record<string, unknown>>, location: Place): FileRouter {
-  const { file, at, table, problem } = location;
+  const { file, at, problem } = location;
   const given = new Map<string, readonly string[]>();
   for (const [key, value] of Object.entries(entry)) {
     const known = Object.hasOwn(routerKeys, key) ? routerKeys[key] : undefined;
@@ -68,26 +68,19 @@ function readRouter(entry: Readonly<Record<string, unknown>>, location: Place): 
         `${at}.${shown(key)}`,
         `is not a key of a router: use one of ${Object.keys(routerKeys).join(", ")}`,
       );
-    } else if (known.flag !== undefined) {
+    } else if (known.flag !== undefined || known.form === "switch") {
       const texts = textsOf(known, value);
-      if (texts !== undefined) given.set(known.flag, texts);
-      else {problem(
-          `${at}.${key}`,
-          `cannot be ${shownValue(key, value)}; use ${formWords[known.form]}`,
-        );}
+      if (texts === undefined) {
+        problem(`${at}.${key}`, `cannot be ${shownValue(key, value)}; use ${formWords[known.form]}`);
+      } else if (known.flag !== undefined) given.set(known.flag, texts);
     }
   }
-  const keys = new Map(Object.entries(routerKeys).map(([key, { flag }]) => [flag, key]));
-  const flags = new FlagValues(
-    table,
-    given,
-    [],
-    (flag) => `${file}: ${at}.${keys.get(flag) ?? flag}`,
-  );
+  const nameOf = (flag: string) => `${file}: ${at}.${routerFlags[flag]?.key ?? flag}`;
+  const flags = new FlagValues(routerFlags, given, [], nameOf);
   return {
     at,
     name: readName(entry["name"], at, problem),
-    isDefault: readDefault(entry["default"], at, problem),
+    isDefault: entry["default"] === true,
     topology: readTopology(entry["topology"], at, problem),
     flags,
   };
@@ -96,8 +89,8 @@ function readRouter(entry: Readonly<Record<string, unknown>>, location: Place): 
 const formWords: Readonly<Record<RouterKey["form"], string>> = {
   text: "text",
   list: "a list of texts",
-  "true or false": "true or false",
-  "whole number": "a whole number",
+  switch: "true or false",
+  integer: "a whole number",
   number: "a number",
   duration: "a duration such as 250ms, 10s, 5m or 1h",
   map: "a map of texts",
@@ -108,9 +101,9 @@ function textsOf({ form }: RouterKey, value: unknown): readonly string[] | undef
   switch (form) {
     case "list":
       return Array.isArray(value) && value.every((one) => typeof one === "string") ? value : undefined;
-    case "true or false":
+    case "switch":
       return typeof value === "boolean" ? [String(value)] : undefined;
-    case "whole number":
+    case "integer":
     case "number":
       return typeof value === "number" ? [String(value)] : undefined;
     default:
@@ -123,12 +116,6 @@ function readName(value: unknown, at: string, problem: Problem): string {
   if (value === undefined) problem(`${at}.name`, `is required: ${nameForm}`);
   else problem(`${at}.name`, `cannot be ${shownValue("name", value)}; use ${nameForm}`);
   return "";
-}
-
-function readDefault(value: unknown, at: string, problem: Problem): boolean {
-  if (value === undefined || typeof value === "boolean") return value === true;
-  problem(`${at}.default`, `cannot be ${shownValue("default", value)}; use true or false`);
-  return false;
 }
 
 function readTopology(value: unknown, at: string, problem: Problem): Readonly<Record<string, string>> {
