@@ -1,7 +1,7 @@
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import type { DeviceLayer } from "../../volume/model/device_layer.ts";
 import { parseMkfsOptions, withoutPanic } from "../../volume/model/filesystem/mkfs_options.ts";
-import { fromLegacyContext } from "../../volume/model/parameters.ts";
+import { fromLegacyContext, nodeForms } from "../../volume/model/parameters.ts";
 import { type ContextValues, wrongContextValue } from "../../volume/model/publish_context.ts";
 import type { KeyCost } from "../../volume/ports/encryption.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
@@ -36,40 +36,40 @@ export function parseNodeParameters(
   filesystem: FilesystemType | undefined,
 ): NodeParameters {
   const values = fromLegacyContext(given);
-  const take = (key: string, form: RegExp): string | undefined => {
+  const take = (key: keyof typeof nodeForms): string | undefined => {
     const value = Object.hasOwn(values, key) ? values[key]! : "";
     if (value === "") return undefined;
-    if (form.test(value)) return value;
+    if (nodeForms[key](value) === undefined) return value;
     throw wrongContextValue("volume context", key, value);
   };
-  const number = (key: string, form = /^[1-9][0-9]{0,4}$/): number | undefined => {
-    const value = take(key, form);
+  const number = (key: keyof typeof nodeForms): number | undefined => {
+    const value = take(key);
     return value === undefined ? undefined : Number(value);
   };
   return {
     connection: {
-      ctrlLossTmo: number("ctrlLossTmo", /^(?:-1|0|[1-9][0-9]{0,4})$/),
+      ctrlLossTmo: number("ctrlLossTmo"),
       reconnectDelay: number("reconnectDelay"),
       // The kernel would take 0 as no keep-alive at all.
-      keepAliveTmo: number("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
-      nrIoQueues: number("nrIoQueues", /^[1-9][0-9]{0,2}$/),
+      keepAliveTmo: number("keepAliveTmo") || undefined,
+      nrIoQueues: number("nrIoQueues"),
       fastIoFailTmo: number("fastIoFailTmo"),
       digests: [
-        ...take("hdrDigest", /^(?:true|false)$/) === "true" ? ["header"] as const : [],
-        ...take("dataDigest", /^(?:true|false)$/) === "true" ? ["data"] as const : [],
+        ...take("hdrDigest") === "true" ? ["header"] as const : [],
+        ...take("dataDigest") === "true" ? ["data"] as const : [],
       ],
     },
     encryption: {
-      encrypted: take("encrypted", /^(?:true|false)$/) === "true",
-      allowDiscards: take("allowDiscards", /^(?:true|false)$/) === "true",
+      encrypted: take("encrypted") === "true",
+      allowDiscards: take("allowDiscards") === "true",
       keyCost: {
-        memoryMiB: number("pbkdfMemory", /^[1-9][0-9]{1,3}$/),
+        memoryMiB: number("pbkdfMemory"),
         timeMs: number("pbkdfTime"),
       },
     },
-    deviceLayer: take("deviceLayer", /^(?:auto|multipath|none)$/) as DeviceLayer | undefined,
-    fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
-    fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",
+    deviceLayer: take("deviceLayer") as DeviceLayer | undefined,
+    fsLabel: take("fsLabel"),
+    fsck: take("fsckMode") === "off" ? "off" : "preen",
     mkfsOptions: filesystem === undefined
       ? []
       : parseMkfsOptions(withoutPanic(values.mkfsOptions ?? ""), filesystem),

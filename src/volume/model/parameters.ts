@@ -34,9 +34,12 @@ export interface VolumeParameters {
   readonly node: Readonly<Record<string, string>>;
 }
 
-type Check = (key: string, value: string, defaults: ParameterDefaults) => void;
+/** Returns undefined for a value that is allowed, else what is, in words. */
+type Form = (value: string) => string | undefined;
+type Check = (value: string, defaults: ParameterDefaults) => string | undefined;
 
-const nodeKeys: Readonly<Record<string, Check>> = {
+/** The parameters that only nodes use. */
+export const nodeForms = {
   /** The legacy driver's key; `csi.storage.k8s.io/fstype`, which becomes part of the capability, overrides it. */
   fsType: matching(/^(?:ext4|xfs)$/, "ext4 or xfs"),
   fsLabel: matching(/^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/, "1 to 12 characters of A-Z, a-z, 0-9, ., _ and -"),
@@ -60,13 +63,13 @@ const nodeKeys: Readonly<Record<string, Check>> = {
     /^(?=.{1,512}$)[\x21-\x7e]+(?: [\x21-\x7e]+)*$/,
     "mkfs options separated by single spaces, at most 512 characters",
   ),
-};
+} satisfies Readonly<Record<string, Form>>;
 
 const controllerKeys: Readonly<Record<string, Check>> = {
-  backend: (key, value, defaults) => mustEqual(key, value, defaults.backend, "--backend"),
+  backend: (value, { backend }) => unlessEqual(value, backend, "--backend"),
   volumePath: checkBasePath,
   nvmePort: integer(1, 65_535),
-  nvmeAddress: parseNvmeAddresses,
+  nvmeAddress: (value) => void parseNvmeAddresses("nvmeAddress", value),
   migrationTimeoutSeconds: integer(30, 3_600),
 };
 
@@ -74,12 +77,12 @@ const controllerKeys: Readonly<Record<string, Check>> = {
  * Keys of the legacy Go driver. They must agree with this controller's settings: a volume on the wrong router is lost.
  */
 const legacyKeys: Readonly<Record<string, Check>> = {
-  rdsAddress: (key, value, defaults) => mustEqual(key, value, defaults.routerAddress, "--rds-address"),
-  sshPort: (key, value, defaults) => mustEqual(key, value, String(defaults.routerPort), "--rds-port"),
-  nqnPrefix: (key, value, defaults) => mustEqual(key, value, defaults.nqnPrefix, "--nqn-prefix"),
+  rdsAddress: (value, { routerAddress }) => unlessEqual(value, routerAddress, "--rds-address"),
+  sshPort: (value, { routerPort }) => unlessEqual(value, String(routerPort), "--rds-port"),
+  nqnPrefix: (value, { nqnPrefix }) => unlessEqual(value, nqnPrefix, "--nqn-prefix"),
 };
 
-const checks: Readonly<Record<string, Check>> = { ...nodeKeys, ...controllerKeys, ...legacyKeys };
+const checks: Readonly<Record<string, Check>> = { ...nodeForms, ...controllerKeys, ...legacyKeys };
 
 /** Every key that a StorageClass may have, besides those of the sidecars. */
 export const parameterNames: readonly string[] = Object.keys(checks);
@@ -154,7 +157,8 @@ export function parseParameters(
           `known are ${parameterNames.join(", ")}`,
       );
     }
-    check(key, value, defaults);
+    const allowed = check(value, defaults);
+    if (allowed !== undefined) refuse(key, value, allowed);
   }
   const given = new Map(own);
   assertEncryption(given);
@@ -166,7 +170,7 @@ export function parseParameters(
     migrationTimeoutSeconds: Number(given.get("migrationTimeoutSeconds") ?? 300),
     fsType: given.get("fsType") ?? "",
     encrypted: given.get("encrypted") === "true",
-    node: Object.fromEntries(own.filter(([key]) => Object.hasOwn(nodeKeys, key))),
+    node: Object.fromEntries(own.filter(([key]) => Object.hasOwn(nodeForms, key))),
   };
 }
 
@@ -260,27 +264,23 @@ export function assertBasePath(key: string, value: string): void {
  * Only the folders themselves are allowed: a delete that was interrupted after the disk entry knows only the id, and
  * searches for the image in exactly these.
  */
-function checkBasePath(key: string, value: string, defaults: ParameterDefaults): void {
-  assertBasePath(key, value);
-  if (!defaults.basePaths.includes(value)) {
-    refuse(key, value, `${defaults.basePaths.join(" or ")} (--base-path)`);
-  }
+function checkBasePath(value: string, { basePaths }: ParameterDefaults): string | undefined {
+  assertBasePath("volumePath", value);
+  return basePaths.includes(value) ? undefined : `${basePaths.join(" or ")} (--base-path)`;
 }
 
-function mustEqual(key: string, value: string, own: string, flag: string): void {
-  if (value !== own) refuse(key, value, `${JSON.stringify(own)}, which this controller manages (${flag})`);
+function unlessEqual(value: string, own: string, flag: string): string | undefined {
+  return value === own ? undefined : `${JSON.stringify(own)}, which this controller manages (${flag})`;
 }
 
-function matching(form: RegExp, allowed: string): (key: string, value: string) => void {
-  return (key, value) => {
-    if (!form.test(value)) refuse(key, value, allowed);
-  };
+function matching(form: RegExp, allowed: string): Form {
+  return (value) => form.test(value) ? undefined : allowed;
 }
 
-function integer(least: number, most: number): Check {
-  return (key, value) => {
+function integer(least: number, most: number): Form {
+  return (value) => {
     const number = /^-?(?:0|[1-9][0-9]{0,8})$/.test(value) ? Number(value) : NaN;
-    if (!(number >= least && number <= most)) refuse(key, value, `a whole number from ${least} to ${most}`);
+    return number >= least && number <= most ? undefined : `a whole number from ${least} to ${most}`;
   };
 }
 
@@ -331,11 +331,6 @@ export function parseNvmeAddresses(key: string, text: string): readonly string[]
   const sound = addresses.length <= maxNvmeAddresses && addresses.every(isHostAddress) &&
     new Set(addresses).size === addresses.length;
   if (sound) return addresses;
-  throw new VolumeError(
-    "invalid",
-    `Cannot use the parameter: ${key}=${
-      JSON.stringify(text.slice(0, 128))
-    }; use an IP address or a host name without a port, ` +
-      `or up to ${maxNvmeAddresses} different ones separated by commas`,
-  );
+  const several = `or up to ${maxNvmeAddresses} different ones separated by commas`;
+  return refuse(key, text, `an IP address or a host name without a port, ${several}`);
 }
