@@ -24,33 +24,19 @@ export interface Behaviours extends RouterBehaviours {
   /** Whether sessions take turns between the statements of a line, and between a `[find]` and its verb. */
   readonly interleave: boolean;
   /** The result of `set`, `remove`, `enable` and `disable` for a `[find]` that found nothing. */
-  readonly emptyFind: "silent" | "item-id-error" | "no-such-item";
+  readonly emptyFind: "silent" | "item-id-error";
   /** How `/disk add` treats a taken slot: it refuses, or silently chooses another one. */
   readonly duplicateSlot: "refused" | "renamed";
-  /** Exit status of an exec that failed. */
-  readonly exitOnError: 0 | 1;
-  /** Where the text of a failure is printed. */
-  readonly errorStream: "stdout" | "stderr";
-  /** Whether a runtime failure names its command and line after the text. */
-  readonly errorPlace: boolean;
-  /** Whether failures have the texts of a router, or random ones. */
-  readonly errorText: "known" | "random";
-  /** Line ends of everything printed. */
-  readonly lineEnd: "crlf" | "lf";
-  /** Whether every exec prints a line of noise first. */
-  readonly noise: boolean;
-  /** Whether `add` makes a missing parent directory. */
-  readonly parentDirectory: "must-exist" | "made";
+  /**
+   * What everything printed looks like: as a router prints it, or in the hardest form for a client. Then each exec
+   * prints a line of noise first; failures have random texts, name their command and line, go to stderr and exit with
+   * 1; lines end with LF alone; numbers and booleans are words, and `file-size` is rounded.
+   */
+  readonly output: "plain" | "hostile";
   /** Whether `/file remove` removes a directory with everything in it, or refuses one that is not empty. */
   readonly directoryRemoval: "recursive" | "must-be-empty";
   /** How `/disk add` treats a file whose size is not the given `file-size`. */
   readonly otherSize: "refused" | "kept" | "resized";
-  /** How `as-value` prints numbers. */
-  readonly numbers: "number" | "text";
-  /** How `as-value` prints booleans. */
-  readonly booleans: "boolean" | "yes-no";
-  /** How `as-value` prints `file-size`. */
-  readonly fileSize: "bytes" | "human" | "absent";
   /** The free space of a pool is printed in steps of so many bytes. */
   readonly freeStep: number;
 }
@@ -63,18 +49,9 @@ export const defaultBehaviours: Behaviours = {
   interleave: false,
   emptyFind: "silent",
   duplicateSlot: "refused",
-  exitOnError: 0,
-  errorStream: "stdout",
-  errorPlace: false,
-  errorText: "known",
-  lineEnd: "crlf",
-  noise: false,
-  parentDirectory: "must-exist",
+  output: "plain",
   directoryRemoval: "recursive",
   otherSize: "refused",
-  numbers: "number",
-  booleans: "boolean",
-  fileSize: "bytes",
   freeStep: 1,
 };
 
@@ -83,20 +60,11 @@ const readers: Readers<Behaviours> = {
   identity: oneOf("kept", "new-per-export"),
   maxSessions: limit,
   interleave: yesNo,
-  emptyFind: oneOf("silent", "item-id-error", "no-such-item"),
+  emptyFind: oneOf("silent", "item-id-error"),
   duplicateSlot: oneOf("refused", "renamed"),
-  exitOnError: (text) => text === "0" ? 0 : text === "1" ? 1 : undefined,
-  errorStream: oneOf("stdout", "stderr"),
-  errorPlace: yesNo,
-  errorText: oneOf("known", "random"),
-  lineEnd: oneOf("crlf", "lf"),
-  noise: yesNo,
-  parentDirectory: oneOf("must-exist", "made"),
+  output: oneOf("plain", "hostile"),
   directoryRemoval: oneOf("recursive", "must-be-empty"),
   otherSize: oneOf("refused", "kept", "resized"),
-  numbers: oneOf("number", "text"),
-  booleans: oneOf("boolean", "yes-no"),
-  fileSize: oneOf("bytes", "human", "absent"),
   freeStep: limit,
 };
 

@@ -31,22 +31,6 @@ export const profiles: readonly Profile[] = [
     poolFilesystem: "xfs",
     answers: { ...current.answers, allocation: "full" },
   },
-  {
-    ...current,
-    name: "hostile",
-    answers: {
-      ...current.answers,
-      errorText: "random",
-      errorPlace: true,
-      errorStream: "stderr",
-      exitOnError: 1,
-      lineEnd: "lf",
-      noise: true,
-      numbers: "text",
-      booleans: "yes-no",
-      fileSize: "human",
-    },
-  },
 ];
 
 /**

@@ -444,7 +444,7 @@ practiceTest(
     const { findings } = await practice.examine();
     assert.deepEqual(findings.filter(({ state }) => state !== "ok"), []);
   },
-  { profile: "hostile", behaviours: { maxPut: 4096 } },
+  { behaviours: { output: "hostile", maxPut: 4096 } },
 );
 
 /** This machine's clock, and a router's clock that differs from it. */

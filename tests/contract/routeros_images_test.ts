@@ -340,20 +340,10 @@ const plainSteps = { ...steps, ...copySteps };
 const allSteps = { ...plainSteps, ...subvolumeSteps };
 
 const settings: readonly (readonly [string, SimulatorOptions, typeof plainSteps?])[] = [
-  ["the hostile profile", { profile: "hostile" }],
+  ["hostile output", { behaviours: { output: "hostile" } }],
   ["RouterOS 7.21", { profile: "ros-7.21" }, steps],
   ["an XFS pool", { profile: "xfs-pool" }, plainSteps],
-  ["numbers and booleans as words", {
-    behaviours: { numbers: "text", booleans: "yes-no", fileSize: "human" },
-  }],
-  ["no file-size, and LF for line ends", { behaviours: { fileSize: "absent", lineEnd: "lf" } }],
-  ["errors on stderr with a status", {
-    behaviours: { errorStream: "stderr", exitOnError: 1, errorPlace: true },
-  }],
-  ["an empty find that is an error", { behaviours: { emptyFind: "no-such-item", noise: true } }],
-  ["an empty find that lacks an item id", {
-    behaviours: { emptyFind: "item-id-error", errorText: "random" },
-  }],
+  ["an empty find that lacks an item id", { behaviours: { emptyFind: "item-id-error" } }],
   ["sessions that take turns", { behaviours: { interleave: true, unexport: 20, allocation: "full" } }],
   ["text that matches whatever its case", { behaviours: { textMatch: "ignore-case" } }],
   ["sizes that have to fit", { behaviours: { otherSize: "refused" } }],

@@ -82,7 +82,7 @@ const renaming: StackOptions = {
 };
 
 /** A router whose own refusals have random texts. */
-export const wordless: StackOptions = { simulator: { behaviours: { errorText: "random" } } };
+export const wordless: StackOptions = { simulator: { behaviours: { output: "hostile" } } };
 const random = new SeededRandom();
 const randomTexts = Array.from({ length: 6 }, () => randomWords(() => random.fraction()));
 

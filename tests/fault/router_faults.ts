@@ -273,7 +273,7 @@ export const routerFaults: readonly (readonly [row: string, faults: readonly Fau
   ["pool unmounted", [deps("", (scene) => editPool(scene, { mounted: false }))]],
   ["pool degraded", [deps("", (scene) => editPool(scene, { state: "degraded" }))]],
   ["pool full", [fullPool("", {})]],
-  ["pool full, said in random words", [fullPool("", { allocation: "full", errorText: "random" })]],
+  ["pool full, said in random words", [fullPool("", { allocation: "full", output: "hostile" })]],
   ["package gone", [withoutRose("disabled"), withoutRose("missing")]],
   ["a policy taken away", [withoutPolicy("ssh")]],
   ["a policy for reading taken away", [withoutPolicy("read")]],

@@ -143,10 +143,7 @@ export const volume = fc.record({
 
 /** The forms in which this router prints values. */
 export const spelling: fc.Arbitrary<Partial<Behaviours>> = fc.record({
-  numbers: fc.constantFrom("number", "text"),
-  booleans: fc.constantFrom("boolean", "yes-no"),
-  fileSize: fc.constantFrom("bytes", "human", "absent"),
-  noise: fc.boolean(),
+  output: fc.constantFrom("plain", "hostile"),
 }, { noNullPrototype: true });
 
 /** A clock that stands still and never waits: a retry after a pause happens at once. */

@@ -65,9 +65,9 @@ export class Console {
    * @throws {Interrupted} when the router reboots meanwhile.
    */
   async execute(text: string, caller: Caller): Promise<Outcome> {
-    const { behaviours } = this.#router;
+    const isHostile = this.#router.behaviours.output === "hostile";
     const lines: string[] = [];
-    if (behaviours.noise) lines.push(randomWords(() => this.#router.random.fraction()));
+    if (isHostile) lines.push(randomWords(() => this.#router.random.fraction()));
     const progress: Progress = { statements: 0, verb: undefined };
     let refusal: string | undefined;
     try {
@@ -76,7 +76,7 @@ export class Console {
       if (!(error instanceof Refusal)) throw error;
       refusal = this.#word(error, progress.verb);
     }
-    const lineEnd = behaviours.lineEnd === "crlf" ? "\r\n" : "\n";
+    const lineEnd = isHostile ? "\n" : "\r\n";
     return { output: lines.map((line) => line + lineEnd).join(""), refusal, statements: progress.statements };
   }
 
@@ -144,11 +144,9 @@ export class Console {
 
   #word(refusal: Refusal, command: MenuCommand | undefined): string {
     const { behaviours, random } = this.#router;
-    const wording = behaviours.errorText === "random"
-      ? randomWords(() => random.fraction())
-      : refusal.message;
-    const placed = / \(line \d+ column \d+\)$/.test(wording);
-    if (!behaviours.errorPlace || placed || command === undefined) return wording;
+    if (behaviours.output === "plain") return refusal.message;
+    const wording = randomWords(() => random.fraction());
+    if (command === undefined) return wording;
     const verb = "verb" in command ? command.verb : command.kind;
     return `${wording} (/${command.menu.path}/${verb}; line 1)`;
   }

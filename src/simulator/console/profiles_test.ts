@@ -3,7 +3,6 @@ import { getProfile } from "../profile.ts";
 import {
   addCommand,
   jsonCommand,
-  makeBasePath,
   makeRouter,
   typeTo,
   typing,
@@ -67,24 +66,6 @@ Deno.test("an XFS pool is a stripe over mirrors, each with its own state", async
 Deno.test("without rose-storage there is no menu of subvolumes", async () => {
   const type = await typing({}, "no-rose");
   assert.equal(await type("/disk/btrfs/subvolume/print"), "bad command name btrfs (line 1 column 7)\r\n");
-});
-
-Deno.test("hostile chooses the texts of refusals at random, prints no value in its own type and prints noise first", async () => {
-  const router = makeRouter({ profile: "hostile" });
-  const type = typeTo(router);
-  await type(`${makeBasePath}; ${addCommand("a")}`);
-  const read = jsonCommand(
-    '/disk print detail as-value proplist=size,file-size,mount-filesystem where slot="a"',
-  );
-  const [noise, json, end] = (await type(read)).split("\n");
-  assert.deepEqual([noise?.includes("\r"), noise !== "", end], [false, true, ""]);
-  assert.equal(
-    json,
-    '[{".id":"*4","file-size":"1024.0MiB","mount-filesystem":"no","size":"1073741824"}]',
-  );
-  const refused = /^[^()]+\n(?!no such item)[^()]+ \(\/disk\/remove; line 1\)\r\n$/;
-  assert.match(await type('/disk remove "x"'), refused);
-  assert.deepEqual([router.behaviours.exitOnError, router.behaviours.errorStream], [1, "stderr"]);
 });
 
 Deno.test("a router that becomes xfs-pool has other pools, and none of its subvolumes", async () => {

@@ -115,7 +115,6 @@ function* resolve(command: TargetCommand | GetCommand, run: Run): Program<readon
   if (isList(value)) {
     if (value.length > 0) return value.map((id) => rowOfId(menu, toText(id)));
     if (run.behaviours.emptyFind === "silent" && command.kind === "target") return [];
-    if (run.behaviours.emptyFind === "no-such-item") throw Refusal.noSuchItem();
     throw Refusal.expectedItemId(run.scanner.position(target.offset));
   }
   const text = toText(value);

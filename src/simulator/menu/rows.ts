@@ -70,15 +70,13 @@ export function byName<Item>(properties: readonly ReadableProperty<Item>[]) {
 }
 
 /** The forms in which a router prints numbers, booleans and `file-size`, depending on its behaviours. */
-export function readOnlyOf<Item>({ numbers, booleans, fileSize }: Behaviours): ReadOnlyProperty<Item> {
-  if (numbers === "number" && booleans === "boolean" && fileSize === "bytes") return {};
+export function readOnlyOf<Item>({ output }: Behaviours): ReadOnlyProperty<Item> {
+  if (output === "plain") return {};
   return {
     adjust(name, value) {
-      if (name === "file-size" && fileSize === "absent") return undefined;
-      if (name === "file-size" && fileSize === "human" && typeof value === "bigint") return roundSize(value);
-      if (typeof value === "bigint" && numbers === "text") return String(value);
-      if (typeof value === "boolean" && booleans === "yes-no") return value ? "yes" : "no";
-      return value;
+      if (typeof value === "boolean") return value ? "yes" : "no";
+      if (typeof value !== "bigint") return value;
+      return name === "file-size" ? roundSize(value) : String(value);
     },
   };
 }

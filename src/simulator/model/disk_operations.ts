@@ -94,11 +94,8 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
   const parent = parentOf(path);
   const missing = parent !== "" && !router.files.isDirectory(parent);
   const pool = router.poolOf(path);
-  if (pool === undefined || missing && router.behaviours.parentDirectory === "must-exist") {
-    throw Refusal.noSuchDirectory(parent);
-  }
+  if (pool === undefined || missing) throw Refusal.noSuchDirectory(parent);
   router.assertSpace(path, router.allocationOf(pool) === "full" ? sizeBytes : 0n);
-  if (missing) router.files.makeDirectories(parent);
   router.files.create(path, sizeBytes);
   return sizeBytes;
 }

@@ -47,8 +47,6 @@ const removeDisk = `/disk remove "a"`;
 const makeOther = addCommand("b").replace("/b.img", "/a.img").replace("1073741824", "2147483648");
 const seeSubvolumes = jsonCommand("/disk/btrfs/subvolume/print as-value proplist=fullname where !default");
 const addVolume = '/disk/btrfs/subvolume/add fs="storage-pool-fs" name="vol"';
-const failed = async ({ client }: Bench) =>
-  JSON.stringify(await client.exec(':put "x"; /disk remove "nobody"'));
 const copyAndRead = async ({ simulator, client, clock }: Bench) => {
   const answer = client.exec(`/file copy "${folder}/a.img" name="${folder}/b.img"; :put "copied"`);
   while (clock.waiting === 0) await client.exec(':put "meanwhile"');
@@ -117,7 +115,6 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     shows: {
       "silent": "end\r\n",
       "item-id-error": "expected item id (line 1 column 14)\r\n",
-      "no-such-item": "no such item\r\n",
     },
   },
   duplicateSlot: {
@@ -137,33 +134,19 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     ),
     shows: { "exact": "0\r\n4\r\n", "ignore-case": "1\r\n3\r\n" },
   },
-  exitOnError: {
-    ask: failed,
+  output: {
+    ask: async ({ client, say }) =>
+      JSON.stringify(await client.exec(':put "x"; /disk remove "nobody"')) +
+      await say(jsonCommand('/disk print as-value proplist=size,file-size,mount-filesystem where slot="a"')),
     shows: {
-      0: '{"stdout":"x\\r\\nno such item\\r\\n","stderr":"","status":0}',
-      1: '{"stdout":"x\\r\\nno such item\\r\\n","stderr":"","status":1}',
+      plain: '{"stdout":"x\\r\\nno such item\\r\\n","stderr":"","status":0}' +
+        '[{".id":"*4","file-size":1073741824,"mount-filesystem":false,"size":1073741824}]\r\n',
+      hostile:
+        '{"stdout":"amber OK\\nx\\n","stderr":"lorry seven amber OK (/disk/remove; line 1)\\n","status":1}' +
+        "[] lorry seven\n" +
+        '[{".id":"*4","file-size":"1024.0MiB","mount-filesystem":"no","size":"1073741824"}]\n',
     },
   },
-  errorStream: {
-    ask: failed,
-    shows: {
-      stdout: '{"stdout":"x\\r\\nno such item\\r\\n","stderr":"","status":0}',
-      stderr: '{"stdout":"x\\r\\n","stderr":"no such item\\r\\n","status":0}',
-    },
-  },
-  errorPlace: {
-    ask: says('/disk remove "nobody"'),
-    shows: { yes: "no such item (/disk/remove; line 1)\r\n", no: "no such item\r\n" },
-  },
-  errorText: {
-    ask: says('/disk remove "nobody"'),
-    shows: { known: "no such item\r\n", random: "amber OK\r\n" },
-  },
-  lineEnd: {
-    ask: says(':put "a"; /disk remove "x"'),
-    shows: { crlf: "a\r\nno such item\r\n", lf: "a\nno such item\n" },
-  },
-  noise: { ask: says(':put "a"'), shows: { yes: "amber OK\r\na\r\n", no: "a\r\n" } },
   grow: {
     async ask({ simulator, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" file-size="2147483648"');
@@ -275,13 +258,6 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     },
     shows: { 0: "4 4", 5000: "3 4" },
   },
-  parentDirectory: {
-    ask: says(
-      addCommand("b").replace("metal-csi", "other"),
-      ':put [:len [/file find where name="storage-pool/other"]]',
-    ),
-    shows: { "must-exist": "0\r\n", "made": "1\r\n" },
-  },
   allocation: {
     ask: says(':put [/disk get "storage-pool" free]'),
     shows: { sparse: "7301927047168\r\n", full: "7300853305344\r\n" },
@@ -337,25 +313,6 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     shows: {
       free: '[{".id":"*3","fullname":"snap"}]\r\n',
       held: '[{".id":"*2","fullname":"vol"},{".id":"*3","fullname":"snap"}]\r\n',
-    },
-  },
-  numbers: {
-    ask: says(jsonCommand('/disk print as-value proplist=size where slot="a"')),
-    shows: { number: '[{".id":"*4","size":1073741824}]\r\n', text: '[{".id":"*4","size":"1073741824"}]\r\n' },
-  },
-  booleans: {
-    ask: says(jsonCommand('/disk print as-value proplist=mount-filesystem where slot="a"')),
-    shows: {
-      "boolean": '[{".id":"*4","mount-filesystem":false}]\r\n',
-      "yes-no": '[{".id":"*4","mount-filesystem":"no"}]\r\n',
-    },
-  },
-  fileSize: {
-    ask: says(jsonCommand('/disk print as-value proplist=file-size where slot="a"')),
-    shows: {
-      bytes: '[{".id":"*4","file-size":1073741824}]\r\n',
-      human: '[{".id":"*4","file-size":"1024.0MiB"}]\r\n',
-      absent: '[{".id":"*4"}]\r\n',
     },
   },
   freeStep: {

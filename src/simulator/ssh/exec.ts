@@ -131,16 +131,16 @@ async function answer(
   { output, refusal }: Outcome,
   { clock, router, journal }: ExecService,
 ): Promise<void> {
-  const { errorStream, exitOnError, lineEnd } = router.behaviours;
-  const complaint = refusal === undefined ? "" : refusal + (lineEnd === "crlf" ? "\r\n" : "\n");
+  const isHostile = router.behaviours.output === "hostile";
+  const complaint = refusal === undefined ? "" : refusal + (isHostile ? "\n" : "\r\n");
   const noise = fault?.action === "noise" ? noiseLine(fault.value) : "";
-  const stdout = Buffer.from(noise + output + (errorStream === "stdout" ? complaint : ""));
+  const stdout = Buffer.from(noise + output + (isHostile ? "" : complaint));
   const shown = stdout.subarray(0, fault?.action === "truncate" ? cut(stdout, fault.value) : stdout.length);
-  journal.countBytes(shown.length + (errorStream === "stderr" ? Buffer.byteLength(complaint) : 0));
+  journal.countBytes(shown.length + (isHostile ? Buffer.byteLength(complaint) : 0));
   if (fault?.action === "drip") await drip(channel, shown, Number(fault.value ?? 1), clock);
   else channel.write("stdout", shown);
-  if (errorStream === "stderr") channel.write("stderr", Buffer.from(complaint));
-  const status = refusal === undefined ? 0 : exitOnError;
+  if (isHostile) channel.write("stderr", Buffer.from(complaint));
+  const status = isHostile && refusal !== undefined ? 1 : 0;
   channel.finish(fault?.action === "close-no-status" ? undefined : status);
 }
 

@@ -199,17 +199,7 @@ export const fileScenarios: readonly Scenario[] = [
       assert.deepEqual(after.volumes, []);
       assertUntouched(bench);
     }),
-    otherwise: [
-      ...useless,
-      {
-        when: ({ parentDirectory }) => parentDirectory === "made",
-        because: "the router makes the folder itself",
-        run: on(async (bench) => {
-          await bench.store.add(newVolume(), bench.call());
-          assert.ok(hasImage(bench.router, slot));
-        }),
-      },
-    ],
+    otherwise: useless,
   },
   {
     name: "beyond the pool",
