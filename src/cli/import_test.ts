@@ -146,12 +146,6 @@ Deno.test("a file without a disk becomes a volume unchanged, also where other fi
 });
 
 const fileRefusals: readonly (readonly [string, StackOptions, readonly string[], RegExp])[] = [
-  [
-    "a router that adopts no files",
-    { simulator: { behaviours: { adopt: "refused" } } },
-    ["--path", path],
-    /cannot make a disk of an existing file/,
-  ],
   ["a folder", {}, ["--path", "/storage-pool/images", "--slot", "data"], /is a folder/],
   ["a file that is not there", {}, ["--path", "/storage-pool/images/gone.img"], /does not exist/],
   ["a path that climbs", {}, ["--path", "/storage-pool/x/../images/data.img"], /no plain path/],
@@ -178,6 +172,17 @@ for (const [what, options, args, text] of fileRefusals) {
     await Deno.remove(profile);
   });
 }
+
+Deno.test("a router that adopts no files: its refusal is told, and nothing is changed", async () => {
+  await using scene = await startWithFile({ simulator: { behaviours: { adopt: "refused" } } });
+  await changesNothing(scene.stack, () =>
+    assert.rejects(
+      doImport(scene.stack, "--path", path, "--kind", "block"),
+      (error) =>
+        VolumeError.is(error, "unavailable") && /Cannot import the file.*already exists/.test(error.message),
+    ));
+  await scene.assertIntact();
+});
 
 Deno.test("a disk of a file that the router added with another size loses its record again", async () => {
   await using scene = await startWithFile();

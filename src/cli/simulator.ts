@@ -1,10 +1,9 @@
 import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import { type Behaviours, parseBehaviours } from "../simulator/behaviours.ts";
-import { parseProfile } from "../router_profile/profile.ts";
 import { exporterKinds } from "../simulator/model/exporters.ts";
 import { readSize } from "../simulator/menu/inputs.ts";
 import type { PoolOptions } from "../simulator/model/router.ts";
-import { type Profile, profiles } from "../simulator/profile.ts";
+import { parsePlayed, type Profile, profiles } from "../simulator/profile.ts";
 import { type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
 import type { User } from "../simulator/ssh/users.ts";
 import { messageOf } from "../volume/errors.ts";
@@ -180,7 +179,7 @@ function readProfile(values: FlagValues): Profile {
   if (known !== undefined) return known;
   const text = readFile(values, "profile", given);
   try {
-    if (text !== undefined) return parseProfile(text);
+    if (text !== undefined) return parsePlayed(text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     values.problem("profile", given, `a router profile (${error.message})`);

@@ -43,14 +43,14 @@ Deno.test("simulatorCommand() plays a profile file, on pools of all kinds", asyn
   const { io, stop, ready } = recording();
   const file = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
   try {
-    const played = { ...getProfile("ros-7.21"), name: "probed", answers: { maxSlot: 20 } };
+    const played = { ...getProfile("ros-7.21"), name: "probed", answers: { grow: "live" } } as const;
     await Deno.writeTextFile(file, formatProfile(played));
     const flags = ["--ssh-port", "0", "--control-port", "0", "--timing-scale", "0", "--profile", file];
     const pools = ["--pool", "fast:2T:xfs", "--pool", "slow:1G", "--pool", "big"];
     const ended = simulatorCommand([...flags, ...pools], io);
     const { controlUrl } = JSON.parse(await ready);
     const { profile, behaviours } = await (await fetch(`${controlUrl}/profile`)).json();
-    assert.deepEqual([profile, behaviours.maxSlot], ["probed", 20]);
+    assert.deepEqual([profile, behaviours.grow], ["probed", "live"]);
     const state = await (await fetch(`${controlUrl}/state`)).json();
     assert.deepEqual(
       state.pools.map((pool: Record<string, unknown>) => [pool.slot, pool.fs, pool["fs-label"], pool.free]),

@@ -6,6 +6,7 @@ import type { FileView, ImageLocation, StoredVolume, VolumeView } from "../volum
 import type { MutationOutcome, VolumeChange, VolumeExport } from "../volume/ports/store.ts";
 import {
   formatComment,
+  maxCommentBytes,
   type OwnedVolume,
   parseComment,
   rewritten,
@@ -158,8 +159,8 @@ export async function exportKnown(
   const { stored } = known;
   const { id } = stored;
   const { cluster } = call.settings;
-  if (!fits(call, known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
-  const comment = commentWith(call, known, record);
+  if (!fits(known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
+  const comment = commentWith(known, record);
   const filePrefix = filePrefixOf(id, cluster);
   call.known.forget(id);
   const send = () => call.store.exportUnseen(stored, { ...change, comment }, filePrefix, call.context);
@@ -193,8 +194,8 @@ export async function growKnown(
   const { id } = stored;
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
   const record = rewritten(known.record);
-  if (!fits(call, known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
-  const comment = commentWith(call, known, record);
+  if (!fits(known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
+  const comment = commentWith(known, record);
   call.known.forget(id);
   const send = () => call.store.growUnseen(stored, { comment, sizeBytes }, call.context);
   const after = (await remembered(call, stored, send))?.after.volume;
@@ -232,29 +233,18 @@ async function confirmKept(
 }
 
 /** The comment of a volume with that record in it. @throws {VolumeError} precondition when it does not fit */
-export function commentWith(
-  deps: Pick<ControllerDeps, "settings">,
-  volume: OwnedVolume,
-  record: VolumeRecord,
-): string {
-  return formatComment({ ...volume.comment, record }, roomFor(deps, volume));
+export function commentWith(volume: OwnedVolume, record: VolumeRecord): string {
+  return formatComment({ ...volume.comment, record }, roomFor(volume));
 }
 
 /** Whether the router keeps the whole comment of a volume with that record in it. */
-export function fits(
-  deps: Pick<ControllerDeps, "settings">,
-  volume: OwnedVolume,
-  record: VolumeRecord,
-): boolean {
-  return byteLength(formatComment({ ...volume.comment, record }, Infinity)) <= roomFor(deps, volume);
+export function fits(volume: OwnedVolume, record: VolumeRecord): boolean {
+  return byteLength(formatComment({ ...volume.comment, record }, Infinity)) <= roomFor(volume);
 }
 
 /** How long the comment of a volume may be, in bytes: what the router keeps of it now, it keeps again. */
-function roomFor(
-  { settings }: Pick<ControllerDeps, "settings">,
-  { stored }: Pick<OwnedVolume, "stored">,
-): number {
-  return Math.max(settings.maxCommentBytes, byteLength(stored.comment));
+function roomFor({ stored }: Pick<OwnedVolume, "stored">): number {
+  return Math.max(maxCommentBytes, byteLength(stored.comment));
 }
 
 function byteLength(text: string): number {
@@ -274,7 +264,7 @@ export async function writeRecord(
   wanted: (after: StoredVolume) => boolean,
   change: Omit<VolumeChange, "comment"> = {},
 ): Promise<OwnedVolume> {
-  const comment = commentWith(call, volume, record);
+  const comment = commentWith(volume, record);
   const rewrite = comment === volume.stored.comment ? {} : { comment };
   const isWritten = (after: StoredVolume) => after.comment === comment && wanted(after);
   const after = await changeVolume(call, verb, volume.stored, { ...change, ...rewrite }, isWritten);

@@ -28,10 +28,8 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly unexportGraceMs: number;
   /** How much of a pool may be promised; 1 promises exactly its size. */
   readonly overcommit: number;
-  /** How much of a disk's comment the router keeps, in bytes. */
-  readonly maxCommentBytes: number;
-  /** When the router lets a disk grow. */
-  readonly growth: "live" | "after-toggle" | "never";
+  /** When the router shows a larger size of a disk that it exports. */
+  readonly growth: "live" | "after-toggle";
   /**
    * Whether the router is known to show a new size after a toggle of an export, and to end the sessions of its hosts by that: a
    * device layer outlasts a lost connection, and no refused command.
@@ -39,10 +37,8 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly growsByToggle: boolean;
   /** Where subvolumes may be made. */
   readonly subvolumeNames: SubvolumeNames;
-  /** Whether the router keeps a subvolume while there are snapshots of it. */
-  readonly subvolumeParent: "free" | "held";
-  /** Whether the router makes a disk of a file that is there: without that there are no clones. */
-  readonly adopts: boolean;
+  /** Whether the router ends the sessions of hosts to other disks when one comes, goes or changes: it gets no new volume. */
+  readonly harmsOthers: boolean;
   /** Whether hosts find the same namespace after a boot of the router; undefined while that is not known. */
   readonly bootIdentity: "kept" | "new" | undefined;
   /** When the router answers a copy of a file; undefined while that is not known. */

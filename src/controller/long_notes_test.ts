@@ -10,7 +10,7 @@ import {
 } from "../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
-import { nodeIdsOf, parseComment, type VolumeRecord } from "../volume/model/record.ts";
+import { maxCommentBytes, nodeIdsOf, parseComment, type VolumeRecord } from "../volume/model/record.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
 import { KnownVolumes } from "./known_volumes.ts";
@@ -31,7 +31,7 @@ function noted(over: Partial<VolumeRecord>, remembers = false) {
   const exportNqn = `nqn.2000-02.com.mikrotik:${id}:9-0a0b0c0d`;
   const exported = record.holders.length > 0;
   store.put({ ...disk, comment: note + disk.comment, exported, exportNqn, exportPort: 4420 });
-  assert.ok(store.disks.get(id)!.comment.length > made.deps.settings.maxCommentBytes);
+  assert.ok(store.disks.get(id)!.comment.length > maxCommentBytes);
   if (remembers) deps.known.remember(store.disks.get(id)!);
   const done = <T>(work: Promise<T>) => inTime(clock, work);
   const holders = () => {

@@ -1,19 +1,10 @@
-import { answerReaders, parseSettings, printableBehaviours, type RouterBehaviours } from "./answers.ts";
+import { answerReaders, parseSettings, type RouterBehaviours } from "./answers.ts";
 
-/** Features that not every router's commands have. */
-export interface Vocabulary {
-  /** Whether the `rose-storage` package is installed, which provides `nvme-tcp-*` and file disks. */
-  readonly rose: boolean;
-  /** Whether `/file copy` exists (7.23). */
-  readonly fileCopy: boolean;
-}
-
-/** One kind of router: its commands, its output, and its answers to the questions. */
+/** One router: what it is, and its answers to the questions. */
 export interface RouterProfile {
   readonly name: string;
   /** As `/system resource print` prints it. */
   readonly version: string;
-  readonly vocabulary: Vocabulary;
   /** File system of the pools. */
   readonly poolFilesystem: "btrfs" | "xfs";
   /** The known answers; the others were not asked, or could not be answered. */
@@ -32,12 +23,13 @@ export function formatProfile(
   profile: RouterProfile,
   unanswered: Readonly<Record<string, string>> = {},
 ): string {
-  const { answers, ...rest } = profile;
+  const { name, version, poolFilesystem } = profile;
   // A simulated router has more properties than the questions to a router.
-  const asked = Object.entries(printableBehaviours(answers)).filter(([name]) =>
-    Object.hasOwn(answerReaders, name)
+  const asked = Object.entries(profile.answers).filter(([question]) =>
+    Object.hasOwn(answerReaders, question)
   );
-  return JSON.stringify({ format, ...rest, answers: Object.fromEntries(asked), unanswered }, null, 2) + "\n";
+  const answers = Object.fromEntries(asked);
+  return JSON.stringify({ format, name, version, poolFilesystem, answers, unanswered }, null, 2) + "\n";
 }
 
 /**
@@ -62,7 +54,6 @@ export function parseProfile(text: string, passOver: (question: string) => void 
   return {
     name,
     version,
-    vocabulary: parseVocabulary(value.vocabulary),
     poolFilesystem,
     answers: parseSettings(answerReaders, known(asObject(value.answers), passOver)),
   };
@@ -76,19 +67,6 @@ function known(
   const isKnown = (name: string) => Object.hasOwn(answerReaders, name);
   for (const name of Object.keys(answers).filter((name) => !isKnown(name))) passOver(name);
   return Object.fromEntries(Object.entries(answers).filter(([name]) => isKnown(name)));
-}
-
-function parseVocabulary(value: unknown): Vocabulary {
-  const fields = asObject(value);
-  const word = (name: keyof Vocabulary) => {
-    const known = fields[name];
-    if (typeof known === "boolean") return known;
-    throw new RangeError(`The router profile does not say whether the router knows ${name}.`);
-  };
-  return {
-    rose: word("rose"),
-    fileCopy: word("fileCopy"),
-  };
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {

@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
 import type { RouterBehaviours } from "./answers.ts";
-import { type Waits, waitsFor } from "./waits.ts";
+import { unexportGraceFor } from "./waits.ts";
 
-const cases: readonly (readonly [Partial<RouterBehaviours>, Partial<Waits>])[] = [
-  [{}, { settleMs: undefined, unexportGraceMs: undefined }],
-  [{ disksLate: 0, unexport: 0 }, { settleMs: 30_000, unexportGraceMs: 1000 }],
-  [{ disksLate: 13_000, unexport: 500 }, { settleMs: 30_000, unexportGraceMs: 1000 }],
-  [{ disksLate: 60_000, unexport: 5000 }, { settleMs: 100_000, unexportGraceMs: 10_000 }],
+const cases: readonly (readonly [Partial<RouterBehaviours>, number | undefined])[] = [
+  [{}, undefined],
+  [{ unexport: 0 }, 1000],
+  [{ unexport: 500 }, 1000],
+  [{ unexport: 5000 }, 10_000],
+  [{ unexport: "refuses-commands" }, undefined],
 ];
 
-for (const [answers, waits] of cases) {
-  Deno.test(`waitsFor() leaves room above ${JSON.stringify(answers)}`, () => {
-    assert.deepEqual(waitsFor(answers), waits);
+for (const [answers, graceMs] of cases) {
+  Deno.test(`unexportGraceFor() leaves room above ${JSON.stringify(answers)}`, () => {
+    assert.equal(unexportGraceFor(answers), graceMs);
   });
 }

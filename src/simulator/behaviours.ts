@@ -1,24 +1,42 @@
 import {
   answerReaders,
   defaultRouterBehaviours,
-  limit,
   oneOf,
   parseSettings,
   type Readers,
   type RouterBehaviours,
-  yesNo,
 } from "../router_profile/answers.ts";
 
 /**
  * How a simulated router behaves: the answers that the driver knows, and behaviours on which the driver must not
  * depend.
  */
-export interface Behaviours extends RouterBehaviours {
+export interface Behaviours extends Omit<RouterBehaviours, "limits" | "grow"> {
   /**
    * Whether a namespace keeps its UUID when its export is toggled, so that hosts come back and go on, or gets a new one
    * each time, so that hosts drop it.
    */
   readonly identity: "kept" | "new-per-export";
+  /** Longest slot name, in characters. */
+  readonly maxSlot: number;
+  /** Longest comment that the router keeps, in bytes; it cuts off a longer one silently. */
+  readonly maxComment: number;
+  /** Longest subsystem NQN that the router keeps, in bytes; it cuts off a longer one silently. */
+  readonly maxNqn: number;
+  /** The most that one `:put` prints, in bytes; the rest is cut off silently. */
+  readonly maxPut: number;
+  /** Longest exec request that the router accepts, in bytes; it refuses a longer one. */
+  readonly maxCommand: number;
+  /** When the size of an exported disk follows a resize; with `never` the router accepts the resize, and nothing grows. */
+  readonly grow: "live" | "after-toggle" | "never";
+  /** How much later than the router itself its file disks are back after a boot, in milliseconds. */
+  readonly disksLate: number;
+  /** Whether free space falls by the written data, or by the full size at once; a copy shares its blocks, or does not. */
+  readonly allocation: "sparse" | "full";
+  /** Whether `/disk add` accepts an existing file and keeps its data. */
+  readonly adopt: "kept" | "refused";
+  /** Whether a subvolume can be removed while there are snapshots of it. */
+  readonly subvolumeParent: "free" | "held";
   /** SSH connections at a time. */
   readonly maxSessions: number;
   /** Whether sessions take turns between the statements of a line, and between a `[find]` and its verb. */
@@ -43,7 +61,16 @@ export interface Behaviours extends RouterBehaviours {
 
 /** The default behaviours. */
 export const defaultBehaviours: Behaviours = {
-  ...defaultRouterBehaviours,
+  ...routerDefaults(),
+  maxSlot: Infinity,
+  maxComment: 255,
+  maxNqn: 223,
+  maxPut: Infinity,
+  maxCommand: Infinity,
+  disksLate: 0,
+  allocation: "sparse",
+  adopt: "kept",
+  subvolumeParent: "free",
   identity: "new-per-export",
   maxSessions: 20,
   interleave: false,
@@ -56,7 +83,17 @@ export const defaultBehaviours: Behaviours = {
 };
 
 const readers: Readers<Behaviours> = {
-  ...answerReaders,
+  ...routerReaders(),
+  maxSlot: limit,
+  maxComment: limit,
+  maxNqn: limit,
+  maxPut: limit,
+  maxCommand: limit,
+  grow: oneOf("live", "after-toggle", "never"),
+  disksLate: limit,
+  allocation: oneOf("sparse", "full"),
+  adopt: oneOf("kept", "refused"),
+  subvolumeParent: oneOf("free", "held"),
   identity: oneOf("kept", "new-per-export"),
   maxSessions: limit,
   interleave: yesNo,
@@ -75,4 +112,32 @@ const readers: Readers<Behaviours> = {
  */
 export function parseBehaviours(settings: Readonly<Record<string, unknown>>): Partial<Behaviours> {
   return parseSettings(readers, settings);
+}
+
+/** Converts behaviours so that {@linkcode parseBehaviours} can read them, also after JSON, which cannot represent Infinity. */
+export function printableBehaviours(behaviours: Behaviours): Record<string, string | number | boolean> {
+  return Object.fromEntries(
+    Object.entries(behaviours).map(([name, value]) => [name, value === Infinity ? "unlimited" : value]),
+  );
+}
+
+function routerDefaults(): Omit<RouterBehaviours, "limits"> {
+  const { limits: _, ...defaults } = defaultRouterBehaviours;
+  return defaults;
+}
+
+function routerReaders(): Omit<Readers<RouterBehaviours>, "limits"> {
+  const { limits: _, ...own } = answerReaders;
+  return own;
+}
+
+function limit(text: string): number | undefined {
+  if (text === "unlimited" || text === "Infinity") return Infinity;
+  return /^[0-9]{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
+function yesNo(text: string): boolean | undefined {
+  if (text === "yes" || text === "true") return true;
+  if (text === "no" || text === "false") return false;
+  return undefined;
 }

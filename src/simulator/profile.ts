@@ -1,8 +1,20 @@
-import type { RouterProfile, Vocabulary } from "../router_profile/profile.ts";
+import { parseProfile, type RouterProfile } from "../router_profile/profile.ts";
 import { type Behaviours, defaultBehaviours } from "./behaviours.ts";
+import { isSince } from "./menu/versions.ts";
+
+/** Features that not every router's commands have. */
+export interface Vocabulary {
+  /** Whether the `rose-storage` package is installed, which provides `nvme-tcp-*` and file disks. */
+  readonly rose: boolean;
+  /** Whether `/file copy` exists (7.23). */
+  readonly fileCopy: boolean;
+}
 
 /** One kind of router to simulate. */
-export type Profile = Omit<RouterProfile, "answers"> & { readonly answers: Partial<Behaviours> };
+export type Profile = Omit<RouterProfile, "answers"> & {
+  readonly vocabulary: Vocabulary;
+  readonly answers: Partial<Behaviours>;
+};
 
 const everything: Vocabulary = { rose: true, fileCopy: true };
 
@@ -49,4 +61,14 @@ export function getProfile(name: string): Profile {
 /** The behaviours of a profile, overridden by `own`. */
 export function behavioursOf(profile: Profile, own: Partial<Behaviours> = {}): Behaviours {
   return { ...defaultBehaviours, ...profile.answers, ...own };
+}
+
+/**
+ * Parses a file with a probe's result: a router with those answers, and the features of its version.
+ *
+ * @throws {RangeError} when it is no profile
+ */
+export function parsePlayed(text: string): Profile {
+  const { answers: { limits: _, ...answers }, ...router } = parseProfile(text);
+  return { ...router, vocabulary: { rose: true, fileCopy: isSince(router.version, 23) }, answers };
 }

@@ -66,7 +66,7 @@ Deno.test("a volume in use does not grow where its nodes would not wait for as l
 const unknown: readonly StackOptions[] = [
   { simulator: { behaviours } },
   { simulator: { behaviours }, reported: behaviours },
-  { simulator: { behaviours: { ...behaviours, withdrawal: "refuses-commands" } }, probed: true },
+  { simulator: { behaviours: { ...behaviours, unexport: "refuses-commands" } }, probed: true },
 ];
 for (const [at, options] of unknown.entries()) {
   const what = ["was not probed", "was not asked what a withdrawal does", "refuses commands meanwhile"][at];

@@ -109,35 +109,6 @@ Deno.test("making a snapshot, again, deleting it, restoring and cloning read as 
   }
 });
 
-Deno.test("for a router that keeps a subvolume with snapshots, a call reads the volumes made from it, and no other disk", async () => {
-  const costsAmong = async (seedDisks: number) => {
-    const behaviours = { subvolumeParent: "held" } as const;
-    await using stack = await startStack({
-      simulator: { seedDisks, pools: [{ name: "storage-pool" }], behaviours },
-      reported: behaviours,
-    });
-    const { controller } = stack.clients;
-    const volumeId = await create(stack, "pvc-source");
-    const { snapshotId } = await snapshot(stack, "snap", volumeId);
-    const restored = await cloneOf(stack, "pvc-restored", { snapshotId });
-    const refused = async () => {
-      const snapshotDeleted = controller.call("DeleteSnapshot", { snapshotId });
-      await rejectsWith(status.FAILED_PRECONDITION, snapshotDeleted, new RegExp(`dependents=${restored};`));
-      const deleted = controller.call("DeleteVolume", { volumeId });
-      await rejectsWith(status.FAILED_PRECONDITION, deleted, new RegExp(`dependents=${snapshotId};`));
-    };
-    const bytes = [await bytesFor(stack, refused)];
-    await controller.call("DeleteVolume", { volumeId: restored });
-    bytes.push(await bytesFor(stack, () => controller.call("DeleteSnapshot", { snapshotId })));
-    bytes.push(await bytesFor(stack, () => controller.call("DeleteVolume", { volumeId })));
-    return bytes;
-  };
-  const [few, many] = [await costsAmong(100), await costsAmong(2000)];
-  few.forEach((bytes, index) =>
-    assert.ok(many[index]! <= 1.3 * bytes, `${index}: ${bytes} and ${many[index]}`)
-  );
-});
-
 Deno.test("snapshots, restored volumes and clones are never promised beyond the pool, by whichever read they are decided", async () => {
   await using stack = await startStack({ simulator: { pools } });
   const volumeId = await create(stack, "pvc-source", sized(20n));

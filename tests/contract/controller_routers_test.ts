@@ -1,6 +1,7 @@
 // The controller on unusual routers: RouterOS before 7.21, where no node can be fenced, and routers that cut records, grow
 // nothing, or have a list of hosts. contract/matrix.ts tests the controller on all other kinds.
 import assert from "node:assert/strict";
+import { formatProfile } from "../../src/router_profile/profile.ts";
 import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
 import { getProfile } from "../../src/simulator/profile.ts";
@@ -106,17 +107,41 @@ Deno.test("a router of unknown behaviour grows a volume only between two uses, a
   assert.deepEqual(await capability(probed), ["ONLINE"]);
 });
 
-Deno.test("a driver told that its router grows nothing sends no growth: nothing changes, and the error gives the reason", async () => {
-  await using stack = await startStack({
-    simulator: { behaviours: { grow: "never" } },
-    reported: { grow: "never" },
-  });
+Deno.test("a router that takes a new size and grows nothing is found out: nothing is left of a larger clone", async () => {
+  await using stack = await startStack({ simulator: { behaviours: { grow: "never" } } });
   const volumeId = await create(stack, "pvc-fixed");
+  const reason = /took the new size and did not grow the disk/;
+  await rejectsWith(status.FAILED_PRECONDITION, expand(stack, volumeId), reason);
   await changesNothing(stack, async () => {
-    await rejectsWith(status.FAILED_PRECONDITION, expand(stack, volumeId), /does not grow file-backed disks/);
-    const clone = cloneOf(stack, "pvc-larger", { volumeId }, twice);
-    await rejectsWith(status.FAILED_PRECONDITION, clone, /does not grow file-backed disks/);
+    await rejectsWith(status.FAILED_PRECONDITION, cloneOf(stack, "pvc-larger", { volumeId }, twice), reason);
   });
+});
+
+Deno.test("a router that ends the sessions of others gets no new volume, and what exists goes on", async () => {
+  const profile = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
+  const answers = { sideEffects: "ends-sessions" } as const;
+  await Deno.writeTextFile(
+    profile,
+    formatProfile({ name: "r", version: "7.24", poolFilesystem: "btrfs", answers }),
+  );
+  try {
+    await using stack = await startStack();
+    const id = await create(stack, "pvc-old");
+    const told = { ...stack, ...await stack.another(["--router-profile", profile]) };
+    await changesNothing(stack, async () => {
+      const refused = /ends the sessions of nodes to other volumes.*existing volumes go on/;
+      await rejectsWith(status.FAILED_PRECONDITION, create(told, "pvc-new"), refused);
+      await rejectsWith(status.FAILED_PRECONDITION, cloneOf(told, "pvc-clone", { volumeId: id }), refused);
+      assert.equal(await create(told, "pvc-old"), id);
+    });
+    await publish(told, id);
+    await unpublish(told, id);
+    await expand(told, id);
+    await told.clients.controller.call("DeleteVolume", { volumeId: id });
+    assert.equal(stack.simulator.model.disks.findBySlot(id), undefined);
+  } finally {
+    await Deno.remove(profile);
+  }
 });
 
 const shared: Sent<VolumeCapability> = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } };

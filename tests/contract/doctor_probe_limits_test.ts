@@ -52,7 +52,9 @@ Deno.test("the probe says what it will do before it changes anything", async () 
     await probe({
       onProgress(line) {
         if (
-          !/makes scratch disks.*2 GiB|exports some at port 4420|opens 1 SSH session.*6 minutes/.test(line)
+          !/makes scratch disks.*one of 2 GiB|exports some at port 4420|opens 1 SSH session.*6 minutes/.test(
+            line,
+          )
         ) return;
         assert.deepEqual(state(), before, line);
         said++;

@@ -6,10 +6,9 @@ import type { Router } from "../../src/simulator/model/router.ts";
 import { FakeHostSide } from "../fakes/host_side.ts";
 import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
 import { readVolumeCommand } from "../../src/cli/config/config.ts";
-import { systemClock } from "../../src/host/clock.ts";
 import { defaultRouterBehaviours, type RouterBehaviours } from "../../src/router_profile/answers.ts";
-import { formatProfile, parseProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
-import { behavioursOf, profiles } from "../../src/simulator/profile.ts";
+import { formatProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
+import { behavioursOf, parsePlayed, profiles } from "../../src/simulator/profile.ts";
 import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { folder, type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
@@ -47,18 +46,14 @@ for (const played of profiles) {
       played.poolFilesystem,
     ]);
     const hasRose = played.vocabulary.rose;
-    // Without the package the probe cannot test the vocabulary.
-    if (hasRose) assert.deepEqual(profile.vocabulary, played.vocabulary);
-    else assert.equal(profile.vocabulary.rose, false);
-    const truth: Record<string, unknown> = { ...behavioursOf(played) };
-    // What takes its full size at once does so as a copy; the simulator then knows no holes.
-    if (truth["allocation"] === "full") Object.assign(truth, { copy: "full", discard: "keeps" });
+    const truth: Record<string, unknown> = { ...behavioursOf(played), limits: "enough" };
     for (const name of Object.keys(defaultRouterBehaviours) as (keyof RouterBehaviours)[]) {
       const answer = profile.answers[name];
       if (answer === undefined) assert.ok(unanswered[name], name);
       else assert.equal(answer, truth[name], name);
     }
-    if (hasRose) assert.ok(Object.keys(profile.answers).length >= 11, JSON.stringify(unanswered));
+    if (hasRose) assert.ok(Object.keys(profile.answers).length >= 6, JSON.stringify(unanswered));
+    else assert.deepEqual(profile.answers, {});
   }, { profile: played.name });
 }
 
@@ -83,21 +78,20 @@ directTest(
       { readText: () => text },
     );
     assert.deepEqual(config.profile, profile);
-    await withDirectBench({ profile: parseProfile(text) }, async (bench) => {
+    await withDirectBench({ profile: parsePlayed(text) }, async (bench) => {
       assert.deepEqual((await bench.probe()).profile, profile);
     });
   },
-  { behaviours: { grow: "never", textMatch: "ignore-case", maxComment: 300 } },
+  { behaviours: { grow: "live", sideEffects: "ends-sessions", maxSlot: 32 } },
 );
 
-/** Room for what is discarded alone: what is copied needs more, and takes its time over the wire. */
+/** Too little room for what is copied, which takes its time over the wire. */
 const smallPool = { name: "storage-pool", sizeBytes: 8n << 30n, freeBytes: 4n << 30n };
 
 const seenByHosts: readonly Partial<RouterBehaviours>[] = [
-  { grow: "live", unexport: 0, withdrawal: "ends-sessions" },
-  { grow: "after-toggle", unexport: 10_000, withdrawal: "ends-sessions" },
-  { grow: "after-toggle", unexport: 10_000, withdrawal: "refuses-commands" },
-  { grow: "never", unexport: 0, withdrawal: "refuses-commands" },
+  { grow: "live", unexport: 0 },
+  { grow: "after-toggle", unexport: 10_000 },
+  { grow: "live", unexport: "refuses-commands" },
 ];
 
 for (const behaviours of seenByHosts) {
@@ -106,11 +100,13 @@ for (const behaviours of seenByHosts) {
     async ({ router, probe }) => {
       const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
       const { profile, unanswered } = await probe({ host });
-      const { grow, unexport, withdrawal } = profile.answers;
-      const { unexport: _, ...expected } = behaviours;
-      assert.deepEqual({ grow, withdrawal }, expected, JSON.stringify(unanswered));
-      assert.ok(unexport !== undefined && unexport >= behaviours.unexport!, `${unexport}`);
-      assert.ok(unexport <= behaviours.unexport! + 5000, `${unexport}`);
+      const { grow, unexport } = profile.answers;
+      const said = JSON.stringify(unanswered);
+      assert.equal(grow, behaviours.grow, said);
+      if (typeof behaviours.unexport === "number") {
+        const lateMs = Number(unexport) - behaviours.unexport;
+        assert.ok(lateMs >= 0 && lateMs <= 5000, `${unexport} ${said}`);
+      } else assert.equal(unexport, behaviours.unexport, said);
     },
     { behaviours, exporter: "tcp", pools: [smallPool] },
     // Slow enough that a busy machine is not taken for a silent router.
@@ -118,17 +114,8 @@ for (const behaviours of seenByHosts) {
   );
 }
 
-for (const discard of ["frees", "keeps", "unsupported"] as const) {
-  Deno.test(`the probe sees by what it writes that a router ${discard} what is discarded`, async () => {
-    await withRealDisks({ behaviours: { discard }, pools: [smallPool] }, ({ answers }, unanswered) => {
-      assert.equal(answers.discard, discard, unanswered["discard"]);
-    });
-  });
-}
-
 Deno.test("the probe sees by what it writes that copies share their blocks, and are whole", async () => {
   await withRealDisks({}, ({ answers }, unanswered) => {
-    assert.equal(answers.copy, "reflink", unanswered["copy"]);
     assert.equal(answers.copyReturns, "when-done", unanswered["copyReturns"]);
   });
 });
@@ -170,13 +157,12 @@ class OtherDisk extends FakeHostSide {
     const link = await super.connect(nqn, host);
     const counted = {
       write: (...args: Parameters<HostLink["write"]>) => (this.writes++, link.write(...args)),
-      discard: (...args: Parameters<HostLink["discard"]>) => (this.writes++, link.discard(...args)),
     };
-    return { ...link, ...counted, .../-(shared|tail|trim)$/.test(nqn) ? this.#differs : {} };
+    return { ...link, ...counted, .../-(shared|tail)$/.test(nqn) ? this.#differs : {} };
   }
 }
 
-const written = ["copy", "copyReturns", "discard"] as const;
+const written = ["copyReturns"] as const;
 
 const someByte = (_lba: bigint, blocks: number) => Promise.resolve(new Uint8Array(512 * blocks).fill(1, -1));
 const notItsOwn: readonly (readonly [what: string, differs: Partial<HostLink>, reason: RegExp])[] = [
@@ -209,7 +195,7 @@ probeTest(
       "file-size": "1048576",
     });
     await (await fetch(`${router.controlUrl}/disks`, { method: "POST", body })).body?.cancel();
-    for (const suffix of ["shared", "tail", "trim"]) {
+    for (const suffix of ["shared", "tail"]) {
       const same = `[/disk get [find where file-path~"-${suffix}.img"] nvme-tcp-server-nqn]`;
       router.faults.arm({
         match: `where nvme-tcp-server-nqn=.*-${suffix}`,
@@ -233,7 +219,7 @@ probeTest(
     const before = state();
     // No process listens on the discard port.
     const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9) });
-    for (const name of ["grow", "withdrawal", "unexport", ...written] as const) {
+    for (const name of ["grow", "sideEffects", "unexport", ...written] as const) {
       assert.equal(profile.answers[name], undefined);
       assert.match(unanswered[name]!, /cannot be reached from here.*nothing listens/);
     }
@@ -311,10 +297,10 @@ probeTest("the probe names what it cannot remove, and commands that can", async 
 
 probeTest("the probe continues after a command that is never answered", async ({ router, probe, state }) => {
   const before = state();
-  router.faults.arm({ match: "/file add .*-adopt.img", nth: 1, times: 1, action: "hang", value: "after" });
+  router.faults.arm({ match: "/file add .*-written.txt", nth: 1, times: 1, action: "hang", value: "after" });
   const limits = { commandMs: 100_000, connectMs: 1_000_000, lastCommandMs: 1_000_000 };
   const { profile, unanswered } = await probe({ limits });
-  assert.match(unanswered["adopt"]!, /the answer was lost/);
+  assert.match(unanswered["copyReturns"]!, /the answer was lost/);
   assert.equal(profile.answers.subvolumeNames, "nested");
   assert.deepEqual(state(), before);
 });
@@ -322,37 +308,13 @@ probeTest("the probe continues after a command that is never answered", async ({
 probeTest("the probe leaves a pool with little room alone", async ({ probe, state }) => {
   const before = state();
   const { unanswered } = await probe();
-  for (const name of ["allocation", "copy", "copyReturns", "discard"]) {
-    assert.match(unanswered[name]!, /too little room/);
-  }
+  assert.match(unanswered["copyReturns"]!, /too little room/);
   assert.deepEqual(state(), before);
 }, { pools: [{ name: "storage-pool", sizeBytes: 8n << 30n, freeBytes: 1n << 30n }] });
 
 probeTest("the probe answers nothing wrongly for a user who may not write", async ({ probe, state }) => {
   const before = state();
   const { profile } = await probe();
-  assert.deepEqual(profile.answers, { maxCommand: Infinity, maxPut: Infinity });
+  assert.deepEqual(profile.answers, {});
   assert.deepEqual(state(), before);
 }, { users: [{ name: "admin", password: "admin", mayWrite: false }] });
-
-probeTest("the probe does not take what others write for a copy", async ({ router, probe }) => {
-  const { disks } = router.model;
-  const writer = new AbortController();
-  const write = async () => {
-    while (!writer.signal.aborted) {
-      const { pool, ...disk } = router.model.pools()[0]!;
-      disks.replace({ ...disk, pool: { ...pool, otherBytes: pool.otherBytes + (1n << 20n) } });
-      await systemClock.sleep(5);
-    }
-  };
-  const writing = write();
-  try {
-    const { profile, unanswered } = await probe();
-    assert.equal(profile.answers.copy, undefined);
-    assert.match(unanswered["copy"]!, /other use of the pool/);
-    assert.equal(profile.answers.allocation, "sparse");
-  } finally {
-    writer.abort();
-    await writing;
-  }
-});

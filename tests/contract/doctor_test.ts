@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { examine } from "../../src/cli/doctor/doctor.ts";
 import { type DoctorOptions, readDoctorOptions } from "../../src/cli/doctor/options.ts";
+import { formatProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemNetwork } from "../../src/host/network.ts";
 import { systemRandom } from "../../src/host/random.ts";
@@ -82,7 +83,13 @@ function optionsFor(router: Simulator, flags: Readonly<Record<string, string | u
   const args = Object.entries(all).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}=${value}`]
   );
-  return readDoctorOptions(args.map((arg) => arg === "--json=true" ? "--json" : arg), () => undefined);
+  // A profile is given as its text.
+  const readText = (text: string) => text;
+  return readDoctorOptions(
+    args.map((arg) => arg === "--json=true" ? "--json" : arg),
+    () => undefined,
+    readText,
+  );
 }
 
 async function run(
@@ -437,6 +444,24 @@ practiceTest("doctor goes on behind a question that the router refuses", async (
   assert.equal(complaintOf(examined, "clock").state, "warning");
   assert.equal(examined.findings.length, 15);
 });
+
+practiceTest(
+  "doctor names what a probe found out that makes the router useless, or harmful",
+  async (practice) => {
+    const findings = async (answers: RouterProfile["answers"]) => {
+      const profile = formatProfile({ name: "r", version: "7.24", poolFilesystem: "btrfs", answers });
+      const examined = await practice.examine({ "router-profile": profile });
+      return examined.findings.filter(({ check }) => check === "profile").map(({ state, found }) =>
+        `${state}: ${found}`
+      );
+    };
+    const [small, harmful, ...more] = await findings({ limits: "too-small", sideEffects: "ends-sessions" });
+    assert.match(small!, /^problem: .*comments of 255 bytes.*no controller starts/);
+    assert.match(harmful!, /^problem: .*no volume is created/);
+    assert.deepEqual(more, []);
+    assert.match((await findings({ limits: "enough" })).join(), /^ok: /);
+  },
+);
 
 practiceTest(
   "doctor says the same under answers in other forms, and with words that nobody knows",

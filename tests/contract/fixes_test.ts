@@ -463,7 +463,7 @@ for (const [what, write, fix] of secrets) {
 
 Deno.test("doctor says where to look for a pool on a router that has none", () => {
   assert.deepEqual(
-    judgePools([], { basePaths: [], overcommit: 1, allocation: undefined }).map(({ fix }) => fix),
+    judgePools([], { basePaths: [], overcommit: 1 }).map(({ fix }) => fix),
     ["/disk/print detail"],
   );
 });

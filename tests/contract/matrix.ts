@@ -53,7 +53,7 @@ function cellOf(scenario: Scenario, setting: Setting): Cell {
 const isWell = await runMatrices(import.meta.url, {
   gather: () => {
     const seed = environmentNumber("MATRIX_SEED", Math.floor(Math.random() * 2 ** 31));
-    const mixtures = environmentNumber("MATRIX_RANDOM", 30);
+    const mixtures = environmentNumber("MATRIX_RANDOM", 15);
     print(`mixtures: MATRIX_SEED=${seed} MATRIX_RANDOM=${mixtures}`);
     return Promise.resolve<Facts>({ seed, mixtures });
   },

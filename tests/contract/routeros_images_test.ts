@@ -345,7 +345,6 @@ const settings: readonly (readonly [string, SimulatorOptions, typeof plainSteps?
   ["an XFS pool", { profile: "xfs-pool" }, plainSteps],
   ["an empty find that lacks an item id", { behaviours: { emptyFind: "item-id-error" } }],
   ["sessions that take turns", { behaviours: { interleave: true, unexport: 20, allocation: "full" } }],
-  ["text that matches whatever its case", { behaviours: { textMatch: "ignore-case" } }],
   ["sizes that have to fit", { behaviours: { otherSize: "refused" } }],
 ];
 

@@ -278,18 +278,6 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     );
     assert.deepEqual([own?.imagePath, files.length], [volume.location.path, 4]);
   },
-  "shows what was made from a source, and the files of another text": async (bench) => {
-    const { store, call } = bench;
-    const { location } = await addSnapshot(bench);
-    await add(bench, { ...inner(bench, "pvc-2"), comment: "{rds1 s=v:pvc-1 x=0}" });
-    await add(bench, { ...inner(bench, "pvc-3"), comment: "{rds1 s=v-pvc-1 x=0}" });
-    const made = await store.madeFrom("v:pvc-1", snapshotPart, call());
-    assert.deepEqual(made.volumes.map(({ id }) => id), ["pvc-2"]);
-    assert.deepEqual(made.pools, (await store.state(call())).pools);
-    assert.ok(made.files.some(({ path }) => path === location.path) && made.files.length === 2);
-    const none = await store.madeFrom("s:pvc-1", "/snap-1", call());
-    assert.deepEqual([none.volumes, none.files], [[], []]);
-  },
   "changes and removes nothing whose comment is another, and no image in use": async (bench) => {
     const { store, call } = bench;
     await addPlain(bench);

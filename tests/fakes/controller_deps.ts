@@ -5,7 +5,6 @@ import { ChangesInDoubt } from "../../src/controller/in_doubt.ts";
 import { KnownVolumes } from "../../src/controller/known_volumes.ts";
 import { PromisedRoom } from "../../src/controller/volumes/promised_room.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/attachments/withdrawals.ts";
-import { maxCommentBytes } from "../../src/volume/model/record.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/model/parameters.ts";
 import type { ControllerEvent } from "../../src/volume/ports/controller_events.ts";
@@ -37,12 +36,10 @@ export const testSettings: ControllerSettings = {
   settleMs: 120_000,
   unexportGraceMs: 10_000,
   overcommit: 1,
-  maxCommentBytes,
   growth: "live",
   growsByToggle: false,
-  adopts: true,
   subvolumeNames: "nested",
-  subvolumeParent: "free",
+  harmsOthers: false,
   copyReturns: undefined,
   bootIdentity: undefined,
 };

@@ -43,19 +43,16 @@ export class FakeHostSide implements HostSide {
       const isSame = this.#router.exports.generationOf(nqn) === generation;
       if (isOpen && isSame && this.#isServed(nqn)) return read();
       const error = new VolumeError("unavailable", `Cannot ask the target: nqn=${nqn}`);
-      if (this.#router.behaviours.withdrawal === "refuses-commands") this.#refusedCommands.add(error);
+      if (this.#router.behaviours.unexport === "refuses-commands") this.#refusedCommands.add(error);
       throw error;
     };
     return Promise.resolve({
-      ended: new Promise(() => {}),
       serial: this.#router.exports.accessOf(nqn)?.identity.serial ?? "",
       namespaceBytes: () => live(() => this.#diskOf(nqn)?.attachedBytes ?? 0n),
       namespaceIdentity: () => live(() => ({ uuid: uuidOf(this.#router, nqn), nguid: "" })),
-      takesDiscards: this.#router.behaviours.discard !== "unsupported",
       read: (lba, blocks) => live(() => this.#read(nqn, lba, 512 * blocks)),
       write: (lba, data) => live(() => this.#write(nqn, lba, data)),
       flush: () => live(() => {}),
-      discard: () => live(() => this.#discard(nqn)),
       [Symbol.asyncDispose]() {
         isOpen = false;
         return Promise.resolve();
@@ -87,11 +84,6 @@ export class FakeHostSide implements HostSide {
     this.#latest = { lba, data };
     this.#written.set(nqn, this.#latest);
     backing.pretendWritten?.(path, backing.allocatedBytes(path) + BigInt(data.length));
-  }
-
-  #discard(nqn: string): void {
-    if (this.#router.behaviours.discard !== "frees") return;
-    this.#router.backing.pretendWritten?.(this.#pathOf(nqn), 0n);
   }
 
   #isServed(nqn: string): boolean {

@@ -133,12 +133,6 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     };
   }
 
-  async madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView> {
-    await this.#read("madeFrom", part, context);
-    const volumes = this.#shown().filter((one) => one.comment.includes(source));
-    return { ...this.#readFilesNow(part), volumes };
-  }
-
   async state(context: CallContext): Promise<RouterState> {
     await this.#read("state", "", context);
     return this.#state();

@@ -8,7 +8,7 @@ import { defaultBehaviours } from "../../src/simulator/behaviours.ts";
 import { profiles } from "../../src/simulator/profile.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { freePort, type Part, startPart } from "../support/parts.ts";
-import { reach, routerPassword, type StackOptions } from "../support/stack.ts";
+import { probedAnswers, reach, routerPassword, type StackOptions } from "../support/stack.ts";
 
 /** A controller that serves. */
 export interface Controller {
@@ -41,7 +41,7 @@ export class Controllers implements AsyncDisposable {
     Deno.writeTextFileSync(`${this.#folder}/password`, `${routerPassword}\n`);
     const profile = formatProfile({
       ...profiles[0]!,
-      answers: { ...defaultBehaviours, ...reported },
+      answers: { ...probedAnswers(defaultBehaviours), ...reported },
     });
     Deno.writeTextFileSync(`${this.#folder}/profile.json`, profile);
     for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());

@@ -227,8 +227,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a person's note leaves too little room for the record that it had room for",
     file: "src/controller/change.ts",
-    from: "  return Math.max(settings.maxCommentBytes, byteLength(stored.comment));",
-    to: "  return settings.maxCommentBytes + 0 * stored.comment.length;",
+    from: "  return Math.max(maxCommentBytes, byteLength(stored.comment));",
+    to: "  return maxCommentBytes + 0 * stored.comment.length;",
   },
   {
     title: "a record is written without the note behind it",

@@ -6,6 +6,8 @@ import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { RouterBehaviours } from "../../src/router_profile/answers.ts";
+import { neededLimits } from "../../src/router_profile/limits.ts";
+import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
@@ -58,7 +60,7 @@ export const growsOnline = {
   reported: { grow: "live" },
 } as const satisfies StackOptions;
 
-const afterToggle = { grow: "after-toggle", withdrawal: "ends-sessions" } as const;
+const afterToggle = { grow: "after-toggle", unexport: 0 } as const;
 
 /** A router that shows nodes a new size only after the export was off, and then as another disk; a driver that knows. */
 export const growsByToggle = {
@@ -77,7 +79,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const simulator = await startRouter(options.simulator);
   made.defer(() => simulator.close());
   const log: string[] = [];
-  const reported = options.reported ?? (options.probed === true ? simulator.model.behaviours : undefined);
+  const reported = options.reported ??
+    (options.probed === true ? probedAnswers(simulator.model.behaviours) : undefined);
   const profileFlags = reported === undefined ? [] : ["--router-profile", "/test/profile.json"];
   const start = async (
     flags: readonly string[],
@@ -148,7 +151,16 @@ export async function startClient(
 
 /** The profile that `doctor --probe` would write for a simulated router. */
 export function probedProfile({ model }: Pick<Simulator, "model">): string {
-  return formatProfile({ ...model.profile, answers: model.behaviours });
+  return formatProfile({ ...model.profile, answers: probedAnswers(model.behaviours) });
+}
+
+/** The answers that it would find; `grow` has none where nothing grows. */
+export function probedAnswers({ grow, ...others }: Behaviours): Partial<RouterBehaviours> {
+  const { slotCharacters, commentBytes, nqnBytes, putBytes, commandBytes } = neededLimits;
+  const isEnough = others.maxSlot >= slotCharacters && others.maxComment >= commentBytes &&
+    others.maxNqn >= nqnBytes && others.maxPut >= putBytes && others.maxCommand >= commandBytes;
+  const limits = isEnough ? "enough" : "too-small";
+  return { ...others, limits, ...grow === "never" ? {} : { grow } };
 }
 
 /** The password of a stack's router. */

@@ -13,11 +13,8 @@ import {
   type ControllerConfig,
   readNothing,
   readNqnPrefix,
-  readProfileFile,
   type TextReader,
 } from "./router_settings.ts";
-import type { RouterBehaviours } from "../../router_profile/answers.ts";
-import { waitsFor } from "../../router_profile/waits.ts";
 import type { AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
 import { FlagError, type FlagValues, readFlags } from "../flags.ts";
 import { type ListenAddress, parseListenAddress } from "../../telemetry/http.ts";
@@ -33,7 +30,7 @@ export {
   readNothing,
   readNqnPrefix,
   readNvmeAddress,
-  readProfile,
+  readProfileFile,
   readRouter,
   readRouterLoosely,
   type RouterConfig,
@@ -126,17 +123,13 @@ export function readServeConfig(
     flags.problem("leader-election", "true", "it with --mode controller");
   }
   const own = [flags.text("node-id")].filter((id) => id !== "");
-  const hasFile = flags.text("config") !== "";
   const adapters = { readText, parseRouters, ownNodes: own, hasCluster: cluster !== undefined };
   const isBlock = kind === "block";
-  const served = mode === "controller"
-    ? undefined
-    : { node: readNode(flags, kind), answers: readNodeAnswers(flags, readText) };
   const config: ServeConfig = {
     warnings: [
       ...flags.warnings(),
-      ...(mode === "node" && hasFile ? ["--config has no effect because a node connects to no router"] : []),
-      ...(served === undefined ? [] : trimWarnings(served.node, served.answers)),
+      ...(mode === "node" ? ["config", "router-profile"] : []).filter((flag) => flags.text(flag) !== "")
+        .map((flag) => `--${flag} has no effect because a node connects to no router`),
     ],
     endpoint: flags.text("endpoint"),
     kind,
@@ -149,10 +142,10 @@ export function readServeConfig(
     routers: mode === "node" || !isBlock ? [] : readRouters(flags, adapters),
     directories: mode === "node" || isBlock
       ? undefined
-      : readDirectoryController(flags, readText, cluster !== undefined),
+      : readDirectoryController(flags, cluster !== undefined),
     cluster,
     audit: readAudit(flags),
-    node: served && withProfiles(flags, served.node, served.answers),
+    node: mode === "controller" ? undefined : readNode(flags, kind),
     registration: flags.switch("register") ? readRegistration(flags, mode) : undefined,
   };
   flags.assertNoProblems();
@@ -305,44 +298,6 @@ function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
 function isPlainPath(path: string): boolean {
   return path.startsWith("/") && !path.endsWith("/") &&
     path.split("/").every((part) => part !== ".." && part !== ".");
-}
-
-/**
- * Applies routers' profiles to a node: how late each router brings its disks back, because until then no volume counts
- * as withdrawn. The latest router counts.
- */
-function withProfiles(
-  flags: FlagValues,
-  node: NodeConfig,
-  routers: readonly Partial<RouterBehaviours>[],
-): NodeConfig {
-  const settles = routers.map((answers) => waitsFor(answers).settleMs);
-  const known = settles.filter((ms) => ms !== undefined);
-  if (flags.isGiven("fence-settle-time") || known.length === 0) return node;
-  // The default is assumed for a router whose profile does not say.
-  const least = known.length < settles.length ? node.fenceSettleMs : gapsPerSettleTime * node.fenceIntervalMs;
-  return { ...node, fenceSettleMs: Math.max(least, ...known) };
-}
-
-/**
- * Reads the answers of routers' profiles for a node, where `--router-profile` may name several files, separated by commas.
- * A file that cannot be read answers nothing, and is noted in the flags.
- */
-function readNodeAnswers(flags: FlagValues, readText: TextReader): readonly Partial<RouterBehaviours>[] {
-  const paths = flags.text("router-profile").split(",").filter((path) => path !== "");
-  return paths.map((path) => readProfileFile(flags, path, readText)?.answers ?? {});
-}
-
-/** Trimming costs time, and frees nothing where every router keeps what is trimmed. */
-function trimWarnings(
-  { fstrimIntervalMs }: NodeConfig,
-  routers: readonly Partial<RouterBehaviours>[],
-): readonly string[] {
-  const answers = routers.map(({ discard }) => discard);
-  const isFutile = answers.length > 0 && answers.every((one) => one === "keeps" || one === "unsupported");
-  if (!isFutile || fstrimIntervalMs === 0) return [];
-  const said = [...new Set(answers)].join(", ");
-  return [`--fstrim-interval has no effect because every router's profile answers discard with ${said}`];
 }
 
 /** Trimming all the time would leave the routers no rest. */

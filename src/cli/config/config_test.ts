@@ -58,11 +58,9 @@ Deno.test("readServeConfig() has a default for everything except what only the o
         settleMs: 120_000,
         unexportGraceMs: 10_000,
         overcommit: 1,
-        maxCommentBytes: 255,
         growth: "after-toggle",
         growsByToggle: false,
-        adopts: true,
-        ...{ subvolumeNames: "nested", subvolumeParent: "free" },
+        ...{ subvolumeNames: "nested", harmsOthers: false },
         ...{ copyReturns: undefined, bootIdentity: undefined },
       },
     }],
@@ -402,9 +400,8 @@ Deno.test("every fallback is a value that its flag allows", () => {
 const probed: RouterProfile = {
   name: "my router",
   version: "7.24 (stable)",
-  vocabulary: { rose: true, fileCopy: true },
   poolFilesystem: "btrfs",
-  answers: { maxSlot: 32, maxComment: 255, maxNqn: 223, disksLate: 40_000, unexport: 2000 },
+  answers: { limits: "enough", unexport: 2000 },
 };
 
 function withProfile(profile: RouterProfile, flags: readonly string[] = []) {
@@ -416,37 +413,40 @@ function withProfile(profile: RouterProfile, flags: readonly string[] = []) {
   return readVolumeCommand(args, none, { readText }).config;
 }
 
-Deno.test("readVolumeCommand() takes waits from the router's profile, and keeps the profile", () => {
+Deno.test("readServeConfig() warns of a profile for a node, which connects to no router", () => {
+  const { warnings } = serve([...node, "--router-profile", "/profile.json"]);
+  assert.deepEqual(warnings, ["--router-profile has no effect because a node connects to no router"]);
+});
+
+Deno.test("readVolumeCommand() takes the grace from the router's profile, and keeps the profile", () => {
   const { profile, settings } = withProfile(probed);
   assert.deepEqual(profile, probed);
-  assert.deepEqual([settings.settleMs, settings.unexportGraceMs], [70_000, 4000]);
+  assert.deepEqual([settings.settleMs, settings.unexportGraceMs], [120_000, 4000]);
 });
 
 Deno.test("readVolumeCommand() takes from the router's profile how the router behaves", () => {
   const answers = {
-    maxComment: 230,
     grow: "live",
-    adopt: "refused",
     subvolumeNames: "flat",
-    subvolumeParent: "held",
     copyReturns: "when-done",
+    sideEffects: "ends-sessions",
   } as const;
   const { settings } = withProfile({ ...probed, answers });
   assert.deepEqual(
-    [settings.maxCommentBytes, settings.growth, settings.subvolumeNames, settings.subvolumeParent],
-    [230, "live", "flat", "held"],
+    [settings.growth, settings.subvolumeNames, settings.copyReturns, settings.harmsOthers],
+    ["live", "flat", "when-done", true],
   );
-  assert.deepEqual([settings.copyReturns, settings.adopts], ["when-done", false]);
-  assert.equal(withProfile({ ...probed, answers: { maxComment: 1024 } }).settings.maxCommentBytes, 255);
 });
 
 Deno.test("readVolumeCommand() lets exports in use be toggled only if the profile knows the effect", () => {
-  const [grow, withdrawal] = ["after-toggle", "ends-sessions"] as const;
-  const known = [{ grow, withdrawal }, { grow, withdrawal: "refuses-commands" }, { grow }, {
-    withdrawal,
+  const grow = "after-toggle";
+  const known = [{ grow, unexport: 0 }, { grow, unexport: 5000 }, { grow, unexport: "refuses-commands" }, {
+    grow,
+  }, {
+    unexport: 0,
   }] as const;
   const toggles = known.map((answers) => withProfile({ ...probed, answers }).settings.growsByToggle);
-  assert.deepEqual(toggles, [true, false, false, false]);
+  assert.deepEqual(toggles, [true, true, false, false, false]);
 });
 
 Deno.test("readVolumeCommand() prefers a wait from its flag to the profile's, and uses the default without both", () => {
@@ -457,10 +457,11 @@ Deno.test("readVolumeCommand() prefers a wait from its flag to the profile's, an
 });
 
 const unfit: readonly (readonly [what: string, answers: RouterProfile["answers"], reason: RegExp])[] = [
-  ["short comments", { maxComment: 199 }, /maxComment is 199.* 200 bytes/],
-  ["short slots", { maxSlot: 31 }, /maxSlot is 31.* 32 characters/],
-  ["NQNs too short for an epoch", { maxNqn: 75 }, /maxNqn is 75.* 76 bytes/],
-  ["disks that come too late", { disksLate: 3_600_000 }, /--settle-time is at most 3600s .*it is 5410s/],
+  [
+    "limits that are too small",
+    { limits: "too-small" },
+    /too small for slots of 32 characters, comments of 255 bytes, NQNs of 76, answers of 2048 and commands of 1024/,
+  ],
   ["exports that linger too long", { unexport: 200_000 }, /--unexport-grace is at most 300s .*it is 400s/],
 ];
 

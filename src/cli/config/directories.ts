@@ -8,17 +8,7 @@ import { assertUnmarked, directoryMark, markedName } from "../../volume/model/di
 import { clusterHash, poolOf } from "../../volume/model/ids.ts";
 import type { DirectorySettings } from "../../controller/directories/deps.ts";
 import type { FlagValues } from "../flags.ts";
-import { waitsFor } from "../../router_profile/waits.ts";
-import {
-  check,
-  readBasePaths,
-  readClusterId,
-  readProfileFile,
-  readRouter,
-  readWait,
-  type RouterConfig,
-  type TextReader,
-} from "./router_settings.ts";
+import { check, readBasePaths, readClusterId, readRouter, type RouterConfig } from "./router_settings.ts";
 
 /** What a driver serves: block volumes, or shared directories. */
 export type DriverKind = "block" | "directory";
@@ -42,7 +32,6 @@ export const maxDirectoryFolderBytes = maxDirectoryPathBytes - 1 -
 /** Reads the configuration of a controller of directories; problems are noted in the flags. */
 export function readDirectoryController(
   flags: FlagValues,
-  readText: TextReader,
   hasCluster: boolean,
 ): DirectoryControllerConfig {
   if (flags.text("config") !== "") {
@@ -54,8 +43,6 @@ export function readDirectoryController(
   }
   const clusterId = readClusterId(flags, hasCluster);
   const router = readRouter(flags);
-  const profile = flags.text("router-profile");
-  const answers = profile === "" ? {} : readProfileFile(flags, profile, readText)?.answers ?? {};
   return {
     backend: flags.text("backend"),
     router,
@@ -63,7 +50,7 @@ export function readDirectoryController(
       cluster: clusterId === "" ? "" : directoryMark(clusterHash(clusterId)),
       basePaths: readDirectoryFolders(flags),
       addresses: readAddresses(flags, router.address),
-      settleMs: readWait(flags, "settle-time", waitsFor(answers).settleMs),
+      settleMs: flags.durationMs("settle-time"),
     },
   };
 }

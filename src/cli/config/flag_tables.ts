@@ -133,8 +133,9 @@ export const routerFlags: FlagTable = {
   "router-profile": {
     key: "routerProfile",
     form: "text",
-    help: "Profile of this router, from `rds-csi doctor --probe`: waiting times follow from it " +
-      "unless a flag sets them. A node takes several, separated by commas: they set its --fence-settle-time.",
+    help:
+      "Profile of this router, from `rds-csi doctor --probe`: for controllers; --unexport-grace follows from it " +
+      "unless that flag is given.",
   },
 };
 

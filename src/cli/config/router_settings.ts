@@ -1,13 +1,12 @@
 import type { ControllerSettings } from "../../controller/deps.ts";
 import { didYouMean, type FlagValues } from "../flags.ts";
 import { answerReaders, type RouterBehaviours } from "../../router_profile/answers.ts";
-import { narrowLimits } from "../../router_profile/limits.ts";
+import { describeNeeds } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
-import { waitsFor } from "../../router_profile/waits.ts";
+import { unexportGraceFor } from "../../router_profile/waits.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, backendClusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { assertBasePath, parseNvmeAddresses } from "../../volume/model/parameters.ts";
-import { maxCommentBytes } from "../../volume/model/record.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";
 
 /** Reads a file that a flag names; throws when it cannot be read. */
@@ -90,7 +89,7 @@ export function readRouterSettings(
   const router = readRouter(flags);
   const basePaths = readBasePaths(flags);
   const profile = readProfile(flags, nqnPrefix, readText);
-  const waits = waitsFor(profile?.answers ?? {});
+  const answers = profile?.answers ?? {};
   return {
     ids,
     router,
@@ -105,26 +104,23 @@ export function readRouterSettings(
       nqnPrefix,
       routerAddress: router.address,
       routerPort: router.port,
-      settleMs: readWait(flags, "settle-time", waits.settleMs),
-      unexportGraceMs: readWait(flags, "unexport-grace", waits.unexportGraceMs),
+      settleMs: flags.durationMs("settle-time"),
+      unexportGraceMs: readGrace(flags, unexportGraceFor(answers)),
       overcommit: flags.number("overcommit"),
-      ...readBehaviour(profile?.answers ?? {}),
+      ...readBehaviour(answers),
     },
   };
 }
 
 /** Questions without an answer are assumed to have that of Linux 5.6, which routers show. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
-  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
-  const { bootIdentity, withdrawal } = answers;
+  const { grow, subvolumeNames, copyReturns, sideEffects, bootIdentity, unexport } = answers;
   return {
-    maxCommentBytes: Math.min(maxCommentBytes, maxComment),
     growth: grow ?? "after-toggle",
-    growsByToggle: grow === "after-toggle" && withdrawal === "ends-sessions",
-    adopts: adopt !== "refused",
+    growsByToggle: grow === "after-toggle" && typeof unexport === "number",
     subvolumeNames: subvolumeNames ?? "nested",
-    subvolumeParent: subvolumeParent ?? "free",
     copyReturns,
+    harmsOthers: sideEffects === "ends-sessions",
     bootIdentity,
   };
 }
@@ -135,16 +131,20 @@ export function readNothing(path: string): string {
 }
 
 /** Reads what the router is known to do, and adds a problem if the driver cannot work with it. */
-export function readProfile(
+function readProfile(
   flags: FlagValues,
   nqnPrefix: string,
   readText: TextReader,
 ): RouterProfile | undefined {
   const path = flags.text("router-profile");
-  if (path === "") return undefined;
   const profile = readProfileFile(flags, path, readText);
-  for (const reason of narrowLimits(profile?.answers ?? {}, nqnPrefix.length + maxNqnTailBytes)) {
-    flags.problem("router-profile", path, `the profile of a router with room for volumes (${reason})`);
+  if (profile?.answers.limits === "too-small") {
+    const needs = describeNeeds(nqnPrefix.length + maxNqnTailBytes);
+    flags.problem(
+      "router-profile",
+      path,
+      `the profile of a router with room for volumes: its limits are too small for ${needs}`,
+    );
   }
   return profile;
 }
@@ -158,6 +158,7 @@ export function readProfileFile(
   path: string,
   readText: TextReader,
 ): RouterProfile | undefined {
+  if (path === "") return undefined;
   try {
     return parseProfile(readText(path), (question) => {
       const hint = didYouMean(question, Object.keys(answerReaders));
@@ -174,7 +175,8 @@ export function readProfileFile(
 }
 
 /** Returns the value of the flag if it is given, else the one from the router's profile. */
-export function readWait(flags: FlagValues, name: string, fromProfileMs: number | undefined): number {
+function readGrace(flags: FlagValues, fromProfileMs: number | undefined): number {
+  const name = "unexport-grace";
   if (flags.isGiven(name) || fromProfileMs === undefined) return flags.durationMs(name);
   const { most = Infinity } = routerFlags[name]!;
   if (fromProfileMs <= most) return fromProfileMs;

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../../volume/errors.ts";
-import { readFlags } from "../flags.ts";
+import { FlagError, readFlags } from "../flags.ts";
 import { routerFlags } from "./flag_tables.ts";
+import { formatProfile } from "../../router_profile/profile.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
+import { readVolumeCommand } from "./config.ts";
 import { check, readBasePaths, readKnownNodes } from "./router_settings.ts";
 
 const read = (...args: string[]) => readFlags(routerFlags, args, () => undefined);
@@ -27,4 +30,22 @@ Deno.test("check() passes on an error that is no refusal", () => {
       throw new VolumeError("invalid", "Cannot; use another one");
     })
   );
+});
+
+const login = ["--rds-address", "10.0.0.1", "--rds-key", "/key", "--rds-host-key", "ssh-ed25519 AAAA"];
+
+/** The settings of a controller whose router answered so. */
+function settingsFor(answers: Partial<RouterBehaviours>) {
+  const profile = formatProfile({ name: "r", version: "7.24", poolFilesystem: "btrfs", answers: {} });
+  const text = JSON.stringify({ ...JSON.parse(profile), answers });
+  const args = ["pvc-1", ...login, "--cluster-id", "c", "--router-profile", "/profile.json"];
+  return readVolumeCommand(args, () => undefined, { readText: () => text }).config.settings;
+}
+
+Deno.test("readVolumeCommand() accepts the profile of a later version, and refuses a question with a typing error", () => {
+  assert.equal(settingsFor({ grow: "live", ofTomorrow: "yes" } as object).growth, "live");
+  const mistyped = () => settingsFor({ grw: "live" } as object);
+  const isTold = (error: unknown) =>
+    error instanceof FlagError && /no question grw; did you mean grow\?/.test(error.message);
+  assert.throws(mistyped, isTold);
 });

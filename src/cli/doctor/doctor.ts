@@ -8,6 +8,7 @@ import { type Finding, type FindingListener, skipped } from "../../volume/model/
 import { checkUp, type CheckupAdapters } from "./router_checkup.ts";
 import { examineNode } from "../../doctor/node/node_checks.ts";
 import type { NodeCheckAdapters } from "../../doctor/node/check.ts";
+import { maxNqnTailBytes } from "../config/flag_tables.ts";
 import { type DoctorHalves, type DoctorOptions, type NodeCheckRequest, readDoctorHalves } from "./options.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
@@ -225,6 +226,7 @@ export async function runProbe(
   const probing = {
     ...adapters,
     basePath: options.basePaths[0]!,
+    nqnBytes: options.nqnPrefix.length + maxNqnTailBytes,
     afterReboot: options.reboot === "after",
     signal: io.signal,
     say: (text: string) => io.err(`probe: ${text}`),

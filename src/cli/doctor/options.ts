@@ -4,7 +4,7 @@ import {
   readNothing,
   readNqnPrefix,
   readNvmeAddress,
-  readProfile,
+  readProfileFile,
   readRouter,
   readRouterLoosely,
   type RouterConfig,
@@ -194,7 +194,8 @@ export function readDoctorOptions(
     nvmePort: flags.number("nvme-port"),
     nqnPrefix,
     overcommit: flags.number("overcommit"),
-    profile: readProfile(flags, nqnPrefix, readText),
+    // What is wrong with the router is a finding.
+    profile: readProfileFile(flags, flags.text("router-profile"), readText),
     cluster: clusterId === "" ? undefined : clusterHash(clusterId),
   };
   if (options.probe && (!flags.isGiven("base-path") || options.basePaths.length !== 1)) {

@@ -1,6 +1,8 @@
 import type { Network } from "../../host/network.ts";
 import { RouterClient } from "../../doctor/router/check.ts";
 import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
+import { judgeProfile } from "../../doctor/router/profile.ts";
+import { maxNqnTailBytes } from "../config/flag_tables.ts";
 import { judgeNfsPort } from "../../doctor/router/shares.ts";
 import { defaultNfsPort } from "../../volume/model/directory/handle.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
@@ -50,6 +52,8 @@ export async function checkUp(
     else volumes = await readInside(transport, options, adapters, context, found);
   } else found(notRead(["host-key", "login"]));
   if (options.kind === "directory") return found(await checkNfsPort(options, adapters));
+  const { nqnPrefix, profile } = options;
+  if (profile !== undefined) judgeProfile(profile.answers, nqnPrefix.length + maxNqnTailBytes).forEach(found);
   const { nvmePort: port } = options;
   const ports = options.nvmeAddress.split(",").map(async (address) => {
     const reach = await adapters.network.reach(address, port, connectMs);
@@ -188,7 +192,6 @@ async function readInside(
     const settings = {
       ...options,
       user: options.router.user,
-      allocation: options.profile?.answers.allocation,
       clock,
     };
     await runRouterChecks(router, settings, found);

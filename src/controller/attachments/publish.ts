@@ -87,7 +87,7 @@ async function publishKnown(
   const facts = { nowMs: clock.now(), random, machine, latestEpoch: latest ?? 0 };
   const decision = decidePublish(known, request, facts);
   if (decision.action !== "begin") return undefined;
-  const record = await withConsent(call, known, asFits(call, known, decision.record), request);
+  const record = await withConsent(call, known, asFits(known, decision.record), request);
   if (isOfDoubtfulUse(record, request, latest)) return undefined;
   const published = await exportAsKnown(call, known, record, parameters.nvmePort);
   if (published === undefined) return undefined;
@@ -166,8 +166,7 @@ async function withForgottenGrowth(
 ): Promise<OwnedVolume> {
   const { id, imagePath, sizeBytes, exported } = volume.stored;
   const imageBytes = files.find(({ path }) => path === imagePath)?.sizeBytes ?? 0n;
-  const { growth } = call.settings;
-  const canGrow = exported ? growth === "live" : growth !== "never";
+  const canGrow = !exported || call.settings.growth === "live";
   if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return volume;
   const fields = { volume: id, size: String(sizeBytes), image: String(imageBytes) };
   call.notes.warn("the router forgot that the volume had grown: growing its disk to its image", fields);
@@ -215,7 +214,7 @@ async function settle(
     await assertHoldersKnown(call, volume, request.nodeId);
     await assertPair(call, volume, request.nodeId);
   }
-  const decided = asFits(call, volume, decision.record);
+  const decided = asFits(volume, decision.record);
   const record = inDoubt ? rewritten(decided) : decided;
   if (decision.action === "begin") {
     if (await waitForGrace(call, volume, "publish")) return "waited";
@@ -298,8 +297,8 @@ function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {
 }
 
 /** The mark of a device layer only allows growth: it is left out where it would take room that holders may need. */
-function asFits(call: ControllerCall, volume: OwnedVolume, record: VolumeRecord): VolumeRecord {
-  return fits(call, volume, { ...record, growths: maxGrowths }) ? record : withoutLayer(record);
+function asFits(volume: OwnedVolume, record: VolumeRecord): VolumeRecord {
+  return fits(volume, { ...record, growths: maxGrowths }) ? record : withoutLayer(record);
 }
 
 /** The record of an epoch that begins: the owner of the claim may allow one more format, in exactly this one. */

@@ -227,7 +227,7 @@ async function detachNode(
   const others = nodeIdsOf(remaining);
   const detached = unfenced && { ...unfenced, volumeId: stored.id };
   const reason = detached && await call.detachedNodes.reasonAgainst(detached, call.context.signal);
-  const noted = reason === undefined ? record : withUnfenced(call, volume, record, unfenced);
+  const noted = reason === undefined ? record : withUnfenced(volume, record, unfenced);
   await writeRecord(call, "unpublish", volume, noted, () => true);
   call.events.occurred({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
   const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
@@ -242,14 +242,13 @@ async function detachNode(
  * from leaving.
  */
 function withUnfenced(
-  call: ControllerCall,
   volume: OwnedVolume,
   record: VolumeRecord,
   unfenced: UnfencedNode | undefined,
 ): VolumeRecord {
   if (unfenced === undefined) return record;
   const noted = { ...record, unfenced };
-  return fits(call, volume, { ...noted, growths: maxGrowths })
+  return fits(volume, { ...noted, growths: maxGrowths })
     ? noted
     : { ...record, unfenced: { nodeDigest: unfenced.nodeDigest } };
 }

@@ -23,7 +23,7 @@ export async function withdrawExport(
   const ended = withdrawnRecord(volume.record, call.clock.now());
   const record = raisedRecord(ended, Math.max(knownCounter, exportedCounter(volume)), call.random);
   // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal.
-  const isKnown = commentWith(call, volume, record) === stored.comment;
+  const isKnown = commentWith(volume, record) === stored.comment;
   const withdrawn = isKnown ? rewritten(record) : record;
   return confirmed(call, await writeRecord(call, verb, volume, withdrawn, isOff, { export: false }));
 }

@@ -151,11 +151,8 @@ async function importFile(
   request: ImportRequest & { readonly imagePath: string },
 ): Promise<Import> {
   const { id, imagePath } = request;
-  const { cluster, maxCommentBytes } = call.settings;
+  const { cluster } = call.settings;
   const claim = claimed(request);
-  if (!call.settings.adopts) {
-    throw refused(id, "this router cannot make a disk of an existing file (--router-profile)");
-  }
   const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownFilePrefix(call, id)));
   if (own !== undefined) {
     throw refused(id, `the image of a volume of that name exists: path=${own.path}; choose another --slot`);
@@ -166,7 +163,6 @@ async function importFile(
   if (request.dryRun) return reported("would", { id, imagePath, sizeBytes }, claim.kind, "");
   const comment = formatComment(
     importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(call)),
-    maxCommentBytes,
   );
   const added = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
   const { after, refusal } = await call.store.add(added, call.context);

@@ -52,13 +52,10 @@ export async function importDisk(
   stored: StoredVolume,
   claim: ImportClaim,
 ): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes } = call.settings;
+  const { cluster } = call.settings;
   // The last epoch that a node was given by a record which the router does not have any more.
   const forgotten = await call.clusterView?.latestEpoch(stored.id, call.context) ?? 0;
-  const comment = formatComment(
-    importedComment(stored, claim, cluster, forgotten, nowOf(call)),
-    maxCommentBytes,
-  );
+  const comment = formatComment(importedComment(stored, claim, cluster, forgotten, nowOf(call)));
   // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
   const change = { comment, neverMounted: true } as const;
   const written = (after: StoredVolume) => after.comment === comment;

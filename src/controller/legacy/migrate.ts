@@ -68,12 +68,12 @@ export async function migrate(
   stored: StoredVolume,
   claim: LegacyClaim,
 ): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes, settleMs } = call.settings;
+  const { cluster, settleMs } = call.settings;
   // Another disk of the same image may come back late, and with it whoever writes through it.
   assertSettled(view, settleMs);
   assertPoolMounted(view, stored.imagePath);
   assertLeftByLegacyDriver(stored, { ...call.settings, ...view });
-  const comment = formatComment(migratedComment(stored, claim, cluster, call.random), maxCommentBytes);
+  const comment = formatComment(migratedComment(stored, claim, cluster, call.random));
   const taken = await writeOnly(call, stored, comment);
   return await shutOutForgotten(call, taken, claim.forgotten);
 }
@@ -92,7 +92,7 @@ async function noteHolders(
 ): Promise<StoredVolume> {
   if (holders.length === 0 && forgotten === 0) return volume.stored;
   const epoch = { ...legacyEpoch, counter: forgotten };
-  const written = commentWith(call, volume, { ...volume.record, epoch, holders });
+  const written = commentWith(volume, { ...volume.record, epoch, holders });
   const noted = await writeOnly(call, volume.stored, written);
   return await shutOutForgotten(call, noted, forgotten);
 }

@@ -12,7 +12,6 @@ export function comparedStore(store: VolumeStore, boots: RouterBoots): VolumeSto
     createView: (wanted, context) => boots.read(() => store.createView(wanted, context), context),
     sourceView: (wanted, source, context) =>
       boots.read(() => store.sourceView(wanted, source, context), context),
-    madeFrom: (source, part, context) => boots.read(() => store.madeFrom(source, part, context), context),
     inventory: (context) => boots.read(() => store.inventory(context), context),
     state: (context) => store.state(context),
     poolHealth: (context) => store.poolHealth(context),

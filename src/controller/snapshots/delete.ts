@@ -4,15 +4,13 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { FileView, ImageLocation } from "../../volume/model/inventory.ts";
 import { snapshotLocations, snapshotPart } from "../../volume/model/snapshots.ts";
-import { assertNoClonesHold } from "../volumes/dependents.ts";
 import { answered, removeSnapshotImage } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Deletes a snapshot, whole or still being copied, or finds it provably gone. Two commands; one when nothing is there.
  *
- * @throws {VolumeError} precondition while this router keeps it for the volumes made from it; unavailable when it is not
- * there and that proves nothing
+ * @throws {VolumeError} unavailable when it is not there and that proves nothing, or the router keeps it
  */
 export async function deleteSnapshot(
   deps: ControllerDeps,
@@ -28,7 +26,6 @@ export async function deleteSnapshot(
   const locations = (shown: FileView) => snapshotLocations(shown.files, id, cluster, basePaths, shown.pools);
   const found = locations(view);
   if (found.length === 0) return;
-  await assertNoClonesHold(call, { id });
   let latest = view;
   for (const location of found) {
     latest = await removeOne(call, id, location);
@@ -49,6 +46,9 @@ async function removeOne(call: ControllerCall, id: string, location: ImageLocati
 function failLeft(id: string, path: string, refusal: string | undefined): never {
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the snapshot because it is still there: snapshot=${id} path=${path}${answered(refusal)}`,
+    `Cannot delete the snapshot because it is still there: snapshot=${id} path=${path}${
+      answered(refusal)
+    }; ` +
+      "if volumes were made from it, delete them first: this router may keep it for them",
   );
 }

@@ -71,7 +71,6 @@ export async function findCloneSource(
   const unfinished = unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths);
   const purpose = { key: plan.id, object: "volume", from: request.source, unfinished } as const;
   return await orGiveUpCopy(call, purpose, async () => {
-    assertAdopts(call, plan.id);
     const found = await findSource(call, view, request.source);
     assertSameEncryption(found, plan, request);
     assertSameFilesystem(found, plan, request);
@@ -111,10 +110,7 @@ async function planFrom(
   const base = {
     id: plan.id,
     sizeBytes: undefined,
-    comment: formatComment(
-      newComment({ ...plan.record, blankEpoch: source.blank ? 1 : 0 }),
-      call.settings.maxCommentBytes,
-    ),
+    comment: formatComment(newComment({ ...plan.record, blankEpoch: source.blank ? 1 : 0 })),
     ...folder,
   };
   const parent = source.location.subvolume;
@@ -170,15 +166,6 @@ function assertSameFilesystem(
     `Cannot create the volume because its source holds another file system: volume=${id} source=${source.id} ` +
       `holds=${made.filesystem} asked=${kind.filesystem}; use a StorageClass with ` +
       `csi.storage.k8s.io/fstype=${made.filesystem}`,
-  );
-}
-
-/** Before anything is made that would have to be taken back. */
-function assertAdopts(deps: ControllerDeps, id: string): void {
-  if (deps.settings.adopts) return;
-  throw new VolumeError(
-    "precondition",
-    `Cannot create the volume from a source because this router cannot make a disk of an existing file: volume=${id}`,
   );
 }
 

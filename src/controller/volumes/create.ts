@@ -56,11 +56,23 @@ async function create(call: ControllerCall, request: CreateRequest): Promise<Own
   const plan = planVolume(request, call.settings.cluster, call.random);
   const { source } = request;
   const make = async () =>
-    await (source === undefined
+    await (call.settings.harmsOthers
+      ? undefined
+      : source === undefined
       ? createWithinAmpleRoom(call, plan, request)
       : cloneWithinAmpleRoom(call, plan, { ...request, source })) ??
       await createByExactRead(call, plan, request);
   return await call.promised.afterFirst(make);
+}
+
+/** What exists goes on, and is found. @throws {VolumeError} precondition where a new disk would harm those who use others */
+function assertHarmsNone({ settings: { harmsOthers } }: ControllerDeps, id: string): void {
+  if (!harmsOthers) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot create the volume because this router ends the sessions of nodes to other volumes when a disk is added: ` +
+      `volume=${id}; existing volumes go on; rds-csi doctor with --router-profile says what to do`,
+  );
 }
 
 /** Reads no other disk; undefined when only an exact read can tell whether there is room. */
@@ -170,6 +182,7 @@ async function createByExactRead(
   const created = findCreated(slotOf(view, plan), plan, request);
   if (created !== undefined) return await finishCreated(call, created, view, plan, request);
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
+  assertHarmsNone(call, plan.id);
   const planned = await planExactly(call, view, plan, request);
   return await promised.during(poolOf(plan.basePath), planned.sizeBytes, async () => {
     const added = await addVolume(call, planned.volume, "with-all");
@@ -217,7 +230,7 @@ function planBlank(
     id: plan.id,
     location,
     sizeBytes,
-    comment: formatComment(newComment(plan.record), deps.settings.maxCommentBytes),
+    comment: formatComment(newComment(plan.record)),
     ...missingFolder(view, plan.basePath, pool, deps.settings.subvolumeNames),
     ...(subvolume === undefined || made ? {} : { subvolume: { ...subvolume, readOnly: false } }),
   };

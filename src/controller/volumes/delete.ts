@@ -9,7 +9,6 @@ import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
-import { assertNoSnapshotsHold } from "./dependents.ts";
 import {
   assertNotImported,
   assertNotShared,
@@ -123,12 +122,11 @@ interface Left {
  *   is remembered, and by the router, which removes only a disk with the same comment and with its export off;
  * - its own image, which no other disk uses, on a pool that is mounted, and nothing of it missing because the router has just
  *   booted: by the router in the statement, which removes nothing else;
- * - not held by its snapshots: only where the router keeps no subvolume for them;
  * - not the legacy driver's, nor judged by somebody else before: those are always read.
  */
 async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "nothing" | undefined> {
-  const { subvolumeParent, settleMs, cluster } = call.settings;
-  const known = subvolumeParent === "free" ? findUnused(call, id, "delete") : undefined;
+  const { settleMs, cluster } = call.settings;
+  const known = findUnused(call, id, "delete");
   if (known === undefined) return undefined;
   const { stored } = known;
   const { imagePath, comment } = stored;
@@ -165,7 +163,6 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   assertPoolMounted(view, found.stored.imagePath);
   // Another disk of the same image may come back late, and the router would find nobody who uses the image.
   assertSettled(view, call.settings.settleMs);
-  await assertNoSnapshotsHold(call, found);
   const location = locationOf(found.stored.imagePath, view.pools);
   const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;
   const { id, comment } = volume.stored;
@@ -220,7 +217,8 @@ function failLeft(id: string, path: string, refusal: string | undefined): never 
     "unavailable",
     `Cannot delete the volume because the image is still there: volume=${id} path=${path}${
       answered(refusal)
-    }`,
+    }; ` +
+      "if it has snapshots or clones, delete them first: this router may keep it for them",
   );
 }
 

@@ -78,7 +78,6 @@ Deno.test("deleteVolume() takes one command for a volume that this controller ha
 /** What keeps a volume that is remembered from being deleted unread. */
 const readFirst: Readonly<Record<string, Options>> = {
   "others change volumes too": { alone: false },
-  "the router keeps a subvolume for its snapshots": { settings: { subvolumeParent: "held" } },
   "a newer version wrote its record": { disk: aDisk(aRecord({ newerFields: ["z=1"] })) },
   "its last export may linger": {
     settings: { unexportGraceMs: 5_000 },

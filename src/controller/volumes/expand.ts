@@ -80,7 +80,7 @@ async function expandKnown(
 
 /** Whether this router lets such a disk grow without more being done to it. */
 function growsAsKnown({ settings: { growth } }: ControllerCall, { stored, record }: OwnedVolume): boolean {
-  return growth === "live" || growth === "after-toggle" && !stored.exported && record.holders.length === 0;
+  return growth === "live" || !stored.exported && record.holders.length === 0;
 }
 
 /** Reads no other disk; undefined when only an exact read can tell whether there is room. */
@@ -230,14 +230,12 @@ function assertGrown(verb: string, before: bigint, after: StoredVolume, wanted: 
  */
 export function assertGrows(deps: ControllerDeps, verb: string, id: string, isInUse: boolean): void {
   const { growth } = deps.settings;
-  const reason = growth === "never"
-    ? "this router does not grow file-backed disks"
-    : growth === "after-toggle" && isInUse
-    ? "this router grows a disk only while it is not exported: unpublish it first (stop its pods); " +
-      "in use it grows only with deviceLayer multipath and a probed router"
-    : undefined;
-  if (reason === undefined) return;
-  throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${id}`);
+  if (growth === "live" || !isInUse) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume because this router grows a disk only while it is not exported: unpublish it first ` +
+      `(stop its pods); in use it grows only with deviceLayer multipath and a probed router: volume=${id}`,
+  );
 }
 
 /** Whether its nodes wait while the export is off, and the router itself leaves the disk alone meanwhile. */

@@ -56,7 +56,6 @@ Deno.test("expandVolume() takes one command for a volume that this controller ha
 const readFirst: Readonly<Record<string, Options>> = {
   "others change volumes too": { alone: false },
   "a newer version wrote its record": { disk: aDisk(aRecord({ newerFields: ["z=1"] })) },
-  "the router never grows a disk": { settings: { growth: "never" } },
   "the router grows only what is not exported": { settings: { growth: "after-toggle" } },
   "an export may have been left off": {
     settings: { growth: "after-toggle" },

@@ -96,8 +96,6 @@ Deno.test("expandVolume() refuses what the router is known not to do, before it 
     ["live", false, undefined],
     ["after-toggle", true, /only while it is not exported: unpublish it first/],
     ["after-toggle", false, undefined],
-    ["never", true, /does not grow file-backed disks/],
-    ["never", false, /does not grow file-backed disks/],
   ];
   for (const [growth, exported, text] of cases) {
     const { store, expand, size } = controller({ exported }, { growth });

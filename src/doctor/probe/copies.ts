@@ -1,7 +1,6 @@
-import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { ros } from "../../routeros/console/command.ts";
 import { fileName } from "../../routeros/store/queries.ts";
-import { assertQuiet, assertRoom, isLittle, readFreeBytes, watchFall } from "./disks.ts";
+import { assertQuiet, isLittle, readFreeBytes, watchFall } from "./free_space.ts";
 import { connect, type ExportedDisk, withdraw, withExport } from "./exports.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import { addFile, discard } from "./scratch.ts";
@@ -42,10 +41,12 @@ async function copyFile({ line }: Pick<Probe, "line">, from: string, to: string)
 const copies = 3;
 const copiedBytes = BigInt(copies) * writtenBytes;
 
-/** Whether a copy shares its blocks with the original: the free space tells, once it has shown a disk that was filled. */
-export async function askCopy(probe: Probe): Promise<RouterBehaviours["copy"]> {
-  if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
-  await assertRoom(probe);
+/**
+ * Whether copies share their blocks with the original: the free space tells, once it has shown a disk that was filled.
+ *
+ * @throws {NoAnswer} when it does not tell
+ */
+export async function sharesBlocks(probe: Probe): Promise<boolean> {
   await assertQuiet(probe, writtenBytes);
   const beforeBytes = await readFreeBytes(probe);
   return await withExport(probe, "shared", (disk) => fillAndCopy(probe, disk, beforeBytes), {
@@ -53,11 +54,7 @@ export async function askCopy(probe: Probe): Promise<RouterBehaviours["copy"]> {
   });
 }
 
-async function fillAndCopy(
-  probe: Probe,
-  disk: ExportedDisk,
-  beforeBytes: bigint,
-): Promise<RouterBehaviours["copy"]> {
+async function fillAndCopy(probe: Probe, disk: ExportedDisk, beforeBytes: bigint): Promise<boolean> {
   const { line, names } = probe;
   await fillSeen(probe, disk, beforeBytes);
   await withdraw(probe, disk);
@@ -66,8 +63,8 @@ async function fillAndCopy(
   for (const target of targets) await assertCopied(probe, disk.path, target);
   const fall = await watchFall(probe, filledBytes, copiedBytes * 3n / 4n);
   await discard(line, ...targets);
-  if (fall.reached) return "full";
-  if (isLittle(fall.bytes, copiedBytes)) return "reflink";
+  if (fall.reached) return false;
+  if (isLittle(fall.bytes, copiedBytes)) return true;
   throw new NoAnswer(
     `the free space fell by ${fall.bytes} bytes after copies of ${copiedBytes}: something else uses the pool, so probe ` +
       "again at a quiet time",

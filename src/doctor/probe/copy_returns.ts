@@ -2,17 +2,15 @@ import { Buffer } from "node:buffer";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { maxCommandBytes, ros } from "../../routeros/console/command.ts";
 import { fileName } from "../../routeros/store/queries.ts";
-import { assertCopied } from "./copies.ts";
-import { assertRoom, largeBytes } from "./disks.ts";
+import { assertCopied, canCopy, sharesBlocks } from "./copies.ts";
+import { assertRoom, largeBytes } from "./free_space.ts";
 import { asked, connect, exportedAs, type ExportedDisk, withdraw, withExport } from "./exports.ts";
-import { longestCommand } from "./limits.ts";
 import type { ScratchDisk } from "./names.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import { addFile, discard, ensureDisk, findFile, readContents, wholeNumber } from "./scratch.ts";
 import { holdsTail, writeScratch, writtenDiskBytes } from "./written.ts";
 
-/** The longest file that is made with contents, in bytes; a router keeps the contents of small files only. */
-const maxContents = 30_000;
+/** What the command that makes a file needs beside its contents, in bytes. */
 const aroundBytes = 300;
 
 /**
@@ -31,12 +29,22 @@ const pollMs = 1000;
  * and for everybody.
  */
 export async function askCopyReturns(probe: Probe): Promise<RouterBehaviours["copyReturns"]> {
-  if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
+  if (!await canCopy(probe)) throw new NoAnswer("this RouterOS has no /file copy");
   await assertRoom(probe);
   const small = await copyWritten(probe);
   if (small.late || await comesLate(probe)) return "at-once";
-  if (probe.known.copy !== "reflink") assertTakesTime(probe, small.ms, await timeLarge(probe));
+  if (!await areKnownToShare(probe)) assertTakesTime(probe, small.ms, await timeLarge(probe));
   return "when-done";
+}
+
+async function areKnownToShare(probe: Probe): Promise<boolean> {
+  try {
+    return await sharesBlocks(probe);
+  } catch (error) {
+    if (!(error instanceof NoAnswer)) throw error;
+    probe.say(`whether copies share their blocks is not known: ${error.message}`);
+    return false;
+  }
 }
 
 /**
@@ -95,17 +103,13 @@ async function timeLarge(probe: Probe): Promise<readonly number[]> {
 
 /** Makes a file that really holds something, as much as a command can carry, and gives its contents. */
 async function makeWritten(probe: Probe, path: string): Promise<string> {
-  const { line, random, known } = probe;
-  const maxBytes = Math.min(longestCommand(probe), known.maxPut ?? Infinity);
-  const length = Math.min(maxContents, maxBytes - aroundBytes);
+  const { line, random } = probe;
+  const length = maxCommandBytes - aroundBytes;
   // By chance, so that no compression makes it small.
   const contents = Buffer.from(random.bytes(length)).toString("base64").slice(0, length);
-  const made = await addFile(line, path, contents, length + aroundBytes);
-  if (made.done) return contents;
-  const short = contents.slice(0, maxCommandBytes - aroundBytes);
-  const { done, texts: text } = await addFile(line, path, short);
+  const { done, texts: text } = await addFile(line, path, contents);
   if (!done) throw new NoAnswer(`no file with contents can be made: ${text}`);
-  return short;
+  return contents;
 }
 
 async function timed({ clock }: Probe, work: () => Promise<void>): Promise<number> {

@@ -110,7 +110,7 @@ export async function asked<T>(
 /** How long the router may take until a change shows to a host, in milliseconds. */
 const followMs = 3000;
 /** How often it is looked again, in milliseconds. */
-export const pollMs = 100;
+const pollMs = 100;
 const grownBytes = 2n * mebibyte;
 
 /** When those who are connected see that a disk has grown. */
@@ -130,8 +130,9 @@ async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterBeh
   await using again = await connect(probe, disk.nqn);
   if (await follows(probe, again)) return "after-toggle";
   const reported = wholeNumber((await findDisk(probe.line, disk.path, ros`size`))?.["size"]);
-  probe.say(`a disk that was set to ${grownBytes} bytes tells ${reported}, and shows its host what it was`);
-  return "never";
+  throw new NoAnswer(
+    `a disk that was set to ${grownBytes} bytes tells ${reported}, and shows its host what it was: volumes cannot be expanded`,
+  );
 }
 
 async function follows(probe: Probe, link: HostLink): Promise<boolean> {

@@ -4,7 +4,7 @@ import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.t
 import { parseRow } from "../../routeros/console/json.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { parseRouterInfo } from "../../routeros/console/router_info.ts";
-import { askLiveChange, askOtherDisks } from "./sessions.ts";
+import { askSideEffects } from "./sessions.ts";
 import { ProbeSession, RouterGone } from "./session.ts";
 import { leaveForReboot, lookAfterReboot } from "./reboot.ts";
 import {
@@ -18,14 +18,11 @@ import {
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import { ScratchNames } from "./names.ts";
-import { askTextMatch, askVocabulary } from "./vocabulary.ts";
-import { askCopy } from "./copies.ts";
 import { askCopyReturns } from "./copy_returns.ts";
-import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
-import { askDiscard } from "./discards.ts";
+import { askSubvolumeNames } from "./subvolumes.ts";
 import { askGrow } from "./exports.ts";
-import { askUnexport, askWithdrawal } from "./withdrawals.ts";
-import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSlot } from "./limits.ts";
+import { askUnexport } from "./withdrawals.ts";
+import { askLimits } from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
 
 /** The place in which a probe may make things. */
@@ -77,28 +74,15 @@ function refuse(basePath: string, reason: string): VolumeError {
  */
 type Ask<Answer> = (probe: Probe) => Promise<Answer>;
 
-/** Everything that a probe asks, in this order: later questions build on what earlier ones found out. */
+/** Everything that a probe asks, in this order. */
 const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviours[Name]> } = {
-  maxCommand: askMaxCommand,
-  maxPut: askMaxPut,
-  textMatch: askTextMatch,
-  maxSlot: askMaxSlot,
-  maxComment: askMaxComment,
-  maxNqn: askMaxNqn,
-  adopt: askAdopt,
+  limits: askLimits,
   subvolumeNames: askSubvolumeNames,
-  subvolumeParent: askSubvolumeParent,
-  allocation: askAllocation,
-  copy: askCopy,
   copyReturns: askCopyReturns,
   grow: askGrow,
   bootIdentity: askBootIdentity,
-  liveChange: askLiveChange,
-  otherDisks: askOtherDisks,
-  withdrawal: askWithdrawal,
+  sideEffects: askSideEffects,
   unexport: askUnexport,
-  discard: askDiscard,
-  disksLate: askDisksLate,
 };
 
 /** A probe reboots nothing: a run before a reboot leaves what one after it looks at. */
@@ -106,16 +90,6 @@ function askBootIdentity({ reboot }: Probe): Promise<RouterBehaviours["bootIdent
   if (reboot !== undefined) return Promise.resolve(reboot.identity);
   throw new NoAnswer(
     "only a reboot shows it: run --before-reboot, reboot the router, then run --after-reboot",
-  );
-}
-
-/** One scratch disk says nothing of the last of all disks: too short a wait would lose a volume. */
-function askDisksLate({ reboot }: Probe): Promise<never> {
-  throw new NoAnswer(
-    `it shows only when the router boots${
-      reboot === undefined ? "" : ` (${reboot.back}; others may come later)`
-    }: ` +
-      "measure from its first answer until the last file disk is listed",
   );
 }
 
@@ -155,7 +129,7 @@ export async function prepareReboot(options: ProbeOptions): Promise<void> {
     );
     await removeEarlier(line, location, options);
     try {
-      const { slot, path } = await leaveForReboot(await makeProbe(line, site, undefined, options));
+      const { slot, path } = await leaveForReboot(makeProbe(line, site, undefined, options));
       options.say(`disk ${slot} on ${path} stays: reboot the router, and then run --probe --after-reboot`);
       options.say("the next run removes it, and so does --probe alone");
     } catch (error) {
@@ -197,8 +171,8 @@ const defaultBeginMs = 4 * 60_000;
 /** What a probe is going to do, before it does anything. */
 function announce({ basePath, host }: ProbeOptions): readonly string[] {
   return [
-    `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, some of 2 GiB where 8 GiB ` +
-    "are free, and three of 64 MiB that it fills; copies some of them; and removes everything again",
+    `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, one of 2 GiB where 8 GiB ` +
+    "are free, and two of 64 MiB that it fills; copies some of them; and removes everything again",
     `exports some at port ${host.port}, to a host that does not exist`,
     "opens 1 SSH session, and takes at most 6 minutes",
   ];
@@ -225,7 +199,7 @@ async function askThenCleanUp(
 ): Promise<Probed> {
   let failure: unknown;
   try {
-    return await askAll(await makeProbe(line, site, reboot, options), site, options);
+    return await askAll(makeProbe(line, site, reboot, options), site, options);
   } catch (error) {
     failure = error;
     throw error;
@@ -234,30 +208,20 @@ async function askThenCleanUp(
   }
 }
 
-async function makeProbe(
+function makeProbe(
   line: ProbeSession,
   site: Site,
   reboot: RebootSeen | undefined,
   options: ProbeOptions,
-): Promise<Probe> {
+): Probe {
   const names = new ScratchNames(options.basePath, options.random);
   options.say(`everything made is called ${names.tag}…`);
-  const vocabulary = await askVocabulary(line, names);
-  return {
-    ...options,
-    line,
-    names,
-    vocabulary,
-    pool: site.pool,
-    known: {},
-    reboot,
-  };
+  return { ...options, line, names, pool: site.pool, reboot };
 }
 
-async function askAll(base: Probe, site: Site, options: ProbeOptions): Promise<Probed> {
+async function askAll(probe: Probe, site: Site, options: ProbeOptions): Promise<Probed> {
   const answers: Partial<RouterBehaviours> = {};
   const reasons: Record<string, string> = {};
-  const probe: Probe = { ...base, known: answers };
   const { beginMs = defaultBeginMs } = options;
   const startedMs = options.clock.monotonicMs();
   for (const [name, ask] of Object.entries(questions)) {
@@ -268,16 +232,15 @@ async function askAll(base: Probe, site: Site, options: ProbeOptions): Promise<P
       }
       const answer = await ask(probe);
       Object.assign(answers, { [name]: answer });
-      options.say(`${name}: ${answer === Infinity ? "unlimited" : answer}`);
+      options.say(`${name}: ${answer}`);
     } catch (error) {
       reasons[name] = reasonOf(error);
       options.say(`${name}: no answer, as ${reasons[name]}`);
     }
   }
   const { name, version, pool } = site;
-  const { vocabulary } = probe;
   const poolFilesystem = pool.filesystem === "btrfs" ? "btrfs" : "xfs";
-  return { profile: { name, version, vocabulary, poolFilesystem, answers }, unanswered: reasons };
+  return { profile: { name, version, poolFilesystem, answers }, unanswered: reasons };
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
-import type { Vocabulary } from "../../router_profile/profile.ts";
 import type { PoolDisk } from "../router/pools.ts";
 import type { ProbeSession, ProbeSessionLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
@@ -8,15 +7,11 @@ import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
 /** What a question may use. */
 export interface Probe
-  extends Pick<ProbeOptions, "clock" | "random" | "signal" | "host" | "say" | "writeMs"> {
+  extends Pick<ProbeOptions, "clock" | "random" | "signal" | "host" | "say" | "writeMs" | "nqnBytes"> {
   readonly line: ProbeSession;
   readonly names: ScratchNames;
   /** The pool that the base path lies on. */
   readonly pool: PoolDisk;
-  /** What the router's grammar knows. */
-  readonly vocabulary: Vocabulary;
-  /** What the questions before have found out. */
-  readonly known: Partial<RouterBehaviours>;
   /** What a reboot has shown; undefined where there was none. */
   readonly reboot: RebootSeen | undefined;
 }
@@ -24,8 +19,6 @@ export interface Probe
 /** What a reboot has shown. */
 export interface RebootSeen {
   readonly identity: RouterBehaviours["bootIdentity"];
-  /** When the disk was back, in words. */
-  readonly back: string;
 }
 
 /** Why a question has no answer on this router, from here. */
@@ -42,12 +35,8 @@ export interface HostName {
 
 /** A live connection of this machine, as a host, to one export. */
 export interface HostLink extends AsyncDisposable {
-  /** Resolves with the reason when it has ended, whoever ended it. */
-  readonly ended: Promise<string>;
   /** Serial number of the subsystem. */
   readonly serial: string;
-  /** Whether the router says that this export takes discards. */
-  readonly takesDiscards: boolean;
   /** Size of what is exported, in bytes, asked of the router now. */
   namespaceBytes(context: CallContext): Promise<bigint>;
   /** By what its namespace is told from others, in lower-case hex, "" where it has none; asked of the router now. */
@@ -58,8 +47,6 @@ export interface HostLink extends AsyncDisposable {
   write(lba: bigint, data: Uint8Array, context: CallContext): Promise<void>;
   /** Makes what was written outlast a loss of power. */
   flush(context: CallContext): Promise<void>;
-  /** Discards blocks, of which the same holds as of writing. */
-  discard(lba: bigint, blocks: number, context: CallContext): Promise<void>;
 }
 
 /** This machine as a host of the router's exports. */
@@ -85,6 +72,8 @@ export interface ProbeOptions {
   readonly random: Random;
   /** The folder on the router in which it may make things, with one leading slash. */
   readonly basePath: string;
+  /** The longest NQN that the driver will give to an export, in bytes. */
+  readonly nqnBytes: number;
   /** This machine as a host of the router's exports. */
   readonly host: HostSide;
   /** Aborted when it is to stop: sleepers look at it, and it then cleans up. */

@@ -52,10 +52,8 @@ export async function lookAfterReboot(line: ProbeSession, options: ProbeOptions)
       // Asked again behind the look: never earlier than the disk was seen.
       const seconds = await readUpMs(line) / 1000;
       const ending = looks === 1 ? " at the latest" : "";
-      return {
-        identity: seen.identity,
-        back: `the scratch disk was back ${seconds} s after the boot${ending}`,
-      };
+      options.say(`the scratch disk was back ${seconds} s after the boot${ending}; others may come later`);
+      return seen;
     }
     if (upMs >= timeoutMs) throw refuse(seen);
     if (looks === 1) options.say(`waiting for the scratch disk: ${seen}`);

@@ -18,12 +18,8 @@ type Item = JsonObject;
  *
  * @throws {NoAnswer} when the router refuses
  */
-export async function readItems(
-  line: ProbeSession,
-  query: Fragment,
-  maxBytes?: number,
-): Promise<readonly Item[]> {
-  const { done, frames, texts: text } = await line.run([], [query], maxBytes);
+export async function readItems(line: ProbeSession, query: Fragment): Promise<readonly Item[]> {
+  const { done, frames, texts: text } = await line.run([], [query]);
   if (!done) throw new NoAnswer(`the router refuses to answer: ${text}`);
   const items = parseJson(frames[0]!, "answer");
   return Array.isArray(items) ? items.filter(isItem) : isItem(items) ? [items] : [];
@@ -74,9 +70,8 @@ export async function changeDisk(
   line: ProbeSession,
   { slot, path }: ScratchDisk,
   change: Fragment,
-  maxBytes?: number,
 ): Promise<Ran> {
-  return await line.run([ros`/disk set [find where slot=${slot}] ${change}`], [countQuery(path)], maxBytes);
+  return await line.run([ros`/disk set [find where slot=${slot}] ${change}`], [countQuery(path)]);
 }
 
 /**
@@ -105,15 +100,10 @@ export async function assertChanged(
 }
 
 /** Makes a file with contents, if the router lets it. */
-export async function addFile(
-  line: ProbeSession,
-  path: string,
-  contents: string,
-  maxBytes?: number,
-): Promise<Ran> {
+export async function addFile(line: ProbeSession, path: string, contents: string): Promise<Ran> {
   const name = fileName(path);
   const query = ros`:len [/file find where name=${name}]`;
-  return await line.run([ros`/file add name=${name} contents=${contents}`], [query], maxBytes);
+  return await line.run([ros`/file add name=${name} contents=${contents}`], [query]);
 }
 
 /** The contents of a small file; undefined when the router does not give them. */

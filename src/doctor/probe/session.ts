@@ -1,12 +1,7 @@
 import { limitSignal } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
-import {
-  type Command,
-  type Fragment,
-  limitedCommand,
-  maxCommandBytes,
-} from "../../routeros/console/command.ts";
+import { type Command, command, type Fragment } from "../../routeros/console/command.ts";
 import { explainRefusal, framed, newFrameNonce, parseReply } from "../../routeros/console/reply.ts";
 import {
   ConnectError,
@@ -132,18 +127,13 @@ export class ProbeSession {
   /**
    * Runs statements and reads queries in frames behind them.
    *
-   * @param maxBytes how long the command may be
    * @throws {LostAnswer} when its end is not known
    * @throws {VolumeError} unavailable when a frame came cut, though the statements ran; or when it cannot be sent
    */
-  async run(
-    statements: readonly Fragment[],
-    queries: readonly Fragment[],
-    maxBytes: number = maxCommandBytes,
-  ): Promise<Ran> {
+  async run(statements: readonly Fragment[], queries: readonly Fragment[]): Promise<Ran> {
     const nonce = newFrameNonce(this.#options.random);
     const frames = queries.map((query, index) => framed(nonce, index, query));
-    const { stdout, stderr } = await this.exec(limitedCommand(maxBytes, [...statements, ...frames]));
+    const { stdout, stderr } = await this.exec(command(...statements, ...frames));
     const reply = parseReply(`${stdout}\n${stderr}`, nonce, frames.length);
     const text = reply.text === "" ? "" : explainRefusal(reply.text);
     if (reply.complete) return { done: true, frames: reply.frames.map((frame) => frame ?? ""), texts: text };

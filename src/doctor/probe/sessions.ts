@@ -7,8 +7,15 @@ import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 /** How long a session may take to end after what ends it, in milliseconds. */
 const endsWithinMs = 1000;
 
-/** Whether a change of a disk's comment or of its allowed hosts ends the sessions of those who are connected. */
-export async function askLiveChange(probe: Probe): Promise<RouterBehaviours["liveChange"]> {
+/**
+ * Whether sessions end by a change that is not meant for them: of their own disk's comment or allowed hosts, or of another
+ * disk that comes, is exported, withdrawn and removed.
+ */
+export async function askSideEffects(probe: Probe): Promise<RouterBehaviours["sideEffects"]> {
+  return await outlastsOwnChange(probe) && await outlastsOthers(probe) ? "harmless" : "ends-sessions";
+}
+
+async function outlastsOwnChange(probe: Probe): Promise<boolean> {
   return await withExport(probe, "still", (control) =>
     withExport(probe, "live", async (disk) => {
       await using kept = await connectAndRead(probe, control.nqn);
@@ -18,18 +25,17 @@ export async function askLiveChange(probe: Probe): Promise<RouterBehaviours["liv
         await change(probe, disk, what);
         if (await goesOn(probe, link)) continue;
         await assertNotLost(probe, kept);
-        return "ends-sessions";
+        return false;
       }
-      return "harmless";
+      return true;
     }));
 }
 
-/** Whether another disk that comes, is exported, withdrawn and removed ends the sessions of those who are connected. */
-export async function askOtherDisks(probe: Probe): Promise<RouterBehaviours["otherDisks"]> {
+async function outlastsOthers(probe: Probe): Promise<boolean> {
   return await withExport(probe, "one", async (disk) => {
-    if (await outlastsAnother(probe, disk.nqn)) return "harmless";
+    if (await outlastsAnother(probe, disk.nqn)) return true;
     // All sessions may end, so that none can be the control: a connection is hardly lost twice.
-    if (!await outlastsAnother(probe, disk.nqn)) return "ends-sessions";
+    if (!await outlastsAnother(probe, disk.nqn)) return false;
     throw new NoAnswer(
       "one session ended while another disk came and went, and another one did not: probe again over a steady network",
     );

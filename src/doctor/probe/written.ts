@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { ros } from "../../routeros/console/command.ts";
 import { imagePathOf } from "../../routeros/store/queries.ts";
-import { isLittle, watchFall } from "./disks.ts";
+import { isLittle, watchFall } from "./free_space.ts";
 import { asked, type ExportedDisk } from "./exports.ts";
 import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 import { mebibyte, readItems } from "./scratch.ts";

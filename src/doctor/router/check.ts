@@ -4,7 +4,6 @@ import { resourceQuery } from "../../routeros/store/queries.ts";
 import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { Inventory } from "../../volume/model/inventory.ts";
-import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 
@@ -84,10 +83,6 @@ export interface CheckSettings {
   readonly cluster: string | undefined;
   /** How much of a pool may be promised; 1 is exactly its size. */
   readonly overcommit: number;
-  /**
-   * Whether a volume takes its whole size at once, according to the router's profile; undefined when it does not say.
-   */
-  readonly allocation: RouterBehaviours["allocation"] | undefined;
   readonly clock: Clock;
 }
 

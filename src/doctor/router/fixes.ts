@@ -132,6 +132,10 @@ export const routerFixes = {
     commands: [`/disk/set [find where slot=${quoted(slot)}] disabled=no mount-filesystem=yes`],
   }),
   overcommit: () => advice("set --overcommit 1"),
+  otherRouter: () =>
+    advice(
+      "upgrade RouterOS and probe again, or use another router; report the profile, because no such router is known",
+    ),
   basePath: (path: string) => advice(`set --base-path ${path}`),
   moreBasePaths: (path: string) => advice(`add --base-path ${path} after the present ones`),
   poolAway: (pool: string, path: string) =>

@@ -86,7 +86,7 @@ export function parsePoolDisks(frame: string): PoolDisk[] {
 }
 
 /** The settings for judging pools. */
-export type PoolSettings = Pick<CheckSettings, "basePaths" | "overcommit" | "allocation">;
+export type PoolSettings = Pick<CheckSettings, "basePaths" | "overcommit">;
 
 /** A file-backed disk: it may be a volume, with whatever its users write to it. */
 type FileDisk = Pick<StoredVolume, "id" | "exported">;
@@ -215,12 +215,11 @@ function faultsBelow({ slot }: PoolDisk, disks: readonly PoolDisk[], seen: Set<s
   ]);
 }
 
-/** Promising more than the pool's size works only if a volume takes no unused space. */
-function judgePromises(pool: PoolDisk, { basePaths, overcommit, allocation }: PoolSettings): Finding[] {
+/** Promising more than the pool's size works only if a volume takes no unused space. On Btrfs nobody has measured it. */
+function judgePromises(pool: PoolDisk, { basePaths, overcommit }: PoolSettings): Finding[] {
   const { mountPoint, filesystem } = pool;
   const isUsed = basePaths.some((path) => poolOf(path) === mountPoint);
-  const inFull = allocation === undefined ? filesystem === "xfs" : allocation === "full";
-  if (!isUsed || !inFull || overcommit <= 1) return [];
+  if (!isUsed || filesystem !== "xfs" || overcommit <= 1) return [];
   const found = `/${mountPoint}: a volume takes its whole size there at once (${filesystem}), so that ` +
     `--overcommit ${overcommit} promises more than the pool holds`;
   return [warning(poolName, found, routerFixes.overcommit())];

@@ -33,7 +33,7 @@ const bare: PoolDisk = {
   freeBytes: 0n,
   filesystemUuid: "",
 };
-const plain: PoolSettings = { basePaths: ["/pool/csi"], overcommit: 1, allocation: undefined };
+const plain: PoolSettings = { basePaths: ["/pool/csi"], overcommit: 1 };
 
 function ofPool(own: Partial<PoolDisk>): Finding {
   const [finding, ...more] = judgePools([{ ...pool, ...own }], plain);
@@ -200,9 +200,7 @@ Deno.test("judgePools() warns of overcommit if a volume takes its whole size at 
       ) => [/takes its whole size/.test(found), fix]);
   const expected = [[true, "set --overcommit 1"]];
   assert.deepEqual(warned({ filesystem: "xfs" }, {}), expected);
-  assert.deepEqual(warned({}, { allocation: "full" }), expected);
   assert.deepEqual(warned({}, {}), [], "Btrfs, of which nothing is known");
-  assert.deepEqual(warned({ filesystem: "xfs" }, { allocation: "sparse" }), [], "it was measured");
   assert.deepEqual(warned({ filesystem: "xfs" }, { overcommit: 1 }), []);
   assert.deepEqual(warned({ filesystem: "xfs" }, { basePaths: ["/other/csi"] }), []);
 });

@@ -105,25 +105,14 @@ export function unless(condition: Fragment, text: string, statement: Fragment): 
  * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
  */
 export function command(...statements: readonly Fragment[]): Command {
-  return limitedCommand(maxCommandBytes, statements);
-}
-
-/**
- * Chains statements into a command of up to `maxBytes` bytes. Only for a probe, which measures how long a command a
- * router accepts, and for commands of a length that it has measured.
- *
- * @throws {VolumeError} invalid when it would be longer
- * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
- */
-export function limitedCommand(maxBytes: number, statements: readonly Fragment[]): Command {
   if (statements.length === 0 || statements.length > maxStatements) {
     throw new VolumeError("internal", `Cannot send a command of ${statements.length} statements`);
   }
   const text = chain(statements);
-  if (text.length > maxBytes) {
+  if (text.length > maxCommandBytes) {
     throw new VolumeError(
       "invalid",
-      `Cannot send the command because it is too long: bytes=${text.length} most=${maxBytes}; ` +
+      `Cannot send the command because it is too long: bytes=${text.length} most=${maxCommandBytes}; ` +
         "shorter base paths, volume ids or comments make room",
     );
   }

@@ -38,11 +38,6 @@ export const uncleanArraysQuery: Fragment =
 /** The same disks with all their keys: a shorter question, and a longer answer. */
 export const allDisksInFullQuery: Fragment = ros`/disk print detail as-value where type=${"file"} or mounted`;
 
-/** The disks whose comment holds the text, and the mounted pools. */
-export function commentedDisksQuery(text: string): Fragment {
-  return ros`/disk print detail as-value where comment~${holding(text)} or mounted`;
-}
-
 /** The file-backed disks whose slot matches a regular expression. */
 export function someDisksQuery(slotPattern: string): Fragment {
   return ros`/disk print detail as-value proplist=${diskKeys} where type=${"file"} and slot~${slotPattern}`;

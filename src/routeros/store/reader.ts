@@ -25,11 +25,9 @@ import type { RouterObserver } from "../ssh/observer.ts";
 import { listDisksInParts, listFilesInParts } from "./paged_lists.ts";
 import {
   allDisksQuery,
-  commentedDisksQuery,
   createBaseQueries,
   createQueries,
   divideIntoQuestions,
-  filesQuery,
   fileViewQueries,
   namedFilesViewQueries,
   poolsQuery,
@@ -141,17 +139,6 @@ export class RouterReader {
     const found = this.#disksOf(answer).volumes.find((volume) => "id" in source && volume.id === source.id);
     assertReadable(found, "read");
     return found;
-  }
-
-  /** See `VolumeStore.madeFrom()`. */
-  async madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView> {
-    const queries = [commentedDisksQuery(source), filesQuery(part), resourceQuery];
-    const answer = await this.exchange.ask({ kind: "made-from", key: part, queries, context }, "return");
-    if (answer === "cut") return { ...await this.inventory(context), ...await this.files(part, context) };
-    this.#reads.set(context, answer.connection);
-    const { volumes, state } = this.#disksOf(answer);
-    const isMade = ({ comment }: StoredVolume) => comment.includes(source);
-    return { ...state, volumes: volumes.filter(isMade), files: filesHolding(part, answer.frames[1]!) };
   }
 
   /** See `VolumeStore.inventory()`. */

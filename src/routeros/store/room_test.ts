@@ -6,7 +6,7 @@ import { maxBasePathBytes } from "../../volume/model/parameters.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import { formatComment, maxCommentBytes, newComment } from "../../volume/model/record.ts";
-import { formatSnapshotName, snapshotPart, sourcePart } from "../../volume/model/snapshots.ts";
+import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.ts";
 import { type Fragment, onlyIf } from "../console/command.ts";
 import { divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import {
@@ -26,7 +26,6 @@ import {
 import {
   allDisksInFullQuery,
   allDisksQuery,
-  commentedDisksQuery,
   createBaseQueries,
   createQueries,
   disksQuery,
@@ -189,11 +188,6 @@ function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
     "create view": createQueries(wanted),
     "create view without volume": createQueries(undefined),
     "rest of a create view": createBaseQueries(wanted),
-    "what was made from a source": [
-      commentedDisksQuery(`s:${name.slice(0, 33)}`),
-      filesQuery(sourcePart(legacyId)),
-      resourceQuery,
-    ],
     inventory: [allDisksQuery(), resourceQuery],
     "files of a snapshot": fileViewQueries(snapshotPart(name.slice(0, 33))),
     "files of a path": fileViewQueries(`${base}/${name}.img.00ff00ff.part`),

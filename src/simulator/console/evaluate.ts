@@ -37,8 +37,7 @@ function* prepare(where: Expression, menu: Menu, run: Run): Program<Condition> {
     const hopeless = where.right.kind === "word" && /[/:]/.test(where.right.text);
     if (hopeless) return { test: () => false, among: [] };
     const wanted = yield* evaluate(where.right, run);
-    const ignoresCase = run.behaviours.textMatch === "ignore-case";
-    return comparison(menu, where.left.name, where.operator, wanted, ignoresCase);
+    return comparison(menu, where.left.name, where.operator, wanted);
   }
   const constant = isTrue(yield* evaluate(where, run));
   return { test: () => constant, among: undefined };
@@ -48,13 +47,7 @@ function propertyCondition(menu: Menu, name: string): Condition {
   return { test: (row) => isTrue(row.value(name) ?? null), among: menu.flagged?.(name) };
 }
 
-function comparison(
-  menu: Menu,
-  name: string,
-  operator: Operator,
-  wanted: Value,
-  ignoresCase: boolean,
-): Condition {
+function comparison(menu: Menu, name: string, operator: Operator, wanted: Value): Condition {
   if (operator === "~") {
     const source = toText(wanted);
     const pattern = toPattern(source);
@@ -63,21 +56,10 @@ function comparison(
       among: menu.search?.(name, source),
     };
   }
-  if (ignoresCase && (operator === "=" || operator === "!=")) {
-    const folded = fold(wanted);
-    return {
-      test: (row) => isTrue(apply(operator, fold(row.value(name) ?? null), folded)),
-      among: undefined,
-    };
-  }
   return {
     test: (row) => isTrue(apply(operator, row.value(name) ?? null, wanted)),
     among: operator === "=" ? menu.lookup(name, toText(wanted)) : undefined,
   };
-}
-
-function fold(value: Value): Value {
-  return typeof value === "string" ? value.toLowerCase() : value;
 }
 
 function both(left: Condition, right: Condition): Condition {

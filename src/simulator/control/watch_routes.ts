@@ -1,4 +1,4 @@
-import { printableBehaviours } from "../../router_profile/answers.ts";
+import { printableBehaviours } from "../behaviours.ts";
 import { hiddenDiskState } from "../menu/disk_menu.ts";
 import { json, type Routes, type Simulation } from "./request.ts";
 /** Shows the router and its requests. */

@@ -171,11 +171,10 @@ const msPerGibibyte = 1000n;
  *   behaviour `copyReturns`.
  */
 function copyFile(router: Router, { path, sizeBytes }: FileEntry, to: string): number {
-  const { backing, clock, delays, files, behaviours, timing } = router;
-  const share = behaviours.copy === "reflink";
+  const { clock, delays, files, behaviours, timing } = router;
   const pool = router.poolOf(path);
-  const isFull = pool !== undefined && router.allocationOf(pool) === "full";
-  const bytes = share ? 0n : isFull ? sizeBytes : backing.allocatedBytes(path);
+  const share = pool === undefined || router.allocationOf(pool) === "sparse";
+  const bytes = share ? 0n : sizeBytes;
   const defaultMs = Number(bytes * msPerGibibyte / gibibyte);
   const ms = Math.max(delays.copyMs, timing.draw([defaultMs, defaultMs]));
   router.assertSpace(to, bytes);

@@ -22,7 +22,7 @@ async function copying(
   const router = makeRouter({
     clock,
     backing: new DirectoryBacking(backing),
-    behaviours: { copyReturns: "at-once", copy: "full" },
+    behaviours: { copyReturns: "at-once", allocation: "full" },
   });
   try {
     router.delays.copyMs = 1000;
@@ -77,9 +77,13 @@ Deno.test("an abandoned copy is never complete", async () => {
 });
 
 Deno.test("a full copy takes a second for each gibibyte, scaled, and a reflink no time", async () => {
-  for (const [copy, ms] of [["full", 4000], ["reflink", 0]] as const) {
+  for (const [allocation, ms] of [["full", 8000], ["sparse", 0]] as const) {
     const clock = new FakeClock();
-    const router = makeRouter({ clock, behaviours: { copy }, timing: new Timing(2, new SeededRandom()) });
+    const router = makeRouter({
+      clock,
+      behaviours: { allocation },
+      timing: new Timing(2, new SeededRandom()),
+    });
     const type = typeTo(router);
     await type(`${makeBasePath}; ${addCommand("a").replace("1073741824", "4294967296")}`);
     router.backing.pretendWritten?.(`${folder}/a.img`, 2n << 30n);

@@ -117,13 +117,13 @@ btrfsTest("a snapshot and a reflink take no space of their own, a full copy does
   await type(add("snap", 'parent="vol" read-only="yes"'));
   await type('/file copy "storage-pool/vol/a.img" name="storage-pool/b.img"');
   assert.ok(await used() - before < 1 << 20);
-  router.configure(undefined, { copy: "full" });
+  router.configure(undefined, { allocation: "full" });
   await type('/file copy "storage-pool/vol/a.img" name="storage-pool/c.img"');
   assert.ok(await used() - before > 31 << 20);
 });
 
 btrfsTest("a file system that is really full refuses a copy, and leaves it unfinished", async (folder) => {
-  const router = makeRouter({ backing: new DirectoryBacking(folder), behaviours: { copy: "full" } });
+  const router = makeRouter({ backing: new DirectoryBacking(folder), behaviours: { allocation: "full" } });
   const type = typeTo(router);
   await type(`${add("vol")}; ${addDiskIn("vol", "a").replace("33554432", "167772160")}`);
   const image = await Deno.open(`${folder}/storage-pool/vol/a.img`, { write: true });

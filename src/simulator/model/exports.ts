@@ -22,8 +22,6 @@ export interface ExportAccess {
   /** The size that connected hosts see. */
   readonly sizeBytes: bigint;
   readonly identity: ExportIdentity;
-  /** What becomes of blocks that a host discards. @default {"frees"} */
-  readonly discard?: RouterBehaviours["discard"];
 }
 
 /** Makes exported disks reachable for initiators. */
@@ -57,18 +55,12 @@ export const noExporter: Exporter = { serve() {}, withdraw() {} };
 interface ExportRules {
   /** The path of a disk's file on this machine. */
   locate(filePath: string): string | undefined;
-  /** What connected hosts see of a withdrawal. */
-  withdrawal(): "ends-sessions" | "refuses-commands";
-  /** How long a withdrawn export goes on serving, in milliseconds. */
-  lingerMs(): number;
-  /** What becomes of blocks that a host discards. */
-  discard(): RouterBehaviours["discard"];
+  /** How long a withdrawn export goes on serving, in milliseconds, or that the commands of its hosts are refused. */
+  unexport(): RouterBehaviours["unexport"];
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
-  /** What happens to connected hosts when their disk's comment or allowed hosts change. */
-  liveChange(): "harmless" | "ends-sessions";
-  /** What happens to them when another disk is added, removed, exported or withdrawn. */
-  otherDisks(): "harmless" | "ends-sessions";
+  /** What happens to connected hosts when their disk's comment or allowed hosts change, or another disk comes or goes. */
+  sideEffects(): RouterBehaviours["sideEffects"];
 }
 
 interface Served {
@@ -133,7 +125,7 @@ export class Exports {
     const old = servedNqn(before);
     const now = servedNqn(after);
     const comesOrGoes = before === undefined || after === undefined || old !== now;
-    if (comesOrGoes && this.#rules.otherDisks() === "ends-sessions") {
+    if (comesOrGoes && this.#rules.sideEffects() === "ends-sessions") {
       for (const nqn of this.#served.keys()) if (nqn !== old) this.#endSessions(nqn);
     }
     if (old !== undefined && old !== now) this.#withdraw(old);
@@ -173,7 +165,7 @@ export class Exports {
       this.#exporter.change?.(nqn, access);
     }
     const isNamedAnew = before.comment !== after.comment || before.allowHostName !== after.allowHostName;
-    if (isNamedAnew && this.#rules.liveChange() === "ends-sessions") this.#endSessions(nqn);
+    if (isNamedAnew && this.#rules.sideEffects() === "ends-sessions") this.#endSessions(nqn);
   }
 
   /** Ends all sessions, so that hosts have to reconnect. A lingering export is left to its end. */
@@ -187,7 +179,7 @@ export class Exports {
 
   #access({ port = 0, allowHostName, attachedBytes }: Disk, identity: ExportIdentity): ExportAccess {
     const hosts = allowHostName === "" ? undefined : allowHostName.split(",");
-    return { port, hosts, sizeBytes: attachedBytes, identity, discard: this.#rules.discard() };
+    return { port, hosts, sizeBytes: attachedBytes, identity };
   }
 
   /** The kernel's target makes both ids when it makes the subsystem and its namespace. */
@@ -200,8 +192,8 @@ export class Exports {
   }
 
   #withdraw(nqn: string): void {
-    const lingerMs = this.#rules.lingerMs();
-    if (lingerMs === 0) return this.#end(nqn);
+    const lingerMs = this.#rules.unexport();
+    if (lingerMs === 0 || lingerMs === "refuses-commands") return this.#end(nqn);
     const served = this.#served.get(nqn);
     if (served === undefined) return;
     this.#exporter.linger?.(nqn);
@@ -214,7 +206,7 @@ export class Exports {
     this.#served.delete(nqn);
     served.cancel?.();
     const { refuse } = this.#exporter;
-    const refuses = refuse !== undefined && this.#rules.withdrawal() === "refuses-commands";
+    const refuses = refuse !== undefined && this.#rules.unexport() === "refuses-commands";
     if (refuses) refuse.call(this.#exporter, nqn);
     else this.#exporter.withdraw(nqn);
   }

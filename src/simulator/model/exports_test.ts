@@ -71,7 +71,7 @@ Deno.test("an exporter is called when an export lingers", async () => {
 Deno.test("an exporter is called when hosts stay connected to a withdrawn export", async () => {
   const { calls, exporter } = recorded();
   const refusing: Exporter = { ...exporter, refuse: (nqn) => calls.push(`!${nqn}`) };
-  const behaviours = { withdrawal: "refuses-commands" } as const;
+  const behaviours = { unexport: "refuses-commands" } as const;
   const type = typeTo(makeRouter({ exporter: refusing, behaviours }));
   await type(makeBasePath);
   await type(addCommand("a", 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.1"'));

@@ -140,12 +140,9 @@ export class Router {
     this.#behaviours = behavioursOf(parts.profile, parts.behaviours);
     this.exports = new Exports(clock, parts.random, parts.exporter, {
       locate: (filePath) => backing.locate(filePath.slice(1)),
-      withdrawal: () => this.#behaviours.withdrawal,
-      lingerMs: () => this.#behaviours.unexport,
-      discard: () => this.#behaviours.discard,
+      unexport: () => this.#behaviours.unexport,
       identity: () => this.#behaviours.identity,
-      liveChange: () => this.#behaviours.liveChange,
-      otherDisks: () => this.#behaviours.otherDisks,
+      sideEffects: () => this.#behaviours.sideEffects,
     });
     this.subvolumes = new SubvolumeTable(clock, parts.random);
     this.disks = new DiskTable(clock, (before, after) => this.#follow(before, after));

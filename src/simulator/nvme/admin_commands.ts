@@ -167,8 +167,7 @@ function describeController(controller: Controller): Uint8Array {
   view.setUint8(513, 0x44);
   view.setUint16(514, maxEntries, true);
   view.setUint32(516, subsystem === undefined ? 0 : 1, true);
-  const takesDiscards = subsystem !== undefined && subsystem.discard !== "unsupported";
-  view.setUint16(520, takesDiscards ? 0b1100 : 0b1000, true); // Write Zeroes; Dataset Management.
+  view.setUint16(520, subsystem !== undefined ? 0b1100 : 0b1000, true); // Write Zeroes; Dataset Management.
   view.setUint8(525, 1); // Writes need a flush.
   view.setUint32(536, 1 | 1 << 20, true); // Scatter-gather lists, also for data in the command's own PDU.
   putText(bytes, 768, 256, subsystem?.nqn ?? discoveryNqn);

@@ -31,11 +31,6 @@ export class Subsystem {
     return this.access.sizeBytes / BigInt(blockBytes);
   }
 
-  /** What becomes of blocks that a host discards. */
-  get discard(): NonNullable<ExportAccess["discard"]> {
-    return this.access.discard ?? "frees";
-  }
-
   /** 16 bytes. */
   get uuid(): Uint8Array {
     return Uint8Array.fromHex(this.access.identity.uuid.replaceAll("-", ""));

@@ -46,9 +46,6 @@ const rangeBytes = 16;
 
 /** Discards the ranges of a Dataset Management command; its other attributes are hints that change nothing. */
 function manageDataset(command: Command, data: Uint8Array, subsystem: Subsystem): void {
-  if (subsystem.discard === "unsupported") {
-    throw new Refused(statuses.invalidOpcode, "The target takes no discards.");
-  }
   const count = (command.word(10) & 0xff) + 1;
   assertTransfer(count * rangeBytes, data.length);
   const view = viewOf(data);
@@ -58,7 +55,7 @@ function manageDataset(command: Command, data: Uint8Array, subsystem: Subsystem)
     return spanOf(first, blocks, subsystem);
   });
   const deallocates = (command.word(11) & 0b100) !== 0;
-  if (!deallocates || subsystem.discard === "keeps") return;
+  if (!deallocates) return;
   for (const { offset, length } of ranges) subsystem.storage.discard(offset, length);
 }
 

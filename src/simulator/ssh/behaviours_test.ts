@@ -6,7 +6,6 @@ import { isRefusedCommand } from "../../nvme/refusal.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { type Behaviours, parseBehaviours } from "../behaviours.ts";
 import type { Simulator } from "../simulator.ts";
-import { call, withTarget } from "../../../tests/support/nvme_target.ts";
 import {
   addCommand,
   jsonCommand,
@@ -127,13 +126,6 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       renamed: '[{".id":"*4","slot":"a"},{".id":"*5","slot":"a-1"},{".id":"*6","slot":"a-2"}]\r\n',
     },
   },
-  textMatch: {
-    ask: says(
-      '/disk set "a" comment="Own"',
-      ':put [:len [/disk find where comment="own"]]; :put [:len [/disk find where slot!="A"]]',
-    ),
-    shows: { "exact": "0\r\n4\r\n", "ignore-case": "1\r\n3\r\n" },
-  },
   output: {
     ask: async ({ client, say }) =>
       JSON.stringify(await client.exec(':put "x"; /disk remove "nobody"')) +
@@ -190,24 +182,19 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     },
     shows: { kept: "the same", new: "another one: string" },
   },
-  liveChange: {
+  sideEffects: {
     async ask({ simulator, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" comment="changed"');
       const [nqn = ""] = simulator.model.exports.list();
-      return String(simulator.model.exports.generationOf(nqn));
+      const ends = () => String(simulator.model.exports.generationOf(nqn));
+      const own = ends();
+      await say(addCommand("b"));
+      return `${own} ${ends()}`;
     },
-    shows: { harmless: "0", "ends-sessions": "1" },
+    shows: { "harmless": "0 0", "ends-sessions": "1 2" },
   },
-  otherDisks: {
-    async ask({ simulator, say }) {
-      await say(`/disk set "a" nvme-tcp-export="yes"; ${addCommand("b")}`);
-      const [nqn = ""] = simulator.model.exports.list();
-      return String(simulator.model.exports.generationOf(nqn));
-    },
-    shows: { harmless: "0", "ends-sessions": "1" },
-  },
-  withdrawal: {
-    async ask({ simulator, say }) {
+  unexport: {
+    async ask({ simulator, clock, say }) {
       const [port, nqn] = [simulator.nvmePort!, "nqn.2014-08.com.example:a"];
       const on = `nvme-tcp-export="yes" nvme-tcp-server-port="${port}" nvme-tcp-server-nqn="${nqn}"`;
       await say(`/disk set "a" ${on}`);
@@ -216,35 +203,20 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       const context = { requestId: "t", signal: new AbortController().signal };
       await using host = await connectSubsystem(where, context);
       await say('/disk set "a" nvme-tcp-export="no"');
-      return await host.read(0n, 1, context).then(
-        () => "is read",
-        (error) => isRefusedCommand(error) ? "refused" : "cut off",
-      );
-    },
-    shows: { "ends-sessions": "cut off", "refuses-commands": "refused" },
-  },
-  unexport: {
-    async ask({ simulator, clock, say }) {
-      await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" nvme-tcp-export="no"');
-      const before = simulator.model.exports.list().length;
+      const read = () =>
+        host.read(0n, 1, context).then(
+          () => "is read",
+          (error) => isRefusedCommand(error) ? "refused" : "cut off",
+        );
+      const before = await read();
       await clock.advance(500);
-      return `${before} ${simulator.model.exports.list().length}`;
+      return `${before}, ${await read()}`;
     },
-    shows: { kills: "0 0", "lingers 500": "1 0" },
-  },
-  discard: {
-    async ask({ simulator }) {
-      const { discard } = simulator.model.behaviours;
-      const [first, blocks] = await withTarget(async ({ target, access, file, where }) => {
-        target.change(where.nqn, { ...access, discard });
-        await using host = await connectSubsystem(where, call());
-        if (!host.takesDiscards) return ["not taken", 0];
-        await host.discard(0n, 8192, call());
-        return [String((await host.read(0n, 1, call()))[0]), (await Deno.stat(file)).blocks ?? -1];
-      });
-      return `${first} ${blocks}`;
+    shows: {
+      "kills": "cut off, cut off",
+      "lingers 500": "is read, cut off",
+      "refuses-commands": "refused, refused",
     },
-    shows: { frees: "0 0", keeps: "1 8192", unsupported: "not taken 0" },
   },
   disksLate: {
     async ask({ simulator, clock }) {
@@ -259,8 +231,15 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     shows: { 0: "4 4", 5000: "3 4" },
   },
   allocation: {
-    ask: says(':put [/disk get "storage-pool" free]'),
-    shows: { sparse: "7301927047168\r\n", full: "7300853305344\r\n" },
+    async ask({ simulator, say }) {
+      simulator.model.backing.pretendWritten?.(`${folder}/a.img`, 1000n);
+      const free = ':put [/disk get "storage-pool" free]';
+      return await say(free) + await say(`/file copy "${folder}/a.img" name="${folder}/b.img"; ${free}`);
+    },
+    shows: {
+      sparse: "7301927046168\r\n7301927046168\r\n",
+      full: "7300853305344\r\n7299779563520\r\n",
+    },
   },
   adopt: {
     ask: says(removeDisk, `${addCommand("a")}; :put "added"`),
@@ -280,15 +259,6 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
         '/file remove [find where name="storage-pool/d"]; :put [:len [/file find where name~"^storage-pool/d"]]',
     ),
     shows: { "recursive": "0\r\n", "must-be-empty": "failure: directory storage-pool/d is not empty\r\n" },
-  },
-  copy: {
-    async ask({ simulator, say }) {
-      simulator.model.backing.pretendWritten?.(`${folder}/a.img`, 1000n);
-      return await say(
-        `/file copy "${folder}/a.img" name="${folder}/b.img"; :put [/disk get "storage-pool" free]`,
-      );
-    },
-    shows: { reflink: "7301927046168\r\n", full: "7301927045168\r\n" },
   },
   copyReturns: {
     async ask(bench) {

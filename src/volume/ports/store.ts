@@ -131,12 +131,6 @@ export interface VolumeStore {
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
   /** Reads one volume, and its source or the volumes made from it, and no other disk. One command. */
   sourceView(wanted: Wanted, source: SourceQuery, context: CallContext): Promise<SourceView>;
-  /**
-   * Reads everything that was made from a source: the file-backed disks whose comment contains its text, see
-   * `formatSource()`, and the files whose path contains `part`. One command, unless the router's output limit forces
-   * more.
-   */
-  madeFrom(source: string, part: string, context: CallContext): Promise<Inventory & FileView>;
   /** Reads only the mounted pools and the uptime. One command. */
   state(context: CallContext): Promise<RouterState>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */

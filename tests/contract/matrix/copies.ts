@@ -116,7 +116,7 @@ async function interrupt(bench: Bench, answersAtOnce: boolean): Promise<void> {
 }
 
 /** A file is renamed where the new name is free and, where the caller requires a disk to be unchanged, the disk is. */
-async function rename(bench: Bench, sparesOtherCase: boolean): Promise<void> {
+async function rename(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addOne(bench);
   const { files } = router.model;
@@ -133,8 +133,8 @@ async function rename(bench: Bench, sparesOtherCase: boolean): Promise<void> {
   }
   const shouted = { id: slot, comment: record.toUpperCase() };
   await store.renameFile(unfinished, copy.path, shouted, snapshotPart, call());
-  assert.deepEqual(left(), [sparesOtherCase ? unfinished : copy.path]);
-  if (sparesOtherCase) await store.renameFile(unfinished, copy.path, source, snapshotPart, call());
+  assert.deepEqual(left(), [unfinished]);
+  await store.renameFile(unfinished, copy.path, source, snapshotPart, call());
   assert.deepEqual(left(), [copy.path]);
   await store.renameFile(copy.path, unfinished, undefined, snapshotPart, call());
   assert.deepEqual(left(), [unfinished]);
@@ -210,17 +210,6 @@ export const copyScenarios: readonly Scenario[] = [
       },
     ],
   },
-  {
-    name: "rename",
-    run: on((bench) => rename(bench, true)),
-    otherwise: [
-      ...useless,
-      {
-        when: ({ textMatch }) => textMatch === "ignore-case",
-        because: "a comment in other case is the same to the router",
-        run: on((bench) => rename(bench, false)),
-      },
-    ],
-  },
+  { name: "rename", run: on(rename), otherwise: useless },
   { name: "no second disk", run: on(stayOne), otherwise: useless },
 ];

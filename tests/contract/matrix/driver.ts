@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { RouterBehaviours } from "../../../src/router_profile/answers.ts";
-import { minCommand, minPut, minSlot, narrowLimits } from "../../../src/router_profile/limits.ts";
+import { minCommand, minPut, neededLimits } from "../../../src/router_profile/limits.ts";
 import { behavioursOf, getProfile } from "../../../src/simulator/profile.ts";
 import { volumeIdFor } from "../../../src/volume/model/ids.ts";
 import {
@@ -16,18 +16,17 @@ import {
   snapshot,
   state,
 } from "../../support/controller_calls.ts";
-import { type Stack, startStack } from "../../support/stack.ts";
+import { probedAnswers, type Stack, startStack } from "../../support/stack.ts";
 import type { Otherwise, RouterKind, Scenario } from "./scenario.ts";
 import type { Setting } from "./settings.ts";
 
 type Test = (stack: Stack) => Promise<void>;
 
-/** The most bytes that an NQN of this driver has with the usual prefix. */
-const nqnBytes = 76;
+const { nqnBytes, slotCharacters } = neededLimits;
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
-function answersOf({ profile, behaviours }: Setting): RouterBehaviours {
-  return behavioursOf(getProfile(profile), behaviours);
+function answersOf({ profile, behaviours }: Setting): Partial<RouterBehaviours> {
+  return probedAnswers(behavioursOf(getProfile(profile), behaviours));
 }
 
 /** A driver on a router with these settings. */
@@ -169,14 +168,20 @@ function inSubvolumes({ btrfs, subvolumeNames }: RouterKind): boolean {
   return btrfs && subvolumeNames === "nested";
 }
 
+const harmful: Otherwise = {
+  when: ({ sideEffects }) => sideEffects === "ends-sessions",
+  because: "told of a router that ends the sessions of others, no volume is made",
+  run: served(true, refused(status.FAILED_PRECONDITION, /ends the sessions of nodes to other volumes/)),
+};
+
 /** The routers on which no volume can be made at all. */
 function useless(isReported: boolean): Otherwise[] {
   const unreported = (text: RegExp, code = status.UNAVAILABLE) => served(false, refused(code, text));
-  const notStarted = (answers: RouterKind) => isReported && narrowLimits(answers, nqnBytes).length > 0;
+  const notStarted = (answers: RouterKind) => isReported && probedAnswers(answers).limits === "too-small";
   return [
     {
       when: notStarted,
-      because: "told of limits that leave no room, the controller does not start, and names them",
+      because: "told of limits that leave no room, the controller does not start, and says what it needs",
       run: (setting) => assert.rejects(served(true, () => Promise.resolve())(setting), /--router-profile/),
     },
     {
@@ -208,7 +213,7 @@ function useless(isReported: boolean): Otherwise[] {
       }),
     },
     {
-      when: ({ maxSlot }) => maxSlot < minSlot,
+      when: ({ maxSlot }) => maxSlot < slotCharacters,
       because: "a slot that is too long for the router is refused, and nothing is left of it",
       run: unreported(/the router answered/),
     },
@@ -222,7 +227,7 @@ function useless(isReported: boolean): Otherwise[] {
       because: "a record that the router cuts is taken back, and the limit is told",
       run: unreported(/keeps only/, status.FAILED_PRECONDITION),
     },
-    ...isReported ? [] : [{
+    ...isReported ? [harmful] : [{
       when: (kind: RouterKind) => kind.btrfs && kind.subvolumeNames === "flat",
       because: "where nobody says that subvolumes are at the top only the router's refusal is told",
       run: unreported(/the router answered/),
@@ -301,11 +306,6 @@ function multiplies(isReported: boolean): Otherwise[] {
     });
   return [
     ...useless(isReported),
-    {
-      when: ({ adopt }) => isReported && adopt === "refused",
-      because: "told of a router that takes over no file, nothing is begun of a clone",
-      run: refusesClones(status.FAILED_PRECONDITION, /cannot make a disk of an existing file/),
-    },
     ...untrusted(isReported, (stack, volumeId) => cloneOf(stack, "pvc-clone", { volumeId })),
     {
       when: ({ adopt }) => adopt === "refused",

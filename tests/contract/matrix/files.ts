@@ -180,11 +180,11 @@ export const fileScenarios: readonly Scenario[] = [
     otherwise: [
       ...useless,
       {
-        when: ({ unexport }) => unexport > 0,
+        when: ({ unexport }) => typeof unexport === "number" && unexport > 0,
         because: "the export is off, and goes on being served for a while: the grace is there for that",
         run: on(async (bench) => {
           assert.equal((await withdraw(bench)).length, 1);
-          await systemClock.sleep(bench.router.model.behaviours.unexport + 50);
+          await systemClock.sleep(Number(bench.router.model.behaviours.unexport) + 50);
           assert.deepEqual(bench.router.model.exports.list(), []);
         }),
       },

@@ -109,20 +109,7 @@ export const raceScenarios: readonly Scenario[] = [
       assert.equal(after.volume?.comment, record);
       assert.equal(truth(bench.router, slot)?.comment, record);
     }),
-    otherwise: [
-      ...useless,
-      {
-        when: ({ textMatch }) => textMatch === "ignore-case",
-        because: "the router takes them for the same: what differs in nothing else is changed",
-        run: on(async (bench) => {
-          await addOne(bench);
-          const change = { comment: "mine" };
-          const { after } = await bench.store.change(slot, record.toUpperCase(), change, bench.call());
-          assert.deepEqual(after.volume, truth(bench.router, slot));
-          assert.equal(after.volume?.comment, "mine");
-        }),
-      },
-    ],
+    otherwise: useless,
   },
   {
     name: "two at once",

@@ -1,6 +1,5 @@
-import type { Vocabulary } from "../../../src/router_profile/profile.ts";
 import type { Behaviours } from "../../../src/simulator/behaviours.ts";
-import { behavioursOf, getProfile } from "../../../src/simulator/profile.ts";
+import { behavioursOf, getProfile, type Vocabulary } from "../../../src/simulator/profile.ts";
 import type { Setting } from "./settings.ts";
 
 /** What a scenario's outcome may depend on: a router's behaviours and its vocabulary. */

@@ -16,44 +16,40 @@ export interface Setting {
  * differently.
  */
 export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Behaviours[Name][] } = {
-  maxSlot: [31, 32, 40, Infinity],
-  maxComment: [64, 128, 255, 1024],
-  maxNqn: [64, 100, 223],
-  maxPut: [600, 4096, 65_536, Infinity],
+  maxSlot: [31, 32, Infinity],
+  maxComment: [64, 128, 255],
+  maxNqn: [64, 223],
+  maxPut: [600, 4096, Infinity],
   maxSessions: [1, 20],
-  maxCommand: [512, 1024, 4096, Infinity],
+  maxCommand: [512, 1024, Infinity],
   interleave: [false, true],
   emptyFind: ["silent", "item-id-error"],
   duplicateSlot: ["refused", "renamed"],
-  textMatch: ["exact", "ignore-case"],
   output: ["plain", "hostile"],
   grow: ["live", "after-toggle", "never"],
   identity: ["kept", "new-per-export"],
   bootIdentity: ["kept", "new"],
-  liveChange: ["harmless", "ends-sessions"],
-  otherDisks: ["harmless", "ends-sessions"],
-  withdrawal: ["ends-sessions", "refuses-commands"],
-  unexport: [0, 300],
-  discard: ["frees", "keeps", "unsupported"],
+  sideEffects: ["harmless", "ends-sessions"],
+  unexport: [0, 300, "refuses-commands"],
   disksLate: [0, 300],
   allocation: ["sparse", "full"],
   adopt: ["kept", "refused"],
   otherSize: ["refused", "kept", "resized"],
   directoryRemoval: ["recursive", "must-be-empty"],
-  copy: ["reflink", "full"],
   copyReturns: ["when-done", "at-once"],
   subvolumeNames: ["nested", "flat"],
   subvolumeParent: ["free", "held"],
   freeStep: [1, 1 << 20],
 };
 
-/** Limits below which a router is useless; in a mixture they would hide all other behaviours. */
-const hopeless: { readonly [Name in keyof Behaviours]?: number } = {
-  maxSlot: 32,
-  maxComment: 255,
-  maxNqn: 100,
-  maxPut: 4096,
-  maxCommand: 1024,
+/** Values with which a router is useless; in a mixture they would hide all other behaviours. */
+const hopeless: { readonly [Name in keyof Behaviours]?: readonly Behaviours[Name][] } = {
+  maxSlot: [31],
+  maxComment: [64, 128],
+  maxNqn: [64],
+  maxPut: [600],
+  maxCommand: [512],
+  sideEffects: ["ends-sessions"],
 };
 
 /** Each profile, and each value of each behaviour that is not the default, on the first profile. */
@@ -75,9 +71,9 @@ export function randomSetting(name: string, random: Random): Setting {
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random.fraction() * items.length)]!;
   const fit = profiles.filter(({ vocabulary }) => vocabulary.rose);
   const behaviours = behaviourNames().map((name) => {
-    const least = hopeless[name] ?? -Infinity;
     const values: readonly Behaviours[keyof Behaviours][] = behaviourValues[name];
-    return [name, pick(values.filter((value) => typeof value !== "number" || value >= least))];
+    const useless: readonly Behaviours[keyof Behaviours][] = hopeless[name] ?? [];
+    return [name, pick(values.filter((value) => !useless.includes(value)))];
   });
   return { name, profile: pick(fit).name, behaviours: Object.fromEntries(behaviours) };
 }

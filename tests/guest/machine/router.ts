@@ -18,7 +18,6 @@ export const defaultNvmePort = 4420;
 /** How the router differs from what a driver assumes without a probe; the chart gets it as the router's profile. */
 export const answers = {
   grow: "live",
-  withdrawal: "ends-sessions",
   unexport: 0,
 } as const;
 
