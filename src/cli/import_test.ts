@@ -14,7 +14,13 @@ import { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
 import { aPersistentVolume } from "../../tests/fakes/kube_client.ts";
 import { withKubeconfig } from "../../tests/support/cluster_stack.ts";
 import { volumesPath } from "../kubernetes/objects.ts";
-import { clusterId, probedProfile, type StackOptions, startStack } from "../../tests/support/stack.ts";
+import {
+  clusterId,
+  probedProfile,
+  type Stack,
+  type StackOptions,
+  startStack,
+} from "../../tests/support/stack.ts";
 import {
   addDisk,
   calls,
@@ -26,9 +32,11 @@ import {
   release,
   startWithFile,
 } from "../../tests/support/static_disk.ts";
+import type { Disk } from "../simulator/model/disk.ts";
 import { profiles } from "../simulator/profile.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { clusterHash } from "../volume/model/ids.ts";
+import { clusterHash, volumeIdFor } from "../volume/model/ids.ts";
+import { formatComment } from "../volume/model/record.ts";
 
 Deno.test("import prints a PersistentVolume, says what it would do before, and does the same when repeated", async () => {
   await using scene = await startWithFile();
@@ -183,6 +191,81 @@ Deno.test("a router that adopts no files: its refusal is told, and nothing is ch
     ));
   await scene.assertIntact();
 });
+
+const conflicts:
+  readonly (readonly [string, (stack: Stack) => void | Promise<void>, readonly string[], RegExp])[] = [
+    [
+      "another file than its disk's",
+      () => {},
+      ["--slot", "data", "--path", "/storage-pool/two.img"],
+      /uses another file/,
+    ],
+    ["a slot without a disk", () => {}, ["gone"], /there is none/],
+    [
+      "a volume of a kind that is not known",
+      async (stack) => {
+        const comment = await recordOf(stack);
+        const record = { ...comment.record, capabilities: "zfs/m" };
+        change(stack, { comment: formatComment({ ...comment, record }) });
+      },
+      ["data"],
+      /names a kind that is not known: kind=zfs/,
+    ],
+    [
+      "a volume that is exported to nobody",
+      (stack) => change(stack, { exported: true, nqn: "nqn.x", port: 4420 }),
+      ["data"],
+      /no node holds it: nqn=nqn\.x; --exported-is-unused/,
+    ],
+    [
+      "a file, in the slot of a volume whose image is left",
+      async (stack) => {
+        const { model } = stack.simulator;
+        const id = await create(stack, "pvc-a");
+        model.disks.remove(model.disks.findBySlot(id)!.id);
+        await post(stack, "/files", { name: "/storage-pool/two.img", type: "file", size: Number(gibibyte) });
+      },
+      ["--slot", volumeIdFor("pvc-a"), "--path", "/storage-pool/two.img"],
+      /image of a volume of that name exists.*--slot/,
+    ],
+    [
+      "a file of which the router makes no disk",
+      async (stack) => {
+        await post(stack, "/files", { name: "/storage-pool/two.img", type: "file", size: Number(gibibyte) });
+        const refuse = {
+          match: "/disk add",
+          nth: 1,
+          times: 1,
+          action: "error",
+          value: "failure: no",
+        } as const;
+        stack.simulator.faults.arm(refuse);
+      },
+      ["--path", "/storage-pool/two.img"],
+      /Cannot import the file because.*failure: no/,
+    ],
+  ];
+
+for (const [what, arrange, args, text] of conflicts) {
+  Deno.test(`import refuses ${what}, and changes nothing`, async () => {
+    await using scene = await startWithFile();
+    const { stack } = scene;
+    await addDisk(stack);
+    await doImport(stack, "data", "--kind", "ext4");
+    await arrange(stack);
+    const disks = stack.simulator.model.disks.list();
+    const kind = args.includes("--path") ? ["--kind", "ext4"] : [];
+    await assert.rejects(doImport(stack, ...args, ...kind), text);
+    assert.deepEqual(stack.simulator.model.disks.list(), disks);
+    await scene.assertIntact();
+  });
+}
+
+/** Changes the imported disk as a person's hand does. */
+function change({ simulator }: Stack, over: Partial<Disk>): void {
+  const { disks } = simulator.model;
+  disks.replace({ ...disks.findBySlot("data")!, ...over });
+}
 
 Deno.test("a disk of a file that the router added with another size loses its record again", async () => {
   await using scene = await startWithFile();

@@ -63,6 +63,13 @@ Deno.test("a change that is gone when it is read again is not answered OK", asyn
   await assert.rejects(inTime(clock, publish("a")), refusal("unavailable"));
 });
 
+Deno.test("a change that meets another image in the slot is not answered OK", async () => {
+  const { store, clock, publish } = takenOver();
+  const swap = () => store.edit("pvc-1", { imagePath: "/pool/csi/other.img" });
+  store.mishap("change", { after: swap });
+  await assert.rejects(inTime(clock, publish("a")), refusal("busy", /changed at the same time/));
+});
+
 Deno.test("a volume that this controller has made is not read again: nobody else can have sent a change of it", async () => {
   const { deps, calls } = takenOver();
   const volume = await createVolume(deps, aCreate("new"), context);

@@ -65,6 +65,20 @@ Deno.test("CreateVolume with pathType Directory says which folder is missing", a
   await create("/k8s");
 });
 
+Deno.test("CreateVolume is not OK where a file is in the way, or the router makes no directory", async () => {
+  await using stack = await startDirectoryStack();
+  const { files } = stack.simulator.model;
+  // The first one makes the folder above it.
+  const refuse = { match: "/file add", nth: 2, times: 1, action: "error", value: "failure: no" } as const;
+  stack.simulator.faults.arm(refuse);
+  await rejectsWith(status.UNAVAILABLE, createDirectory(stack, name), /the router refused: "failure: no"/);
+  assert.deepEqual(filesBelow(stack, "/share/"), ["share/k8s"]);
+  const { path } = await createDirectory(stack, name);
+  files.remove(path.slice(1));
+  files.create(path.slice(1), 5n);
+  await rejectsWith(status.ALREADY_EXISTS, createDirectory(stack, name), /a file of that name is there/);
+});
+
 Deno.test("CreateVolume refuses what a directory cannot be", async () => {
   await using stack = await startDirectoryStack();
   const refuses = (

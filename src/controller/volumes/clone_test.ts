@@ -304,6 +304,16 @@ Deno.test("createVolume() removes the clone whose disk the router refuses", asyn
   assert.deepEqual(store.violations, []);
 });
 
+Deno.test("createVolume() leaves a clone with its mark to the next try, and removes none that is not there", async () => {
+  for (const [mishap, marks] of [[{ runs: "half" }, 1], [{ runs: false }, 0]] as const) {
+    const { store, clone } = controller();
+    store.mishap("add", { ...mishap, refusal: "failure: no" });
+    await assert.rejects(clone(), refusal("unavailable", /failure: no/));
+    assert.equal(marksIn(store).length, marks);
+    assert.deepEqual(store.calls.map(({ method }) => method).slice(-2), ["add", "files"]);
+  }
+});
+
 Deno.test("createVolume() adopts nothing that lies where the clone is to be", async () => {
   const parent = `csi/pvc-1.${testCluster}`;
   const cases: [string, (store: FakeVolumeStore) => void][] = [

@@ -14,6 +14,7 @@ import {
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
+import { disconnectUnused } from "../connections/teardown.ts";
 import type { StageRequest } from "../stage/stage.ts";
 
 const mapping = "rds-csi-pvc-1";
@@ -359,6 +360,21 @@ Deno.test("an unstage without a state file closes the mapping, and refuses while
   assert.equal(isOpen(node), false);
 });
 
+Deno.test("a disconnect closes the mapping of a device that is gone first, and is refused while the mapping is open", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  node.table = [];
+  node.deps.connector.find = () => Promise.resolve(undefined);
+  node.held.add("253:40");
+  await rejectsWith(disconnectUnused(node.deps, nqn, call()), "in-use");
+  assert.ok(node.device.connected && isOpen(node));
+  node.held.clear();
+  node.operations.length = 0;
+  await disconnectUnused(node.deps, nqn, call());
+  assert.deepEqual(node.operations, ["dmsetup remove", "disconnect"]);
+  assert.equal(isOpen(node), false);
+});
+
 Deno.test("a fenced volume is cut off before it is unmounted and closed", async () => {
   const node = new FakeNode();
   await stage(node);
@@ -394,7 +410,7 @@ Deno.test("the mapping of a device that is gone is closed by the kernel once not
   node.device.connected = false;
   node.showDevices();
   node.held.add("253:40"); // A process that cannot be seen.
-  await rejectsWith(node.unstage(), "in-use");
+  await rejectsWith(node.unstage(), "in-use", /holder=unknown/);
   assert.ok(node.mapper.deferred.has(mapping));
   node.held.clear();
   node.showDevices();

@@ -101,6 +101,7 @@ const unready: readonly [string, (node: FakeNode) => void, VolumeErrorKind, RegE
     "precondition",
     /another one/,
   ],
+  ["its device is gone", (node) => void (node.device.connected = false), "precondition", /is gone/],
   ["its device shrank", (node) => void (node.device.sizeBytes = 512n), "identity-mismatch", /size/],
 ];
 

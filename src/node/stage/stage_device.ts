@@ -349,8 +349,8 @@ async function isSeenFree(
   if (!publish.mayFormat || stagingState.readOnly || stagingState.mkfs !== "none") return false;
   try {
     return await deps.devices.holder(device, { ...context, signal }) === undefined;
-  } catch (error) {
-    if (signal.aborted || VolumeError.is(error)) return false;
-    throw error;
+  } catch {
+    // Whatever was wrong: the check is repeated before anything is made on the device.
+    return false;
   }
 }

@@ -275,6 +275,16 @@ Deno.test("judgeAudit() compares with the cluster if that was asked", () => {
   ]);
 });
 
+Deno.test("judgeAudit() concludes nothing from the attachment of an unknown node, or to another cluster's disk", () => {
+  const theirs = aDisk(aRecord({ epoch, cluster: "ffffffff" }), { id: "pvc-3" });
+  const attachments = [anAttachment("pvc-1", ""), anAttachment("pvc-3", "node-1")];
+  const findings = judgeAudit(
+    view([idle, theirs]),
+    scope({ used: { ...used("pvc-1", "pvc-3"), attachments } }),
+  );
+  assert.deepEqual(kinds(findings), ["other-cluster pvc-3"]);
+});
+
 Deno.test("judgeAudit() reports an attachment whose PersistentVolume is gone, on any node", () => {
   const orphan = { name: "csi-0a", volumeName: "pv-gone", nodeName: "node-1", sinceSeconds: nowSeconds - 60 };
   const orphans = [orphan, { ...orphan, name: "csi-0b", nodeName: "node-2" }];
