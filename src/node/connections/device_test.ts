@@ -2,8 +2,8 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { block, call, ext4, FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { awaitDevice, type ExpectedIdentity, proveDevice } from "./device.ts";
-import type { FoundDevice, PathInfo } from "../../volume/ports/node_ports.ts";
+import { awaitDevice, type ExpectedIdentity, holdingNamespace, proveDevice } from "./device.ts";
+import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
 
 function connectedNode(): FakeNode {
   const node = new FakeNode();
@@ -137,5 +137,15 @@ Deno.test("stage() of a new or a read-only file system fails when its device goe
     };
     await assert.rejects(node.stage({}, { readonly }), refusal("unavailable"));
     assert.ok(!node.operations.includes("mountDevice") && !node.operations.includes("format"));
+  }
+});
+
+Deno.test("holdingNamespace() does no work on a device that another one has taken the place of", async () => {
+  for (const change of [{ deviceNumber: "7:9" }, { uniqueId: "b".repeat(32) }]) {
+    const node = connectedNode();
+    const proven = { ...await awaitDevice(node.deps, nqn, call()), ...change } as ProvenDevice;
+    const work = () => assert.fail("work on another device");
+    await assert.rejects(holdingNamespace(node.deps, proven, call(), work), refusal("unavailable"));
+    assert.equal(node.held.size, 0);
   }
 });

@@ -16,6 +16,8 @@ import {
   bench,
   diskRow,
   filePrefix,
+  fileRow,
+  type Model,
   path,
   poolRow,
   pools,
@@ -129,6 +131,14 @@ Deno.test("change() of two long comments reads back in a second command", async 
   assert.ok(ssh.commands.every((command) => command.length <= 1024));
 });
 
+Deno.test("change() reads the uptime only where none is known on its connection", async () => {
+  const { store, ssh, call } = bench({ disks: [poolRow, diskRow("s1", { comment: "old" })] });
+  for (const queries of [2, 1]) {
+    await store.change("s1", "old", { comment: "new" }, call());
+    assert.equal(queriesOf(ssh.commands.at(-1)!).length, queries);
+  }
+});
+
 Deno.test("change() of nothing only reads", async () => {
   const { store, ssh, call } = bench();
   await store.change("s1", "old", {}, call());
@@ -208,6 +218,71 @@ for (const [name, mutate] of Object.entries(mutations)) {
     replies.push(() => torn(""));
     assert.equal((await mutate(store, context))?.ended, false);
     assert.equal((await mutate(store, context))?.ended, true);
+  });
+}
+
+const frozen = fileRow(`/pool/csi${part}x/disk.img`);
+const inSlot = diskRow("s1", { comment: "c" });
+
+/** What the router shows in the command of a change, and whether that tells everything. */
+const shown: readonly (readonly [name: string, what: string, Partial<Model>, whole: boolean])[] = [
+  ["add", "the disk", { disks: [poolRow, inSlot] }, true],
+  ["add", "no disk", {}, false],
+  ["addAlone", "the disk", { disks: [poolRow, inSlot] }, true],
+  ["addAlone", "no disk", {}, false],
+  ["addSubvolume", "a file", { files: [frozen] }, true],
+  ["addSubvolume", "no file", {}, false],
+  ["remove", "no file", {}, true],
+  ["remove", "a file", { files: [fileRow(path)] }, false],
+  ["removeUnseen", "no disk", {}, true],
+  ["removeUnseen", "the disk", { disks: [poolRow, inSlot] }, false],
+  ["removeUnseen", "another kind of disk", { disks: [poolRow, diskRow("s1", { type: "raid" })] }, false],
+];
+
+for (const [name, what, model, whole] of shown) {
+  Deno.test(`${name}() that shows ${what} ${whole ? "has read everything" : "reads again"}`, async () => {
+    const { store, ssh, held, call } = bench();
+    const context = call();
+    await store.view("s1", filePrefix, context);
+    Object.assign(held, model);
+    await mutations[name]!(store, context);
+    assert.equal(ssh.commands.length, whole ? 2 : 3);
+  });
+}
+
+const inSubvolume = `/pool/csi/${filePrefix}/disk.img`;
+const unlabelled = { ...poolRow, "fs-label": "" };
+const odds: readonly (readonly [what: string, Partial<Model> | undefined, Use])[] = [
+  ["addUnseen() without a known uptime", undefined, mutations["addUnseen"]!],
+  [
+    "addUnseen() of what fits no command",
+    {},
+    (store, context) =>
+      store.addUnseen({ ...copied, copied: undefined, comment: "$".repeat(255) }, {
+        ...unseen,
+        folder: longFolder,
+      }, context),
+  ],
+  ["removeUnseen() without a known uptime", undefined, mutations["removeUnseen"]!],
+  [
+    "removeUnseen() of a comment that cannot be compared",
+    {},
+    (store, context) => store.removeUnseen(odd, path, unseen, context),
+  ],
+  [
+    "removeUnseen() in a subvolume of a pool without a label",
+    { disks: [unlabelled] },
+    (store, context) => store.removeUnseen(guard, inSubvolume, unseen, context),
+  ],
+];
+
+for (const [what, model, change] of odds) {
+  Deno.test(`${what} sends nothing, and returns undefined`, async () => {
+    const { store, ssh, call } = bench(model);
+    if (model !== undefined) await store.view("s1", filePrefix, call());
+    const { length } = ssh.commands;
+    assert.equal(await change(store, call()), undefined);
+    assert.equal(ssh.commands.length, length);
   });
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { ended, printFrames, queriesOf } from "../../../tests/fakes/ssh_transport.ts";
+import { answering, ended, printFrames, queriesOf } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import { Session } from "../ssh/session.ts";
 import { RouterVolumeStore } from "./volume_store.ts";
@@ -188,6 +188,24 @@ Deno.test("probe() reads packages once a connection, and rests for some seconds"
   await clock.advance(0);
   await store.probe(call());
   assert.deepEqual(ssh.commands.map((command) => queriesOf(command).length), [2, 1, 2]);
+});
+
+Deno.test("a router that cannot be used is reported once a connection, and no other failure is", async () => {
+  const reported: string[] = [];
+  const observer = { unfit: (message: string) => reported.push(message) };
+  const { store, ssh, call, held, clock, replies } = bench({ version: "7.1 (stable)" }, { observer });
+  for (let round = 0; round < 2; round++) await rejectsWith(store.probe(call()), "precondition");
+  assert.equal(reported.length, 1);
+  ssh.drop();
+  await clock.advance(0);
+  await rejectsWith(store.probe(call()), "precondition");
+  assert.equal(reported.length, 2);
+  held.version = "7.24.4 (stable)";
+  replies.push(answering(() => '{"version":"oops"}'));
+  ssh.drop();
+  await clock.advance(0);
+  await rejectsWith(store.probe(call()), "unavailable");
+  assert.equal(reported.length, 2);
 });
 
 Deno.test("the first answer of a router that has booted since the last one is reported, with any read, and no other", async () => {

@@ -8,6 +8,7 @@ import {
   isStillUnwantedOn,
   reconcile,
   type ReconcileView,
+  servedCounter,
   type Unwanted,
 } from "./reconcile.ts";
 
@@ -268,4 +269,15 @@ Deno.test("reconcile() waits the grace period for one holder, too, and takes non
     attachment("c"),
   ], { unwantedSinceMs: since });
   assert.deepEqual(many.steps, ["leave a", "leave a", "leave a"]);
+});
+
+Deno.test("servedCounter() returns the epoch under which nodes reach the volume", () => {
+  const nqnOf = (end: string) => `nqn.2000-02.com.mikrotik:pvc-1:${end}`;
+  const cases: readonly (readonly [Parameters<typeof aVolume>[1], number])[] = [
+    [{ exported: false, exportNqn: nqnOf("2-0a0b0c0d") }, 4],
+    [{ exported: true, exportNqn: nqnOf("2-0a0b0c0d") }, 2],
+    [{ exported: true, exportNqn: nqnOf("5-0a0b0c0d") }, 4],
+    [{ exported: true, exportNqn: "nqn.2024-01.org.example:films" }, 4],
+  ];
+  for (const [disk, counter] of cases) assert.equal(servedCounter(aVolume({ epoch }, disk)), counter);
 });
