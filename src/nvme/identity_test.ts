@@ -20,6 +20,11 @@ Deno.test("parseNamespace() multiplies the blocks by the size of the format in u
   });
 });
 
+Deno.test("parseNamespace() takes blocks of 512 bytes to 64 KiB", () => {
+  const blocks = [9, 16].map((exponent) => parseNamespace(page([0, 8], [130, exponent]))?.blockBytes);
+  assert.deepEqual(blocks, [512, 65_536]);
+});
+
 Deno.test("parseNamespace() returns no id for an all-zero id, and undefined for an all-zero namespace", () => {
   const namespace = parseNamespace(page([0, 8], [130, 9]));
   assert.deepEqual([namespace?.nguid, namespace?.eui64, namespace?.sizeBytes], ["", "", 4096n]);

@@ -2,7 +2,9 @@ import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.
 import assert from "node:assert/strict";
 import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../../tests/fakes/records.ts";
+import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import { createVolume } from "../volumes/create.ts";
 import { deleteSnapshot } from "./delete.ts";
@@ -231,4 +233,29 @@ Deno.test("deleteSnapshot() of what is not there asks nothing about others", asy
   const { store, deps } = controller();
   await deleteSnapshot(deps, id, context);
   assert.deepEqual(store.calls.map((call) => call.method), ["files"]);
+});
+
+Deno.test("a snapshot is made again once its removal has ended, and not while that may still happen", async () => {
+  const pools = controller().store.pools;
+  const endings: readonly (readonly [string, Mishap, made: boolean])[] = [
+    ["ended", {}, true],
+    ["gone, and perhaps not ended", { refusal: "action timed out", runs: true }, false],
+    ["not done", { runs: false }, false],
+    ["gone with its pool", { after: () => void (current!.pools = []) }, false],
+  ];
+  let current: FakeVolumeStore | undefined;
+  for (const [what, mishap, isMade] of endings) {
+    const { store, deps } = controller();
+    current = store;
+    store.put(aDisk(aRecord()));
+    const make = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
+    await make();
+    store.mishap("removeImage", mishap);
+    const removed = deleteSnapshot(deps, id, context);
+    if (isMade || mishap.refusal !== undefined) await removed;
+    else await assert.rejects(removed, refusal("unavailable"), what);
+    store.pools = pools;
+    if (isMade) await make();
+    else await assert.rejects(make(), refusal("busy", /may still happen/), what);
+  }
 });
