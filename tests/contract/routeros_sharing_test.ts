@@ -4,7 +4,20 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import { cost, create } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";
-import { addOne, contractTest, newVolume, slot, truth, wanted } from "./_routeros_bench.ts";
+import {
+  addOne,
+  contractTest,
+  filePrefix,
+  held,
+  imageOf,
+  newVolume,
+  nqn,
+  record,
+  slot,
+  truth,
+  wanted,
+} from "./_routeros_bench.ts";
+import { unfinished } from "./_routeros_images.ts";
 
 Deno.test("50 ListVolumes calls at once cost far fewer than 50 commands, and all list the same", async () => {
   await using stack = await startStack();
@@ -68,3 +81,24 @@ contractTest(
     }
   },
 );
+
+contractTest("copyFile() takes its time while everything else goes on, on one connection", async (bench) => {
+  const { another, call, router } = bench;
+  await addOne(bench);
+  const store = another({ copyTimeoutMs: 60_000 });
+  await store.probe(call());
+  router.faults.arm({ match: "/file copy", nth: 1, times: 2, action: "delay", value: 1500 });
+  const ends: string[] = [];
+  const copies = [1, 2].map(async (index) => {
+    await store.copyFile(imageOf(slot), `${unfinished}${index}`, call());
+    ends.push("copy");
+  });
+  await systemClock.sleep(50);
+  const { after } = await store.change(slot, record, { comment: held, export: { nqn, port: 4420 } }, call());
+  assert.equal(after.volume?.comment, held);
+  await Promise.all(Array.from({ length: 40 }, () => store.view(slot, filePrefix, call())));
+  ends.push("views");
+  await Promise.all(copies);
+  assert.deepEqual(ends, ["views", "copy", "copy"]);
+  assert.equal(new Set(router.journal.list().slice(-40).map((entry) => entry.session)).size, 1);
+});

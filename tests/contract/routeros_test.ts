@@ -1,12 +1,13 @@
-// The RouterOS adapter against the simulator's real SSH server: what it asks, which answers it believes, and how few
-// commands it needs.
+// The RouterOS adapter against the simulator's real SSH server: how few commands it needs, and what it does where
+// several must follow each other. What every kind of router is asked is in matrix/.
 import assert from "node:assert/strict";
-import { rejectsWith } from "../fakes/volume_errors.ts";
+import { neverUsedMark } from "../../src/volume/model/layout.ts";
+import { typeTo } from "../support/simulated_router.ts";
 import {
   addOne,
   contractTest,
   filePrefix,
-  folder,
+  filePrefixOf,
   gib,
   hasImage,
   held,
@@ -20,6 +21,19 @@ import {
   truth,
   wanted,
 } from "./_routeros_bench.ts";
+import {
+  addInner,
+  addSnapshot,
+  filesHolding,
+  hasSubvolume,
+  innerPlace,
+  label,
+  newInnerVolume,
+  newRestoredVolume,
+  restored,
+} from "./_routeros_images.ts";
+
+const one = { id: slot, comment: record };
 
 contractTest("a volume's whole life takes one command a step, of at most four statements", async (bench) => {
   const { router, store, call, cost } = bench;
@@ -75,103 +89,6 @@ contractTest("a volume's whole life takes one command a step, of at most four st
   assert.deepEqual([truth(router, slot), hasImage(router, slot)], [undefined, false]);
 });
 
-contractTest(
-  "add() makes a missing folder once, also for many first volumes at the same time",
-  async (bench) => {
-    const { store, call, router } = bench;
-    await store.createView(wanted(slot), call());
-    const ids = Array.from({ length: 20 }, (_, i) => `pvc-${i}`);
-    const outcomes = await Promise.all(
-      ids.map((id) => store.add({ ...newVolume(id), makeFolder }, call())),
-    );
-    assert.deepEqual(outcomes.map(({ refusal }) => refusal), ids.map(() => undefined));
-    assert.ok(ids.every((id) => hasImage(router, id)));
-  },
-);
-
-contractTest(
-  "comments of every printable character come back unchanged, and can be compared with",
-  async (bench) => {
-    const { store, call, router } = bench;
-    const nasty = [
-      String.raw`a\b`,
-      String.raw`\n \r \t \_ \41 \"`,
-      `"; /disk remove [find]; :put "`,
-      "$HOME ${x} $[/quit]",
-      `[/system/reboot] (1+1) {x}; # not a comment`,
-      "it's 100% `ok` ~ ^ | & ! ? * = <>, .",
-      "ends in a backslash \\",
-      "$",
-      '"',
-      " leading and trailing ",
-      "12345678901234567890",
-      "0x1F",
-      "yes",
-      Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join(""),
-      "x".repeat(255),
-      '"\\$'.repeat(60),
-    ];
-    await addOne(bench, slot, "first");
-    let before = "first";
-    for (const comment of nasty) {
-      const { after } = await store.change(slot, before, { comment }, call());
-      assert.equal(after.volume?.comment, comment);
-      assert.equal(truth(router, slot)?.comment, comment);
-      before = comment;
-    }
-    await addOne(bench, "pvc-1", nasty[2]);
-    assert.equal(truth(router, "pvc-1")?.comment, nasty[2]);
-    assert.equal(
-      (await store.remove({ id: slot, comment: before }, locationOf(slot), filePrefix, call())).after.volume,
-      undefined,
-    );
-    assert.ok(hasImage(router, "pvc-1"));
-  },
-);
-
-contractTest("a comment that somebody else has changed stops change() and remove()", async (bench) => {
-  const { store, call, router } = bench;
-  await addOne(bench);
-  const changed = await store.change(
-    slot,
-    `${record} `,
-    { comment: "mine", export: { nqn, port: 4420 } },
-    call(),
-  );
-  assert.deepEqual(changed.after.volume, truth(router, slot));
-  assert.equal(truth(router, slot)?.comment, record);
-  assert.equal(truth(router, slot)?.exported, false);
-  const removed = await store.remove({ id: slot, comment: "other" }, locationOf(slot), filePrefix, call());
-  assert.deepEqual(removed.after.volume, truth(router, slot));
-  assert.ok(hasImage(router, slot));
-  const without = await store.removeImage(locationOf(slot), filePrefix, call());
-  assert.equal(without.after.files.length, 1);
-  assert.ok(hasImage(router, slot), "an image in use stays");
-});
-
-contractTest("remove() leaves an image that another disk uses, and shows who", async (bench) => {
-  const { store, call, router } = bench;
-  await addOne(bench);
-  const disk = router.model.disks.findBySlot(slot)!;
-  router.model.disks.add({ ...disk, slot: "theirs", comment: "" });
-  await store.view(slot, filePrefix, call());
-  const { after } = await store.remove({ id: slot, comment: record }, locationOf(slot), filePrefix, call());
-  assert.equal(after.volume, undefined);
-  assert.deepEqual(after.sharers.map(({ id }) => id), ["theirs"]);
-  assert.equal(after.files.length, 1);
-  assert.ok(hasImage(router, slot));
-});
-
-contractTest("a slot with something else in it is foreign, and stays as it is", async (bench) => {
-  const { store, call } = bench;
-  const view = await store.view("storage-pool", filePrefix, call());
-  assert.equal(view.foreign?.id, "storage-pool");
-  assert.equal(view.volume, undefined);
-  const { after } = await store.add(newVolume("storage-pool"), call());
-  assert.deepEqual(after.volumes, []);
-  assert.deepEqual((await store.view("storage-pool", filePrefix, call())).foreign, view.foreign);
-});
-
 contractTest("inventory() lists 5000 volumes in one command", async ({ store, call, cost }) => {
   const { volumes } = await store.inventory(call());
   assert.equal(volumes.length, 5000);
@@ -179,66 +96,113 @@ contractTest("inventory() lists 5000 volumes in one command", async ({ store, ca
   assert.deepEqual(cost(), { execs: 1, statements: 2 });
 }, { seedDisks: 5000 });
 
+contractTest("a volume in a subvolume takes two commands to make, and two to be rid of", async (bench) => {
+  const { router, store, call, cost } = bench;
+  const empty = await store.createView(wanted(slot), call());
+  assert.equal(empty.pools[0]?.subvolumeLabel, label);
+  await store.add(newInnerVolume(), call());
+  assert.deepEqual(cost(), { execs: 2, statements: 7 });
+  const view = await store.view(slot, filePrefix, call());
+  await store.remove(view.volume!, innerPlace(slot), filePrefix, call());
+  assert.deepEqual(cost(), { execs: 2, statements: 7 });
+  assert.equal(hasSubvolume(router, `metal-csi/${filePrefix}`), false);
+});
+
 contractTest(
-  "a list comes in parts where the output is limited, and the uptime last: a reboot in its middle shows",
+  "a snapshot in a subvolume takes one command, and so does a volume made of it",
   async (bench) => {
-    const { store, call, router } = bench;
-    await addOne(bench);
-    const hex = (i: number) => i.toString(16).padStart(2, "0");
-    const snapshots = Array.from({ length: 99 }, (_, i) => `${folder}/snap-${hex(i)}.s0.x.n.1a2b3c4d.img`);
-    for (const path of snapshots) router.model.files.create(path.slice(1), gib, "");
-    const all = router.model.disks.list().filter((disk) => disk.filePath !== "").map((disk) => disk.slot)
-      .toSorted();
-    const assertUptimeLast = () =>
-      assert.match(router.journal.list().at(-1)!.command, /\/system resource print as-value\]\]\.[^:]*$/);
-    assert.deepEqual((await store.inventory(call(60_000))).volumes.map(({ id }) => id), all);
-    assertUptimeLast();
-    const view = await store.createView(wanted(slot), call(60_000));
-    assertUptimeLast();
-    assert.deepEqual(view.volumes.map(({ id }) => id), all);
-    assert.deepEqual(view.files.map(({ path }) => path).toSorted(), [folder, imageOf(slot), ...snapshots]);
-    assert.equal(view.pools.length, 1);
-    const { files, pools } = await store.files("/snap-", call(60_000));
-    assertUptimeLast();
-    assert.deepEqual(files.map(({ path }) => path), snapshots);
-    assert.equal(pools.length, 1);
+    const { store, call, cost } = bench;
+    await addInner(bench);
+    cost();
+    await addSnapshot(bench);
+    assert.deepEqual(cost(), { execs: 1, statements: 3 });
+    await store.createView(wanted(restored), call());
+    cost();
+    const { makeFolder: _folder, ...volume } = newRestoredVolume();
+    await store.add(volume, call());
+    assert.deepEqual(cost(), { execs: 1, statements: 2 });
   },
-  { seedDisks: 300, behaviours: { maxPut: 8000 } },
 );
 
-contractTest("200 volumes at once: none fails, one connection, eight channels at most", async (bench) => {
-  const { store, call, router } = bench;
-  const ids = Array.from({ length: 200 }, (_, i) => `pvc-${i}`);
-  await Promise.all(ids.map(async (id) => {
-    const context = call(60_000);
-    await store.createView(wanted(id), context);
-    const { after } = await store.add({ ...newVolume(id), makeFolder }, context);
-    assert.ok(after.volumes.some((volume) => volume.id === id));
-  }));
-  assert.equal(router.model.disks.list().filter((disk) => disk.filePath !== "").length, 200);
-  assert.equal(new Set(router.journal.list().map((entry) => entry.session)).size, 1);
-}, { behaviours: { maxSessions: 1 } });
+contractTest("a clone that does not fit one command has a mark until it gets its disk", async (bench) => {
+  const { router, store, call, cost } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  const comment = record.padEnd(250, "-");
+  const { makeFolder: _folder, ...restore } = { ...newRestoredVolume(), comment };
+  const volume = { ...restore, subvolume: { ...restore.subvolume!, guard: one } };
+  const mark = neverUsedMark(volume.location, comment);
+  const made = () => filesHolding(router, filePrefixOf(restored)).map(({ path }) => path);
+  await store.createView(wanted(restored), call());
+  router.faults.arm({ match: "/disk add", nth: 1, times: 1, action: "drop-before", value: undefined });
+  assert.equal((await store.add(volume, call())).after.volumes.length, 1);
+  assert.ok(made().includes(mark) && made().includes(volume.location.path));
+
+  await store.removeImage(volume.location, filePrefixOf(restored), call());
+  assert.deepEqual(made(), []);
+  cost();
+  const { after } = await store.add(volume, call());
+  assert.equal(cost().execs, 2);
+  assert.ok(after.volumes.some(({ id }) => id === restored));
+  assert.ok(!made().includes(mark) && made().includes(volume.location.path));
+});
+
+contractTest("a clone's late second half adds no disk on the clone of a later attempt", async (bench) => {
+  const { router, store, call } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  const attempt = (comment: string) => {
+    const { makeFolder: _folder, ...restore } = newRestoredVolume();
+    return { ...restore, comment, subvolume: { ...restore.subvolume!, guard: one } };
+  };
+  const [blank, used] = [attempt("blank ".padEnd(250, "-")), attempt("used ".padEnd(250, "-"))];
+  const addFirstHalf = async (volume: typeof blank) => {
+    router.faults.arm({ match: "/disk add", nth: 1, times: 1, action: "drop-before", value: undefined });
+    await store.add(volume, call());
+    return router.journal.list().findLast(({ command }) => command.includes("/disk add"))!.command;
+  };
+  await store.createView(wanted(restored), call());
+  const late = await addFirstHalf(blank);
+  await store.removeImage(blank.location, filePrefixOf(restored), call());
+  await addFirstHalf(used);
+  await typeTo(router.model)(late);
+  assert.equal(truth(router, restored), undefined);
+
+  await store.removeImage(used.location, filePrefixOf(restored), call());
+  const { after } = await store.add(used, call());
+  assert.equal(after.volumes.find(({ id }) => id === restored)?.comment, used.comment);
+});
 
 contractTest(
-  "a reboot between two looks shows in the uptime, and no connection outlives it",
+  "a subvolume is neither made nor removed by a label that is written in a volume, and no command more is sent",
   async (bench) => {
-    const { store, call, router } = bench;
-    await addOne(bench);
-    const before = call();
-    await store.view(slot, filePrefix, before);
-    const response = await fetch(`${router.controlUrl}/reboot`, {
-      method: "POST",
-      body: JSON.stringify({ downMs: 100, disksLateMs: 60_000 }),
-    });
-    await response.body?.cancel();
-    const view = await store.view(slot, filePrefix, call());
-    assert.ok(view.upMs < 60_000, String(view.upMs));
-    assert.equal(view.volume, undefined);
-    await rejectsWith(
-      store.removeImage(locationOf(slot), filePrefix, before),
-      "unavailable",
-      /read again/,
-    );
-    assert.ok(hasImage(router, slot));
+    const { router, store, call, cost } = bench;
+    await addInner(bench);
+    const tenant = "pvc-1111000011110000111100001111";
+    await addOne(bench, tenant);
+    const write = async (text: string) => {
+      const written = await fetch(`${router.controlUrl}/disks/${tenant}`, {
+        method: "PATCH",
+        body: JSON.stringify({ "fs-label": text, "pool-fs": "btrfs" }),
+      });
+      await written.body?.cancel();
+      assert.equal(written.status, 200);
+    };
+    await write(label);
+    cost();
+    const view = await store.createView(wanted(restored), call());
+    assert.equal(view.pools[0]?.labelTakenBy, tenant);
+    const { makeFolder: _folder, ...volume } = newInnerVolume(restored);
+    const added = await store.add(volume, call());
+    assert.match(added.refusal!, /a volume has this fs-label.*rds-csi doctor/);
+    assert.equal(added.after.volumes.some(({ id }) => id === restored), false);
+    assert.deepEqual(cost().execs, 3, "and what was refused is read back");
+    const removed = await store.remove(one, innerPlace(slot), filePrefix, call());
+    assert.match(removed.refusal!, /a volume has this fs-label/);
+    assert.ok(hasSubvolume(router, `metal-csi/${filePrefix}`));
+    await write("mine");
+    const again = await store.removeImage(innerPlace(slot), filePrefix, call());
+    assert.deepEqual(again.after.files, []);
+    assert.deepEqual(router.violations.list(), []);
   },
 );

@@ -49,10 +49,13 @@ export const noCopies: Otherwise = {
 async function keep(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addOne(bench);
-  assert.deepEqual(await store.copyFile(imageOf(slot), unfinished, call()), { done: true });
-  assert.equal(stateOf(bench, unfinished), "whole");
+  router.model.files.create(unfinished.slice(1), 5n);
   const taken = await store.copyFile(imageOf(slot), unfinished, call());
   assert.equal(taken.done, false, "a path that is taken is left alone");
+  assert.equal(router.model.files.find(unfinished.slice(1))?.sizeBytes, 5n);
+  router.model.files.remove(unfinished.slice(1));
+  assert.deepEqual(await store.copyFile(imageOf(slot), unfinished, call()), { done: true });
+  assert.equal(stateOf(bench, unfinished), "whole");
   const { after, refusal } = await store.renameFile(unfinished, copy.path, source, snapshotPart, call());
   assertQuiet(bench, refusal);
   assert.deepEqual(after.files, [{ path: copy.path, sizeBytes: gib, directory: false }]);
@@ -79,9 +82,12 @@ async function becomeVolume(bench: Bench): Promise<boolean> {
   return added !== undefined;
 }
 
-/** The copy of a volume that was used in the meantime does not become a snapshot, and keeps its temporary name. */
+/**
+ * The copy of a volume that was used in the meantime does not become a snapshot, nor a volume where its place is taken,
+ * and keeps its temporary name.
+ */
 async function distrust(bench: Bench): Promise<void> {
-  const { store, call } = bench;
+  const { store, call, router } = bench;
   await addOne(bench);
   const volume = newCopiedVolume();
   await store.copyFile(imageOf(slot), volume.copied!.path, call());
@@ -89,6 +95,9 @@ async function distrust(bench: Bench): Promise<void> {
   const { path } = volume.copied!;
   const { after } = await store.renameFile(path, copy.path, source, ".part", call());
   assert.deepEqual([after.files.map((file) => file.path), stateOf(bench, copy.path)], [[path], "none"]);
+  router.model.files.create(imageOf(restored).slice(1), gib);
+  await store.add(volume, call());
+  assert.deepEqual([truth(router, restored), stateOf(bench, path)], [undefined, "whole"]);
 }
 
 /** A copy that takes some time; returns the state of the copy when the router has reported it as done. */

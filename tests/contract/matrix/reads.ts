@@ -31,8 +31,11 @@ const nasty: readonly string[] = [
   "ends in a backslash \\",
   " leading and trailing ",
   "12345678901234567890",
+  "0x1F",
   "yes",
   "[]",
+  "$",
+  '"',
 ];
 
 const long: readonly string[] = [
@@ -65,6 +68,11 @@ async function comment(bench: Bench, comments: readonly string[]): Promise<void>
   assert.ok(hasImage(router, "pvc-1"));
 }
 
+/** The uptime is what a list reads last: a reboot in its middle shows. */
+function assertUptimeLast({ router }: Bench): void {
+  assert.match(router.journal.list().at(-1)!.command, /\/system resource print as-value\]\]\.[^:]*$/);
+}
+
 /** Everything is listed, exactly once; returns the number of commands. */
 async function list(bench: Bench): Promise<number> {
   const { store, call, router, cost } = bench;
@@ -74,7 +82,9 @@ async function list(bench: Bench): Promise<number> {
   cost();
   assert.deepEqual((await store.inventory(call(60_000))).volumes.map(({ id }) => id), all);
   const { execs } = cost();
+  assertUptimeLast(bench);
   const view = await store.createView(wanted("seed-00001"), call(60_000));
+  assertUptimeLast(bench);
   assert.deepEqual(view.volumes.map(({ id }) => id), all);
   assert.equal(view.pools.length, 1);
   return execs;
@@ -105,6 +115,7 @@ async function listSnapshots(bench: Bench): Promise<number> {
   cost();
   const { files } = await store.files(anySnapshot, call(60_000));
   const { execs } = cost();
+  assertUptimeLast(bench);
   assert.deepEqual(files.map(({ path }) => path).toSorted(), paths.toSorted());
   assert.ok(files.every(({ sizeBytes, directory }) => sizeBytes === gib && !directory));
   const ofOne = await store.files(`.${slot}.`, call(60_000));

@@ -85,6 +85,7 @@ async function freeze(bench: Bench): Promise<void> {
   for (const part of [anySnapshot, snapshotPart, rooted, `.${slot}.`]) {
     assert.deepEqual((await store.files(part, call())).files, shown, part);
   }
+  assert.deepEqual((await store.files(rooted.replace("storage", "orage"), call())).files, []);
   const later = { ...newSnapshot, path: newSnapshot.path.replace("tabcde", "tabcdf") };
   for (const part of [snapshotPart, rooted]) {
     const again = await store.addSubvolume(later, part, call());
@@ -96,11 +97,15 @@ async function freeze(bench: Bench): Promise<void> {
   assert.deepEqual([gone.after.files, filesHolding(router, `/${filePrefix}`)], [[], lasting]);
 }
 
-/** A volume is made from a snapshot, and another one from that volume; each is removed on its own. */
+/**
+ * A volume is made from a snapshot, whatever its source became, and another one from that volume, whose subvolume an
+ * earlier call has made; each is removed on its own.
+ */
 async function restore(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addInner(bench);
   await addSnapshot(bench);
+  await store.change(slot, record, { sizeBytes: 2n * gib }, call());
   const { makeFolder: _folder, ...volume } = newRestoredVolume();
   const { after, refusal } = await store.add(volume, call());
   assertQuiet(bench, refusal);
@@ -114,7 +119,9 @@ async function restore(bench: Bench): Promise<void> {
 
   const third = innerPlace("pvc-3");
   const subvolume = { ...third.subvolume, parent: clone.subvolume, readOnly: false };
-  await store.add({ ...volume, id: "pvc-3", location: third, subvolume }, call());
+  await store.addSubvolume(subvolume, filePrefixOf("pvc-3"), call());
+  const { subvolume: _made, ...adopting } = volume;
+  await store.add({ ...adopting, id: "pvc-3", location: third }, call());
   assert.deepEqual([truth(router, "pvc-3")?.imagePath, truth(router, "pvc-3")?.sizeBytes], [third.path, gib]);
   await store.remove({ id: "pvc-3", comment: record }, third, filePrefixOf("pvc-3"), call());
   await store.remove({ id: restored, comment: record }, clone, filePrefixOf(restored), call());
