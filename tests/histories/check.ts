@@ -19,6 +19,8 @@ interface OpenCall extends Call {
   readonly before: string | undefined;
   /** The attachments when it began, with their NQNs, by `volume node`. */
   readonly attached: ReadonlyMap<string, string>;
+  /** The snapshots that have been ready since it began. */
+  readonly finished: Set<string>;
 }
 
 /**
@@ -33,6 +35,7 @@ interface OpenCall extends Call {
  * - After an unpublish, and after some rounds, no export is older than an attachment. After some rounds none is unwanted.
  * - An export that a node was given stays until a call or a person takes it back, and so does the node's connection.
  * - A snapshot or clone has the data that its source had between the first call and the answer. A snapshot keeps it.
+ * - A list has the snapshots that are ready, and no others.
  * - Nothing is left when everything is deleted.
  * - An image is removed only after a call to delete it, and never while a node has it. Other owners' images are never
  *   removed.
@@ -61,7 +64,7 @@ class Checker {
   /** For each snapshot or clone, the contents that its source had since the first call to make it. */
   readonly #sourced = new Map<
     string,
-    { readonly source: string; readonly values: Set<string | undefined> }
+    { readonly source: string; readonly values: Set<string | undefined>; readonly mayBeOld?: boolean }
   >();
   /** Snapshots that were reported as ready, with their contents. */
   readonly #finished = new Map<string, string | undefined>();
@@ -162,9 +165,11 @@ class Checker {
     if (verb === "delete" || verb === "deleteSnapshot") {
       this.#unwanted.add(of);
       this.#finished.delete(of);
+      for (const { finished } of this.#calls.values()) finished.delete(of);
     }
-    // A snapshot that is made again after a call to delete it may be a different one.
-    const isAnother = verb === "snapshot" && this.#unwanted.delete(of);
+    // What is made again after a call to delete it may be a different one.
+    const isAnother = (verb === "snapshot" || verb === "create") && this.#unwanted.delete(of);
+    if (verb === "create" && isAnother) return this.#beginAgain(call);
     if (source !== undefined && (isAnother || !this.#sourced.has(of))) {
       const own = this.#images.get(of);
       const values = new Set([this.#images.get(source)?.value, ...own?.exists ? [own.value] : []]);
@@ -178,13 +183,33 @@ class Checker {
       this.#holders.delete(`${of} ${node}`);
       this.#release(of);
     }
+    this.#open(call);
+  }
+
+  /**
+   * A volume is to be made again. It has what its source has now or gets, or nothing; while the deleted one is there it may
+   * be that.
+   */
+  #beginAgain(call: Call): void {
+    const { of, source = "a blank volume" } = call;
+    const isThere = this.#images.get(of)?.exists === true;
+    const before = isThere ? this.#expectedOf(of) : [];
+    const values = new Set([this.#images.get(source)?.value, ...before]);
+    this.#sourced.set(of, { source, values, mayBeOld: isThere });
+    this.#expected.delete(of);
+    if (!isThere) this.#lost.delete(of);
+    this.#open(call);
+  }
+
+  #open(call: Call): void {
     const open: OpenCall = {
       ...call,
       held: false,
       exported: new Set(),
       isUndone: false,
-      before: this.#images.get(of)?.exported,
+      before: this.#images.get(call.of)?.exported,
       attached: new Map(this.#attached),
+      finished: new Set(this.#finished.keys()),
     };
     this.#calls.set(call.call, open);
     this.#watch(open);
@@ -205,6 +230,7 @@ class Checker {
       snapshot: () => image?.bytes !== undefined,
       delete: () => image?.exists !== true,
       deleteSnapshot: () => image?.exists !== true,
+      list: () => true,
       // The NQN is known only when the call is answered.
       publish: () => true,
       // The other node of a shared volume goes on under the same NQN.
@@ -219,7 +245,7 @@ class Checker {
     return claims[verb]();
   }
 
-  #answer({ call: number, error, nqn, ready, compared }: Answer): void {
+  #answer({ call: number, error, nqn, ready, listed, compared }: Answer): void {
     const call = this.#calls.get(number);
     if (call === undefined) throw new Error(`call ${number} never began`);
     this.#calls.delete(number);
@@ -229,6 +255,7 @@ class Checker {
     if (error === "internal") this.#violated(`${call.verb} of ${call.of} met what nobody had thought of`);
     if (error !== undefined || ready === false) return;
     const { verb, of, node } = call;
+    if (listed !== undefined) this.#listed(call.finished, listed);
     const to = node === undefined ? "" : ` for ${node}`;
     const isSo = verb === "publish" ? this.#isPublished(call, nqn!) : this.#isSo(call);
     this.#undo(call);
@@ -242,6 +269,13 @@ class Checker {
     const isDetached = verb === "unpublish" && compared && exported !== undefined;
     if (isDetached) this.#assertNotOlder(of, exported, call.attached);
     if (verb === "create" || verb === "snapshot") this.#made(of, verb);
+  }
+
+  #listed(ready: ReadonlySet<string>, listed: readonly string[]): void {
+    const missing = [...ready].filter((id) => !listed.includes(id));
+    for (const id of missing) this.#violated(`the snapshot ${id} is ready, and was not listed`);
+    const others = listed.filter((id) => !this.#sourced.has(id));
+    for (const id of others) this.#violated(`${id} was listed, and nobody has asked for that snapshot`);
   }
 
   /** Whether the export was there at some moment; now, when a later call has undone it. */
@@ -300,14 +334,15 @@ class Checker {
     const image = this.#images.get(of);
     if (image?.bytes === undefined) return;
     const blank: ReadonlySet<string | undefined> = new Set([undefined]);
-    const { source = undefined, values = blank } = this.#sourced.get(of) ?? {};
+    const { source = undefined, values = blank, mayBeOld } = this.#sourced.get(of) ?? {};
     const isNew = verb === "create" ? !this.#expected.has(of) : !this.#finished.has(of);
     if (isNew && !values.has(image.value)) {
       const had = source === undefined ? "it was to be blank" : `${source} had ${listed(values)}`;
       this.#violated(`${of} was made with ${image.value}, and ${had}`);
     }
     if (verb === "snapshot") this.#finished.set(of, image.value);
-    else if (isNew) this.#expected.set(of, new Set([image.value]));
+    // What was written to the deleted one may still arrive.
+    else if (isNew) this.#expected.set(of, new Set(mayBeOld ? values : [image.value]));
   }
 
   #image({ kind: _, ...image }: Image & { readonly kind: string }): void {

@@ -61,6 +61,14 @@ const unpublished = [
   ok(5),
 ];
 
+const deleted = [...unpublished, call(6, "delete"), gone, ok(6)];
+const snapshotted = [
+  ...unpublished,
+  call(6, "snapshot", { of: "snap-1", source: volume }),
+  image("w1", undefined, { of: "snap-1" }),
+  ok(6),
+];
+
 /** The router has lost that the volume was published. */
 const forgotten = [
   ...published,
@@ -72,7 +80,24 @@ const forgotten = [
 ] as const;
 
 const good: Record<string, readonly HistoryEvent[]> = {
-  "a whole life": [...unpublished, call(6, "delete"), gone, ok(6)],
+  "a whole life": deleted,
+  "a volume that is made again, blank": [...deleted, call(7, "create", { bytes }), image(undefined), ok(7)],
+  "a volume that is made again before it was deleted, and gets a late write": [
+    ...unpublished,
+    { kind: "write", node: "n1", of: volume, value: "w2", acknowledged: false },
+    call(6, "delete"),
+    ok(6, { error: "unavailable" }),
+    call(7, "create", { bytes }),
+    ok(7),
+    image("w2"),
+  ],
+  "a list of what is ready": [...snapshotted, call(7, "list"), ok(7, { listed: ["snap-1"] })],
+  "a list without what is deleted meanwhile": [
+    ...snapshotted,
+    call(7, "list"),
+    call(8, "deleteSnapshot", { of: "snap-1" }),
+    ok(7, { listed: [] }),
+  ],
   "a move to another node": [
     ...unpublished,
     call(6, "publish", { node: "n2" }),
@@ -245,14 +270,20 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     /pvc-2 was made with ext4, and pvc-1 had w1/,
   ],
   "a snapshot that changes": [
-    [
-      ...unpublished,
-      call(6, "snapshot", { of: "snap-1", source: volume }),
-      image("w1", undefined, { of: "snap-1" }),
-      ok(6),
-      image("w2", undefined, { of: "snap-1" }),
-    ],
+    [...snapshotted, image("w2", undefined, { of: "snap-1" })],
     /the snapshot snap-1 has w2, and had w1/,
+  ],
+  "data of a deleted volume in the next of its name": [
+    [...deleted, call(7, "create", { bytes }), image("w1"), ok(7)],
+    /pvc-1 was made with w1, and a blank volume had nothing/,
+  ],
+  "a list without a snapshot that is ready": [
+    [...snapshotted, call(7, "list"), ok(7, { listed: [] })],
+    /the snapshot snap-1 is ready, and was not listed/,
+  ],
+  "a list with somebody else's snapshot": [
+    [...snapshotted, call(7, "list"), ok(7, { listed: ["snap-1", "snap-2"] })],
+    /snap-2 was listed, and nobody has asked for that snapshot/,
   ],
   "other people's data": [[{ kind: "others-lost", of: "/pool/x.img" }], /the data of \/pool\/x\.img is lost/],
   "something that is left": [[{ kind: "left", of: "/pool/x.img" }], /\/pool\/x\.img is left/],

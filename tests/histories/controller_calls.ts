@@ -3,6 +3,7 @@ import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
 import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { createSnapshot } from "../../src/controller/snapshots/create.ts";
 import { deleteSnapshot } from "../../src/controller/snapshots/delete.ts";
+import { listSnapshots } from "../../src/controller/snapshots/list.ts";
 import { createVolume } from "../../src/controller/volumes/create.ts";
 import { deleteVolume } from "../../src/controller/volumes/delete.ts";
 import { expandVolume } from "../../src/controller/volumes/expand.ts";
@@ -14,7 +15,7 @@ import { aCreate, aPublish, gibibyte, sharedBlock, testParameters } from "../fak
 import { aSnapshotId } from "../fakes/records.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { NodeStep } from "./node_calls.ts";
-import { type CallStep, snapshotNames, volumeNames } from "./schedule.ts";
+import { type CallStep, type Setting, snapshotNames, volumeNames } from "./schedule.ts";
 
 /** A step that the controller is called for. */
 export type ControllerStep = Exclude<CallStep["step"], NodeStep>;
@@ -32,20 +33,31 @@ export const volumeIds = volumeNames.map((name) => volumeIdFor(name)) as [string
 /** The ids of their snapshots, which are all of the first volume. */
 export const snapshotIds: readonly string[] = snapshotNames.map((name) => aSnapshotId(name));
 
+const list: ControllerCall = {
+  verb: "list",
+  of: volumeIds[0],
+  send: async (deps, context) => {
+    const snapshots = await listSnapshots(deps, { id: "", source: "" }, context);
+    return { listed: snapshots.map(({ id }) => id) };
+  },
+};
+
 /** The calls of the controller, with their arguments. A clone is made of the same source each time. */
 export class ControllerCalls {
   readonly #hasImage: (id: string) => boolean;
   readonly #sources = new Map<string, SourceRef>();
 
   readonly #shared: boolean;
+  readonly #cloneBytes: bigint;
 
   /**
    * @param hasImage whether a snapshot exists on the router
    * @param shared whether the volumes are raw blocks for two nodes at once
    */
-  constructor(hasImage: (id: string) => boolean, { shared }: { readonly shared: boolean }) {
+  constructor(hasImage: (id: string) => boolean, { shared, cloneGib }: Pick<Setting, "shared" | "cloneGib">) {
     this.#hasImage = hasImage;
     this.#shared = shared;
+    this.#cloneBytes = BigInt(cloneGib) * gibibyte;
   }
 
   #create(name: string, over: Partial<CreateRequest> = {}): CreateRequest {
@@ -55,7 +67,7 @@ export class ControllerCalls {
 
   /** Returns the controller call of a step, with its arguments. */
   of(step: ControllerStep, id: string, node: string): ControllerCall {
-    const [first, clone] = volumeIds;
+    const [first] = volumeIds;
     const name = snapshotNames[volumeIds.indexOf(id)]!;
     const snapshotId = aSnapshotId(name);
     const use = this.#shared ? { capability: sharedBlock } : {};
@@ -67,17 +79,7 @@ export class ControllerCalls {
         bytes: gibibyte,
         send: (deps, context) => createVolume(deps, this.#create(volumeNames[0]!), context),
       }),
-      clone: () => {
-        const source = this.#sources.get(clone) ?? this.#aSource();
-        this.#sources.set(clone, source);
-        return {
-          verb: "create",
-          of: clone,
-          bytes: gibibyte,
-          source: source.id,
-          send: (deps, context) => createVolume(deps, this.#create(volumeNames[1]!, { source }), context),
-        };
-      },
+      clone: () => this.#clone(),
       delete: () => ({ verb: "delete", of: id, send: (deps, context) => deleteVolume(deps, id, context) }),
       publish: () => ({
         verb: "publish",
@@ -110,8 +112,23 @@ export class ControllerCalls {
         of: snapshotId,
         send: (deps, context) => deleteSnapshot(deps, snapshotId, context),
       }),
+      list: () => list,
     };
     return calls[step]();
+  }
+
+  #clone(): ControllerCall {
+    const [, clone] = volumeIds;
+    const source = this.#sources.get(clone) ?? this.#aSource();
+    this.#sources.set(clone, source);
+    const range = { ...aCreate("").range, requiredBytes: this.#cloneBytes };
+    return {
+      verb: "create",
+      of: clone,
+      bytes: this.#cloneBytes,
+      source: source.id,
+      send: (deps, context) => createVolume(deps, this.#create(volumeNames[1]!, { source, range }), context),
+    };
   }
 
   #aSource(): SourceRef {

@@ -56,6 +56,8 @@ const refusalSeed = 1_000_000_009;
 const clusterSeed = 1_500_000_001;
 /** The same for what people, attachers and routers do beside that. */
 const moreSeed = 1_700_000_009;
+/** The same for lists of snapshots, and volumes that are made again. */
+const lifeSeed = 1_900_000_009;
 
 /** How often each step is drawn, in schedules with many node changes and in schedules with many copies. */
 const weights: readonly (readonly [DrawnStep["step"], moves: number, copies: number])[] = [
@@ -115,7 +117,44 @@ export function drawSchedule(seed: number): Step[] {
   const steps = withLateRefusals(all, new StepDraw(seed + refusalSeed));
   const { cluster, shared } = settingOf(seed);
   const troubled = cluster ? withClusterTroubles(steps, opening, new StepDraw(seed + clusterSeed)) : steps;
-  return withPartners(troubled, { opening, cluster, shared }, new Draw(seed + moreSeed));
+  const whole = withPartners(troubled, { opening, cluster, shared }, new Draw(seed + moreSeed));
+  return withLives(whole, opening, cluster, new Draw(seed + lifeSeed));
+}
+
+/** A third lists the snapshots; without a cluster a third makes a deleted volume or clone again, often at once. */
+function withLives(steps: readonly Step[], opening: number, cluster: boolean, draw: Draw): Step[] {
+  const all = [...steps];
+  const add = (...added: Step[]) => all.splice(opening + draw.below(all.length - opening + 1), 0, ...added);
+  const call = (step: CallStep["step"], volume = smooth.volume as string): CallStep => ({
+    ...smooth,
+    step,
+    volume,
+  });
+  if (draw.chance(0.35)) {
+    const volume = draw.pick(volumeNames);
+    add(...draw.chance(0.5) ? [call("snapshot", volume)] : [], call("list"));
+    add(call("list"));
+  }
+  if (!cluster && draw.chance(0.35)) {
+    const volume = draw.pick(volumeNames);
+    const leaves = nodeNames.flatMap((node): Step[] =>
+      (["unstage", "unpublish"] as const).map((step) => ({ ...call(step, volume), node }))
+    );
+    const what = draw.pick(["half", "lost", "late", "refused-late", undefined] as const);
+    const trouble = what === undefined ? undefined : { at: draw.below(3), what };
+    const waits: Step = { step: "wait", ms: draw.pick([100, 11_000]), late: draw.chance(0.5) };
+    add(
+      ...leaves,
+      { ...call("delete", volume), trouble },
+      ...draw.chance(0.5) ? [call("delete", volume)] : [],
+      call(volume === smooth.volume ? "create" : "clone", volume),
+      ...draw.chance(0.4) ? [waits] : [],
+      call("publish", volume),
+      call("stage", volume),
+      { step: "read", volume, node: smooth.node },
+    );
+  }
+  return all;
 }
 
 /** The router goes back to before some steps, often to before a move to the other node; often a call for one of them follows. */

@@ -7,6 +7,7 @@ export type Verb =
   | "expand"
   | "snapshot"
   | "deleteSnapshot"
+  | "list"
   | "stage"
   | "unstage"
   | "grow";
@@ -36,6 +37,8 @@ export type HistoryEvent =
     readonly nqn?: string;
     /** Whether the snapshot is ready. @default {true} */
     readonly ready?: boolean;
+    /** The ids of the snapshots that a list shows. */
+    readonly listed?: readonly string[];
     /** Whether the cluster answered all that the call asked it; undefined without a cluster. */
     readonly compared?: boolean;
   }
@@ -128,6 +131,10 @@ export type Answer = Omit<Extract<HistoryEvent, { kind: "answer" }>, "kind" | "c
 
 /** Returns what a history records of an OK. */
 export function detailsOf(result: unknown): Answer {
-  const { nqn, ready } = (result ?? {}) as Answer;
-  return { ...nqn === undefined ? {} : { nqn }, ...ready === undefined ? {} : { ready } };
+  const { nqn, ready, listed } = (result ?? {}) as Answer;
+  return {
+    ...nqn === undefined ? {} : { nqn },
+    ...ready === undefined ? {} : { ready },
+    ...listed === undefined ? {} : { listed },
+  };
 }

@@ -118,12 +118,15 @@ function isSame(one: HistoryEvent, other: HistoryEvent): boolean {
 }
 
 function isOwn(path: string, part: string): boolean {
-  return path.includes(part) && path.includes(`.${testCluster}`);
+  return path.startsWith(`${testBase}/`) && path.includes(part) && path.includes(`.${testCluster}`);
 }
 
 const otherCluster = "ffffffff";
 
-/** Puts another cluster's volumes and snapshots of the same names on the router: nothing may ever happen to them. */
+/**
+ * Puts another cluster's volumes and snapshots of the same names on the router, and a copy of one of this cluster's into a
+ * folder that it may not use: nothing may ever happen to them.
+ */
 export function putOthers(store: FakeVolumeStore): void {
   for (const name of volumeNames) {
     const path = `${testBase}/${volumeIdFor(name)}.${otherCluster}.img`;
@@ -135,4 +138,6 @@ export function putOthers(store: FakeVolumeStore): void {
       gibibyte,
     );
   }
+  const snapshot = snapshotIdFor(snapshotNames[0]!, testCluster);
+  store.putFile(`/pool/backup/${snapshot}.${volumeIds[0]}.1.n.${testCluster}.img`, gibibyte);
 }

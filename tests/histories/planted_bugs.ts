@@ -134,6 +134,31 @@ export const plantedBugs: readonly PlantedBug[] = [
     rare: true,
   },
   {
+    title: "a list leaves out the snapshots of blank volumes",
+    file: "src/controller/snapshots/list.ts",
+    from: "    one.ready && (filter.id",
+    to: "    one.ready && !one.blank && (filter.id",
+  },
+  {
+    title: "a snapshot counts whose folder is not one of the driver's",
+    file: "src/volume/model/snapshots.ts",
+    from:
+      "    if (snapshot.cluster !== cluster || !basePaths.some((base) => isIn(base, snapshot))) continue;",
+    to: "    if (snapshot.cluster !== cluster || !basePaths.some((base) => base !== snapshot.id)) continue;",
+  },
+  {
+    title: "a clone stays as small as its source",
+    file: "src/controller/volumes/create.ts",
+    from: "  if (volume.stored.sizeBytes >= sizeBytes) return volume;\n",
+    to: "  if (volume.stored.sizeBytes > 0n || sizeBytes === 0n) return volume;\n",
+  },
+  {
+    title: "a clone takes over what an earlier one of its name has left",
+    file: "src/controller/volumes/clone.ts",
+    from: "    assertNoImage({ ...view, files }, plan);\n",
+    to: "",
+  },
+  {
     title: "an expansion answers without growing anything",
     file: "src/controller/volumes/expand.ts",
     from: "  assertGrows(call, verb, stored.id, stored.exported && !mayToggle(call, volume));\n",

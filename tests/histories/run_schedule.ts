@@ -355,7 +355,7 @@ class Cluster {
     await this.#advance(1_000);
   }
 
-  /** Kubernetes never makes a deleted volume again, and stages only published volumes. */
+  /** Where volumes are not made again, as of Kubernetes, none is that was deleted. Only what is published is staged. */
   async #call(step: CallStep): Promise<void> {
     const id = volumeIdFor(step.volume);
     const objects = this.#objects;
@@ -375,14 +375,14 @@ class Cluster {
     );
     const { verb, of } = call;
     if (verb === "delete") this.#deleted.add(of);
-    else if (verb === "create" && this.#deleted.has(of)) return;
+    else if (verb === "create" && this.#deleted.has(of) && !this.#setting.recreates) return;
     await this.#onController(step, call);
   }
 
   /** Calls the leading controller, or the one that led before. */
   async #onController(step: CallStep, { send, ...call }: ControllerCall): Promise<void> {
     const { process, deps, boots } = step.toFormer ? this.#controllers.former : this.#controllers.leader;
-    const keys = call.verb === "snapshot" ? [call.of, call.source!] : [call.of];
+    const keys = call.verb === "list" ? [] : call.verb === "snapshot" ? [call.of, call.source!] : [call.of];
     const done = this.#answered(step, call, process, async (context) => {
       await process.alive();
       const release = deps.locks.tryTake(keys, call.verb);

@@ -17,6 +17,10 @@ export interface Setting {
   readonly graceMs: number;
   /** Whether nothing is asked of them for a while before everything is deleted. */
   readonly rests: boolean;
+  /** Whether volumes are made again under the names of deleted ones, which Kubernetes never asks for. */
+  readonly recreates: boolean;
+  /** How large clones are to be at least, in GiB; their source has one, or two once it has grown. */
+  readonly cloneGib: number;
 }
 
 /** Returns the conditions of a seed's schedule. */
@@ -37,6 +41,8 @@ export function settingOf(seed: number): Setting {
     rests,
     remembers: !isSet(64),
     graceMs,
+    recreates: !cluster,
+    cloneGib: seed % 5 === 3 ? 3 : 1,
   };
 }
 
@@ -68,6 +74,8 @@ export interface CallStep {
     | "expand"
     | "snapshot"
     | "deleteSnapshot"
+    /** All snapshots. */
+    | "list"
     | "stage"
     | "unstage"
     /** The kubelet lets the node see that the volume has grown. */
