@@ -3,25 +3,39 @@ import { projectRoot } from "../support/parts.ts";
 import type { Search } from "./find.ts";
 import type { PlantedBug } from "./planted_bugs.ts";
 
+/** What schedules need of the project. */
+const searched = ["src", "tools", "tests/fakes", "tests/support", "tests/histories"];
+
 /**
  * Plants a bug in a copy of the sources, and searches there.
  *
  * @param most the number of schedules within which it has to be found
  * @throws {Error} when the text to replace does not occur exactly once, or the copy does not run
  */
-export async function plant({ title, file, from, to }: PlantedBug, most: number): Promise<Search> {
+export async function plant(bug: PlantedBug, most: number): Promise<Search> {
+  return await withPlanted(bug, searched, (copy) => searchIn(copy, 1, most));
+}
+
+/**
+ * Plants a bug in a copy of some folders, and uses that.
+ *
+ * @throws {Error} when the text to replace does not occur exactly once; whatever `use` throws
+ */
+export async function withPlanted<Result>(
+  { title, file, from, to }: PlantedBug,
+  folders: readonly string[],
+  use: (copy: string) => Promise<Result>,
+): Promise<Result> {
   const copy = await Deno.makeTempDir({ prefix: "rds-csi-planted-" });
   try {
-    for (const folder of ["src", "tools", "tests/fakes", "tests/support", "tests/histories"]) {
-      await copyFolder(join(projectRoot, folder), join(copy, folder));
-    }
-    for (const name of ["deno.json", "deno.lock"]) {
-      await Deno.copyFile(join(projectRoot, name), join(copy, name));
+    for (const folder of folders) await copyFolder(join(projectRoot, folder), join(copy, folder));
+    for await (const { name, isFile } of Deno.readDir(projectRoot)) {
+      if (isFile) await Deno.copyFile(join(projectRoot, name), join(copy, name));
     }
     const parts = (await Deno.readTextFile(join(copy, file))).split(from);
     if (parts.length !== 2) throw new Error(`${file} has the text of "${title}" ${parts.length - 1} times`);
     await Deno.writeTextFile(join(copy, file), parts.join(to));
-    return await searchIn(copy, 1, most);
+    return await use(copy);
   } finally {
     await Deno.remove(copy, { recursive: true });
   }

@@ -1,0 +1,40 @@
+import type { PromiseBug } from "./promise_bugs.ts";
+
+/** Where the page is, from the root of the project. */
+export const plantedPath = "docs/explanation/planted.md";
+
+/** A bug that was planted. */
+export interface Broken extends PromiseBug {
+  /** The line that fails; undefined when nothing does. */
+  readonly line: string | undefined;
+}
+
+/** The name of a row's test on the page. */
+export function testOf({ test }: PromiseBug): string {
+  return test ?? "random histories";
+}
+
+const head = `# A bug for each promise
+
+A promise is worth what its tests catch. So \`make proof/promises\` breaks each of [the promises](promises.md) by
+a bug in a copy of the sources, runs a test there, and fails when that does not. This table is what it wrote:
+the bug, the test that found it, and the line that failed. Of [random histories](proof.md) it is the violation
+that they report. The other tests of a promise are on its page.
+
+`;
+
+/** The whole page. */
+export function plantedPage(rows: readonly Broken[]): string {
+  const lines = rows.map((row) => {
+    const cells = [row.promise, row.bug.title, `\`${testOf(row)}\``, code(row.line ?? "not found")];
+    return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`;
+  });
+  return `${head}| promise | planted bug | test | what failed |\n| --- | --- | --- | --- |\n${
+    lines.join("")
+  }`;
+}
+
+/** Text as code, whatever backticks it has. */
+function code(text: string): string {
+  return text.includes("`") ? `\`\` ${text} \`\`` : `\`${text}\``;
+}
