@@ -12,6 +12,8 @@ import type { FakeVolumeStore } from "../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../volume/errors.ts";
 import { importedSource } from "../volume/model/sources.ts";
 import { publishVolume } from "./attachments/publish.ts";
+import { readAt } from "./load.ts";
+import { deleteVolume } from "./volumes/delete.ts";
 
 const imagePath = "/pool/films/data.img";
 
@@ -49,3 +51,18 @@ for (const [what, happens, kind, text] of cases) {
     assert.ok(!store.disks.get("data")?.exported && before?.exported === false);
   });
 }
+
+Deno.test("deleteVolume() throws precondition for an imported volume, and removes nothing", async () => {
+  const { store, deps } = testController();
+  const record = aRecord({ source: importedSource("data", imagePath), blankEpoch: 0 });
+  store.put(aDisk(record, { id: "data", imagePath }));
+  const before = store.snapshot();
+  await assert.rejects(deleteVolume(deps, "data", testContext()), refusal("precondition", /it was imported/));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("readAt() throws not-found where there is provably no disk", async () => {
+  const { deps } = testController();
+  const reading = readAt({ ...deps, context: testContext() }, "data", "release");
+  await assert.rejects(reading, refusal("not-found", /Cannot release .* there is none/));
+});

@@ -7,12 +7,14 @@ import {
   testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
-import { testBase, testPrefix } from "../../../tests/fakes/records.ts";
+import { aHolder, testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { parseComment } from "../../volume/model/record.ts";
+import { type Holder, parseComment } from "../../volume/model/record.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "../attachments/publish.ts";
+import { releaseVolume } from "../attachments/release.ts";
+import { adoptVolume } from "./adopt.ts";
 import { migrateAll } from "./migrate.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 
@@ -112,4 +114,39 @@ Deno.test("where the cluster makes no attachments nobody's volume is taken over"
   await assert.rejects(publish("node-1"), refusal("precondition", /does not say which nodes have it/));
   await assert.rejects(migrateAll(deps, testContext()), refusal("precondition"));
   assert.deepEqual(disk(), left);
+});
+
+Deno.test("adoptVolume() refuses a node for a volume that is not exported, and takes it over without one", async () => {
+  const { deps, store, record } = scene();
+  store.put({ ...left, exported: false });
+  const claim = { kind: { access: "mount", filesystem: "ext4" }, mode: "single-node-writer" } as const;
+  const adopt = (holders: readonly Holder[]) =>
+    adoptVolume(deps, id, { ...claim, holders, forgotten: 0 }, testContext());
+  await assert.rejects(adopt([aHolder("node-2")]), refusal("precondition", /is not exported/));
+  assert.equal(store.disks.get(id)!.comment, "");
+  assert.deepEqual([await adopt([]), await adopt([])], [true, false]);
+  assert.deepEqual(record().holders, []);
+});
+
+Deno.test("a volume is given back to the legacy driver as it has left it, and to no other state", async () => {
+  const { deps, store, disk } = scene();
+  await migrateAll(deps, testContext());
+  const migrated = disk();
+  store.put({ ...migrated, exported: true, exportNqn: `${nqn}:9-0a0b0c0d` });
+  const release = () => releaseVolume(deps, id, testContext());
+  await assert.rejects(release(), refusal("precondition", /exported though nobody has it/));
+  store.put({ ...migrated, exported: true, exportNqn: nqn, exportPort: 4421 });
+  store.calls.length = 0;
+  assert.deepEqual(await release(), { already: false, nqn, nodes: [] });
+  assert.deepEqual([disk().comment, disk().exported, disk().exportPort], ["", true, 4421]);
+});
+
+Deno.test("releaseVolume() exports under the port that the router has, or the driver's where it has none", async () => {
+  for (const [exportPort, port] of [[4421, 4421], [0, 4420]] as const) {
+    const { deps, store, disk, clock } = scene();
+    await migrateAll(deps, testContext());
+    store.put({ ...disk(), exported: false, exportPort });
+    await inTime(clock, releaseVolume(deps, id, testContext()));
+    assert.deepEqual([disk().exported, disk().exportNqn, disk().exportPort], [true, nqn, port]);
+  }
 });

@@ -218,7 +218,7 @@ Deno.test("expand() scans, waits for the device and grows the file system at its
   const request = {
     volumeId,
     volumePath: targetPath,
-    range: { requiredBytes: sizeBytes * 2n, limitBytes: 0n },
+    range: { requiredBytes: sizeBytes * 2n, limitBytes: sizeBytes * 2n },
   };
   const expanding = node.service.expand(request, call());
   await node.clock.advance(10_000);
