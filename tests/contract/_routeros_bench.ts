@@ -11,7 +11,7 @@ import { plainLocation } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { ImageLocation, StoredVolume, Wanted } from "../../src/volume/model/inventory.ts";
 import type { NewVolume } from "../../src/volume/ports/store.ts";
-import { fakeCall } from "../fakes/contexts.ts";
+import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 
 export { rejectsWith } from "../fakes/volume_errors.ts";
@@ -74,6 +74,12 @@ export async function withRouter(
 ): Promise<void> {
   const router = await startSimulator({ timingScale: 0, hostKey: routerHostKey.privatePem, ...options });
   const stores: RouterVolumeStore[] = [];
+  const calls: FakeCall[] = [];
+  const call: Bench["call"] = (ms = 10_000) => {
+    const made = fakeCall(systemClock, ms);
+    calls.push(made);
+    return made;
+  };
   const clock = systemClock, random = systemRandom;
   const another: Bench["another"] = (client = {}) => {
     const { authentication, hostKey, copyTimeoutMs = 1000 } = client;
@@ -96,10 +102,11 @@ export async function withRouter(
     return { execs, statements };
   };
   try {
-    await test({ router, store: another(), another, call: (ms = 10_000) => fakeCall(systemClock, ms), cost });
+    await test({ router, store: another(), another, call, cost });
     assert.deepEqual(router.violations.list(), []);
   } finally {
     for (const store of stores) store.close();
+    for (const each of calls) each.cancel();
     await router.close();
   }
 }

@@ -11,8 +11,8 @@ import { print } from "../../tools/print.ts";
 import { onAllCores } from "../histories/cores.ts";
 import { plant, withPlanted } from "../histories/plant.ts";
 import { projectRoot } from "../support/parts.ts";
-import { type Broken, plantedPage, plantedPath } from "./planted_page.ts";
-import { type PromiseBug, promiseBugs } from "./promise_bugs.ts";
+import { type Broken, plantedPage, plantedPath, type PromiseBug } from "./planted_page.ts";
+import { promiseBugs } from "./promise_bugs.ts";
 
 /** Schedules within which random histories have to find a bug. */
 const schedules = 5_000;

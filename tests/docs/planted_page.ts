@@ -1,4 +1,13 @@
-import type { PromiseBug } from "./promise_bugs.ts";
+import type { PlantedBug } from "../histories/planted_bugs.ts";
+
+/** A bug that breaks a promise, and what has to find it. */
+export interface PromiseBug {
+  /** The promise, as `docs/explanation/promises.md` has it in bold. */
+  readonly promise: string;
+  readonly bug: PlantedBug;
+  /** The file whose tests fail; undefined where random histories find it. */
+  readonly test?: string;
+}
 
 /** Where the page is, from the root of the project. */
 export const plantedPath = "docs/explanation/planted.md";

@@ -1,19 +1,10 @@
 import { type PlantedBug, plantedBugs } from "../histories/planted_bugs.ts";
-
-/** A bug that breaks a promise, and what has to find it. */
-export interface PromiseBug {
-  /** The promise, as `docs/explanation/promises.md` has it in bold. */
-  readonly promise: string;
-  readonly bug: PlantedBug;
-  /** The file whose tests fail; undefined where random histories find it. */
-  readonly test?: string;
-}
+import type { PromiseBug } from "./planted_page.ts";
 
 /** One of the bugs that are planted for the histories. */
 function known(title: string): PlantedBug {
-  const bug = plantedBugs.find((bug) => bug.title === title);
-  if (bug === undefined) throw new Error(`there is no planted bug "${title}"`);
-  return bug;
+  const [bug] = plantedBugs.filter((one) => one.title === title);
+  return bug!;
 }
 
 /** At least one bug for each promise. */
@@ -60,14 +51,24 @@ export const promiseBugs: readonly PromiseBug[] = [
     test: "src/node/stage/stage_test.ts",
   },
   {
-    promise: "No export in use is toggled unless its namespace outlives that",
+    promise: "No export in use is toggled",
     bug: {
-      title: "an export is toggled on a router that gives its namespaces new identities",
-      file: "src/volume/model/host/list.ts",
-      from: `allowHost === "list" && identity === "kept" && endsSessionsAtOnce;`,
-      to: `allowHost === "list" && identity !== undefined && endsSessionsAtOnce;`,
+      title: "the export of a shared volume is toggled when a node leaves it",
+      file: "src/controller/attachments/unpublish.ts",
+      from: `await writeRecord(call, "unpublish", volume, noted, () => true);`,
+      to: `await writeRecord(call, "unpublish", volume, noted, () => true, { bounce: true });`,
     },
-    test: "src/volume/model/host/list_test.ts",
+    test: "src/controller/attachments/detaching_node_test.ts",
+  },
+  {
+    promise: "A list of hosts that a person has set on a disk stays as it is",
+    bug: {
+      title: "a withdrawal clears the list of hosts",
+      file: "src/routeros/store/mutations.ts",
+      from: "=== false) settings.push(ros`nvme-tcp-export=${false}",
+      to: "=== false) settings.push(ros`nvme-tcp-export=${false} nvme-tcp-server-allow-host-name=${''}",
+    },
+    test: "tests/contract/controller_routers_test.ts",
   },
   {
     promise: "A tool that hangs keeps no fenced volume from being cut off, unpublished and unstaged",

@@ -11,11 +11,14 @@ export function fakeCall(clock: Clock, ms = Infinity): FakeCall {
   const controller = new AbortController();
   const end = () => controller.abort(new VolumeError("deadline", "Cannot wait any longer; try again"));
   if (ms <= 0) end();
-  else if (ms < Infinity) clock.timer(ms, end);
+  const stop = ms > 0 && ms < Infinity ? clock.timer(ms, end) : () => {};
   return {
     requestId: "test",
     signal: controller.signal,
     deadlineMs: clock.now() + ms,
-    cancel: () => controller.abort(new VolumeError("cancelled", "The client went away")),
+    cancel: () => {
+      stop();
+      controller.abort(new VolumeError("cancelled", "The client went away"));
+    },
   };
 }
