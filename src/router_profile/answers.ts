@@ -13,8 +13,8 @@ export interface RouterBehaviours {
    */
   readonly bootIdentity: "kept" | "new";
   /**
-   * What happens to connected hosts when the comment or the allowed hosts of their disk change, or when another disk is
-   * added, exported, withdrawn or removed.
+   * What happens to connected hosts when the comment of their disk changes, or when another disk is added, exported,
+   * withdrawn or removed.
    */
   readonly sideEffects: "harmless" | "ends-sessions";
   /**

@@ -12,11 +12,6 @@ import {
  * depend.
  */
 export interface Behaviours extends Omit<RouterBehaviours, "limits" | "grow"> {
-  /**
-   * Whether a namespace keeps its UUID when its export is toggled, so that hosts come back and go on, or gets a new one
-   * each time, so that hosts drop it.
-   */
-  readonly identity: "kept" | "new-per-export";
   /** Longest slot name, in characters. */
   readonly maxSlot: number;
   /** Longest comment that the router keeps, in bytes; it cuts off a longer one silently. */
@@ -37,6 +32,11 @@ export interface Behaviours extends Omit<RouterBehaviours, "limits" | "grow"> {
   readonly adopt: "kept" | "refused";
   /** Whether a subvolume can be removed while there are snapshots of it. */
   readonly subvolumeParent: "free" | "held";
+  /**
+   * Whether a namespace keeps its UUID when its export is toggled, so that hosts come back and go on, or gets a new one
+   * each time, so that hosts drop it.
+   */
+  readonly identity: "kept" | "new-per-export";
   /** SSH connections at a time. */
   readonly maxSessions: number;
   /** Whether sessions take turns between the statements of a line, and between a `[find]` and its verb. */

@@ -22,6 +22,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [{ grow: "after-toggle" }, {}],
     [{ grow: "never" }, { grow: undefined }],
   ],
+  identity: [[{ identity: "kept" }, {}], [{ identity: "new-per-export" }, {}]],
   bootIdentity: [[{ bootIdentity: "kept" }, {}]],
   sideEffects: [
     // The export that stays on while another one is withdrawn loses its session, too.

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { VolumeError } from "../../volume/errors.ts";
 import { FlagError, readFlags } from "../flags.ts";
 import { routerFlags } from "./flag_tables.ts";
-import { formatProfile } from "../../router_profile/profile.ts";
-import type { RouterBehaviours } from "../../router_profile/answers.ts";
-import { readVolumeCommand } from "./config.ts";
 import { check, readBasePaths, readKnownNodes } from "./router_settings.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
+import { formatProfile } from "../../router_profile/profile.ts";
+import { readVolumeCommand } from "./config.ts";
 
 const read = (...args: string[]) => readFlags(routerFlags, args, () => undefined);
 

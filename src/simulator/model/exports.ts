@@ -59,7 +59,7 @@ interface ExportRules {
   unexport(): RouterBehaviours["unexport"];
   /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
-  /** What happens to connected hosts when their disk's comment or allowed hosts change, or another disk comes or goes. */
+  /** What happens to connected hosts when their disk's comment changes, or another disk comes or goes. */
   sideEffects(): RouterBehaviours["sideEffects"];
 }
 
@@ -164,7 +164,7 @@ export class Exports {
       this.#served.set(nqn, { ...served, access, cancel: undefined });
       this.#exporter.change?.(nqn, access);
     }
-    const isNamedAnew = before.comment !== after.comment || before.allowHostName !== after.allowHostName;
+    const isNamedAnew = before.comment !== after.comment;
     if (isNamedAnew && this.#rules.sideEffects() === "ends-sessions") this.#endSessions(nqn);
   }
 
