@@ -14,7 +14,10 @@ export interface Search {
   readonly events: number;
   /** How often each verb got each answer, such as "publish OK". */
   readonly answers: Readonly<Record<string, number>>;
-  /** The first schedule that breaks a promise, reduced to the steps that it needs; the search ends there. */
+  /**
+   * The first schedule that breaks a promise, reduced to the steps that it needs; the search ends there. Without steps, what
+   * none of many schedules could get done.
+   */
   readonly found?: {
     readonly setting: Setting;
     readonly steps: readonly Step[];
@@ -44,7 +47,23 @@ export async function search(first: number, count: number): Promise<Search> {
     const found = { setting, steps, violations: await brokenBy(steps) };
     return { schedules: seed - first + 1, events, answers, found };
   }
-  return { schedules: count, events, answers };
+  const never = count < enough ? [] : neverDone(answers);
+  if (never.length === 0) return { schedules: count, events, answers };
+  const found = {
+    setting: settingOf(first),
+    steps: [],
+    violations: never.map((verb) => `no ${verb} is ever answered OK`),
+  };
+  return { schedules: count, events, answers, found };
+}
+
+/** After how many schedules each verb has been answered OK. */
+const enough = 500;
+
+/** The verbs that were asked for and never answered OK. */
+function neverDone(answers: Search["answers"]): readonly string[] {
+  const verbs = new Set(Object.keys(answers).map((answer) => answer.split(" ")[0]!));
+  return [...verbs].filter((verb) => answers[`${verb} OK`] === undefined);
 }
 
 /**

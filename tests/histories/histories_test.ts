@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { isLong } from "../support/long.ts";
 import { projectRoot } from "../support/parts.ts";
 import { search } from "./find.ts";
-import { plant } from "./plant.ts";
 import { type PlantedBug, plantedBugs } from "./planted_bugs.ts";
 import mistakes from "./planted_mistakes.json" with { type: "json" };
 
@@ -14,14 +13,6 @@ Deno.test("no schedule of calls, crashes and reboots breaks a promise", async ()
     assert.ok((answers[`${verb} OK`] ?? 0) > 50, `the schedules do get something done: ${verb}`);
   }
 });
-
-for (const bug of plantedBugs.filter(({ rare }) => isLong || rare !== true)) {
-  Deno.test(`the histories find a planted bug: ${bug.title}`, async () => {
-    const { found } = await plant(bug, bug.rare === true ? 20_000 : 400);
-    assert.ok(found !== undefined, "no schedule breaks a promise");
-    assert.ok(found.violations.length > 0);
-  });
-}
 
 Deno.test("the sources have each text into which a bug is planted once", () => {
   const all: readonly PlantedBug[] = [...plantedBugs, ...mistakes];
