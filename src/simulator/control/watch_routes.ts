@@ -60,7 +60,8 @@ export function stateOf({ router, menus, ssh }: Simulation): Record<string, unkn
     files: asValues("file"),
     subvolumes: menus.get("disk/btrfs/subvolume")?.rows()
       .filter((row) => row.value("default") !== true).map((row) => row.asValue()) ?? [],
-    pools: asValues("disk").filter((record) => record["mounted"] === true),
+    pools: menus.get("disk")?.rows()
+      .filter((row) => row.value("mounted") === true).map((row) => row.asValue()) ?? [],
     exports: router.exports.list(),
     access: router.exports.list().map((nqn) => ({ nqn, ...router.exports.accessOf(nqn) })),
     nvmePort: router.exports.listens ? "open" : "closed",
