@@ -168,7 +168,9 @@ class Checker {
       for (const { finished } of this.#calls.values()) finished.delete(of);
     }
     // What is made again after a call to delete it may be a different one.
-    const isAnother = (verb === "snapshot" || verb === "create") && this.#unwanted.delete(of);
+    // One that is still being deleted goes, whoever asks for it again meanwhile.
+    const isGoing = this.#calls.values().some((one) => one.of === of && one.verb.startsWith("delete"));
+    const isAnother = (verb === "snapshot" || verb === "create") && !isGoing && this.#unwanted.delete(of);
     if (verb === "create" && isAnother) return this.#beginAgain(call);
     if (source !== undefined && (isAnother || !this.#sourced.has(of))) {
       const own = this.#images.get(of);
