@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { RouterState, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, parseComment } from "../../volume/model/record.ts";
 import type { NewVolume, Unseen } from "../../volume/ports/store.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
@@ -51,15 +51,13 @@ export async function addVolume(
 export interface UnseenOutcome {
   /** Set where it was added. */
   readonly added?: AddedVolume;
-  /** What the router has in its slot, where it has something else. */
-  readonly found?: VolumeView;
   /** Whether the router may still add it. */
   readonly mayStillApply: boolean;
 }
 
 /**
- * Adds a blank disk without a read before it. One command. Returns neither `added` nor `found` when only a read can
- * show what to do next. If the router adds the disk later, the next attempt to add the volume finds it, or the late
+ * Adds a blank disk without a read before it. One command. Where it returns no `added`, only a read can show what to do
+ * next. If the router adds the disk later, the next attempt to add the volume finds it, or the late
  * command finds the disk of that attempt.
  *
  * @throws {VolumeError} busy when the router shows another disk than was added; precondition when it cuts comments
@@ -85,7 +83,7 @@ export async function addUnseen(
   }
   // In a slot that is taken it adds nothing later either.
   const isTaken = stored !== undefined || after.foreign !== undefined;
-  return isTaken ? { found: after, mayStillApply: false } : { mayStillApply: !outcome.ended };
+  return { mayStillApply: !isTaken && !outcome.ended };
 }
 
 function rememberAdded(call: ControllerCall, stored: StoredVolume): void {

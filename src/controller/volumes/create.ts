@@ -29,7 +29,7 @@ import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
 import { type CloneRequest, findCloneSource, planClone, type PlannedVolume } from "./clone.ts";
 import { giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
-import { ownFilePrefix } from "../load.ts";
+import { assertImageShown, ownFilePrefix } from "../load.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
 import { outdateInDoubt, remembered } from "../change.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
@@ -86,8 +86,11 @@ async function createWithinAmpleRoom(
   const made = await createUnseen(call, plan, request);
   if (made !== undefined) return made;
   const view = await store.view(plan.id, plan.filePrefix, call.context, plan.basePath);
-  const created = await keepFound(call, view, plan, request);
-  if (created !== undefined) return created;
+  const created = findCreated(view, plan, request);
+  if (created !== undefined) {
+    await keepCreated(call, created, view, plan);
+    return created;
+  }
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
   const { volume, sizeBytes } = planBlank(call, view, plan, request);
   const pool = getPool(view, plan.basePath);
@@ -144,24 +147,12 @@ async function createUnseen(
     const outcome = await addUnseen(call, volume, unseen);
     return { ...outcome, created: outcome.added && await keepAdded(call, outcome.added) };
   };
-  const { created, found } = await promised.during(
+  const { created } = await promised.during(
     pool.mountPoint,
     sizeBytes,
     add,
     (outcome) => outcome.mayStillApply ? "perhaps" : outcome.added !== undefined,
   );
-  return created ?? (found && await keepFound(call, found, plan, request));
-}
-
-/** The volume that an earlier try made, where there is one. */
-async function keepFound(
-  call: ControllerCall,
-  view: VolumeView,
-  plan: VolumePlan,
-  request: CreateRequest,
-): Promise<OwnedVolume | undefined> {
-  const created = findCreated(view, plan, request);
-  if (created !== undefined) await keepCreated(call, created, view, plan);
   return created;
 }
 
@@ -249,6 +240,7 @@ async function finishCreated(
     await keepCreated(call, created, view, plan);
     return created;
   }
+  assertImageShown(created, view, "create");
   await giveUpOtherCopies(call, view, plan);
   const { stored } = created;
   const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
@@ -256,12 +248,14 @@ async function finishCreated(
   return await grownTo(call, created, sizeBytes);
 }
 
+/** A disk alone is no volume: that of a deleted one may be back, without its image. */
 async function keepCreated(
   call: ControllerCall,
   created: OwnedVolume,
-  view: Pick<VolumeView, "files">,
+  view: Pick<VolumeView, "pools" | "upMs" | "files">,
   plan: VolumePlan,
 ): Promise<void> {
+  assertImageShown(created, view, "create");
   call.known.noteImage(created.stored, view);
   await giveUpOtherCopies(call, view, plan);
   await outdateInDoubt(call, "create", created);

@@ -262,7 +262,7 @@ Deno.test("createVolume() counts what the router may still add of a command with
   assert.ok(store.disks.has(plan.id));
 });
 
-Deno.test("a disk that came back without its image is not published, and its volume can be made again", async () => {
+Deno.test("a disk that came back without its image is neither created nor published, and its volume can be made again", async () => {
   const { deps, store } = testController();
   await createVolume(deps, request, context);
   const forgotten = store.disks.get(plan.id)!;
@@ -270,7 +270,9 @@ Deno.test("a disk that came back without its image is not published, and its vol
   // A router that has lost its latest configuration shows the disk again; the files are as they were.
   store.disks.set(plan.id, forgotten);
   const publish = () => publishVolume(deps, plan.id, aPublish("a"), testParameters, context);
-  await refusedUnchanged(store, publish, refusal("unavailable", /does not show its image/));
+  for (const call of [() => createVolume(deps, request, context), publish]) {
+    await refusedUnchanged(store, call, refusal("unavailable", /does not show its image/));
+  }
   await deleteVolume(deps, plan.id, context);
   await createVolume(deps, request, context);
   await publish();
