@@ -55,13 +55,13 @@ export async function createVolume(
 async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
   const plan = planVolume(request, call.settings.cluster, call.random);
   const { source } = request;
+  const quickly = async () =>
+    source === undefined
+      ? await createWithinAmpleRoom(call, plan, request)
+      : await cloneWithinAmpleRoom(call, plan, { ...request, source });
+  // Where a new disk would harm others, only a read tells whether there is one already.
   const make = async () =>
-    await (call.settings.harmsOthers
-      ? undefined
-      : source === undefined
-      ? createWithinAmpleRoom(call, plan, request)
-      : cloneWithinAmpleRoom(call, plan, { ...request, source })) ??
-      await createByExactRead(call, plan, request);
+    (call.settings.harmsOthers ? undefined : await quickly()) ?? await createByExactRead(call, plan, request);
   return await call.promised.afterFirst(make);
 }
 
