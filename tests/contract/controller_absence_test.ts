@@ -102,7 +102,6 @@ interface Condition {
 
 /** While the router shows existing disks, calls about them can be answered and carried out. */
 const shown: Readonly<Record<string, Outcome>> = {
-  "CreateVolume, again": "OK",
   "CreateVolume, otherwise": "ALREADY_EXISTS",
   "DeleteVolume, held": "FAILED_PRECONDITION",
   "Unpublish, idle": "OK",
@@ -125,6 +124,7 @@ const conditions: readonly Condition[] = [
     texts: /booted only \d+ s ago/,
     outcomes: {
       ...shown,
+      "CreateVolume, again": "OK",
       "Publish, idle": "changes",
       "Publish, held": "OK",
       "Publish, held by another": "FAILED_PRECONDITION",
