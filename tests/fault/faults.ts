@@ -45,14 +45,16 @@ export interface Fault {
   readonly firstMs?: number;
 }
 
-/** Calls `act` right before the n-th command from now on runs. */
-export function beforeCommand({ faults }: Simulator, nth: number, act: () => void): void {
+/** Calls `act` right before the n-th command from now on runs. Returns how to prevent that. */
+export function beforeCommand({ faults }: Simulator, nth: number, act: () => void): () => void {
   const strike = faults.strike.bind(faults);
+  let isOn = true;
   let seen = 0;
   faults.strike = (command) => {
-    if (++seen === nth) act();
+    if (++seen === nth && isOn) act();
     return strike(command);
   };
+  return () => isOn = false;
 }
 
 /** A fault of one command on the wire, or of several commands in a row. */

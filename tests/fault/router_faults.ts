@@ -27,8 +27,12 @@ function deps(name: string, act: (scene: Scene) => Healing, more: More = {}): Fa
     name,
     strike: (scene, nth) => {
       let heal: Healing;
-      beforeCommand(scene.simulator, nth, () => heal = act(scene));
-      return () => heal?.();
+      const disarm = beforeCommand(scene.simulator, nth, () => heal = act(scene));
+      return () => {
+        // A call may end with fewer commands than it had when they were counted.
+        disarm();
+        return heal?.();
+      };
     },
     ...more,
   };
@@ -142,12 +146,13 @@ function rebooting(
       // Waits until the objects from before the call are saved.
       await systemClock.sleep(60);
       scene.simulator.faults.arm({ match: "", nth, times: 1, action, value: undefined });
-      beforeCommand(
+      const disarm = beforeCommand(
         scene.simulator,
         nth,
         () => void request(scene, "POST", "/reboot", { downMs: 30, ...options }),
       );
       return async () => {
+        disarm();
         // Waits, because the driver trusts no router that has just booted, and the router shows its disks late.
         while (scene.simulator.model.system.uptimeMs < 1000) await systemClock.sleep(50);
         await systemClock.sleep((options.disksLateMs ?? 0) + 100);

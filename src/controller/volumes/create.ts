@@ -37,7 +37,7 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Creates a volume, or finds the one that an earlier try made. One command while there is ample room, else two; two or three
- * from a source, and three more for a copy; one more each where room is scarce and for a clone that has to grow; one when
+ * from a source, and three more for a copy; one more each where room is scarce and for a clone that has to grow; two when
  * it exists.
  *
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
