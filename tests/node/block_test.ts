@@ -1,6 +1,6 @@
 import { refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, mountsUnder, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
+import { block, call, checksum, mountsUnder, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
 
 const size = 16n * 1024n * 1024n;
 
@@ -57,12 +57,12 @@ nodeTest(
 nodeTest("block: nothing is written to the device, whatever is on it", async (node) => {
   const volume = new TestVolume(node, "pvc-1", size);
   await run("mkswap", volume.image);
-  const before = await run("sha256sum", volume.image);
+  const before = await checksum(volume.image);
   await node.stage(volume, { capability });
   await node.publish(volume, { capability });
   await node.unpublish(volume);
   await node.unstage(volume);
-  assert.equal(await run("sha256sum", volume.image), before);
+  assert.equal(await checksum(volume.image), before);
 });
 
 nodeTest(

@@ -12,7 +12,7 @@ import { print } from "../../tools/print.ts";
 import { provenDevice } from "../fakes/devices.ts";
 import type { Metadata } from "../fakes/luks_header.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
-import { call, ext4, nodeTest, type RealNode, run, TestVolume } from "./harness.ts";
+import { call, checksum, ext4, nodeTest, type RealNode, run, TestVolume } from "./harness.ts";
 
 const isHere = systemToolPaths.cryptsetup.some((path) => {
   try {
@@ -161,7 +161,7 @@ nodeTest(
         alter(metadata);
         await overwrite(device.path, 0, formatHeader({ ...header, metadata: metadata as LuksMetadata }));
         if (field === "segments.0.encryption") assert.ok(await opens(device.path, current));
-        const before = await run("sha256sum", device.path);
+        const before = await checksum(device.path);
         const ran: string[] = [];
         const watched = cryptsetup(node, (tool, args) => void ran.push(`${tool} ${args[0]}`));
         const refused = new RegExp(`field=${field} `);
@@ -170,7 +170,7 @@ nodeTest(
         await rejectsWith(watched.open(name, device, current, open, call()), "precondition", refused);
         const replacing = watched.replacePassphrase(name, device, change, cost, call());
         await rejectsWith(replacing, "precondition", refused);
-        assert.deepEqual([ran, await run("sha256sum", device.path)], [[], before]);
+        assert.deepEqual([ran, await checksum(device.path)], [[], before]);
       }
     });
   },
@@ -332,11 +332,11 @@ nodeTest(
 nodeTest("a volume without encryption whose image has a header is not formatted", async (node) => {
   const volume = new TestVolume(node, "pvc-1", sizeBytes);
   await withDevice(volume, (device) => cryptsetup(node).format(device, current, cost, call()));
-  const before = await run("sha256sum", volume.image);
+  const before = await checksum(volume.image);
   await rejectsWith(
     node.stage(volume, { capability: ext4 }),
     "precondition",
     /it holds crypto_LUKS, not ext4/,
   );
-  assert.equal(await run("sha256sum", volume.image), before);
+  assert.equal(await checksum(volume.image), before);
 }, lacking);

@@ -1,7 +1,18 @@
 import { refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
-import { call, ext4, mountsUnder, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
+import {
+  call,
+  checksum,
+  ext4,
+  mountsUnder,
+  nodeTest,
+  RealNode,
+  run,
+  TestVolume,
+  volumeBytes,
+  xfs,
+} from "./harness.ts";
 import { wrappedTool } from "./wrapped_tool.ts";
 
 const mebibyte = 1048576;
@@ -134,7 +145,7 @@ for (const capability of [ext4, xfs]) {
       copy.mayReplay = true;
       copy.readOnly = true;
       copy.mayFormat = false;
-      const before = await run("sha256sum", copy.image);
+      const before = await checksum(copy.image);
       await node.stage(copy, { capability });
       await node.publish(copy, { capability });
       assert.equal(await Deno.readTextFile(`${node.target("pvc-2")}/data`), "kept");
@@ -143,7 +154,7 @@ for (const capability of [ext4, xfs]) {
       await assert.rejects(writeAt(device, 0n), /not permitted|denied/i);
       await node.unpublish(copy);
       await node.unstage(copy);
-      assert.equal(await run("sha256sum", copy.image), before);
+      assert.equal(await checksum(copy.image), before);
     },
   );
 
@@ -216,12 +227,12 @@ for (const capability of [ext4, xfs]) {
     for (const [at, [, fill]] of contents.entries()) {
       const volume = new TestVolume(node, `pvc-${at}`, small);
       await fill(volume.image);
-      const before = await run("sha256sum", volume.image);
+      const before = await checksum(volume.image);
       await assert.rejects(
         node.stage(volume, { capability }),
         refusal("precondition", new RegExp(`volume=pvc-${at}; nothing was changed`)),
       );
-      assert.equal(await run("sha256sum", volume.image), before);
+      assert.equal(await checksum(volume.image), before);
       assert.deepEqual(mountsUnder(node.folder), []);
       assert.deepEqual(await node.deps.connector.connected(call()), []);
       assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);

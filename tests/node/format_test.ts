@@ -1,6 +1,17 @@
 import { refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { call, ext4, mountsUnder, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
+import {
+  call,
+  checksum,
+  ext4,
+  mountsUnder,
+  nodeTest,
+  RealNode,
+  run,
+  TestVolume,
+  volumeBytes,
+  xfs,
+} from "./harness.ts";
 import { runsOf, wrappedTool } from "./wrapped_tool.ts";
 
 const mebibyte = 1n << 20n;
@@ -99,7 +110,7 @@ for (const capability of [ext4, xfs]) {
         ];
         await run("dd", ...zeros, `seek=${at}`);
       }
-      const before = await run("sha256sum", volume.image);
+      const before = await checksum(volume.image);
       await assert.rejects(node.stage(volume, { capability }), refusal("precondition", /made here is gone/));
       // A node that knows nothing of the volume has to see it on the device.
       await Deno.remove(`${node.state}/known`, { recursive: true });
@@ -107,7 +118,7 @@ for (const capability of [ext4, xfs]) {
         node.stage(volume, { capability }),
         refusal("precondition", /data of no known kind/),
       );
-      assert.equal(await run("sha256sum", volume.image), before);
+      assert.equal(await checksum(volume.image), before);
     },
   );
 
@@ -120,12 +131,12 @@ for (const capability of [ext4, xfs]) {
       await node.unstage(volume);
       await run("truncate", "--size=0", volume.image);
       await run("truncate", `--size=${volumeBytes}`, volume.image);
-      const before = await run("sha256sum", volume.image);
+      const before = await checksum(volume.image);
       await assert.rejects(
         node.stage(volume, { capability }),
         refusal("precondition", /made here is gone.*allow-format/),
       );
-      assert.equal(await run("sha256sum", volume.image), before);
+      assert.equal(await checksum(volume.image), before);
     },
   );
 

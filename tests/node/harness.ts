@@ -330,6 +330,11 @@ export async function run(command: string, ...args: string[]): Promise<string> {
   throw new Error(`${command} ${args.join(" ")}: ${new TextDecoder().decode(result.stderr)}`);
 }
 
+/** What tells whether a file or device has changed: a CRC, as a digest of 320 MiB takes a second. */
+export async function checksum(path: string): Promise<string> {
+  return (await run("cksum", path)).split(" ")[0]!;
+}
+
 /**
  * The words of a command that runs `script`, with `args` as its parameters, in its own mount namespace. Copies of other
  * tests' mounts are removed first: they would keep those busy.

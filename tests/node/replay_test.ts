@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { isReadOnlyDevice } from "../../src/filesystem/contents.ts";
 import { refusal } from "../fakes/refusal.ts";
-import { call, ext4, mountsUnder, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
+import {
+  call,
+  checksum,
+  ext4,
+  mountsUnder,
+  nodeTest,
+  type RealNode,
+  run,
+  TestVolume,
+  xfs,
+} from "./harness.ts";
 
 const files = 1_000;
 
@@ -35,7 +45,7 @@ for (const capability of [ext4, xfs]) {
 
   nodeTest(`${filesystem}: a read-only stage shows all synced files, or waits`, async (node) => {
     const copy = await imageOfMounted(node, capability);
-    const before = await run("sha256sum", copy.image);
+    const before = await checksum(copy.image);
     for (let i = 0; i < 2; i++) {
       await assert.rejects(
         node.stage(copy, { capability }),
@@ -44,14 +54,14 @@ for (const capability of [ext4, xfs]) {
       assert.deepEqual(mountsUnder(node.folder), []);
       assert.deepEqual(await node.deps.connector.connected(call()), []);
     }
-    assert.equal(await run("sha256sum", copy.image), before);
+    assert.equal(await checksum(copy.image), before);
 
     copy.mayReplay = true;
     await node.stage(copy, { capability });
     await assertAllThere(node);
     const found = (await node.deps.connector.find(copy.nqn, call()))!;
     assert.equal(isReadOnlyDevice(node.libc, found), true);
-    const replayed = await run("sha256sum", copy.image);
+    const replayed = await checksum(copy.image);
     await node.stage(copy, { capability });
     assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-2")]);
     await node.unstage(copy);
@@ -61,7 +71,7 @@ for (const capability of [ext4, xfs]) {
     await node.stage(copy, { capability });
     await assertAllThere(node);
     await node.unstage(copy);
-    assert.equal(await run("sha256sum", copy.image), replayed);
+    assert.equal(await checksum(copy.image), replayed);
   });
 
   nodeTest(

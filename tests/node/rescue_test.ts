@@ -10,7 +10,7 @@ import { type NodeParts, systemNodeParts } from "../../src/cli/serve/node.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Libc } from "../../src/host/libc.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { block, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
+import { block, checksum, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
 
 const mib = 1n << 20n;
 const small = 64n * mib;
@@ -59,7 +59,7 @@ const describe = (node: RealNode, ...args: string[]) =>
 const isInUse = (error: unknown) => VolumeError.is(error, "in-use");
 
 async function digestOf(path: string): Promise<string> {
-  return (await run("sha256sum", path)).split(" ")[0]!;
+  return await checksum(path);
 }
 
 /** A volume whose node died with it mounted: its log has to be replayed. */

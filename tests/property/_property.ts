@@ -5,7 +5,7 @@ import { isLong } from "../support/long.ts";
 /** Seed of every property: PROPERTY_SEED repeats a failure, otherwise each run draws a new seed. */
 const seed = whole("PROPERTY_SEED") ?? Math.floor(Math.random() * 2 ** 31);
 /** How many times more often than by default each property is tried. */
-const times = whole("PROPERTY_TIMES") ?? (isLong ? 20 : 1);
+const times = whole("PROPERTY_TIMES") ?? (isLong ? 50 : 1);
 
 /** Registers a test that tries a property on `runs` random examples. */
 export function propertyTest<Example extends [unknown, ...unknown[]]>(

@@ -80,7 +80,7 @@ const layouts: Readonly<Record<string, (at: string, nonce: string) => readonly S
 for (const [how, lie] of Object.entries(layouts)) {
   propertyTest(
     `a snapshot ${how} is read from its path as it was written`,
-    5000,
+    2000,
     fc.property(name, base, nonce, (name, base, nonce) => {
       const files = lie(`${base}/${formatSnapshotName(name)}`, nonce);
       const ready = !how.includes("goes on");
@@ -100,7 +100,7 @@ for (const [how, lie] of Object.entries(layouts)) {
 
 propertyTest(
   "a snapshot id is no volume id, and two names never meet in one",
-  10_000,
+  4000,
   fc.property(
     fc.string({ minLength: 1, maxLength: 40 }),
     fc.string({ minLength: 1, maxLength: 40 }),
@@ -144,7 +144,7 @@ function taken(path: string, files: readonly StoredFile[]): string[] {
 
 propertyTest(
   "what is removed for a volume is its image, its subvolume and its unfinished copies, and nothing else",
-  20_000,
+  8000,
   fc.property(
     volumeId,
     cluster,
@@ -175,7 +175,7 @@ propertyTest(
 
 propertyTest(
   "what is removed for a snapshot has its id and its cluster, in the allowed folders, and nothing else goes",
-  20_000,
+  8000,
   fc.property(
     name,
     litter,

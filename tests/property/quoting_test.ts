@@ -195,7 +195,7 @@ const segment = value.map((text) => text.replaceAll("/", "|"));
 
 propertyTest(
   "every text of printable characters comes back from the router's grammar unchanged",
-  100_000,
+  40_000,
   fc.property(value, (text) => {
     assert.deepEqual(read(ros`:put ${text}`.text), {
       grammar: '[[{"kind":"put","value":{"kind":"quoted"}}]]',
@@ -208,7 +208,7 @@ for (const [name, write] of Object.entries(writers)) {
   const marked = send(write, marks);
   propertyTest(
     `to ${name}: every value arrives where it belongs, and changes nothing else`,
-    10_000,
+    4000,
     fc.property(fc.tuple(segment, segment, segment, segment), (values) => {
       const sent = send(write, values);
       assert.equal(sent.grammar, marked.grammar);
@@ -226,7 +226,7 @@ for (const [name, write] of Object.entries(writers)) {
 
 propertyTest(
   "a text with any other character is refused before it is sent",
-  20_000,
+  8000,
   fc.property(
     value,
     fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),

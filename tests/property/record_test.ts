@@ -110,7 +110,7 @@ const aMebibyte = 2 ** 20;
 
 propertyTest(
   "every legal record comes back from its comment, and so do the notes around it",
-  15_000,
+  6000,
   fc.property(comment, (written) => {
     assert.deepEqual(parseComment(formatComment(written, aMebibyte)), { state: "record", comment: written });
   }),
@@ -118,7 +118,7 @@ propertyTest(
 
 propertyTest(
   "a comment is at most as long as the router keeps, or refused",
-  15_000,
+  6000,
   fc.property(comment, fc.integer({ min: 0, max: 600 }), (written, most) => {
     const whole = new TextEncoder().encode(formatComment(written, aMebibyte)).length;
     if (whole <= most) assert.equal(formatComment(written, most), formatComment(written, aMebibyte));
@@ -128,7 +128,7 @@ propertyTest(
 
 propertyTest(
   "a volume with one holder of any legal id fits into what every router keeps",
-  15_000,
+  6000,
   fc.property(record, holder, epoch, (record, holder, epoch) => {
     const source = record.source === undefined ? undefined : "s:snap-0123456789abcdef0123456789ab";
     // The unfenced node is left out: it was a holder before, and a holder takes more room than its note. So is the mark of a
@@ -168,7 +168,7 @@ const slips: Readonly<Record<string, Slip>> = {
 for (const [name, slip] of Object.entries(slips)) {
   propertyTest(
     `${name} makes of a record no other one`,
-    15_000,
+    6000,
     fc.property(comment, location, location, anyCharacter, (written, one, other, character) => {
       const text = formatComment(written, aMebibyte);
       const [from, to] = [one, other].map((location) => Math.floor(location * text.length)).toSorted((a, b) =>
@@ -182,7 +182,7 @@ for (const [name, slip] of Object.entries(slips)) {
 
 propertyTest(
   "two records in one comment are none",
-  10_000,
+  4000,
   fc.property(comment, comment, (one, other) => {
     const text = formatComment(one, aMebibyte) + formatComment(other, aMebibyte);
     assert.equal(parseComment(text).state, "damaged");
@@ -191,7 +191,7 @@ propertyTest(
 
 propertyTest(
   "no text at all is taken for a record by chance, and none makes the reader throw",
-  15_000,
+  6000,
   fc.property(
     fc.string({ unit: fc.oneof(anyCharacter, fc.constantFrom("{rds1 ", " x=")), size: "max", maxLength: 80 }),
     (text) => {

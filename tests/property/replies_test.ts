@@ -125,7 +125,7 @@ function assertSeen(reported: Seen, whole: Seen, mishap: Mishap): void {
 for (const [name, reading] of Object.entries(reads)) {
   propertyTest(
     `${name} gives exactly what is there, or says that it cannot be read; asked again, it is right`,
-    4500,
+    1800,
     fc.asyncProperty(
       fc.array(volume, { maxLength: 3 }),
       spelling,
@@ -173,7 +173,7 @@ const changes: Readonly<
 for (const [name, change] of Object.entries(changes)) {
   propertyTest(
     `${name} shows afterwards what is there, whatever becomes of its own answer`,
-    3000,
+    1200,
     fc.asyncProperty(
       volume,
       fc.array(volume, { maxLength: 2 }),
@@ -226,7 +226,7 @@ const fileChanges: Readonly<
 for (const [name, [part, change]] of Object.entries(fileChanges)) {
   propertyTest(
     `${name} shows afterwards which files are there, whatever becomes of its own answer`,
-    2000,
+    800,
     fc.asyncProperty(
       fc.array(volume, { minLength: 1, maxLength: 2 }),
       spelling,
