@@ -35,6 +35,10 @@ async function cycle(id: string, capability: typeof block | typeof ext4) {
 const never = { requestId: "t", signal: new AbortController().signal };
 
 await run("mount", `--make-${dev}`, "/dev");
+if (kubelet === "beneath") {
+  await run("mount", "--bind", node.folder, node.folder);
+  await run("mount", "--make-shared", node.folder);
+}
 if (kubelet !== "plain") {
   await run("mount", "--bind", node.kubelet, node.kubelet);
   await run("mount", "--make-shared", node.kubelet);

@@ -4,9 +4,10 @@ import { apart, nodeTest, run } from "./harness.ts";
 const script = decodeURIComponent(new URL("./_propagation.ts", import.meta.url).pathname);
 
 /**
- * How the kubelet's folder is mounted, and how many mounts the kernel then counts at a target, including hidden copies.
+ * How the kubelet's folder is mounted (bound over itself, beneath a mount that is shared), and how many mounts the kernel then
+ * counts at a target, including hidden copies.
  */
-const kubelets = { plain: 1, shared: 1, twice: 2 } as const;
+const kubelets = { plain: 1, shared: 1, twice: 2, beneath: 2 } as const;
 
 for (const dev of ["private", "shared"]) {
   for (const [kubelet, count] of Object.entries(kubelets)) {

@@ -4,7 +4,7 @@ import type { MountEntry } from "../ports/node_ports.ts";
  * The mounts at that mount point, the visible one last.
  *
  * Some installations bind the kubelet's folder over itself and share it. Such a folder shows everything mounted in it
- * twice, once in the mount that it covers. No path reaches that copy, and it disappears with the other one.
+ * twice, once in the mount that it covers, which may be that of the whole disk. No path reaches that copy, and it disappears with the other one.
  */
 export function mountsAt(table: readonly MountEntry[], mountPoint: string): readonly MountEntry[] {
   const entries = table.filter((entry) => entry.mountPoint === mountPoint);
@@ -13,15 +13,16 @@ export function mountsAt(table: readonly MountEntry[], mountPoint: string): read
   return reached.length > 0 ? reached : entries;
 }
 
-/** Whether no parent mount of this one is covered by another. */
+/** Whether no other mount covers a folder on the way to this one. */
 function isReached(table: readonly MountEntry[], entry: MountEntry): boolean {
   const lineage = lineageOf(table, entry);
-  return lineage.slice(1).every((above) => {
-    const cover = table.find((other) =>
-      other.parentId === above.mountId && other.mountPoint === above.mountPoint &&
-      other.mountId !== above.mountId
+  return lineage.slice(1).every((above, index) => {
+    const { mountId, mountPoint } = lineage[index]!;
+    return !table.some((other) =>
+      other.parentId === above.mountId && other.mountId !== mountId && other.mountId !== above.mountId &&
+      `${mountPoint}/`.startsWith(other.mountPoint === "/" ? "/" : `${other.mountPoint}/`) &&
+      other.mountPoint !== mountPoint
     );
-    return cover === undefined || lineage.includes(cover);
   });
 }
 

@@ -211,6 +211,35 @@ useRows.add(
   },
 );
 
+useRows.add(
+  "a hundred publishes of a raw block make a hundred binds each time, where /dev and the kubelet's folder are shared",
+  async (node) => {
+    const volume = new GuestVolume(node, "pvc-1", small);
+    const capability = block;
+    const mounts = () => Deno.readTextFileSync("/proc/self/mountinfo").split("\n").length;
+    // Every mount of the guest is shared: what is bound in this folder is there once more, below the folder's own mount.
+    await sh(`mount --bind ${node.kubelet} ${node.kubelet}`);
+    try {
+      await node.stage(volume, { capability });
+      const before = mounts();
+      const counted: number[] = [];
+      for (const round of [1, 2]) {
+        for (let pod = 1; pod <= 100; pod++) {
+          await node.publish(volume, { capability, targetPath: node.target("pvc-1", `pod-${round}-${pod}`) });
+          if (pod === 10 || pod === 100) counted.push(mounts() - before);
+        }
+        for (let pod = 1; pod <= 100; pod++) await node.unpublish(volume, `pod-${round}-${pod}`);
+        counted.push(mounts() - before);
+      }
+      assert.deepEqual(counted, [20, 200, 0, 20, 200, 0]);
+      await node.unstage(volume);
+      return `mounts after 10 and 100 publishes and after their unpublishes, twice: ${counted.join(", ")}`;
+    } finally {
+      await sh(`umount ${node.kubelet}`);
+    }
+  },
+);
+
 /** What is left of a volume when its device or its target goes. */
 export const lossRows = new NodeTests();
 
