@@ -23,3 +23,12 @@ export const suite: Suite = {
     await bench.inside(newer, tests, ["fence"]);
   },
 };
+
+/** What takes too long for every change. */
+export const bindsSuite: Suite = {
+  what: "the binds of a hundred pods in one mount table",
+  limitMinutes: 10,
+  run: async (bench) => {
+    await bench.inside(await bench.guest({ memoryMiB: 2048 }), tests, ["bind"]);
+  },
+};

@@ -4,11 +4,12 @@ import { digestRows } from "./kernel_digests_inside.ts";
 import { hostRows } from "./kernel_host_inside.ts";
 import { fenceRows } from "./kernel_fence_inside.ts";
 import { pathRows } from "./kernel_paths_inside.ts";
-import { connectionRows, lossRows, useRows } from "./kernel_use_inside.ts";
+import { bindRows, connectionRows, lossRows, useRows } from "./kernel_use_inside.ts";
 
 const rows = {
   connection: connectionRows,
   use: useRows,
+  bind: bindRows,
   loss: lossRows,
   size: sizeRows,
   namespace: namespaceRows,
