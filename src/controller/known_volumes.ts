@@ -71,9 +71,17 @@ export class KnownVolumes {
     return this.#volumes.get(id);
   }
 
-  /** Forgets a volume: it is about to be changed, or is deleted. */
+  /** Forgets a volume: it is about to be changed. */
   forget(id: string): void {
     this.#volumes.delete(id);
+  }
+
+  /** Forgets all of a volume that is deleted: another one of its name may be smaller. */
+  forgetDeleted(id: string): void {
+    this.forget(id);
+    this.#outgrown.delete(id);
+    this.#sizes.delete(id);
+    this.#latest.delete(id);
   }
 
   /** Forgets all: another controller may have led meanwhile. */

@@ -57,3 +57,13 @@ Deno.test("a volume that is smaller than it was is to be read, until it is as la
   known.remember(stored);
   assert.deepEqual(known.get(stored.id), stored);
 });
+
+Deno.test("a volume that is made again after its deletion is known, though the deleted one was larger", () => {
+  const known = new KnownVolumes(true);
+  const stored = aDisk(aRecord());
+  known.remember({ ...stored, sizeBytes: 3n * stored.sizeBytes });
+  known.forgetDeleted(stored.id);
+  assert.equal(known.get(stored.id), undefined);
+  known.remember(stored);
+  assert.equal(known.get(stored.id), stored);
+});

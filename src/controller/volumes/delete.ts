@@ -146,7 +146,7 @@ async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "no
 /** What a disk was promised is free when it is gone, whatever becomes of its image. */
 function forgetDeleted(call: ControllerCall, { id, imagePath, sizeBytes }: StoredVolume): void {
   call.withdrawals.forget(id);
-  call.known.forget(id);
+  call.known.forgetDeleted(id);
   call.promised.noteDeleted(poolOf(imagePath), sizeBytes);
 }
 
