@@ -1,3 +1,4 @@
+import { poolOf } from "../../src/volume/model/ids.ts";
 import { locationOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile, StoredVolume } from "../../src/volume/model/inventory.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
@@ -45,6 +46,12 @@ export class StoreContents {
   /** Puts a file there. */
   putFile(path: string, sizeBytes = 0n, directory = false): void {
     this.tree.putFile(path, sizeBytes, directory);
+  }
+
+  /** What is wrong with a file of that size which is new at the path. */
+  overfilled(path: string, sizeBytes: bigint): readonly string[] {
+    const freeBytes = this.pools.find(({ mountPoint }) => mountPoint === poolOf(path))?.freeBytes ?? 0n;
+    return sizeBytes <= freeBytes ? [] : [`${path} needs ${sizeBytes} B, and ${freeBytes} B are free`];
   }
 
   /** Changes a disk behind everybody's back. */

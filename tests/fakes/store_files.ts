@@ -33,11 +33,14 @@ export class FakeFiles {
     state: "clean",
     subvolumeLabel: "pool-fs",
   }];
+  /** Whether the router lists its files: it may have mounted its pools a moment before. */
+  showsFiles = true;
   /** Whether a subvolume cannot be removed while there are snapshots of it. */
   holdsParents = false;
 
   /** The visible files: none of a pool that is not mounted. */
   shown(): StoredFile[] {
+    if (!this.showsFiles) return [];
     return [...this.files.values()].filter((file) => this.isMounted(file.path));
   }
 

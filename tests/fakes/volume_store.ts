@@ -52,8 +52,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Every command, in order. */
   readonly calls: { readonly method: StoreMethod; readonly id: string }[] = [];
   /**
-   * Old data in a new disk, two paths to one image at once, disks made smaller, images removed while they were
-   * reachable, read-only images exported or grown, incomplete copies used.
+   * Old data in a new disk, two paths to one image at once, disks made smaller, images removed while reachable, read-only
+   * images exported or grown, incomplete copies used, more made than is free.
    */
   readonly violations: string[] = [];
   /** Called with the first answer after a reboot. */
@@ -65,7 +65,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
   #late: Effect[] = [];
   readonly #lingering = new LingeringExports();
-  /** Copies during which the source changed, or that were not finished. */
+  /** Copies during which the source changed or could, or that were not finished. */
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
   #hasBooted = false;
@@ -285,7 +285,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
       if (this.allFiles.get(from)?.directory !== false) return "failure: no such item";
       if (!this.tree.hasFolderFor(to)) return "failure: no such directory";
       this.tree.copy(from, to);
-      if (half || this.tree.contents.get(from) !== before) this.#torn.add(to);
+      const isOpen = this.disks.values().some((disk) => disk.exported && disk.imagePath === from);
+      if (half || isOpen || this.tree.contents.get(from) !== before) this.#torn.add(to);
       done = !half;
     };
     try {
@@ -355,6 +356,10 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     const mark = subvolume?.parent === undefined ? undefined : neverUsedMark(location, comment);
     const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume, mark);
     if (refusal !== undefined || half) return refusal;
+    // A disk that comes back late keeps its slot from nobody.
+    const isLate = this.hidden.has(id) && this.tree.isMounted(location.path) &&
+      this.allFiles.has(location.path);
+    if (isLate && sizeBytes !== undefined) this.violations.push(`${id} adopted the data in ${location.path}`);
     if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(location)) return undefined;
     if (copied !== undefined && this.allFiles.has(location.path)) return undefined;
     if (copied !== undefined) this.#rename(copied.path, location.path, undefined);
@@ -366,6 +371,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     if (sizeBytes !== undefined && there !== undefined) {
       this.violations.push(`${id} adopted the data in ${location.path}`);
     }
+    if (sizeBytes !== undefined) this.violations.push(...this.overfilled(location.path, sizeBytes));
     const image = { imagePath: location.path, sizeBytes: sizeBytes ?? there?.sizeBytes ?? 0n };
     this.disks.set(id, { id, ...image, comment, exported: false, exportNqn: "", exportPort: 0 });
     this.putFile(location.path, image.sizeBytes);
@@ -417,6 +423,9 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     if (!this.#holds(subvolume.guard)) return undefined;
     const refusal = this.tree.addSubvolume(subvolume);
     if (refusal === undefined && mark !== undefined) this.tree.putFile(mark, 0n, true);
+    const folder = `${this.tree.folderOf(subvolume)}/`;
+    const made = refusal !== undefined || subvolume.parent === undefined ? [] : this.tree.holding(folder);
+    this.violations.push(...made.flatMap(({ path, sizeBytes }) => this.overfilled(path, sizeBytes)));
     return refusal;
   }
 

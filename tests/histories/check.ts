@@ -1,5 +1,6 @@
-import { parseEpoch } from "../../src/volume/model/epoch.ts";
+import { calmViolations } from "./calm.ts";
 import type { HistoryEvent, Verb } from "./events.ts";
+import { counterOf, Exports } from "./exports.ts";
 import { Sharing } from "./sharing.ts";
 
 type Call = Extract<HistoryEvent, { kind: "call" }>;
@@ -21,10 +22,15 @@ interface OpenCall extends Call {
   readonly attached: ReadonlyMap<string, string>;
   /** The snapshots that have been ready since it began. */
   readonly finished: Set<string>;
+  /** Whether what it needs was not there at some moment since it began. */
+  wasMissing: boolean;
+  /** Whether its volume was there when it began. */
+  readonly wasThere: boolean;
 }
 
 /**
- * Returns one line for each promise that a history broke; none when it kept them all. These promises matter most:
+ * Returns one line for each promise that a history broke; none when it kept them all. These promises matter most, beside those of
+ * calm.ts and exports.ts:
  *
  * - Two nodes can never write to one image at once, unless a virtual machine moves between them; never three.
  * - Only a writer changes data, and a read returns the last acknowledged data.
@@ -53,8 +59,7 @@ class Checker {
   readonly #calls = new Map<number, OpenCall>();
   /** The node to which an NQN was given, by NQN. */
   readonly #nodeOfNqn = new Map<string, string>();
-  /** The NQNs of the complete attachments, by `volume node`. */
-  readonly #attached = new Map<string, string>();
+  readonly #exports = new Exports();
   /** The nodes that hold a volume, as `volume node`: from the OK of the publish to the call to unpublish. */
   readonly #holders = new Set<string>();
   /** The exports that nodes were given and still rely on, as `volume nqn`. */
@@ -77,6 +82,10 @@ class Checker {
   /** Volumes whose data the router has lost. */
   readonly #lost = new Set<string>();
   readonly #sharing = new Sharing();
+  /** Whether the OK'd create of each volume asked for other parameters. */
+  readonly #madeOtherwise = new Map<string, boolean>();
+  /** Volumes with a person's note. */
+  readonly #noted = new Set<string>();
   /** Volumes and snapshots for which a delete was called. */
   readonly #unwanted = new Set<string>();
 
@@ -92,36 +101,25 @@ class Checker {
     else if (event.kind === "router") this.#violated(event.line);
     else if (event.kind === "stuck") this.#violated("a call goes on long after its time");
     else if (event.kind === "left") this.#violated(`${event.of} is left`);
-    else if (event.kind === "edited") this.#release(event.of);
+    else if (event.kind === "edited") this.#edited(event);
+    else if (event.kind === "noted") this.#noted[event.isThere ? "add" : "delete"](event.of);
+    else if (event.kind === "resting") this.#exports.resting(this.#images.values());
     else if (event.kind === "blanked") this.#blank(event.of);
-    else if (event.kind === "attachment") this.#attachment(event.of, event.node, event.nqn);
-    else if (event.kind === "rested") this.#rested(event.wanted);
-    else if (event.kind === "crashed") this.#crash(event.node);
+    else if (event.kind === "attachment") this.#exports.attachment(event.of, event.node, event.nqn);
+    else if (event.kind === "rested") {
+      this.#violated(...this.#exports.rested(this.#images.values(), event.wanted));
+    } else if (event.kind === "crashed") this.#crash(event.node);
     else if (event.kind === "pods") this.#sharing.pods(event.of, event.nodes, event.pairs);
     else if (event.kind === "given-up") this.#givenUp(event.node, event.of, event.what);
     else this.#reboot(event.forgets);
   }
 
-  #attachment(of: string, node: string, nqn: string | undefined): void {
-    if (nqn === undefined) this.#attached.delete(`${of} ${node}`);
-    else this.#attached.set(`${of} ${node}`, nqn);
-  }
-
-  #rested(wanted: readonly string[]): void {
-    for (const { of, exported } of this.#images.values()) {
-      if (exported === undefined) continue;
-      if (!wanted.includes(of)) this.#violated(`${of} stays exported, and no attachment wants it`);
-      this.#assertNotOlder(of, exported, this.#attached);
-    }
-  }
-
-  /** Whoever has an older epoch was shut out when a later one began. */
-  #assertNotOlder(of: string, exported: string, attached: ReadonlyMap<string, string>): void {
-    for (const [key, nqn] of attached) {
-      const isPresent = key.startsWith(`${of} `) && this.#attached.get(key) === nqn;
-      if (!isPresent || counterOf(exported) >= counterOf(nqn)) continue;
-      this.#violated(`${exported} stays on, and ${key.split(" ")[1]} has ${nqn}`);
-    }
+  #edited({ of, exported, wanted }: Extract<HistoryEvent, { kind: "edited" }>): void {
+    this.#release(of);
+    if (exported === undefined || !wanted || this.#isRestored) return;
+    const isHeld = [...this.#holders].some((holder) => holder.startsWith(`${of} `));
+    const isCalled = this.#calls.values().some((call) => call.of === of);
+    if (!isHeld && !isCalled) this.#exports.turnedOn(of, exported);
   }
 
   #blank(of: string): void {
@@ -135,8 +133,10 @@ class Checker {
       this.#isRestored = true;
       this.#holders.clear();
       this.#sharing.restored();
+      this.#noted.clear();
     }
     this.#served.clear();
+    this.#exports.rebooted();
   }
 
   /** Nothing would ever take down what is left there. */
@@ -164,6 +164,7 @@ class Checker {
     const { verb, of, node, source } = call;
     if (verb === "delete" || verb === "deleteSnapshot") {
       this.#unwanted.add(of);
+      this.#madeOtherwise.delete(of);
       this.#finished.delete(of);
       for (const { finished } of this.#calls.values()) finished.delete(of);
     }
@@ -178,7 +179,9 @@ class Checker {
       this.#sourced.set(of, { source, values });
     }
     if (verb === "publish") {
-      const having = [...this.#holders, ...this.#attached.keys()].filter((one) => one.startsWith(`${of} `));
+      const having = [...this.#holders, ...this.#exports.attached.keys()].filter((one) =>
+        one.startsWith(`${of} `)
+      );
       this.#sharing.asked(of, node!, [...this.#writersOf(of), ...having.map((one) => one.split(" ")[1]!)]);
     }
     if (verb === "unpublish") {
@@ -204,14 +207,17 @@ class Checker {
   }
 
   #open(call: Call): void {
+    this.#exports.called(call.of);
     const open: OpenCall = {
       ...call,
       held: false,
       exported: new Set(),
       isUndone: false,
       before: this.#images.get(call.of)?.exported,
-      attached: new Map(this.#attached),
+      attached: new Map(this.#exports.attached),
       finished: new Set(this.#finished.keys()),
+      wasMissing: false,
+      wasThere: this.#images.get(call.of)?.exists === true,
     };
     this.#calls.set(call.call, open);
     this.#watch(open);
@@ -222,17 +228,21 @@ class Checker {
     const image = this.#images.get(call.of);
     if (image?.exported !== undefined) call.exported.add(image.exported);
     call.held ||= this.#holds(call, image);
+    // What is to be made lacks only its source.
+    call.wasMissing ||= this.#images.get(call.source ?? call.of)?.bytes === undefined;
   }
 
   #holds({ verb, of, node, bytes }: Call, image: Image | undefined): boolean {
     const kernel = this.#kernels.get(`${of} ${node}`);
     const claims: Record<Verb, () => boolean> = {
-      create: () => (image?.bytes ?? -1n) >= bytes!,
+      create: () => (image?.bytes ?? -1n) >= bytes! && !image?.elsewhere,
       expand: () => (image?.bytes ?? -1n) >= bytes!,
       snapshot: () => image?.bytes !== undefined,
       delete: () => image?.exists !== true,
       deleteSnapshot: () => image?.exists !== true,
       list: () => true,
+      import: () => image?.exists === true,
+      adopt: () => image?.exists === true,
       // The NQN is known only when the call is answered.
       publish: () => true,
       // The other node of a shared volume goes on under the same NQN.
@@ -247,7 +257,7 @@ class Checker {
     return claims[verb]();
   }
 
-  #answer({ call: number, error, nqn, ready, listed, compared }: Answer): void {
+  #answer({ call: number, error, nqn, ready, listed, compared, refused, calm }: Answer): void {
     const call = this.#calls.get(number);
     if (call === undefined) throw new Error(`call ${number} never began`);
     this.#calls.delete(number);
@@ -255,8 +265,19 @@ class Checker {
       this.#sharing.answered(call.of, call.node!, call.verb, error);
     }
     if (error === "internal") this.#violated(`${call.verb} of ${call.of} met what nobody had thought of`);
+    if (error === "not-found" && !call.wasMissing && call.verb !== "grow") {
+      this.#violated(`${call.verb} of ${call.of} found none, and it was there`);
+    }
+    if (calm !== undefined) {
+      const facts = { isThere: call.wasThere, isNoted: this.#noted.has(call.of) };
+      this.#violated(...calmViolations(call, error, calm, facts));
+    }
     if (error !== undefined || ready === false) return;
     const { verb, of, node } = call;
+    if (refused && verb === "unpublish") {
+      this.#violated(`unpublish of ${of} was answered OK after it was refused`);
+    }
+    if (verb === "create") this.#assertAsMade(call);
     if (listed !== undefined) this.#listed(call.finished, listed);
     const to = node === undefined ? "" : ` for ${node}`;
     const isSo = verb === "publish" ? this.#isPublished(call, nqn!) : this.#isSo(call);
@@ -269,8 +290,16 @@ class Checker {
     if (verb === "publish" && compared === false && this.#isRestored) this.#unknown.add(of);
     const { exported } = this.#images.get(of) ?? {};
     const isDetached = verb === "unpublish" && compared && exported !== undefined;
-    if (isDetached) this.#assertNotOlder(of, exported, call.attached);
+    if (isDetached) this.#violated(...this.#exports.olderThan(of, exported, call.attached));
     if (verb === "create" || verb === "snapshot") this.#made(of, verb);
+  }
+
+  /** Later calls for the same name ask for the same. */
+  #assertAsMade({ of, otherwise: other }: Call): void {
+    const otherwise = other === true;
+    const before = this.#madeOtherwise.get(of) ?? otherwise;
+    if (before !== otherwise) this.#violated(`create of ${of} was answered OK, and it has other parameters`);
+    this.#madeOtherwise.set(of, before);
   }
 
   #listed(ready: ReadonlySet<string>, listed: readonly string[]): void {
@@ -301,8 +330,11 @@ class Checker {
 
   #publish(of: string, node: string, nqn: string): void {
     const other = this.#nodeOfNqn.get(nqn) ?? node;
-    if (other !== node && !this.#sharing.isShared(of)) {
-      this.#violated(`${node} was given the NQN of ${other}: ${nqn}`);
+    const holder = [...this.#holders].find((one) => isOfOther(one, of, node));
+    const isAlone = !this.#sharing.isShared(of);
+    if (isAlone && other !== node) this.#violated(`${node} was given the NQN of ${other}: ${nqn}`);
+    else if (isAlone && holder !== undefined) {
+      this.#violated(`${node} was given ${of}, and ${holder.split(" ")[1]} has it`);
     }
     this.#nodeOfNqn.set(nqn, node);
     // A node whose unpublish has been called meanwhile no longer relies on the export.
@@ -312,7 +344,7 @@ class Checker {
     if (leaves) return;
     this.#holders.add(`${of} ${node}`);
     // What is no later than another node's attachment, begun while the cluster did not answer, the next round withdraws.
-    const isEarlier = this.#attached.entries().some(([key, other]) =>
+    const isEarlier = this.#exports.attached.entries().some(([key, other]) =>
       isOfOther(key, of, node) && counterOf(nqn) <= counterOf(other)
     );
     if (this.#images.get(of)?.exported === nqn && !isEarlier) this.#served.add(`${of} ${nqn}`);
@@ -325,7 +357,7 @@ class Checker {
     // Whoever joins begins no epoch.
     const joins = this.#sharing.isShared(of) && before === nqn;
     for (const [key, other] of attached) {
-      const isOther = isOfOther(key, of, node) && this.#attached.get(key) === other;
+      const isOther = isOfOther(key, of, node) && this.#exports.attached.get(key) === other;
       if (!isOther || counterOf(nqn) > counterOf(other)) continue;
       if (joins || (this.#sharing.isShared(of) && nqn === other)) continue;
       this.#violated(`${node} was given ${nqn}, no later than ${other} of another node`);
@@ -364,6 +396,7 @@ class Checker {
     if (before?.exported !== image.exported && this.#served.delete(`${of} ${before?.exported}`)) {
       this.#violated(`${before?.exported} was taken away, and nobody asked for that`);
     }
+    if (before?.exported !== image.exported) this.#violated(...this.#exports.changed(of, before?.exported));
     this.#compare(image);
     if (this.#finished.has(of) && this.#finished.get(of) !== image.value) {
       this.#violated(`the snapshot ${of} has ${image.value}, and had ${this.#finished.get(of)}`);
@@ -400,7 +433,7 @@ class Checker {
   }
 
   #changed(of: string): void {
-    for (const call of this.#calls.values()) if (call.of === of) this.#watch(call);
+    for (const call of this.#calls.values()) if (call.of === of || call.source === of) this.#watch(call);
     const writers = this.#writersOf(of);
     if (!this.#sharing.allows(of, writers)) {
       this.#violated(`${writers.join(" and ")} can write to ${of} at once`);
@@ -448,19 +481,14 @@ class Checker {
     return expected;
   }
 
-  #violated(line: string): void {
-    if (!this.found.includes(line)) this.found.push(line);
+  #violated(...lines: readonly string[]): void {
+    for (const line of lines) if (!this.found.includes(line)) this.found.push(line);
   }
 }
 
 /** Whether the key of an attachment is of another node that has the volume. */
 function isOfOther(key: string, of: string, node: string | undefined): boolean {
   return key.startsWith(`${of} `) && key !== `${of} ${node}`;
-}
-
-/** The counter of the epoch that an NQN names. */
-function counterOf(nqn: string): number {
-  return parseEpoch(nqn.split(":").at(-1)!)?.counter ?? 0;
 }
 
 function listed(values: ReadonlySet<string | undefined>): string {

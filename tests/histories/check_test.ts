@@ -79,6 +79,19 @@ const forgotten = [
   image(undefined, reissued),
 ] as const;
 
+const calm = { commands: 1, changes: 1, remembers: true, waited: false, byHand: false };
+const leaves = [call(3, "unpublish", { node: "n1" }), image(undefined)] as const;
+/** A person turns an export on that an attachment waits for. */
+const turnedOn = [
+  ...published,
+  ...leaves,
+  ok(3),
+  call(4, "publish", { node: "n2" }),
+  ok(4, { error: "unavailable" }),
+  { kind: "edited", of: volume, exported: first, wanted: true },
+  image(undefined, first),
+] as const;
+
 const good: Record<string, readonly HistoryEvent[]> = {
   "a whole life": deleted,
   "a volume that is made again, blank": [...deleted, call(7, "create", { bytes }), image(undefined), ok(7)],
@@ -151,6 +164,45 @@ const good: Record<string, readonly HistoryEvent[]> = {
     image(undefined, second),
     ok(3, { nqn: second, compared: true }),
   ],
+  "a call that has to wait and then takes a command more": [
+    ...published,
+    ...leaves,
+    ok(3, { calm: { ...calm, commands: 2, waited: true } }),
+  ],
+  "a call that a person's note costs a command": [
+    ...published,
+    ...leaves,
+    ok(3, { calm: { ...calm, commands: 2, byHand: true } }),
+  ],
+  "a note that leaves no room for a holder": [
+    ...created,
+    { kind: "noted", of: volume, isThere: true },
+    call(2, "publish", { node: "n1" }),
+    ok(2, { error: "precondition", calm }),
+  ],
+  "a pool that is full": [
+    call(1, "create", { bytes }),
+    ok(1, { error: "exhausted", calm: { ...calm, changes: 0 } }),
+  ],
+  "a volume that was not there for a moment": [
+    ...created,
+    call(2, "delete"),
+    call(3, "expand", { bytes }),
+    gone,
+    ok(3, { error: "not-found" }),
+  ],
+  "an export that a call takes away after a person turned it on": [
+    ...turnedOn,
+    call(5, "unpublish", { node: "n2" }),
+    image(undefined),
+    ok(5),
+  ],
+  "leaders that may change nothing, and change nothing": [
+    ...published,
+    { kind: "resting" },
+    { kind: "rested", wanted: undefined },
+  ],
+  "a create that is repeated as it was": [...created, call(2, "create", { bytes }), ok(2)],
   "a call that fails says nothing": [...created, call(2, "delete"), ok(2, { error: "unavailable" })],
 };
 
@@ -254,6 +306,65 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   "a node that gives up what it was given": [
     [...written, kernel("n1", [], true)],
     /n1 gave nqn:pvc-1:1-00000001 up, and nobody asked for that/,
+  ],
+  "a call that takes a command more than it has to": [
+    [...published, ...leaves, ok(3, { calm: { ...calm, commands: 2 } })],
+    /unpublish of pvc-1 for n1 took 2 commands, and has to do with 1/,
+  ],
+  "a call that is put off for nothing": [
+    [call(1, "create", { bytes }), ok(1, { error: "unavailable", calm })],
+    /create of pvc-1 was refused as unavailable, and nothing is wrong/,
+  ],
+  "a publish that is refused for nothing": [
+    [...created, call(2, "publish", { node: "n1" }), ok(2, { error: "precondition", calm })],
+    /publish of pvc-1 for n1 was refused as precondition, and nothing is wrong/,
+  ],
+  "a change where there is no room": [
+    [call(1, "create", { bytes }), ok(1, { error: "exhausted", calm })],
+    /create of pvc-1 was refused for lack of room after a change/,
+  ],
+  "a volume that is not found, and is there": [
+    [...created, call(2, "expand", { bytes }), ok(2, { error: "not-found" })],
+    /expand of pvc-1 found none, and it was there/,
+  ],
+  "an OK after a refusal": [
+    [...published, ...leaves, ok(3, { refused: true })],
+    /unpublish of pvc-1 was answered OK after it was refused/,
+  ],
+  "an export that a round takes away from whom waits for it": [
+    [...turnedOn, image(undefined)],
+    /nqn:pvc-1:1-00000001 was turned off, and an attachment wants it/,
+  ],
+  "a change by leaders that may change nothing": [
+    [...published, { kind: "edited", of: volume }, { kind: "resting" }, image(undefined), {
+      kind: "rested",
+      wanted: undefined,
+    }],
+    /pvc-1 was exported as nqn:pvc-1:1-00000001, and is as undefined, and leaders may not change that/,
+  ],
+  "a create with other parameters than the volume has": [
+    [...created, call(2, "create", { bytes, otherwise: true }), ok(2)],
+    /create of pvc-1 was answered OK, and it has other parameters/,
+  ],
+  "a disk on another file": [
+    [call(1, "create", { bytes }), image(undefined, undefined, { elsewhere: true }), ok(1)],
+    /create of pvc-1 was answered OK and never so/,
+  ],
+  "an import of what is somebody else's": [
+    [call(1, "import", { of: "other-a" }), ok(1)],
+    /import of other-a was answered OK and never so/,
+  ],
+  "a volume for a node while another one has it": [
+    [
+      ...published,
+      { kind: "edited", of: volume },
+      call(3, "publish", { node: "n2" }),
+      image(undefined, second),
+      ok(3, {
+        nqn: second,
+      }),
+    ],
+    /n2 was given pvc-1, and n1 has it/,
   ],
   "an image that goes below a node": [
     [...written, call(4, "delete"), { ...gone, exported: first } as HistoryEvent],

@@ -6,6 +6,7 @@ import {
 } from "../../src/volume/model/publish_context.ts";
 import type { ClusterAttachment, ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
+import { aClusterVolume } from "../fakes/cluster_view.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { Process } from "./process.ts";
 
@@ -31,9 +32,20 @@ export class ClusterObjects {
   /** How many requests no answer came to. */
   unanswered = 0;
   readonly #record: (event: HistoryEvent) => void;
+  /** The PersistentVolumes that the legacy driver has left. */
+  readonly #legacy: readonly string[];
+  /** Nodes of which the cluster shows no id now. */
+  readonly #unnamed = new Set<string>();
 
-  constructor(record: (event: HistoryEvent) => void) {
+  constructor(record: (event: HistoryEvent) => void, legacy: readonly string[] = []) {
     this.#record = record;
+    this.#legacy = legacy;
+  }
+
+  /** Whether the cluster shows the id of a node from now on. */
+  name(node: string, isNamed: boolean): void {
+    if (isNamed) this.#unnamed.delete(node);
+    else this.#unnamed.add(node);
   }
 
   get isAway(): boolean {
@@ -66,9 +78,23 @@ export class ClusterObjects {
     return found?.attached ? found.publishContext : undefined;
   }
 
+  /** Whether this driver has given a node an epoch of the volume. */
+  hasEpoch(volumeId: string): boolean {
+    return this.#attachments.values().some((one) =>
+      one.volumeId === volumeId && publishedCounter(parsePublishedExport(one.publishContext)) > 0
+    );
+  }
+
   /** The attachments that are complete. */
   complete(): readonly Pick<Attachment, "volumeId" | "nodeName" | "deleting">[] {
     return [...this.#attachments.values()].filter(({ attached }) => attached);
+  }
+
+  /** The legacy driver has attached a volume. */
+  attachedBefore(volumeId: string, nodeName: string, publishContext: ContextValues): void {
+    const attachment = { volumeId, nodeName, attached: true, deleting: false, publishContext };
+    this.#attachments.set(`${volumeId} ${nodeName}`, attachment);
+    this.#record({ kind: "attachment", of: volumeId, node: nodeName, nqn: publishContext["nvme_nqn"] });
   }
 
   /** The attacher begins to attach or detach, as pods want it. */
@@ -104,17 +130,19 @@ export class ClusterObjects {
     const all = () =>
       [...this.#attachments.values()].map(({ publishContext, ...one }): ClusterAttachment => ({
         ...one,
-        nodeId: one.nodeName,
+        nodeId: this.#unnamed.has(one.nodeName) ? undefined : one.nodeName,
+        // A name of its own, so that nothing takes it for the id.
+        nodeName: `host-${one.nodeName}`,
         published: parsePublishedExport(publishContext),
       }));
     return {
-      volumes: read(() => []),
+      volumes: read(() => this.#legacy.map((id) => aClusterVolume(id))),
       othersHandles: read(() => new Set<string>()),
       snapshotHandles: read(() => undefined),
       attachments: read(() =>
-        all().map(({ volumeId, nodeName, attached, published }) => ({
+        all().map(({ volumeId, nodeId, attached, published }) => ({
           volumeId: volumeId!,
-          nodeId: nodeName,
+          nodeId: nodeId ?? "",
           attached,
           sinceSeconds: undefined,
           epochCounter: publishedCounter(published),

@@ -1,6 +1,8 @@
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
 import type { ControllerDeps } from "../../src/controller/deps.ts";
+import { importVolume } from "../../src/controller/import/import.ts";
+import { adoptVolume } from "../../src/controller/legacy/adopt.ts";
 import { createSnapshot } from "../../src/controller/snapshots/create.ts";
 import { deleteSnapshot } from "../../src/controller/snapshots/delete.ts";
 import { listSnapshots } from "../../src/controller/snapshots/list.ts";
@@ -8,17 +10,27 @@ import { createVolume } from "../../src/controller/volumes/create.ts";
 import { deleteVolume } from "../../src/controller/volumes/delete.ts";
 import { expandVolume } from "../../src/controller/volumes/expand.ts";
 import type { CreateRequest } from "../../src/volume/rules/provision.ts";
-import { volumeIdFor } from "../../src/volume/model/ids.ts";
+import { claimOf } from "../../src/volume/rules/legacy_migration.ts";
 import type { SourceRef } from "../../src/volume/model/sources.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
-import { aCreate, aPublish, gibibyte, sharedBlock, testParameters } from "../fakes/controller_deps.ts";
+import { aClusterVolume, anAttachment } from "../fakes/cluster_view.ts";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  sharedBlock,
+  testParameters,
+  writer,
+} from "../fakes/controller_deps.ts";
 import { aSnapshotId } from "../fakes/records.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { NodeStep } from "./node_calls.ts";
-import { type CallStep, type Setting, snapshotNames, volumeNames } from "./schedule.ts";
+import { type CallStep, idOf, type Setting, snapshotNames, volumeNames } from "./schedule.ts";
 
 /** A step that the controller is called for. */
-export type ControllerStep = Exclude<CallStep["step"], NodeStep>;
+export type ControllerStep = Exclude<CallStep["step"], NodeStep | PersonsStep>;
+/** A step of a person, who runs a command. */
+export type PersonsStep = "import" | "adopt";
 /** A call of the controller, and what sends it. */
 export type ControllerCall = Omit<Extract<HistoryEvent, { kind: "call" }>, "kind" | "call"> & {
   readonly send: (deps: ControllerDeps, context: CallContext) => Promise<unknown>;
@@ -29,13 +41,15 @@ export interface Published {
 }
 
 /** The ids of the volumes; all but the first are clones. */
-export const volumeIds = volumeNames.map((name) => volumeIdFor(name)) as [string, string];
+export function volumeIdsOf(setting: Pick<Setting, "origin">): [string, string] {
+  return volumeNames.map((name) => idOf(name, setting)) as [string, string];
+}
 /** The ids of their snapshots, which are all of the first volume. */
 export const snapshotIds: readonly string[] = snapshotNames.map((name) => aSnapshotId(name));
 
 const list: ControllerCall = {
   verb: "list",
-  of: volumeIds[0],
+  of: "",
   send: async (deps, context) => {
     const snapshots = await listSnapshots(deps, { id: "", source: "" }, context);
     return { listed: snapshots.map(({ id }) => id) };
@@ -48,16 +62,20 @@ export class ControllerCalls {
   readonly #sources = new Map<string, SourceRef>();
 
   readonly #shared: boolean;
+  readonly #isStatic: boolean;
   readonly #cloneBytes: bigint;
+  readonly #volumeIds: readonly [string, string];
 
-  /**
-   * @param hasImage whether a snapshot exists on the router
-   * @param shared whether the volumes are raw blocks for two nodes at once
-   */
-  constructor(hasImage: (id: string) => boolean, { shared, cloneGib }: Pick<Setting, "shared" | "cloneGib">) {
+  /** @param hasImage whether a snapshot exists on the router */
+  constructor(
+    hasImage: (id: string) => boolean,
+    setting: Pick<Setting, "shared" | "cloneGib" | "origin">,
+  ) {
     this.#hasImage = hasImage;
-    this.#shared = shared;
-    this.#cloneBytes = BigInt(cloneGib) * gibibyte;
+    this.#shared = setting.shared;
+    this.#isStatic = setting.origin === "imported";
+    this.#cloneBytes = BigInt(setting.cloneGib) * gibibyte;
+    this.#volumeIds = volumeIdsOf(setting);
   }
 
   #create(name: string, over: Partial<CreateRequest> = {}): CreateRequest {
@@ -66,18 +84,28 @@ export class ControllerCalls {
   }
 
   /** Returns the controller call of a step, with its arguments. */
-  of(step: ControllerStep, id: string, node: string): ControllerCall {
-    const [first] = volumeIds;
-    const name = snapshotNames[volumeIds.indexOf(id)]!;
+  of(
+    step: ControllerStep,
+    id: string,
+    { node, bytes = 2n * gibibyte, otherwise }: Pick<CallStep, "node" | "bytes" | "otherwise">,
+  ): ControllerCall {
+    const [first] = this.#volumeIds;
+    const name = snapshotNames[this.#volumeIds.indexOf(id)]!;
     const snapshotId = aSnapshotId(name);
-    const use = this.#shared ? { capability: sharedBlock } : {};
-    const [attachment, twice] = [{ of: id, node }, 2n * gibibyte];
+    const use = this.#shared
+      ? { capability: sharedBlock }
+      : this.#isStatic && id === first
+      ? { isStatic: true }
+      : {};
+    const attachment = { of: id, node };
+    const other = otherwise ? { rawParameters: { other: "true" } } : {};
     const calls: Record<ControllerStep, () => ControllerCall> = {
       create: () => ({
         verb: "create",
         of: first,
         bytes: gibibyte,
-        send: (deps, context) => createVolume(deps, this.#create(volumeNames[0]!), context),
+        ...otherwise ? { otherwise } : {},
+        send: (deps, context) => createVolume(deps, this.#create(volumeNames[0]!, other), context),
       }),
       clone: () => this.#clone(),
       delete: () => ({ verb: "delete", of: id, send: (deps, context) => deleteVolume(deps, id, context) }),
@@ -97,9 +125,9 @@ export class ControllerCalls {
       expand: () => ({
         verb: "expand",
         of: id,
-        bytes: twice,
+        bytes,
         send: (deps, context) =>
-          expandVolume(deps, id, { ...aCreate("").range, requiredBytes: twice }, context),
+          expandVolume(deps, id, { ...aCreate("").range, requiredBytes: bytes }, context),
       }),
       snapshot: () => ({
         verb: "snapshot",
@@ -117,8 +145,32 @@ export class ControllerCalls {
     return calls[step]();
   }
 
+  /** A person imports a disk with a file system for one node at a time. */
+  import(id: string): ControllerCall {
+    const { mode, ...kind } = writer;
+    const request = { id, imagePath: undefined, kind, mode, exportIsUnused: false, dryRun: false };
+    return {
+      verb: "import",
+      of: id,
+      send: (deps, context) => importVolume(deps, request, context),
+    };
+  }
+
+  /** A person takes a disk over from the legacy driver, for the nodes that have it. */
+  adopt(id: string, nodeIds: readonly string[]): ControllerCall {
+    const attachments = nodeIds.map((nodeId) => anAttachment(id, nodeId));
+    return {
+      verb: "adopt",
+      of: id,
+      send: (deps, context) => {
+        const claim = claimOf(aClusterVolume(id), attachments, deps.clock.now());
+        return adoptVolume(deps, id, claim, context);
+      },
+    };
+  }
+
   #clone(): ControllerCall {
-    const [, clone] = volumeIds;
+    const [, clone] = this.#volumeIds;
     const source = this.#sources.get(clone) ?? this.#aSource();
     this.#sources.set(clone, source);
     const range = { ...aCreate("").range, requiredBytes: this.#cloneBytes };
@@ -133,6 +185,8 @@ export class ControllerCalls {
 
   #aSource(): SourceRef {
     const snapshot = snapshotIds.find((id) => this.#hasImage(id));
-    return snapshot === undefined ? { kind: "volume", id: volumeIds[0] } : { kind: "snapshot", id: snapshot };
+    return snapshot === undefined
+      ? { kind: "volume", id: this.#volumeIds[0] }
+      : { kind: "snapshot", id: snapshot };
   }
 }

@@ -2,8 +2,11 @@ import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { distrust, forget } from "../../src/controller/distrust.ts";
 import { KnownVolumes } from "../../src/controller/known_volumes.ts";
 import { RouterBoots } from "../../src/controller/reconcile/boots.ts";
+import { migrateAtStart } from "../../src/controller/legacy/migrate.ts";
 import { ReconcileLoop } from "../../src/controller/reconcile/loop.ts";
 import { leadMs, leaseMs } from "../../src/kubernetes/election.ts";
+import { parseComment } from "../../src/volume/model/record.ts";
+import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import type { FakeClock } from "../fakes/clock.ts";
 import { controllerDeps } from "../fakes/controller_deps.ts";
@@ -14,7 +17,7 @@ import type { SharedVolumes } from "./shared_volumes.ts";
 import type { ApiCutStep, IsolationStep, Setting } from "./schedule.ts";
 
 /** How often a leader compares the router with the cluster, and how long an export is unwanted before it is withdrawn. */
-const roundSettings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs: 300_000 } } as const;
+const [intervalMs, unwantedMs] = [60_000, 300_000];
 
 /** How long a controller that goes on takes to read the Lease, in milliseconds. */
 const readsAfterMs = 1_000;
@@ -39,14 +42,14 @@ interface Isolation {
 export interface ControllersParts {
   readonly clock: FakeClock;
   readonly store: FakeVolumeStore;
-  readonly setting: Pick<Setting, "seed" | "remembers" | "graceMs">;
+  readonly setting: Pick<Setting, "seed" | "remembers" | "graceMs" | "rounds" | "reconciles">;
   /** By how much the wall clock is ahead, in milliseconds. */
   readonly wallOffsetMs: () => number;
   /** Undefined without a cluster to ask. */
   readonly cluster?: ClusterObjects | undefined;
   /** Undefined where no volume is shared. */
   readonly shared?: SharedVolumes | undefined;
-  /** The router as a process reaches it without a call; undefined where leaders do not compare it with the cluster. */
+  /** The router as a process reaches it without a call. */
   readonly routerOf?: ((process: Process, signal: AbortSignal) => VolumeStore) | undefined;
 }
 
@@ -92,6 +95,11 @@ export class Controllers {
     return [this.#leader, ...this.#former].some(({ process }) =>
       !process.isDead && (process.sending > 0 || process.isFrozen)
     );
+  }
+
+  /** Whether an image is being copied. */
+  get isCopying(): boolean {
+    return [this.#leader, ...this.#former].some(({ process }) => !process.isDead && process.copying > 0);
   }
 
   /** The leader dies. */
@@ -182,20 +190,50 @@ export class Controllers {
 
   /** The controller compares the router with the cluster from now on, unless it does already. */
   #beginRounds(controller: Controller): void {
-    const { routerOf, cluster } = this.#parts;
-    if (routerOf === undefined || cluster === undefined || this.#rounds.has(controller)) return;
+    const { routerOf, cluster, setting: { rounds, reconciles } } = this.#parts;
+    if (!rounds || routerOf === undefined || cluster === undefined || this.#rounds.has(controller)) return;
     const stop = new AbortController();
     this.#rounds.set(controller, stop);
     const { process, deps, boots } = controller;
     process.onDeath(() => stop.abort());
     const own = { ...deps, store: routerOf(process, stop.signal) };
-    const loop = new ReconcileLoop(own, cluster.viewFor(process), roundSettings, boots);
+    const mode = reconciles ? "on" : "off";
+    const settings = { intervalMs, reconcile: { mode, graceMs: unwantedMs } } as const;
+    const loop = new ReconcileLoop(own, cluster.viewFor(process), settings, boots);
     void loop.run(stop.signal);
   }
 
   /** Starts a process that leads and knows nothing. */
   #start(): Controller {
-    const { store, setting: { seed, remembers, graceMs }, wallOffsetMs, cluster, shared } = this.#parts;
+    const controller = this.startForPerson(this.#parts.setting.remembers);
+    this.#beginRounds(controller);
+    void this.#migrate(controller);
+    return controller;
+  }
+
+  /** What a leader does once: it takes volumes over from the legacy driver. Where there are none, it asks the cluster nothing. */
+  async #migrate({ process, deps }: Controller): Promise<void> {
+    const { store: { disks, violations }, cluster, routerOf } = this.#parts;
+    if (cluster === undefined || routerOf === undefined) return;
+    const stop = new AbortController();
+    process.onDeath(() => stop.abort());
+    const view = cluster.viewFor(process);
+    const clusterView: ClusterView = {
+      ...view,
+      assertAttachmentsReadable: (context) => {
+        const isAny = disks.values().some(({ comment }) => parseComment(comment).state === "none");
+        if (!isAny) {
+          violations.push("the cluster was asked who has the legacy driver's volumes, and there are none");
+        }
+        return view.assertAttachmentsReadable(context);
+      },
+    };
+    await migrateAtStart({ ...deps, clusterView, store: routerOf(process, stop.signal) }, stop.signal);
+  }
+
+  /** Starts a process that knows nothing, as a person's command is one. */
+  startForPerson(remembers = false): Controller {
+    const { store, setting: { seed, graceMs }, wallOffsetMs, cluster, shared } = this.#parts;
     const process = new Process(this.#clock, wallOffsetMs);
     const deps = controllerDeps({
       store,
@@ -209,8 +247,6 @@ export class Controllers {
     const boots = new RouterBoots(process.clock);
     const ports = shared &&
       { pairs: shared.pairsFor(process), detachedNodes: shared.detachedNodesFor(process) };
-    const controller = { process, deps: { ...deps, ...ports, known: new KnownVolumes(remembers) }, boots };
-    this.#beginRounds(controller);
-    return controller;
+    return { process, deps: { ...deps, ...ports, known: new KnownVolumes(remembers) }, boots };
   }
 }

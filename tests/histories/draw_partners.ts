@@ -4,6 +4,7 @@ import {
   type HandStep,
   nodeNames,
   type PodStep,
+  type Setting,
   sharingNodeNames,
   smooth,
   type Step,
@@ -21,11 +22,24 @@ const hands: readonly HandStep["what"][] = [
   "label-taken",
 ];
 
-/** How often each group of steps comes into a schedule, and whether it needs a cluster. */
-const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: (draw: Draw) => Step[]])[] = [
-  [0.08, true, forcedDetach],
-  [0.15, true, resynced],
+/** What a schedule has to do with. */
+export interface Traits extends Pick<Setting, "cluster" | "shared" | "rounds" | "origin"> {
+  /** How many steps come first. */
+  readonly opening: number;
+}
+
+/** How often each group of steps comes into a schedule, and what it needs. */
+const groups: readonly (readonly [
+  chance: number,
+  needs: "cluster" | "rounds" | false,
+  steps: (draw: Draw) => Step[],
+])[] = [
+  [0.08, "cluster", forcedDetach],
+  [0.15, "cluster", resynced],
+  [0.15, "rounds", turnedOnWhileWaiting],
   [0.12, false, noted],
+  [0.05, false, createdAtBoot],
+  [0.06, false, changedMeanwhile],
   [0.14, false, byHand],
   [0.08, false, forgottenGrowth],
   [0.06, false, (draw) => withAttempt(draw, { ...aHand(draw), what: "unreadable" })],
@@ -34,24 +48,120 @@ const groups: readonly (readonly [chance: number, needsCluster: boolean, steps: 
   [0.08, false, nextPod],
   [0.05, false, grownInUse],
   [0.05, false, killedFormat],
+  [0.06, false, turnedOnWhileCopied],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
 export function withPartners(
   steps: readonly Step[],
-  { opening, cluster, shared }: {
-    readonly opening: number;
-    readonly cluster: boolean;
-    readonly shared: boolean;
-  },
+  traits: Traits,
   draw: Draw,
 ): Step[] {
+  const { opening, shared, origin } = traits;
   const all = [...steps];
-  for (const [chance, needsCluster, added] of groups) {
-    if (needsCluster && !cluster || !draw.chance(chance)) continue;
+  for (const [chance, needs, added] of groups) {
+    if (needs && !traits[needs] || !draw.chance(chance)) continue;
     all.splice(opening + draw.below(all.length - opening + 1), 0, ...added(draw));
   }
+  if (origin === "imported") return withImports(all, draw);
+  if (origin === "legacy") return withLegacy(all, draw);
   return shared ? withMigrations(all, opening, draw) : all;
+}
+
+/** A person imports the disk first, unless its publish does; and asks for it again, or for another cluster's. */
+function withImports(steps: readonly Step[], draw: Draw): Step[] {
+  const all = [...steps];
+  const imports = call("import", nodeNames[0]!);
+  const odd: Step = {
+    step: "hand",
+    volume: smooth.volume,
+    what: "odd-row",
+    forMs: draw.pick([1_000, 200_000]),
+  };
+  all.splice(1 + draw.below(all.length), 0, draw.chance(0.5) ? imports : { ...imports, ofOthers: true });
+  const first = [...draw.chance(0.4) ? [odd] : [], ...draw.chance(0.7) ? [imports] : []];
+  return [...first, ...all];
+}
+
+/** A person takes the volume over, sometimes while the router brings its disks back. */
+function withLegacy(steps: readonly Step[], draw: Draw): Step[] {
+  const all = [...steps];
+  const adopt = call("adopt", nodeNames[0]!);
+  if (draw.chance(0.5)) all.splice(1 + draw.below(all.length), 0, adopt);
+  const boot: Step = {
+    step: "reboot",
+    forgets: 0,
+    disksAfterMs: 100_000,
+    ...draw.chance(0.5) ? poolsFirst : {},
+  };
+  return draw.chance(0.3) ? [boot, adopt, ...all] : all;
+}
+
+/** A boot after which the router shows its pools at once. */
+const poolsFirst = { poolsFirst: true } as const;
+
+/** Right after a boot the router shows its pools, and neither disks nor files, and the volume is asked for again. */
+function createdAtBoot(draw: Draw): Step[] {
+  const volume = smooth.volume;
+  const before: Step[] = draw.chance(0.5)
+    ? [{ step: "take-over" }]
+    : [{ step: "wait", ms: 61_000, late: false }];
+  return [
+    ...before,
+    { step: "reboot", forgets: 0, disksAfterMs: 100_000, ...poolsFirst },
+    call(draw.pick(["create", "create", "delete", "publish"]), draw.pick(nodeNames), volume),
+  ];
+}
+
+/** A person turns an export on while an attachment waits, and nobody asks for anything for some minutes. */
+function turnedOnWhileWaiting(draw: Draw): Step[] {
+  const volume = smooth.volume;
+  const [from, to] = draw.chance(0.5) ? nodeNames : nodeNames.toReversed();
+  const leaves = nodeNames.flatMap((node) => [call("unstage", node), call("unpublish", node)]);
+  const wait: Step = { step: "wait", ms: 125_000, late: false };
+  return [
+    call("publish", from!),
+    ...leaves,
+    { ...call("publish", to!), trouble: { at: 0, what: "lost" } },
+    { step: "edit", volume, exported: true },
+    ...[wait, wait, wait, wait],
+  ];
+}
+
+/** A person turns the export of a volume on that is being copied, where the pool has no subvolumes. */
+function turnedOnWhileCopied(draw: Draw): Step[] {
+  const [node, volume] = [draw.pick(nodeNames), smooth.volume];
+  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
+  return [
+    call("publish", node),
+    ...leaves,
+    { step: "wait", ms: 31_000, late: false },
+    { ...call(draw.pick(["snapshot", "clone"]), node), waits: false },
+    { step: "wait", ms: 2_000, late: false },
+    { step: "edit", volume, exported: true },
+    { step: "wait", ms: 12_000, late: false },
+  ];
+}
+
+/** A person takes a note away, or points the disk at another file, between a read and the change that follows from it. */
+function changedMeanwhile(draw: Draw): Step[] {
+  const [node, volume] = [draw.pick(nodeNames), smooth.volume];
+  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
+  const isNote = draw.chance(0.5);
+  const note: Step = { step: "note", volume, before: "x".repeat(1 + draw.below(60)), after: "" };
+  const hand: Step = { step: "hand", volume, what: "other-file", forMs: draw.pick([30_000, 200_000]) };
+  const next = draw.pick(
+    isNote ? ["publish", "expand", "unpublish"] as const : ["publish", "expand"] as const,
+  );
+  return [
+    ...leaves,
+    ...isNote ? [note] : [],
+    { step: "wait", ms: 31_000, late: false },
+    { ...call(next, node), commandMs: [0, 12_000], waits: false },
+    { step: "wait", ms: 2_000, late: false },
+    isNote ? { ...note, before: "" } : hand,
+    { step: "wait", ms: 12_000, late: false },
+  ];
 }
 
 /** One to three migrations, and a third node in the place of the second for some steps. */
@@ -104,6 +214,10 @@ function migration(draw: Draw): Step[] {
     return [...begins, pod(from, "ended"), pod(to, "runs"), ...joins, call("unpublish", from)];
   }
   const waits: Step = { step: "wait", ms: draw.pick([100, 61_000]), late: draw.chance(0.3) };
+  if (draw.chance(0.2)) {
+    const ends = [pod(from, "gone"), call("unstage", from), call("unpublish", from), write(to)];
+    return [...begins, pod(to, "runs"), ...joins, ...registeredAnew(to), ...ends];
+  }
   return [
     ...draw.chance(0.8) ? begins : [],
     ...draw.chance(0.8) ? [pod(to, "runs")] : [],
@@ -113,6 +227,12 @@ function migration(draw: Draw): Step[] {
     ...draw.chance(0.4) ? [waits] : [],
     ...draw.chance(0.4) ? asks : [],
   ];
+}
+
+/** The driver of a node is registered anew, and takes its time. */
+function registeredAnew(node: string): Step[] {
+  const wait: Step = { step: "wait", ms: 125_000, late: false };
+  return [{ step: "unnamed", node, forMs: 700_000 }, ...Array<Step>(6).fill(wait)];
 }
 
 function call(step: CallStep["step"], node: string, volume: string = smooth.volume): CallStep {
@@ -189,7 +309,7 @@ function withAttempt(draw: Draw, hand: HandStep): Step[] {
     : [];
   const [node, next] = [
     draw.pick(nodeNames),
-    draw.pick(["publish", "publish", "delete", "expand", "snapshot"] as const),
+    draw.pick(["publish", "publish", "delete", "expand", "snapshot", "create"] as const),
   ];
   const after = draw.chance(0.7) ? [call(next, node, volume), call("stage", node, volume)] : [];
   return [...before, hand, ...after];

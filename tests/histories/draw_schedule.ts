@@ -1,4 +1,5 @@
 import { Draw } from "./draw.ts";
+import { drawCalm } from "./draw_calm.ts";
 import { withPartners } from "./draw_partners.ts";
 import {
   type ApiCutStep,
@@ -16,6 +17,7 @@ import {
   smooth,
   type Step,
   type Trouble,
+  type UnnamedStep,
   volumeNames,
 } from "./schedule.ts";
 
@@ -30,6 +32,7 @@ type DrawnStep = Exclude<
   | HandStep
   | RouterCutStep
   | PodStep
+  | UnnamedStep
   | { readonly step: "resync" | "forget-sizes" }
 >;
 
@@ -100,6 +103,8 @@ const troubles: readonly Trouble["what"][] = [
  * Returns the schedule of a seed. It begins with a volume that a node writes to, because nothing can be lost before.
  */
 export function drawSchedule(seed: number): Step[] {
+  const { cluster, shared, calm, origin, rounds } = settingOf(seed);
+  if (calm) return drawCalm(new Draw(seed));
   const draw = new StepDraw(seed);
   const drawn: Step[] = [{ step: "create", ...smooth }];
   if (draw.chance(0.7)) {
@@ -115,9 +120,9 @@ export function drawSchedule(seed: number): Step[] {
     ? withPartitions(drawn, opening, new StepDraw(seed + partitionSeed))
     : drawn;
   const steps = withLateRefusals(all, new StepDraw(seed + refusalSeed));
-  const { cluster, shared } = settingOf(seed);
   const troubled = cluster ? withClusterTroubles(steps, opening, new StepDraw(seed + clusterSeed)) : steps;
-  const whole = withPartners(troubled, { opening, cluster, shared }, new Draw(seed + moreSeed));
+  const traits = { opening, cluster, shared, rounds, origin };
+  const whole = withPartners(troubled, traits, new Draw(seed + moreSeed));
   return withLives(whole, opening, cluster, new Draw(seed + lifeSeed));
 }
 

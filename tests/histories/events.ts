@@ -8,9 +8,24 @@ export type Verb =
   | "snapshot"
   | "deleteSnapshot"
   | "list"
+  | "import"
+  | "adopt"
   | "stage"
   | "unstage"
   | "grow";
+
+/** What a call took where nothing goes wrong. */
+export interface CalmCall {
+  /** Commands to the router, and those of them that may have changed something. */
+  readonly commands: number;
+  readonly changes: number;
+  /** Whether the controller may remember what it has written last. */
+  readonly remembers: boolean;
+  /** Whether the call waited for something, such as the end of an export. */
+  readonly waited: boolean;
+  /** Whether a person has changed something before. */
+  readonly byHand: boolean;
+}
 
 /**
  * One event, in the order of time. `of` is the id of a volume or a snapshot. The contents of an image are a word that
@@ -27,6 +42,8 @@ export type HistoryEvent =
     readonly bytes?: bigint;
     /** The source of a snapshot or a clone. */
     readonly source?: string;
+    /** Whether a create asks for other parameters than an earlier one. @default {false} */
+    readonly otherwise?: true;
   }
   /** A call ends; without an error it was answered OK. */
   | {
@@ -41,6 +58,10 @@ export type HistoryEvent =
     readonly listed?: readonly string[];
     /** Whether the cluster answered all that the call asked it; undefined without a cluster. */
     readonly compared?: boolean;
+    /** Whether the router refused to change a disk that was as the call expected it. @default {false} */
+    readonly refused?: true;
+    /** What the call took, if nothing has gone wrong since the beginning. */
+    readonly calm?: CalmCall;
   }
   /** A node's attachment is complete and has this NQN from now on, or is gone. */
   | {
@@ -57,6 +78,8 @@ export type HistoryEvent =
     readonly bytes: bigint | undefined;
     /** Whether any part of it exists: an image, an incomplete copy, a disk. */
     readonly exists: boolean;
+    /** Whether the disk is on another file. @default {false} */
+    readonly elsewhere?: boolean;
     readonly value: string | undefined;
     /** The NQN under which it is exported. */
     readonly exported: string | undefined;
@@ -87,8 +110,13 @@ export type HistoryEvent =
   | { readonly kind: "read"; readonly node: string; readonly of: string; readonly value: string | undefined }
   /** A node's machine restarts: its mounts and connections end. */
   | { readonly kind: "crashed"; readonly node: string }
-  /** Nothing was asked for long enough: the exports are as the cluster wants them, and these are wanted. */
-  | { readonly kind: "rested"; readonly wanted: readonly string[] }
+  /** Nothing is asked from now on. */
+  | { readonly kind: "resting" }
+  /**
+   * Nothing was asked for long enough: the exports are as the cluster wants them, and these are wanted; undefined where leaders
+   * change only what is older than the cluster.
+   */
+  | { readonly kind: "rested"; readonly wanted: readonly string[] | undefined }
   /** A kubelet will never ask its node to undo this: it met a final error, and was not answered OK before. */
   | {
     readonly kind: "given-up";
@@ -119,8 +147,15 @@ export type HistoryEvent =
   | { readonly kind: "stuck" }
   /** An object that is left after everything was deleted. */
   | { readonly kind: "left"; readonly of: string }
-  /** A person, not the driver, has turned an export on or off. */
-  | { readonly kind: "edited"; readonly of: string }
+  /** A person, not the driver, has turned an export on or off; `wanted` while an attachment of the volume is there. */
+  | {
+    readonly kind: "edited";
+    readonly of: string;
+    readonly exported?: string | undefined;
+    readonly wanted?: boolean;
+  }
+  /** A person has written a note around the record, or taken it away. */
+  | { readonly kind: "noted"; readonly of: string; readonly isThere: boolean }
   /** The router has an empty image in the place of the volume's: all data is lost, and nobody was asked. */
   | { readonly kind: "blanked"; readonly of: string }
   /** The router restarts. It may lose its latest configuration, including changes that were answered OK. */

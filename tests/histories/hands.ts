@@ -1,5 +1,7 @@
 import { filePrefixOf } from "../../src/volume/model/layout.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
+import { parseComment } from "../../src/volume/model/record.ts";
+import { gibibyte } from "../fakes/controller_deps.ts";
 import { testBase, testCluster } from "../fakes/records.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HandStep } from "./schedule.ts";
@@ -21,7 +23,10 @@ const mounted = "its file system is mounted";
  */
 export class Hands {
   readonly #store: FakeVolumeStore;
+  readonly #own: string | undefined;
   readonly #notes = new Map<string, Note>();
+  /** The last note that was taken away, by volume: it does not come back. */
+  readonly #takenAway = new Map<string, Note>();
   /** What takes a person's change back, by its kind and volume. */
   readonly #undo = new Map<string, () => void>();
   /** The same of all changes that were ever made. */
@@ -31,28 +36,52 @@ export class Hands {
   /** How many subvolumes there were when the label was last free. */
   #subvolumes = 0;
 
-  constructor(store: FakeVolumeStore) {
+  /** @param own the image of a volume that was there before, whatever its name */
+  constructor(store: FakeVolumeStore, own?: string) {
     this.#store = store;
+    this.#own = own;
   }
 
-  /** Writes a note around the comment of a volume. */
-  note(id: string, note: Note): void {
+  /** Writes a note around the comment of a volume, or takes it away. Returns whether that was done. */
+  note(id: string, note: Note): boolean {
     const disk = this.#store.disks.get(id);
-    if (disk === undefined || this.#notes.has(id) || this.#undo.has(`cut-record ${id}`)) return;
-    this.#store.edit(id, { comment: note.before + disk.comment + note.after });
-    this.#notes.set(id, note);
+    const isTakenAway = note.before === "" && note.after === "";
+    const there = this.#notes.get(id);
+    if (disk === undefined || isTakenAway !== (there !== undefined)) return false;
+    if (this.#undo.has(`cut-record ${id}`) || !this.#isRecorded(disk)) return false;
+    if (there === undefined) {
+      this.#store.edit(id, { comment: note.before + disk.comment + note.after });
+      this.#notes.set(id, note);
+      return true;
+    }
+    const { before, after } = there;
+    this.#store.edit(id, { comment: disk.comment.slice(before.length, disk.comment.length - after.length) });
+    this.#notes.delete(id);
+    this.#takenAway.set(id, there);
+    return true;
   }
 
   /** Changes a volume's disk, unless it is exported. Returns what takes the change back. */
   change(id: string, what: HandStep["what"]): (() => void) | undefined {
     const disk = this.#store.disks.get(id);
     const key = `${what} ${id}`;
-    if (disk === undefined || disk.exported || this.#undo.has(key) || this.#store.hidden.has(id)) return;
+    // A disk that nobody has imported yet is a person's anyway, whatever its file.
+    const isOwn = disk !== undefined && this.#isRecorded(disk);
+    if (!isOwn && what !== "odd-row" && what !== "unreadable") return;
+    if (
+      disk === undefined || disk.exported && what !== "filled" || this.#undo.has(key) ||
+      this.#store.hidden.has(id)
+    ) return;
     const undo = this.#changed(disk, what);
     const once = () => this.#undo.delete(key) && undo();
     this.#undo.set(key, once);
     this.#undoAgain.push(undo);
     return once;
+  }
+
+  /** Whether the driver has its record at the disk: one that was there before may have none. */
+  #isRecorded({ comment }: StoredVolume): boolean {
+    return this.#own === undefined || parseComment(comment).state === "record";
   }
 
   /** Whether something that was done to the volume is not taken back yet. */
@@ -107,18 +136,39 @@ export class Hands {
         };
       }
       case "unreadable":
-        store.edit(id, { unreadable: "it has no size", sizeBytes: 0n, sizeUnknown: true });
-        return () => {
-          const { unreadable: _, sizeUnknown: __, ...now } = store.disks.get(id) ?? disk;
-          if (store.disks.has(id)) store.disks.set(id, { ...now, sizeBytes: now.sizeBytes || sizeBytes });
-        };
+        return this.#spoilRow(disk, { unreadable: "it has no size", sizeBytes: 0n, sizeUnknown: true });
+      case "odd-row":
+        return this.#spoilRow(disk, { unreadable: "its port is no number" });
+      case "filled":
       case "label-taken":
-        this.#subvolumes = store.tree.subvolumes.size;
-        store.pools = store.pools.map((pool) =>
-          pool.subvolumeLabel === undefined ? pool : { ...pool, labelTakenBy: secondSlot }
-        );
-        return () => store.pools = store.pools.map(({ labelTakenBy: _, ...pool }) => pool);
+        return this.#changePools(what);
     }
+  }
+
+  #spoilRow({ id, sizeBytes }: StoredVolume, odd: Partial<StoredVolume>): () => void {
+    const store = this.#store;
+    store.edit(id, odd);
+    return () => {
+      const there = store.disks.get(id);
+      // It is spoiled in another way by now.
+      if (there === undefined || there.unreadable !== odd.unreadable) return;
+      const { unreadable: _, sizeUnknown: __, ...now } = there;
+      store.disks.set(id, { ...now, sizeBytes: now.sizeBytes || sizeBytes });
+    };
+  }
+
+  #changePools(what: "filled" | "label-taken"): () => void {
+    const store = this.#store;
+    const free = store.pools.map(({ freeBytes }) => freeBytes);
+    if (what === "filled") {
+      store.pools = store.pools.map((pool) => ({ ...pool, freeBytes: gibibyte / 2n }));
+      return () => store.pools = store.pools.map((pool, index) => ({ ...pool, freeBytes: free[index]! }));
+    }
+    this.#subvolumes = store.tree.subvolumes.size;
+    store.pools = store.pools.map((pool) =>
+      pool.subvolumeLabel === undefined ? pool : { ...pool, labelTakenBy: secondSlot }
+    );
+    return () => store.pools = store.pools.map(({ labelTakenBy: _, ...pool }) => pool);
   }
 
   /** Takes back all changes but notes. */
@@ -139,6 +189,7 @@ export class Hands {
     for (const undo of this.#undoAgain) undo();
     this.shrunken();
     this.#notes.clear();
+    this.#takenAway.clear();
   }
 
   /** Reports what may not have happened since the last check. */
@@ -151,10 +202,25 @@ export class Hands {
         violations.push(`a person's note at ${id} is lost: ${comment}`);
       }
     }
+    for (const [id, { before, after }] of this.#takenAway) {
+      const comment = disks.get(id)?.comment;
+      if (comment === undefined || this.#notes.has(id)) this.#takenAway.delete(id);
+      else if (before + after !== "" && comment.startsWith(before) && comment.endsWith(after)) {
+        violations.push(`a person's note at ${id} is back: ${comment}`);
+      }
+    }
     if (pools.some(({ labelTakenBy }) => labelTakenBy !== undefined)) {
       if (tree.subvolumes.size !== this.#subvolumes) {
         violations.push("subvolumes changed below a taken label");
       }
+    }
+  }
+
+  /** A person's disk was imported. */
+  imported(id: string): void {
+    const { disks, violations } = this.#store;
+    if (disks.get(id)?.unreadable !== undefined) {
+      violations.push(`${id} was imported, and its row cannot be read`);
     }
   }
 
@@ -171,10 +237,10 @@ export class Hands {
     if (disk.routerUses !== undefined) violations.push(`${id} was published, and the router has it mounted`);
     if (disk.unreadable !== undefined) {
       violations.push(`${id} was published, and its row cannot be read`);
-    } else if (isNew && sizeBytes < (allFiles.get(imagePath)?.sizeBytes ?? 0n)) {
+    } else if (isNew && imagePath !== this.#own && sizeBytes < (allFiles.get(imagePath)?.sizeBytes ?? 0n)) {
       violations.push(`${id} was published smaller than its image`);
     }
-    if (!imagePath.includes(filePrefixOf(id, testCluster))) {
+    if (imagePath !== this.#own && !imagePath.includes(filePrefixOf(id, testCluster))) {
       violations.push(`${id} was published on ${imagePath}`);
     }
   }

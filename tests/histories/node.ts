@@ -195,7 +195,7 @@ export class HistoryNode {
 
   state(volumeId: string): NodeState {
     const connected = [...this.#devices].filter(([nqn, device]) =>
-      device.connected && nqn.includes(`:${volumeId}:`)
+      device.connected && nqn.split(":").includes(volumeId)
     ).map(([nqn]) => nqn);
     const [mounted, published] = [stagingPath, targetPath].map((path) => this.#mountedAt(path(volumeId)));
     // A raw block is only bound.

@@ -2,12 +2,20 @@ import { filePrefixOf } from "../../src/volume/model/layout.ts";
 import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
 import { gibibyte } from "../fakes/controller_deps.ts";
 import { aDisk, aRecord, testBase, testCluster } from "../fakes/records.ts";
+import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { HistoryNode } from "./node.ts";
-import { volumeIds } from "./controller_calls.ts";
 import type { RouterImages } from "./router_images.ts";
 import { snapshotNames, volumeNames } from "./schedule.ts";
+
+/** A volume that was there before. */
+export interface Origin {
+  /** Its image; undefined for one that the driver makes. */
+  readonly path?: string | undefined;
+  /** Whether the image belongs to a person, so that nothing may remove it. */
+  readonly isPersons?: boolean;
+}
 
 /** Records the changes on the router and in the nodes' kernels since the last check. */
 export class Observer {
@@ -18,6 +26,9 @@ export class Observer {
   readonly #record: (event: HistoryEvent) => void;
   /** Files of other owners, which exist from the start. */
   readonly #others: readonly string[];
+  /** Their disks. */
+  readonly #othersDisks: ReadonlyMap<string, StoredVolume>;
+  readonly #origin: Origin;
   readonly #last = new Map<string, HistoryEvent>();
 
   constructor(
@@ -26,13 +37,18 @@ export class Observer {
     volumeIds: readonly string[],
     snapshotIds: readonly string[],
     record: (event: HistoryEvent) => void,
+    origin: Origin = {},
   ) {
     this.#store = store;
     this.#images = images;
     this.#volumeIds = volumeIds;
     this.#snapshotIds = snapshotIds;
     this.#record = record;
-    this.#others = [...store.allFiles.keys()].filter((path) => path !== testBase);
+    this.#origin = origin;
+    this.#others = [...store.allFiles.keys()].filter((path) =>
+      path !== testBase && (path !== origin.path || origin.isPersons)
+    );
+    this.#othersDisks = new Map(store.disks.entries().filter(([id]) => !volumeIds.includes(id)));
   }
 
   observe(nodes: readonly HistoryNode[]): void {
@@ -46,6 +62,11 @@ export class Observer {
     for (const of of this.#others) {
       if (!this.#store.allFiles.has(of)) this.#note(of, { kind: "others-lost", of });
     }
+    for (const [id, { comment, exported }] of this.#othersDisks) {
+      const now = this.#store.disks.get(id);
+      const isSame = now === undefined || now.comment === comment && now.exported === exported;
+      if (!isSame) this.#note(id, { kind: "others-lost", of: id });
+    }
     for (const line of this.#store.violations.splice(0)) this.#record({ kind: "router", line });
   }
 
@@ -54,8 +75,10 @@ export class Observer {
     const files = this.#store.allFiles.keys().filter((path) =>
       path !== testBase && !this.#others.includes(path)
     );
-    const disks = this.#store.disks.keys().filter((id) => this.#volumeIds.includes(id));
-    return [...disks, ...files];
+    const disks = this.#store.disks.values().filter(({ id, imagePath, exported }) =>
+      this.#volumeIds.includes(id) && (exported || !this.#others.includes(imagePath))
+    );
+    return [...disks.map(({ id }) => id), ...files];
   }
 
   /** Whether that volume or snapshot has an image. */
@@ -71,20 +94,31 @@ export class Observer {
   }
 
   #volume(of: string): HistoryEvent {
-    const part = filePrefixOf(of, testCluster);
     const disk = this.#store.disks.get(of);
+    const there = this.#imageOf(of, disk);
     // By a person's hand the disk may be on another file: the volume's data is where it was.
-    const path = disk !== undefined && isOwn(disk.imagePath, part) ? disk.imagePath : this.#pathOf(part);
+    const isElsewhere = disk !== undefined && disk.imagePath !== there;
+    const path = there;
     const isWhole = disk !== undefined && this.#store.allFiles.has(disk.imagePath);
     return {
       kind: "image",
       of,
       bytes: isWhole ? disk.sizeBytes : undefined,
-      exists: disk !== undefined || this.#pathOf(part) !== undefined,
+      exists: disk !== undefined || path !== undefined,
+      elsewhere: isElsewhere,
       value: path === undefined ? undefined : this.#store.tree.contents.get(path),
       exported: disk?.exported === true && !this.#store.hidden.has(of) ? disk.exportNqn : undefined,
       open: path === undefined ? [] : this.#images.open(path),
     };
+  }
+
+  #imageOf(of: string, disk: StoredVolume | undefined): string | undefined {
+    const { path } = this.#origin;
+    if (path !== undefined && of === this.#volumeIds[0]) {
+      return this.#store.allFiles.has(path) ? path : undefined;
+    }
+    const part = filePrefixOf(of, testCluster);
+    return disk !== undefined && isOwn(disk.imagePath, part) ? disk.imagePath : this.#pathOf(part);
   }
 
   #snapshot(of: string): HistoryEvent {
@@ -134,10 +168,12 @@ export function putOthers(store: FakeVolumeStore): void {
   }
   for (const name of snapshotNames) {
     store.putFile(
-      `${testBase}/${snapshotIdFor(name, otherCluster)}.${volumeIds[0]}.1.n.${otherCluster}.img`,
+      `${testBase}/${snapshotIdFor(name, otherCluster)}.${
+        volumeIdFor(volumeNames[0]!)
+      }.1.n.${otherCluster}.img`,
       gibibyte,
     );
   }
   const snapshot = snapshotIdFor(snapshotNames[0]!, testCluster);
-  store.putFile(`/pool/backup/${snapshot}.${volumeIds[0]}.1.n.${testCluster}.img`, gibibyte);
+  store.putFile(`/pool/backup/${snapshot}.${volumeIdFor(volumeNames[0]!)}.1.n.${testCluster}.img`, gibibyte);
 }

@@ -9,8 +9,10 @@ export class Process {
   isWithoutApi = false;
   /** Whether it does not reach the router. */
   isWithoutRouter = false;
-  /** How many of its commands are between it and the router. */
+  /** How many of its commands are between it and the router, without copies. */
   sending = 0;
+  /** How many images the router copies for it now. */
+  copying = 0;
   /** Its clock; timers that end while it stands still come when it goes on. */
   readonly clock: Clock;
   /** Its lead of the election. */

@@ -1,4 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
+import { isLegacyId } from "../../src/volume/model/ids.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HistoryEvent } from "./events.ts";
@@ -129,7 +130,8 @@ export class RouterImages {
   }
 }
 
-/** Returns the volume of an NQN: `<prefix>:<volume>:<epoch>`. */
+/** Returns the volume of an NQN: `<prefix>:<volume>:<epoch>`; the legacy driver's has no epoch. */
 function volumeOf(nqn: string): string {
-  return nqn.split(":").at(-2)!;
+  const [id, last] = nqn.split(":").slice(-2) as [string, string];
+  return isLegacyId(last) ? last : id;
 }

@@ -15,6 +15,29 @@ const mishaps: Partial<Record<string, Mishap>> = {
   "refused-late": { refusal: "action timed out", late: true },
 };
 
+/** Commands that only read. */
+const reads: readonly StoreMethod[] = [
+  "view",
+  "createView",
+  "sourceView",
+  "state",
+  "poolHealth",
+  "inventory",
+  "files",
+  "filesAt",
+  "subvolume",
+  "probe",
+];
+
+/** What a call has sent to the router. */
+export interface Sent {
+  commands: number;
+  /** Of these, those that may change something. */
+  changes: number;
+  /** Whether the router refused to change a disk that was as the command expected it. */
+  isRefused: boolean;
+}
+
 /** The least duration of a copy, in milliseconds. */
 const copyMs = 6_000;
 
@@ -38,6 +61,8 @@ export interface LinkEnds {
   readonly signal: AbortSignal;
   /** Called after each command that may have changed something. */
   readonly observe: () => void;
+  /** Counts what is sent. */
+  readonly sent?: Sent;
 }
 
 /**
@@ -89,6 +114,7 @@ async function sendCommand(ends: LinkEnds, command: Command): Promise<unknown> {
     await clock.sleep(unreachableMs, context?.signal);
     throw new VolumeError("unavailable", "Cannot reach the router");
   }
+  if (ends.sent !== undefined) count(ends.sent, ends.store, command);
   const running = runCommand(ends, { ...command, takesMs: name === "copyFile" ? takesMs : wayMs });
   try {
     const answer = await unlessAborted(running, context?.signal);
@@ -99,12 +125,20 @@ async function sendCommand(ends: LinkEnds, command: Command): Promise<unknown> {
   }
 }
 
+function count(sent: Sent, { disks }: FakeVolumeStore, { name, args, what }: Command): void {
+  sent.commands++;
+  if (!reads.includes(name)) sent.changes++;
+  const isChange = name === "change" && disks.get(args[0] as string)?.comment === args[1];
+  if (isChange && what?.startsWith("refused")) sent.isRefused = true;
+}
+
 /** Runs a command that has left its process. The router in memory does not know the clock of the call's deadline. */
 async function runCommand(
   { store, process, clock, signal, observe }: LinkEnds,
   { name, args, takesMs, what }: Command,
 ): Promise<unknown> {
-  process.sending++;
+  const kind = name === "copyFile" ? "copying" : "sending";
+  process[kind]++;
   try {
     if (takesMs > 0 && name !== "copyFile") await clock.sleep(takesMs);
     if (process.isDead) await process.alive();
@@ -116,7 +150,7 @@ async function runCommand(
     const patient = args.map((one) => isContext(one) ? { requestId: one.requestId, signal } : one);
     return await (store[name] as (...args: unknown[]) => Promise<unknown>)(...patient);
   } finally {
-    process.sending--;
+    process[kind]--;
     observe();
     if (what === "dies-after") process.die();
   }

@@ -1,7 +1,5 @@
 import { comparedStore } from "../../src/controller/reconcile/compared_store.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { volumeIdFor } from "../../src/volume/model/ids.ts";
-import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { FakeClock } from "../fakes/clock.ts";
@@ -16,7 +14,7 @@ import {
   type ControllerStep,
   type Published,
   snapshotIds,
-  volumeIds,
+  volumeIdsOf,
 } from "./controller_calls.ts";
 import { Controllers } from "./controllers.ts";
 import { type Answer, detailsOf, type HistoryEvent } from "./events.ts";
@@ -24,17 +22,18 @@ import { Hands } from "./hands.ts";
 import { HistoryNode } from "./node.ts";
 import { isOfNode, type NodeCall, NodeCalls } from "./node_calls.ts";
 import { Observer, putOthers } from "./observer.ts";
+import { putEarlier } from "./origins.ts";
+import { Outside } from "./outside.ts";
 import { RouterImages } from "./router_images.ts";
 import { Process } from "./process.ts";
-import { type LinkEnds, routerLink } from "./router_link.ts";
+import { type LinkEnds, routerLink, type Sent } from "./router_link.ts";
 import { SharedVolumes } from "./shared_volumes.ts";
 import {
   type CallStep,
-  type HandStep,
-  maxForgets,
+  idOf,
+  isCalm,
   nodeNames,
   type OtherStep,
-  type OutsideStep,
   type Setting,
   sharingNodeNames,
   smooth,
@@ -69,8 +68,8 @@ class Cluster {
   readonly #nodeCalls: NodeCalls;
   /** What of the cluster matters to volumes that are shared; undefined where none is. */
   readonly #shared: SharedVolumes | undefined;
-  readonly #pools: readonly Pool[];
   readonly #controllers: Controllers;
+  readonly #outside: Outside;
   #wallOffsetMs = 0;
   #calls = 0;
   #writes = 0;
@@ -81,18 +80,19 @@ class Cluster {
   /** The ids of deleted volumes and snapshots, which Kubernetes never makes again. */
   readonly #deleted = new Set<string>();
   readonly #observer: Observer;
-  readonly #hands = new Hands(this.#store);
+  readonly #hands: Hands;
   readonly #controllerCalls: ControllerCalls;
-  /** Its configuration before each of the last steps. */
-  #configurations: ReadonlyMap<string, StoredVolume>[] = [];
   #background: Promise<void>[] = [];
-  /** NQNs whose exports a person has turned on. */
-  readonly #turnedOn = new Set<string>();
   /** How many calls that no step waits for send slow commands. */
   #slowCalls = 0;
+  /** Whether nothing has gone wrong since the beginning. */
+  #isCalm: boolean;
+  /** Whether a person has changed something. */
+  #isByHand = false;
 
   constructor(setting: Setting) {
     this.#setting = setting;
+    this.#isCalm = setting.origin === "made" && !setting.shared;
     const store = this.#store;
     const [names, capability] = setting.shared ? [sharingNodeNames, sharedBlock] : [nodeNames, ext4];
     this.#nodes = names.map((name) => new HistoryNode(name, this.#clock, this.#images, capability));
@@ -103,15 +103,12 @@ class Cluster {
       store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
     }
     putOthers(store);
-    this.#observer = new Observer(
-      store,
-      this.#images,
-      volumeIds,
-      snapshotIds,
-      (event) => this.history.push(event),
-    );
-    this.#pools = store.pools;
-    this.#objects = setting.cluster ? new ClusterObjects((event) => this.history.push(event)) : undefined;
+    const record = (event: HistoryEvent) => this.history.push(event);
+    const legacy = setting.origin === "legacy" ? [this.#idOf(smooth.volume)] : [];
+    this.#objects = setting.cluster ? new ClusterObjects(record, legacy) : undefined;
+    const origin = putEarlier(setting, { store, objects: this.#objects, record });
+    this.#hands = new Hands(store, origin.path);
+    this.#observer = new Observer(store, this.#images, this.#volumeIds, snapshotIds, record, origin);
     this.#shared = setting.shared ? this.#sharing(names) : undefined;
     this.#controllers = new Controllers({
       clock: this.#clock,
@@ -120,20 +117,46 @@ class Cluster {
       wallOffsetMs: () => this.#wallOffsetMs,
       cluster: this.#objects,
       shared: this.#shared,
-      routerOf: setting.rounds ? (process, signal) => this.#quickLink(process, signal) : undefined,
+      routerOf: (process, signal) => this.#quickLink(process, signal),
+    });
+    this.#outside = new Outside({
+      clock: this.#clock,
+      store,
+      images: this.#images,
+      hands: this.#hands,
+      nodes: this.#nodes,
+      controllers: this.#controllers,
+      shared: this.#shared,
+      record,
+      advance: (ms) => this.#advance(ms),
+      isSlow: () => this.#isSlow,
+      isUnwanted: (id) => this.#deleted.has(id),
+      isWanted: (id) => this.#objects?.isWanted(id) ?? false,
+      idOf: (volume) => this.#idOf(volume),
+      name: (node, isNamed) => this.#objects?.name(node, isNamed),
     });
     this.#observe();
+  }
+
+  #idOf(volume: string): string {
+    return idOf(volume, this.#setting);
+  }
+
+  get #volumeIds(): readonly [string, string] {
+    return volumeIdsOf(this.#setting);
   }
 
   #sharing(names: readonly string[]): SharedVolumes {
     const usedOn = (node: string) => this.#nodeCalls.usedOn(node);
     const record = (event: HistoryEvent) => this.history.push(event);
     const parts = { clock: this.#clock, objects: this.#objects!, nodeNames: names, usedOn, record };
-    return new SharedVolumes(volumeIds, { ...parts, pairs: this.#setting.pairs });
+    return new SharedVolumes(this.#volumeIds, { ...parts, pairs: this.#setting.pairs });
   }
 
   async take(step: Step): Promise<void> {
-    this.#configurations = [new Map(this.#store.disks), ...this.#configurations].slice(0, maxForgets + 1);
+    this.#outside.begins();
+    this.#isCalm &&= isCalm(step);
+    this.#isByHand ||= step.step === "note" || step.step === "hand";
     if ("commandMs" in step) await this.#call(step);
     else await this.#other(step);
     this.#observe();
@@ -167,19 +190,20 @@ class Cluster {
   /** Gives the leader the time to compare the router with the cluster, where it does that. */
   async #rest(): Promise<void> {
     if (!this.#setting.rests || this.#controllers.leader.process.isDead) return;
+    this.history.push({ kind: "resting" });
     await this.#advance(restMs);
-    const wanted = volumeIds.filter((id) => this.#objects!.isWanted(id));
-    this.history.push({ kind: "rested", wanted });
+    const wanted = this.#volumeIds.filter((id) => this.#objects!.isWanted(id));
+    this.history.push({ kind: "rested", wanted: this.#setting.reconciles ? wanted : undefined });
   }
 
   async #other(step: OtherStep): Promise<void> {
     const node = "node" in step ? this.#nodeOf(step.node) : undefined;
     switch (step.step) {
       case "write":
-        node!.write(volumeIdFor(step.volume), `write-${++this.#writes}`);
+        node!.write(this.#idOf(step.volume), `write-${++this.#writes}`);
         break;
       case "read": {
-        const of = volumeIdFor(step.volume);
+        const of = this.#idOf(step.volume);
         const read = node!.read(of);
         if (read !== undefined) this.history.push({ kind: "read", node: step.node, of, value: read.value });
         break;
@@ -210,10 +234,13 @@ class Cluster {
         this.#clock.timer(step.forMs, () => node!.cut(undefined));
         break;
       case "blank":
-        this.#blank(volumeIdFor(step.volume));
+        this.#outside.blank(step);
         break;
       case "reboot":
-        await this.#reboot(step.forgets, step.disksAfterMs);
+        await this.#outside.reboot(step);
+        break;
+      case "resync":
+        await this.#resync();
         break;
       case "wait":
         if (step.late) this.#store.runLate();
@@ -223,79 +250,13 @@ class Cluster {
         this.#wallOffsetMs += step.byMs;
         break;
       default:
-        await this.#outside(step);
+        await this.#outside.take(step);
     }
-  }
-
-  /** What people, the attacher and the router do by themselves. */
-  async #outside(step: OutsideStep): Promise<void> {
-    switch (step.step) {
-      case "pod":
-        await this.#advance(0);
-        this.#shared?.pod(volumeIdFor(step.volume), step);
-        break;
-      case "cut-router":
-        this.#controllers.cutRouter(step.forMs);
-        break;
-      case "note":
-        await this.#advance(0);
-        return this.#hands.note(volumeIdFor(step.volume), step);
-      case "hand":
-        await this.#advance(0);
-        this.#hand(step);
-        break;
-      case "forget-sizes":
-        return await this.#forgetSizes(step.forgets);
-      case "resync":
-        return await this.#resync();
-      case "edit":
-        await this.#advance(0);
-        this.#edit(volumeIdFor(step.volume), step.exported);
-    }
-  }
-
-  /**
-   * No controller can see two actions of a person (reference/limits.md), so they are left out. One is to turn an export
-   * on between a read and a slow command that follows from it. The other is to turn it on and off again. An export of a
-   * volume that is to be deleted is not turned on either.
-   */
-  #edit(id: string, exported: boolean): void {
-    const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
-    const isUnseen = exported
-      ? this.#isSlow || this.#deleted.has(id) || this.#hands.isAt(id)
-      : this.#turnedOn.has(nqn);
-    if (nqn === "" || isUnseen) return;
-    if (exported) {
-      // What a call has sent and given up comes before.
-      this.#store.runLate();
-      this.#turnedOn.add(nqn);
-    }
-    this.history.push({ kind: "edited", of: id });
-    this.#store.edit(id, { exported });
   }
 
   /** Whether a command that follows from a read may be under way for long. */
   get #isSlow(): boolean {
     return this.#slowCalls > 0 || this.#controllers.isSlow;
-  }
-
-  /** What is done to a disk while a slow command is under way that follows from a read is not seen either. */
-  #hand({ volume, what, forMs }: HandStep): void {
-    if (this.#isSlow) return;
-    const undo = this.#hands.change(volumeIdFor(volume), what);
-    if (undo !== undefined) this.#clock.timer(forMs, undo);
-  }
-
-  /** The router restarts with some disks as large as they were. */
-  async #forgetSizes(forgets: number): Promise<void> {
-    const store = this.#store;
-    store.runLate();
-    this.history.push({ kind: "rebooted", forgets: false });
-    const before = this.#configurations[forgets] ?? new Map<string, StoredVolume>();
-    this.#images.shrinkTo(before);
-    this.#hands.shrunken();
-    store.reboot();
-    await this.#advance(1_000);
   }
 
   /** The attacher lists the volumes, and asks again for what is not listed as it wants it. */
@@ -308,7 +269,7 @@ class Cluster {
     const context = { requestId: "resync", signal, deadlineMs: process.clock.now() + smooth.timeoutMs };
     const death = new Promise<undefined>((resolve) => process.onDeath(() => resolve(undefined)));
     const isOff = (id: string) => this.#store.disks.get(id)?.exported !== true;
-    const off = new Set(volumeIds.filter(isOff));
+    const off = new Set(this.#volumeIds.filter(isOff));
     const listing = Promise.race([resync({ ...deps, store }, objects, context), death]);
     await this.#until(listing, smooth.timeoutMs);
     const { unconfirmed = [], listed = [] } = await listing ?? {};
@@ -316,48 +277,14 @@ class Cluster {
       this.history.push({ kind: "router", line: `${of} was listed as published, and is not exported` });
     }
     for (const { volumeId, nodeName, verb } of unconfirmed) {
-      const volume = volumeNames[volumeIds.indexOf(volumeId)]!;
+      const volume = volumeNames[this.#volumeIds.indexOf(volumeId)]!;
       await this.#call({ ...smooth, step: verb, volume, node: nodeName });
     }
   }
 
-  #blank(id: string): void {
-    const path = this.#store.disks.get(id)?.imagePath ?? "";
-    const isHere = this.#nodes.map((node) => node.state(id)).some(({ connected, staged }) =>
-      staged || connected.length > 0
-    );
-    // A copy that is being made may have read it before.
-    if (isHere || this.#isSlow || !this.#store.tree.contents.has(path)) return;
-    this.history.push({ kind: "blanked", of: id });
-    this.#store.tree.contents.delete(path);
-  }
-
-  /** A command ends with the session that sent it. */
-  async #reboot(forgets: number, disksAfterMs: number): Promise<void> {
-    const store = this.#store;
-    store.runLate();
-    this.history.push({ kind: "rebooted", forgets: forgets > 0 });
-    const before = this.#configurations[forgets] ?? new Map();
-    if (forgets > 0) {
-      store.disks.clear();
-      for (const [id, disk] of before) store.disks.set(id, disk);
-      this.#hands.forgotten();
-    }
-    store.reboot();
-    if (disksAfterMs > 0) {
-      for (const id of store.disks.keys()) store.hidden.add(id);
-      store.pools = [];
-      this.#clock.timer(disksAfterMs, () => {
-        store.hidden.clear();
-        store.pools = [...this.#pools];
-      });
-    }
-    await this.#advance(1_000);
-  }
-
   /** Where volumes are not made again, as of Kubernetes, none is that was deleted. Only what is published is staged. */
   async #call(step: CallStep): Promise<void> {
-    const id = volumeIdFor(step.volume);
+    const id = this.#idOf(step.volume);
     const objects = this.#objects;
     const publishContext = objects === undefined
       ? this.#contexts.get(`${id} ${step.node}`)
@@ -367,27 +294,55 @@ class Cluster {
       const call = this.#nodeCalls.of(step, id, view);
       return call && await this.#onNode(step, call);
     }
+    if (step.step === "import" || step.step === "adopt") return await this.#onPerson(step, id);
     const isDetaching = step.step === "publish" && objects?.isDetaching(id, step.node) === true;
     const call = this.#controllerCalls.of(
       isDetaching ? "unpublish" : step.step as ControllerStep,
       id,
-      step.node,
+      step,
     );
     const { verb, of } = call;
     if (verb === "delete") this.#deleted.add(of);
     else if (verb === "create" && this.#deleted.has(of) && !this.#setting.recreates) return;
+    else if (step.step === "create" && this.#setting.origin !== "made") return;
     await this.#onController(step, call);
   }
 
+  /** A person runs a command, which is a process of its own. Nobody imports or takes over what is to be deleted. */
+  async #onPerson(step: CallStep, id: string): Promise<void> {
+    const objects = this.#objects;
+    if (this.#deleted.has(id)) return;
+    if (step.step === "import") {
+      const of = step.ofOthers ? `other-${step.volume}` : id;
+      return await this.#onController(
+        step,
+        this.#controllerCalls.import(of),
+        this.#controllers.startForPerson(),
+      );
+    }
+    // Once this driver has given it an epoch, a person has nothing to say.
+    if (objects === undefined || objects.hasEpoch(id)) return;
+    const nodes = objects.complete().filter(({ volumeId }) => volumeId === id).map(({ nodeName }) =>
+      nodeName
+    );
+    const call = this.#controllerCalls.adopt(id, nodes);
+    await this.#onController(step, call, this.#controllers.startForPerson());
+  }
+
   /** Calls the leading controller, or the one that led before. */
-  async #onController(step: CallStep, { send, ...call }: ControllerCall): Promise<void> {
-    const { process, deps, boots } = step.toFormer ? this.#controllers.former : this.#controllers.leader;
+  async #onController(
+    step: CallStep,
+    { send, ...call }: ControllerCall,
+    controller = step.toFormer ? this.#controllers.former : this.#controllers.leader,
+  ): Promise<void> {
+    const { process, deps, boots } = controller;
+    const sent: Sent = { commands: 0, changes: 0, isRefused: false };
     const keys = call.verb === "list" ? [] : call.verb === "snapshot" ? [call.of, call.source!] : [call.of];
     const done = this.#answered(step, call, process, async (context) => {
       await process.alive();
       const release = deps.locks.tryTake(keys, call.verb);
       if (release === undefined) throw new VolumeError("busy", "Cannot change it because another call does");
-      const link = routerLink({ ...this.#ends(process), signal: context.signal }, step);
+      const link = routerLink({ ...this.#ends(process), signal: context.signal, sent }, step);
       const store = this.#setting.rounds ? comparedStore(link, boots) : link;
       try {
         const result = await process.lead.during(context, (context) => send({ ...deps, store }, context));
@@ -397,7 +352,7 @@ class Cluster {
       } finally {
         release();
       }
-    });
+    }, { sent });
     if (step.waits) return await this.#until(done, 2 * step.timeoutMs);
     const slow = step.commandMs.some((ms) => ms > 0) ? 1 : 0;
     this.#slowCalls += slow;
@@ -414,10 +369,11 @@ class Cluster {
 
   /** A kubelet calls its node. */
   async #onNode(step: CallStep, { process, send, answered, ...call }: NodeCall): Promise<void> {
-    const done = this.#answered(step, call, process, send, (error) => {
+    const onAnswer = (error: string | undefined) => {
       const what = answered(error);
       if (what !== undefined) this.history.push({ kind: "given-up", node: step.node, of: call.of, what });
-    });
+    };
+    const done = this.#answered(step, call, process, send, { onAnswer });
     if (step.waits) await this.#until(done, 2 * step.timeoutMs);
     else this.#background.push(done);
   }
@@ -428,9 +384,10 @@ class Cluster {
     about: Omit<Call, "kind" | "call">,
     process: Process,
     work: (context: CallContext) => Promise<unknown>,
-    onAnswer: (error: string | undefined) => void = () => {},
+    { sent, onAnswer }: { readonly sent?: Sent; readonly onAnswer?: (error: string | undefined) => void },
   ): Promise<void> {
     const call = ++this.#calls;
+    const beganMs = this.#clock.monotonicMs();
     this.history.push({ kind: "call", call, ...about });
     const objects = this.#objects;
     objects?.began(about);
@@ -444,10 +401,12 @@ class Cluster {
         cancel();
         this.#observe();
         const compared = objects === undefined ? {} : { compared: objects.unanswered === unanswered };
-        this.history.push({ kind: "answer", call, ...answer, ...compared });
-        onAnswer(answer.error);
+        const took = sent === undefined ? {} : this.#took(sent, this.#clock.monotonicMs() - beganMs);
+        this.history.push({ kind: "answer", call, ...answer, ...compared, ...took });
+        onAnswer?.(answer.error);
         if (answer.error === undefined) objects?.succeeded(about, publishContext);
         if (answer.nqn !== undefined) this.#hands.published(about.of, answer.nqn);
+        if (about.verb === "import" && answer.error === undefined) this.#hands.imported(about.of);
         resolve();
       };
       const cancel = this.#clock.timer(step.timeoutMs, () => {
@@ -461,6 +420,15 @@ class Cluster {
         (error) => answer({ error: VolumeError.is(error) ? error.kind : "internal" }),
       );
     });
+  }
+
+  /** What the call took, for its answer. */
+  #took({ isRefused, commands, changes }: Sent, tookMs: number): Pick<Answer, "refused" | "calm"> {
+    const calm = { commands, changes, remembers: this.#setting.remembers, waited: tookMs > 0 };
+    return {
+      ...isRefused ? { refused: true } : {},
+      ...this.#isCalm ? { calm: { ...calm, byHand: this.#isByHand } } : {},
+    };
   }
 
   #nodeOf(name: string): HistoryNode {

@@ -1,6 +1,12 @@
+import { volumeIdFor } from "../../src/volume/model/ids.ts";
+
 /** The conditions that hold for a whole schedule. */
 export interface Setting {
   readonly seed: number;
+  /** Whether nothing goes wrong, so that each call has to do with its usual commands. */
+  readonly calm: boolean;
+  /** Where the first volume is from: the driver makes it, a person or the legacy driver had made it before. */
+  readonly origin: "made" | "imported" | "legacy";
   /** Whether the pool has subvolumes. */
   readonly subvolumes: boolean;
   /** Whether the volumes are raw blocks that two of three nodes may share while a virtual machine moves; only with a cluster. */
@@ -11,6 +17,8 @@ export interface Setting {
   readonly cluster: boolean;
   /** Whether leaders compare the router with the cluster every minute. */
   readonly rounds: boolean;
+  /** Whether they also change what differs, or only withdraw what is older than the cluster. */
+  readonly reconciles: boolean;
   /** Whether controllers remember what they have written last. */
   readonly remembers: boolean;
   /** How long a withdrawn export can still be written to, as the controllers know, in milliseconds. */
@@ -31,17 +39,21 @@ export function settingOf(seed: number): Setting {
   const graceMs = [10_000, 10_000, 0, 30_000][Math.floor(seed / 128) % 4]!;
   const rests = rounds && isSet(32);
   const shared = cluster && seed % 16 === 9;
+  const origin = [11, 27].includes(seed % 32) ? "legacy" : [2, 30].includes(seed % 32) ? "imported" : "made";
   return {
     seed,
+    calm: [5, 12, 21, 22].includes(seed % 32),
+    origin,
     subvolumes: seed % 2 === 0,
     shared,
     pairs: !isSet(32),
     cluster,
     rounds,
+    reconciles: !(rests && isSet(256)),
     rests,
     remembers: !isSet(64),
     graceMs,
-    recreates: !cluster,
+    recreates: !cluster && origin === "made",
     cloneGib: seed % 5 === 3 ? 3 : 1,
   };
 }
@@ -76,6 +88,9 @@ export interface CallStep {
     | "deleteSnapshot"
     /** All snapshots. */
     | "list"
+    /** A person imports the first volume's disk, or takes it over from the legacy driver. */
+    | "import"
+    | "adopt"
     | "stage"
     | "unstage"
     /** The kubelet lets the node see that the volume has grown. */
@@ -93,6 +108,12 @@ export interface CallStep {
   readonly mountFlags?: readonly string[];
   /** Whether it goes to the controller that led before, if that one lives. @default {false} */
   readonly toFormer?: true;
+  /** How large a volume is to grow, in bytes. @default {2 GiB} */
+  readonly bytes?: bigint;
+  /** Whether a create asks for other parameters than before. @default {false} */
+  readonly otherwise?: true;
+  /** Whether an import is of another cluster's disk. @default {false} */
+  readonly ofOthers?: true;
 }
 
 /** The leading controller stands still, or does not reach the API server, for some time; another one may take over. */
@@ -129,7 +150,7 @@ export interface ApiCutStep {
   readonly renews: boolean;
 }
 
-/** A person writes a note around a volume's record. */
+/** A person writes a note around a volume's record; two empty texts take it away. */
 export interface NoteStep {
   readonly step: "note";
   readonly volume: string;
@@ -149,8 +170,30 @@ export interface HandStep {
     | "mounted"
     | "grown"
     | "label-taken"
-    | "unreadable";
+    | "unreadable"
+    /** The row cannot be read, though it shows a size. */
+    | "odd-row"
+    /** The pool is filled with other files. */
+    | "filled";
   readonly forMs: number;
+}
+
+/** The cluster shows no id of a node for some time, as while its driver is registered anew. */
+export interface UnnamedStep {
+  readonly step: "unnamed";
+  readonly node: string;
+  readonly forMs: number;
+}
+
+/**
+ * The router restarts. It may lose the configuration of the last steps, and show its pools and disks late; its pools at once,
+ * and their disks and files late, where `poolsFirst` is set.
+ */
+export interface RebootStep {
+  readonly step: "reboot";
+  readonly forgets: number;
+  readonly disksAfterMs: number;
+  readonly poolsFirst?: true;
 }
 
 /** A pod of a virtual machine that uses the volume starts on a node, ends there, or is removed. */
@@ -178,7 +221,8 @@ export type OutsideStep =
   | NoteStep
   | HandStep
   | PodStep
-  | RouterCutStep;
+  | RouterCutStep
+  | UnnamedStep;
 
 /** Events other than calls. */
 export type OtherStep =
@@ -190,8 +234,7 @@ export type OtherStep =
   | { readonly step: "crash-node" | "restart-driver"; readonly node: string }
   /** Another controller becomes the leader. */
   | { readonly step: "take-over" }
-  /** The router restarts. It may lose the configuration of the last steps, and show its pools and disks late. */
-  | { readonly step: "reboot"; readonly forgets: number; readonly disksAfterMs: number }
+  | RebootStep
   /** Time passes, and late commands may arrive. */
   | { readonly step: "wait"; readonly ms: number; readonly late: boolean }
   /** The wall clock of the leader jumps. */
@@ -205,6 +248,13 @@ export type OtherStep =
 export type Step = CallStep | OtherStep;
 /** The volumes of a schedule; all but the first are clones. */
 export const volumeNames = ["a", "b"];
+
+/** The id of a volume. The legacy driver's has another form. */
+export function idOf(volume: string, { origin }: Pick<Setting, "origin">): string {
+  return volume === volumeNames[0] && origin === "legacy"
+    ? "pvc-0f8fad5b-d9cb-469f-a165-70867728950e"
+    : volumeIdFor(volume);
+}
 /** Their snapshots: a call for a snapshot names the volume at the same position. */
 export const snapshotNames = ["s", "t"];
 export const nodeNames = ["n1", "n2"];
@@ -214,3 +264,10 @@ export const sharingNodeNames = [...nodeNames, "n3"];
 export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, timeoutMs: 60_000 } as const;
 /** How many steps ago the router's backup was made, at most. */
 export const maxForgets = 15;
+
+/** Whether a step is one of those that a call has nothing to do with: nothing is lost, late, at once with it or away. */
+export function isCalm(step: Step): boolean {
+  if ("commandMs" in step) return step.trouble === undefined && step.waits && step.timeoutMs >= 60_000;
+  if (step.step === "hand") return step.what === "filled";
+  return ["write", "read", "look", "note", "wait", "pod", "resync"].includes(step.step);
+}
