@@ -32,7 +32,7 @@ export class KnownVolumes {
     if (image === undefined) return;
     if (image.sizeBytes > sizeBytes) return void this.#outgrown.add(id);
     this.#outgrown.delete(id);
-    this.#sizes.delete(id);
+    if (this.#alone) setLast(this.#sizes, id, sizeBytes);
   }
 
   /**

@@ -67,3 +67,15 @@ Deno.test("a volume that is made again after its deletion is known, though the d
   known.remember(stored);
   assert.equal(known.get(stored.id), stored);
 });
+
+Deno.test("a volume that is smaller than it was read with its image is to be read", () => {
+  const known = new KnownVolumes(true);
+  const stored = aDisk(aRecord());
+  const grown = { ...stored, sizeBytes: 2n * stored.sizeBytes };
+  known.remember(grown);
+  known.noteImage(grown, {
+    files: [{ path: stored.imagePath, sizeBytes: grown.sizeBytes, directory: false }],
+  });
+  known.remember(stored);
+  assert.equal(known.get(stored.id), undefined);
+});
