@@ -1,5 +1,5 @@
 // The permissions of each role of the executable, in one place: the build compiles them in, and `make demo` and
-// `make sanity` run the sources with them. docs/explanation/architecture.md says what this protects from.
+// `make sanity` run the sources with them. docs/internals/architecture.md says what this protects from.
 
 import { clusterVariables, serviceAccountFolder } from "../src/cli/config/cluster.ts";
 import * as flagTables from "../src/cli/config/flag_tables.ts";

@@ -1,5 +1,5 @@
 // Which layers may import which, and which modules may access the machine. The one place where the direction of
-// dependencies is written as code; docs/explanation/architecture.md gives the reasons.
+// dependencies is written as code; docs/internals/architecture.md gives the reasons.
 
 /** The imports that a layer allows. */
 export interface Layer {

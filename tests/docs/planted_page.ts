@@ -2,7 +2,7 @@ import type { PlantedBug } from "../histories/planted_bugs.ts";
 
 /** A bug that breaks a promise, and what has to find it. */
 export interface PromiseBug {
-  /** The promise, as `docs/explanation/promises.md` has it in bold. */
+  /** The promise, as `docs/internals/promises.md` has it in bold. */
   readonly promise: string;
   readonly bug: PlantedBug;
   /** The file whose tests fail; undefined where random histories find it. */
@@ -10,7 +10,7 @@ export interface PromiseBug {
 }
 
 /** Where the page is, from the root of the project. */
-export const plantedPath = "docs/explanation/planted.md";
+export const plantedPath = "docs/internals/planted.md";
 
 /** A bug that was planted. */
 export interface Broken extends PromiseBug {

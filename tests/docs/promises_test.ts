@@ -7,7 +7,7 @@ import { readPage } from "./pages.ts";
 import { plantedPath, testOf } from "./planted_page.ts";
 import { promiseBugs } from "./promise_bugs.ts";
 
-const page = readPage("docs/explanation/promises.md").text;
+const page = readPage("docs/internals/promises.md").text;
 
 /** The files that the page names as the tests of a promise. */
 const named = [...page.matchAll(/`((?:src|tests|tools)\/[^`]+\.ts)`/g)].map(([, path]) => path!);

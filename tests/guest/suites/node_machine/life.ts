@@ -165,7 +165,7 @@ export class MachineLife {
     const copied = await this.#sumsIn("copies", ["/restored/data", "/cloned/data", "/dev/cloned-raw"]);
     assert.deepEqual(copied, this.#sums);
     await this.#work.remove(paths.pods, "copies");
-    // A kubelet that is killed before it has unstaged them forgets them: docs/explanation/fencing.md.
+    // A kubelet that is killed before it has unstaged them forgets them: docs/internals/fencing.md.
     await this.#set.attached(kinds.length);
     await this.#work.remove(paths.claims, ...Object.keys(copies));
     await this.#work.remove(paths.snapshots, "then");
