@@ -130,10 +130,9 @@ function configPage(): string {
   });
   return `# The file of several routers
 
-Written by \`make docs\` from \`src/cli/config/router_keys.ts\`. \`--config FILE\` names a file in YAML that sets for each router what flags set for
-a single one; [Several routers](../guides/several-routers.md) says how to use it. Leave out the flags in the table, and their
-environment variables; every other flag stays a flag. With a mistake in the file the controller does not start, and reports
-all mistakes at once, each with its key, the value and what is allowed. It never shows what may be a secret.
+Written by \`make docs\` from \`src/cli/config/router_keys.ts\`. \`--config FILE\` names a file in YAML for
+[several routers](../guides/several-routers.md). Leave out the flags in the table, and their environment variables; every other
+flag stays a flag. With a mistake in the file the controller does not start, and reports all mistakes at once, without secrets.
 
 The file has one key, \`routers\`: a list of at least one. Keys of each:
 
@@ -144,11 +143,10 @@ ${rows.join("\n")}
 Every router needs \`name\`, \`address\`, \`hostKeys\`, and \`keyFile\` or \`passwordFile\`. Two of one address and port need
 folders apart from each other.
 
-The names of a router's exports follow from \`--nqn-prefix\` alone: the default router's begin with it, any other router's
-with \`<--nqn-prefix>:<name>\`. No two routers have an NQN in common.
+Names of exports begin with \`--nqn-prefix\` on the default router, with \`<--nqn-prefix>:<name>\` on any other.
 
-The file itself is read once, at the start. The files that it names, of keys, passwords and host keys, are read for every
-connection: see [Credentials](../guides/several-routers.md#exchanging-credentials).
+The controller reads the file once, at the start, and the files of keys, passwords and host keys for
+[every connection](../guides/several-routers.md#exchanging-credentials).
 `;
 }
 
@@ -178,14 +176,16 @@ function metricsPage(): string {
   );
   return `# Metrics
 
-Written by \`make docs\` from \`src/telemetry/\`. \`--metrics-address\` says where \`/metrics\` is served, in the text format
-of Prometheus. A scrape touches neither the router nor a disk. Counters begin at zero with the process.
+Written by \`make docs\` from \`src/telemetry/\`. \`/metrics\` of \`--metrics-address\` has the text format
+of Prometheus. A scrape touches neither the router nor a disk.
 
-Beside it are two answers for probes, 200 or 503 with the reason, in the place of livenessprobe:
+Two answers for probes, 200 or 503 with the reason, replace livenessprobe:
 
-- \`/healthz\` fails only when a restart would help: when the socket that calls come by was removed or taken over. A
-  router that is away does not make it fail, nor a device that hangs.
-- \`/readyz\` fails until the driver serves and, for a controller, the router has answered once and is fit for this driver. It also fails while no router can be used, and when the driver stops. Each request for it asks the router, so a router that no longer answers is found within 30 s.
+- \`/healthz\` fails only when a restart would help: when the socket for calls was removed or taken over. A router that is
+  away or a device that hangs does not make it fail.
+- \`/readyz\` fails until the driver serves and, for a controller, the router has answered once and is fit for this
+  driver. It also fails while no router can be used, and when the driver stops. A router that no longer answers is found
+  within 30 s.
 
 ${sections.join("\n")}`;
 }
@@ -245,15 +245,14 @@ of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi do
 Disks, files, subvolumes, exports and everything that the driver uses are as on a router. Beside them:
 
 - \`/user\`, \`/user/group\`, \`/user/ssh-keys\`: the policies ssh, read, write and policy, addresses, disabled users,
-  and that a key shuts the password out. Other policies are kept and allow nothing more.
-- \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing is
-  ever rebuilt or degraded by itself.
-- \`/ip/firewall/filter\`, \`/ipv6/firewall/filter\`, \`/ipv6/settings\`, \`/disk/settings\`: rules, whether IPv6 is off and
-  what is shared by itself are kept and shown, and have no effect. There are no rules at first.
-- \`/ip/service\`: of SSH the limit of sessions holds; the rest is kept and shown.
-- \`/system/package\`: what is enabled, disabled or uploaded counts after \`apply-changes\`, which boots nothing.
-- \`/disk/print\` and \`/disk/print detail\` print for people as RouterOS 7.24 does. Other menus give one line an item,
-  where a router prints tables.
+  and that a key shuts the password out. Other policies allow nothing more.
+- \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing
+  degrades or rebuilds by itself.
+- \`/ip/firewall/filter\`, \`/ipv6/firewall/filter\`, \`/ipv6/settings\`, \`/disk/settings\` are kept and have no effect. There
+  are no rules at first.
+- \`/ip/service\`: SSH's limit of sessions holds.
+- \`/system/package\`: changes count after \`apply-changes\`, which boots nothing.
+- \`/disk/print\` and \`/disk/print detail\` print for people as RouterOS 7.24 does; other menus one line an item.
 
 ## Requests to the control port
 

@@ -31,14 +31,11 @@ which [flags.md](flags.md) lists.
 | ------- | -------------- | -------- |
 ${rows.join("\n")}
 
-With \`--json\` a command prints one JSON document to standard output, and nothing else there; errors go to
-standard error. For several routers \`rds-csi audit\` prints a document a line. Without \`--json\`, a command that takes long
-reports its progress on standard error: at a terminal in one line that it overwrites, elsewhere line by line. \`rds-csi completion\` makes a shell complete commands and
-flags.
+With \`--json\` a command prints one JSON document to standard output, and nothing else there; for several routers
+\`rds-csi audit\` prints a document a line. Errors and progress go to standard error.
 
 VOLUME is the volumeHandle of a PersistentVolume. \`describe\`, \`adopt\`, \`release\`, \`withdraw\` and \`allow-format\` also take
-\`pvc/NAMESPACE/NAME\` and \`pv/NAME\` in a pod of the controller, or with \`--kubeconfig\`; the cluster then names its
-id, too.
+\`pvc/NAMESPACE/NAME\` and \`pv/NAME\`, in a pod of the controller or with \`--kubeconfig\`.
 
 ## Exit codes
 
