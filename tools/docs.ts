@@ -240,7 +240,7 @@ function simulatorPage(): string {
 Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` lists its flags; its behaviours are those
 of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi doctor --probe\`.
 
-## What it goes by, and what it only keeps
+## What works, and what is only kept
 
 Disks, files, subvolumes, exports and everything that the driver uses are as on a router. Beside them:
 

@@ -43,7 +43,7 @@ VOLUME is the volumeHandle of a PersistentVolume. \`describe\`, \`adopt\`, \`rel
 | ---- | ------------------------------- |
 ${general.join("\n")}
 
-More exactly, where a command has more to say:
+Codes with a more exact meaning:
 
 | Command | ${exits.map((exit) => exitCodes[exit]).join(" | ")} |
 | ------- | ${exits.map(() => "---").join(" | ")} |

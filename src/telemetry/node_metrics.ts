@@ -56,7 +56,7 @@ export const nodeMetrics = {
   },
   rds_csi_trimmed_bytes_total: {
     type: "counter",
-    help: "Bytes that file systems told their devices to be unused; the router may free less.",
+    help: "Bytes that file systems discarded; the router may free less.",
     labels: [],
   },
   rds_csi_last_trim_timestamp_seconds: {

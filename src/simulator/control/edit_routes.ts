@@ -26,7 +26,7 @@ export const editRoutes: Routes = {
   "PATCH /disks/…": {
     what:
       "Edits a disk by its slot. A pool takes `free`, `state`, `mounted`, `vanish` (its disks go with it), " +
-      "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as what lies in it says, and `size-unprinted`.",
+      "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as its content has them, and `size-unprinted`.",
     handle: editDisk,
   },
   "POST /disks/…": { what: "The same.", handle: editDisk },
