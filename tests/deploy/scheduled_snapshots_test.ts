@@ -37,7 +37,7 @@ Deno.test("runs of scheduled snapshots do not overlap, are not repeated at once,
 });
 
 Deno.test("the guide's command changes the namespace and claim of the example", async () => {
-  const { text } = blocksOf(readPage("docs/guides/snapshots-and-backup.md"))
+  const { text } = blocksOf(readPage("docs/guides/snapshots.md"))
     .find(({ heading }) => heading === "On a schedule") ?? assert.fail("no command");
   const [command = "", applied] = text.split(" | kubectl apply");
   assert.equal(applied, " -f -");
