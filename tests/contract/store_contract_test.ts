@@ -2,36 +2,8 @@
 // is tested. A property of only one of them would prove nothing about the other.
 import assert from "node:assert/strict";
 import { plainLocation, subvolumeLocation } from "../../src/volume/model/layout.ts";
-import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { NewVolume, VolumeStore } from "../../src/volume/ports/store.ts";
-import { FakeClock } from "../fakes/clock.ts";
-import { testContext } from "../fakes/controller_deps.ts";
-import { FakeVolumeStore } from "../fakes/volume_store.ts";
-import { withRouter } from "./_routeros_bench.ts";
-
-/** A store, and where its volumes lie on its router. */
-interface Bench {
-  readonly store: VolumeStore;
-  readonly call: () => CallContext;
-  readonly folder: string;
-  readonly label: string;
-  /** Whether a folder or a file exists at a path. */
-  readonly has: (path: string) => boolean;
-}
-
-const benches: Readonly<Record<string, (test: (bench: Bench) => Promise<void>) => Promise<void>>> = {
-  "over SSH": (test) =>
-    withRouter({}, ({ store, call, router }) => {
-      const has = (path: string) => router.model.files.find(path.slice(1)) !== undefined;
-      return test({ store, call, has, folder: "/storage-pool/metal-csi", label: "storage-pool-fs" });
-    }),
-  "in memory": async (test) => {
-    const store = new FakeVolumeStore(new FakeClock());
-    const has = (path: string) => store.allFiles.has(path);
-    await test({ store, call: () => testContext(), has, folder: "/pool/csi", label: "pool-fs" });
-    assert.deepEqual(store.violations, []);
-  },
-};
+import { type StoreBench as Bench, storeBenches as benches } from "./_store_benches.ts";
 
 const gib = 1n << 30n;
 const filePrefix = "pvc-1.0a0b0c0d";

@@ -1,8 +1,17 @@
 import type { StoredFile } from "../../src/volume/model/inventory.ts";
-import type { VolumeStore } from "../../src/volume/ports/store.ts";
+import type { Premise } from "../../src/volume/ports/premise.ts";
+import type { VolumeStore, Write } from "../../src/volume/ports/store.ts";
 
 /** The commands that can have a mishap. */
 export type StoreMethod = keyof VolumeStore;
+
+/** The name of a write among those: the unseen ones rest on no read. */
+export function writeMethod(write: Write, premises: readonly Premise[]): StoreMethod {
+  const asks = (...kinds: readonly Premise["is"][]) => premises.some(({ is }) => kinds.includes(is));
+  if ("add" in write) return write.readsAll ? "add" : asks("slot-free") ? "addUnseen" : "addAlone";
+  if ("remove" in write) return asks("alone") ? "removeUnseen" : "remove";
+  return asks("size") ? "growUnseen" : asks("alone") ? "exportUnseen" : "change";
+}
 
 /** How one command fails or is disturbed. */
 export interface Mishap {

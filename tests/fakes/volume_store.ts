@@ -1,6 +1,6 @@
 import { timeLeftMs } from "../../src/async/deadline.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { locationOf, neverUsedMark } from "../../src/volume/model/layout.ts";
+import { locationOf, neverUsedMark, plainLocation } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type {
   CreateView,
@@ -16,22 +16,37 @@ import type {
   VolumeView,
   Wanted,
 } from "../../src/volume/model/inventory.ts";
-import type {
-  DiskGuard,
-  KnownDisk,
-  MutationOutcome,
-  NewFolder,
-  NewSubvolume,
-  NewVolume,
-  StoredSubvolume,
-  Unseen,
-  VolumeChange,
-  VolumeStore,
+import type { Premise } from "../../src/volume/ports/premise.ts";
+import {
+  type Commit,
+  type DiskGuard,
+  idOfWrite,
+  ifSent,
+  type KnownDisk,
+  type MutationOutcome,
+  type NewFolder,
+  type NewSubvolume,
+  type NewVolume,
+  type NotSent,
+  sent,
+  type StoredSubvolume,
+  type Unseen,
+  type VolumeChange,
+  type VolumeStore,
+  type Write,
 } from "../../src/volume/ports/store.ts";
+import {
+  premisesToAdd,
+  premisesToChange,
+  premisesToExport,
+  premisesToGrow,
+  premisesToRemove,
+} from "../../src/volume/rules/premises.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
-import { changedDisk, isAsKnown, isUnexportedAlone, isUnused, readable } from "./changed_disk.ts";
-import type { Mishap, StoreMethod } from "./mishap.ts";
+import { asListed, changedDisk, readable } from "./changed_disk.ts";
+import { type Mishap, type StoreMethod, writeMethod } from "./mishap.ts";
+import { assertCompared, holds } from "./premises.ts";
 import { LingeringExports } from "./lingering.ts";
 import { StoreContents } from "./store_contents.ts";
 
@@ -168,88 +183,104 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     await this.#read("probe", "", context);
   }
 
+  async commit(
+    write: Write,
+    premises: readonly Premise[],
+    context: CallContext,
+  ): Promise<Commit | NotSent> {
+    const id = idOfWrite(write);
+    assertCompared(write, premises);
+    const isHeld = (premise: Premise) => holds(premise, { id, contents: this, upMs: this.#state().upMs });
+    if (!premises.filter(({ is }) => is === "up-for").every(isHeld)) {
+      return { notSent: new VolumeError("unavailable", "Cannot tell how long the router is up") };
+    }
+    const effect: Effect = (half) => this.#write(write, half, premises, isHeld);
+    const end = await this.#mutate(writeMethod(write, premises), id, context, effect);
+    const after = this.#check(id, "remove" in write ? write.filePrefix : undefined);
+    const all = "add" in write && write.readsAll ? { all: this.#list().volumes } : {};
+    return { after: { ...after, ...all }, ...end };
+  }
+
+  #write(
+    write: Write,
+    half: boolean,
+    premises: readonly Premise[],
+    isHeld: (premise: Premise) => boolean,
+  ): string | undefined {
+    if ("remove" in write) {
+      // The label is the image's alone, which goes after the disk.
+      const areHeld = premises.filter(({ is }) => is !== "label-free").every(isHeld);
+      const isAsked = premises.some(({ is }) => is === "alone");
+      return areHeld || !isAsked ? this.#remove(write.id, write.remove, half, areHeld) : undefined;
+    }
+    if (!premises.every(isHeld)) return undefined;
+    return "add" in write ? this.#add(write.add, half) : this.#change(write.id, write.set);
+  }
+
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const end = await this.#mutate("add", volume.id, context, (half) => this.#add(volume, half));
-    return { after: this.#list(), ...end };
+    const { after, ...end } = sent(await this.commit({ add: volume, readsAll: true }, [], context));
+    const { pools, upMs, all } = after;
+    return { after: { pools, upMs, volumes: all! }, ...end };
   }
 
   async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
-    const end = await this.#mutate("addAlone", volume.id, context, (half) => this.#add(volume, half));
-    return { after: this.#check(volume.id, undefined), ...end };
+    return sent(await this.commit({ add: volume }, [], context));
   }
 
   async addUnseen(
-    volume: NewVolume,
-    { filePrefix, settleMs }: Unseen,
+    add: NewVolume,
+    unseen: Unseen,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { id } = volume;
-    if (this.#state().upMs < settleMs) return undefined;
-    const isSeen = () =>
-      this.#foreign(id) !== undefined || this.tree.holding(filePrefix).length > 0 ||
-      [...this.disks.values()].some((disk) => disk.id === id || disk.imagePath.includes(filePrefix));
-    const effect: Effect = (half) => isSeen() ? undefined : this.#add(volume, half);
-    return await this.#mutateUnseen("addUnseen", id, context, effect);
+    return ifSent(await this.commit({ add }, premisesToAdd(add, unseen), context));
   }
 
   async change(
     id: string,
-    expectedComment: string,
-    change: VolumeChange,
+    comment: string,
+    set: VolumeChange,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    const effect = () => this.#change(id, expectedComment, change);
-    const end = await this.#mutate("change", id, context, effect);
-    return { after: this.#check(id, undefined), ...end };
+    return sent(await this.commit({ id, set }, premisesToChange(comment, set), context));
   }
 
   async exportUnseen(
-    { id, comment, imagePath }: Pick<KnownDisk, "id" | "comment" | "imagePath">,
-    change: VolumeChange,
+    disk: Pick<KnownDisk, "id" | "comment" | "imagePath">,
+    set: VolumeChange,
     filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const isFit = () => isUnused(this.#shown(), id, filePrefix) && this.#hasImage(imagePath);
-    const effect = () => isFit() ? this.#change(id, comment, change) : undefined;
-    return await this.#mutateUnseen("exportUnseen", id, context, effect);
+    return ifSent(await this.commit({ id: disk.id, set }, premisesToExport(disk, filePrefix), context));
   }
 
   async growUnseen(
     disk: KnownDisk,
-    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+    set: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { id, comment, imagePath } = disk;
-    const effect = () =>
-      this.#hasImage(imagePath) && isAsKnown(this.disks.get(id), disk)
-        ? this.#change(id, comment, change)
-        : undefined;
-    return await this.#mutateUnseen("growUnseen", id, context, effect);
+    return ifSent(await this.commit({ id: disk.id, set }, premisesToGrow(disk), context));
   }
 
   async remove(
-    disk: DiskGuard,
-    location: ImageLocation,
+    { id, comment }: DiskGuard,
+    remove: ImageLocation,
     filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    const effect: Effect = (half) => this.#remove(disk, location, half);
-    const end = await this.#mutate("remove", disk.id, context, effect);
-    return { after: this.#check(disk.id, filePrefix), ...end };
+    return sent(await this.commit({ id, remove, filePrefix }, [{ is: "comment", text: comment }], context));
   }
 
   async removeUnseen(
     disk: DiskGuard,
     imagePath: string,
-    { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { id } = disk;
-    if (this.#state().upMs < settleMs) return undefined;
-    const isFit = () => isUnexportedAlone(this.#shown(), id, filePrefix) && this.tree.isMounted(imagePath);
-    const effect: Effect = (half) =>
-      isFit() ? this.#remove(disk, locationOf(imagePath, this.pools), half) : undefined;
-    return await this.#mutateUnseen("removeUnseen", id, context, effect, filePrefix);
+    // Of a pool that is not mounted nothing is removed, whatever is there.
+    const isMounted = this.tree.isMounted(imagePath);
+    const remove = isMounted ? locationOf(imagePath, this.pools) : plainLocation(imagePath);
+    const write = { id: disk.id, remove, filePrefix: unseen.filePrefix };
+    return ifSent(await this.commit(write, premisesToRemove(disk, remove, unseen), context));
   }
 
   async removeImage(
@@ -339,17 +370,6 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     return { refusal, ended: refusal === undefined && runs === true && !mishap.late };
   }
 
-  async #mutateUnseen(
-    method: StoreMethod,
-    id: string,
-    context: CallContext,
-    effect: Effect,
-    filePrefix?: string,
-  ): Promise<MutationOutcome<VolumeView>> {
-    const end = await this.#mutate(method, id, context, effect);
-    return { after: this.#check(id, filePrefix), ...end };
-  }
-
   #add(volume: NewVolume, half: boolean): string | undefined {
     const { id, location, sizeBytes, comment, subvolume, copied } = volume;
     if (volume.makeFolder !== undefined) this.tree.ensureFolder(volume.makeFolder);
@@ -378,10 +398,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     return undefined;
   }
 
-  #change(id: string, expectedComment: string, change: VolumeChange): undefined {
-    const disk = this.disks.get(id);
-    if (disk === undefined || this.hidden.has(id) || disk.comment !== expectedComment) return;
-    if (change.onImage !== undefined && change.onImage !== disk.imagePath) return;
+  #change(id: string, change: VolumeChange): undefined {
+    const disk = this.disks.get(id)!;
     const after = changedDisk(disk, change);
     const grows = after.sizeBytes > disk.sizeBytes;
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
@@ -398,9 +416,9 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     }
   }
 
-  #remove({ id, comment }: DiskGuard, location: ImageLocation, half: boolean): string | undefined {
-    const disk = this.disks.get(id);
-    if (disk !== undefined && !this.hidden.has(id) && disk.comment === comment) {
+  #remove(id: string, location: ImageLocation, half: boolean, isHeld: boolean): string | undefined {
+    if (isHeld) {
+      const disk = this.disks.get(id)!;
       if (disk.exported) this.#linger(disk);
       this.disks.delete(id);
     }
@@ -441,10 +459,6 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   }
 
   /** Whether any disk is on the image, or in the subvolume. */
-  #hasImage(imagePath: string): boolean {
-    return this.tree.shown().some(({ path }) => path === imagePath);
-  }
-
   #isUsed({ path, subvolume }: ImageLocation): boolean {
     const folder = subvolume === undefined ? undefined : `${this.tree.folderOf(subvolume)}/`;
     return [...this.disks.values()].some((disk) =>
@@ -490,11 +504,4 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   #foreign(id: string): { id: string; kind: string } | undefined {
     return this.hardware.has(id) ? { id, kind: this.hardware.get(id)! } : undefined;
   }
-}
-
-const mounted = "its file system is mounted";
-
-/** A disk as a read of all of them shows it: no other use by the router than a mount. */
-function asListed({ routerUses, ...listed }: StoredVolume): StoredVolume {
-  return routerUses?.includes(mounted) ? { ...listed, routerUses: [mounted] } : listed;
 }

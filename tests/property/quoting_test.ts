@@ -4,15 +4,13 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Fragment, isSendable, quote, ros } from "../../src/routeros/console/command.ts";
 import {
-  addStatements,
-  changeStatements,
   copyStatement,
   removeImageStatement,
-  removeStatements,
   renameStatement,
   subvolumeStatements,
   wholeCloneStatement,
 } from "../../src/routeros/store/mutations.ts";
+import { addStatements, changeStatements, removeStatements } from "../support/write_statements.ts";
 import {
   allDisksQuery,
   createFilesQuery,

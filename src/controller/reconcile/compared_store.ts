@@ -18,6 +18,7 @@ export function comparedStore(store: VolumeStore, boots: RouterBoots): VolumeSto
     files: (part, context) => store.files(part, context),
     filesAt: (paths, context) => store.filesAt(paths, context),
     subvolume: (subvolume, context) => store.subvolume(subvolume, context),
+    commit: (write, premises, context) => store.commit(write, premises, context),
     add: (volume, context) => store.add(volume, context),
     addAlone: (volume, context) => store.addAlone(volume, context),
     addUnseen: (volume, unseen, context) => store.addUnseen(volume, unseen, context),

@@ -1,27 +1,48 @@
+import { VolumeError } from "../../volume/errors.ts";
 import { neverUsedMark, withinPool } from "../../volume/model/layout.ts";
+import type { Premise } from "../../volume/ports/premise.ts";
 import type {
   DiskGuard,
-  KnownDisk,
   NewFolder,
   NewSubvolume,
   NewVolume,
-  Unseen,
   VolumeChange,
+  Write,
 } from "../../volume/ports/store.ts";
-import { poolOf } from "../../volume/model/ids.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, onlyIf, ros, unless } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";
+import { conditionsOf, noFile, none, ofVolumes, one, oneFile } from "./premises.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
 
 /** What the router is let say where a volume has the label of a pool. */
 const sharedLabel = "a volume has this fs-label";
 
-/** What it is let say where files are left of a volume that was to be removed unseen. */
+/** What it is let say where files are left of a volume that was to be removed without a read. */
 const filesLeft = "left";
 
+/**
+ * The statements of a write, which the router runs only if the premises hold. No change is no statement.
+ *
+ * @throws {VolumeError} internal when a disk would be changed or removed whatever its comment is
+ */
+export function writeStatements(write: Write, premises: readonly Premise[]): Fragment[] {
+  if ("add" in write) {
+    return premises.length === 0 ? addStatements(write.add) : [addIf(write.add, premises)];
+  }
+  if (!premises.some(({ is }) => is === "comment")) {
+    throw new VolumeError(
+      "internal",
+      `Cannot change a disk without comparing its comment: volume=${write.id}`,
+    );
+  }
+  return "set" in write
+    ? changeStatements(write.id, write.set, premises)
+    : removeStatements(write.id, write.remove, premises);
+}
+
 /** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
-export function addStatements(volume: NewVolume): Fragment[] {
+function addStatements(volume: NewVolume): Fragment[] {
   const { makeFolder, subvolume, copied } = volume;
   const folder = makeFolder === undefined ? [] : [folderStatement(makeFolder)];
   if (subvolume?.parent !== undefined) return [...folder, ...cloneStatements(volume, subvolume)];
@@ -33,27 +54,13 @@ export function addStatements(volume: NewVolume): Fragment[] {
 }
 
 /**
- * Adds a blank disk that nobody has looked for: the router itself looks whether any disk or file of it is there, and whether its
- * pool is. For its folder it need not look: without it the router refuses the subvolume, and either refuses a plain disk or makes
- * the folder, as the driver would.
+ * Adds a blank disk that nobody has looked for. For its folder the router need not look: without it the router refuses the
+ * subvolume, and either refuses a plain disk or makes the folder, as the driver would.
  */
-export function unseenDiskStatement(
-  volume: NewVolume,
-  { filePrefix, folder }: Pick<Unseen, "filePrefix" | "folder">,
-): Fragment {
-  const { id, subvolume } = volume;
-  const ofVolume = ros`slot=${id} or file-path~${holding(filePrefix)}`;
-  const noFiles = none(ros`/file find where name~${holding(filePrefix)}`);
-  const mounted = mountedAt(poolOf(folder));
-  if (subvolume === undefined) {
-    return onlyIf([none(ros`/disk find where ${ofVolume}`), noFiles, one(mounted)], plainAdd(volume));
-  }
-  const { label } = subvolume;
-  // One question for two conditions, as each takes a router time: of neither kind is there any.
-  const noDisks = none(ros`/disk find where ${ofVolume} or (${ofVolumes(label)})`);
-  // Its label was read up to a minute ago: what is mounted there now may be another file system.
-  const labelled = one(ros`${mounted} and fs-label=${label}`);
-  return onlyIf([noDisks, noFiles, labelled], makeSubvolume(subvolume), plainAdd(volume));
+function addIf(volume: NewVolume, premises: readonly Premise[]): Fragment {
+  const { subvolume } = volume;
+  const make = subvolume === undefined ? [] : [makeSubvolume(subvolume)];
+  return onlyIf(conditionsOf(premises, volume.id).before, ...make, plainAdd(volume));
 }
 
 /**
@@ -135,62 +142,17 @@ function plainAdd({ id, location, sizeBytes, comment }: NewVolume): Fragment {
 }
 
 /**
- * Changes a disk whose comment is still exactly `expectedComment`: whether anything matched shows only in what is read
- * back. One statement, so that an export is never off in between, but for a bounce. No change is no statement, nor is one whose
- * condition on the image has no room.
+ * Changes a disk of which the premises hold: whether anything matched shows only in what is read back. One statement, so that
+ * an export is never off in between, but for a bounce.
  */
-export function changeStatements(
-  id: string,
-  expectedComment: string,
-  change: VolumeChange,
-): Fragment[] {
-  const guard = { id, comment: expectedComment };
+function changeStatements(id: string, change: VolumeChange, premises: readonly Premise[]): Fragment[] {
+  const { own, before } = conditionsOf(premises, id);
+  const disk = ownDisk(id, own);
+  if (change.bounce && change.sizeBytes !== undefined) return growWhileOff(disk, change);
   const settings = settingsOf(change);
-  if (change.bounce && change.sizeBytes !== undefined) {
-    return growWhileOff(guard, change.sizeBytes, change.comment);
-  }
   if (settings.length === 0) return [];
-  if (change.onImage === undefined) return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
-  const own = ros`slot=${id} and comment=${expectedComment} and file-path~${holding(change.onImage)}`;
-  const guarded = ros`/disk set [find where ${own}] ${joined(settings, " ")}`;
-  return fitsOneExec([guarded], []) ? [guarded] : [];
-}
-
-/**
- * Changes a disk that nobody has looked at, whose export is off, in one statement. The router looks that it has not mounted the
- * disk, that one path of a disk holds the prefix, and that the image and the pool are there. There is no room to look that this
- * path is the disk's own: that is read back.
- */
-export function unseenExportStatement(
-  { id, comment, imagePath }: Pick<KnownDisk, "id" | "comment" | "imagePath">,
-  change: VolumeChange,
-  filePrefix: string,
-): Fragment {
-  const own = ros`slot=${id} and comment=${comment} and !mounted and !nvme-tcp-export`;
-  return onlyIf(
-    [
-      one(ros`/disk find where file-path~${holding(filePrefix)}`),
-      oneFile(imagePath),
-      one(mountedAt(poolOf(imagePath))),
-    ],
-    ros`/disk set [find where ${own}] ${joined(settingsOf(change), " ")}`,
-  );
-}
-
-/**
- * Grows a disk that nobody has looked at, in one statement. The router looks that its image and its pool are there, and that the
- * disk is still on that image, as large and as exported as it was.
- */
-export function unseenGrowthStatement(
-  { id, comment, imagePath, sizeBytes, exported }: KnownDisk,
-  change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
-): Fragment {
-  const same = ros`slot=${id} and file-path=${imagePath} and size=${sizeBytes} and comment=${comment}`;
-  const own = exported ? ros`${same} and nvme-tcp-export` : ros`${same} and !nvme-tcp-export`;
-  return onlyIf(
-    [oneFile(imagePath), one(mountedAt(poolOf(imagePath)))],
-    ros`/disk set [find where ${own}] ${joined(settingsOf(change), " ")}`,
-  );
+  const set = ros`/disk set ${disk} ${joined(settings, " ")}`;
+  return [before.length === 0 ? set : onlyIf(before, set)];
 }
 
 function settingsOf(change: VolumeChange): Fragment[] {
@@ -213,50 +175,32 @@ const offUnmounted: Fragment = ros`nvme-tcp-export=${false} mount-filesystem=${f
  * Off, with the new size, and on again: two statements, each with the comment, which changes last. What takes the volume away
  * in between changes the comment, and then it stays off.
  */
-function growWhileOff(guard: DiskGuard, sizeBytes: bigint, comment = guard.comment): Fragment[] {
+function growWhileOff(disk: Fragment, { sizeBytes, comment }: VolumeChange): Fragment[] {
+  const rewrite = comment === undefined ? [] : [ros`comment=${comment}`];
   return [
-    ros`/disk set ${ownDisk(guard)} ${offUnmounted} file-size=${sizeBytes}`,
-    ros`/disk set ${ownDisk(guard)} nvme-tcp-export=${true} comment=${comment}`,
+    ros`/disk set ${disk} ${offUnmounted} file-size=${sizeBytes!}`,
+    ros`/disk set ${disk} ${joined([ros`nvme-tcp-export=${true}`, ...rewrite], " ")}`,
   ];
 }
 
-/**
- * Removes a disk whose comment is still exactly the guard's, and then the image: the router itself looks first whether
- * any disk is left in that slot or on that image.
- */
-export function removeStatements(disk: DiskGuard, location: ImageLocation): Fragment[] {
-  return [
-    ros`/disk remove ${ownDisk(disk)}`,
-    onlyIf([noDisk(disk.id, endOf(location))], removeAt(location)),
-  ];
-}
-
-/**
- * Removes a disk that nobody has looked at, and then its image. The router looks first that no other path of a disk holds the
- * id, and that the pool is there; the disk goes only if its path holds the prefix, its comment is the guard's and its export is
- * off. Unless all of that held, and everything went, files are left, and it says so.
- */
-export function unseenRemovalStatements(
-  { id, comment }: DiskGuard,
+/** Removes a disk of which the premises hold, and then its image if no disk uses it. */
+function removeStatements(
+  id: string,
   location: ImageLocation,
-  filePrefix: string,
+  premises: readonly Premise[],
 ): Fragment[] {
-  const label = location.subvolume?.label;
-  // Shorter than the prefix, and whatever more it finds is left alone.
-  const name = holding(`${id}.`);
-  const ofId = ros`file-path~${name}`;
-  const mounted = mountedAt(poolOf(location.path));
-  // Its label was read some time ago: what is mounted there now may be another file system.
-  const pool = label === undefined ? mounted : ros`${mounted} and fs-label=${label}`;
-  const disk = ros`[find where slot=${id} and file-path~${
-    holding(filePrefix)
-  } and comment=${comment} and !nvme-tcp-export]`;
-  // One question for two conditions: of neither kind is there any.
-  const others = label === undefined ? ofId : ros`${ofId} or (${ofVolumes(label)})`;
-  const image = onlyIf([none(ros`/disk find where ${others}`)], plainRemoval(location));
-  const files = ros`[:len [/file find where name~${name}]]>0`;
+  // Where the image goes in the same statement, its label has to be free then, not before.
+  const labels = premises.filter(({ is }) => is === "label-free");
+  const { own, before } = conditionsOf(premises.filter(({ is }) => is !== "label-free"), id);
+  const disk = ros`/disk remove ${ownDisk(id, own)}`;
+  const [alone] = premises.flatMap((premise) => premise.is === "alone" ? [premise.text] : []);
+  if (alone === undefined) return [disk, onlyIf([noDisk(id, endOf(location))], removeAt(location))];
+  const users: readonly Premise[] = [{ is: "unused", text: alone }, ...labels];
+  const image = onlyIf(conditionsOf(users, id).before, plainRemoval(location));
+  // Unless all of that held, and everything went, files are left, and the router says so: nothing else is read back then.
+  const files = ros`[:len [/file find where name~${holding(alone)}]]>0`;
   return [
-    onlyIf([one(ros`/disk find where ${ofId}`), one(pool)], ros`/disk remove ${disk}`, image),
+    onlyIf(before, disk, image),
     onlyIf([files], ros`:error ${filesLeft}`),
   ];
 }
@@ -328,11 +272,6 @@ function inVolumes(label: string): Fragment {
   return ros`[:len [/disk find where ${ofVolumes(label)}]]>0`;
 }
 
-/** Of a disk: that it is a volume whose own bytes say that it is a file system of that label. */
-function ofVolumes(label: string): Fragment {
-  return ros`type=${"file"} and fs-label=${label}`;
-}
-
 /** The same as a condition, where the error's text has no room: what was not made is seen when it is read back. */
 function ownLabel(label: string): Fragment {
   return none(ros`/disk find where ${ofVolumes(label)}`);
@@ -349,8 +288,9 @@ export function copyStatement(from: string, to: string): Fragment {
   return ros`/file copy ${fileName(from)} name=${fileName(to)}`;
 }
 
-function ownDisk({ id, comment }: DiskGuard): Fragment {
-  return ros`[find where slot=${id} and comment=${comment}]`;
+/** The disk in the slot, if it is all that. */
+function ownDisk(id: string, own: readonly Fragment[]): Fragment {
+  return ros`[find where ${joined([ros`slot=${id}`, ...own], " and ")}]`;
 }
 
 /** That no disk is in the slot, and none uses an image whose path holds the text. */
@@ -361,31 +301,6 @@ function noDisk(slot: string, part: string): Fragment {
 /** That the disk is there with exactly that comment. */
 function diskAsGuarded(guard: DiskGuard): Fragment {
   return one(ros`/disk find where slot=${guard.id} and comment=${guard.comment}`);
-}
-
-/** That nothing is at the path. */
-export function noFile(path: string): Fragment {
-  return none(ros`/file find where name=${fileName(path)}`);
-}
-
-/** That a file is at the path. */
-function oneFile(path: string): Fragment {
-  return one(ros`/file find where name=${fileName(path)}`);
-}
-
-/** Finds the pool that is mounted there. */
-function mountedAt(pool: string): Fragment {
-  return ros`/disk find where mounted and mount-point=${pool}`;
-}
-
-/** That the router finds nothing. */
-function none(find: Fragment): Fragment {
-  return ros`[:len [${find}]]=0`;
-}
-
-/** That the router finds exactly one item. */
-function one(find: Fragment): Fragment {
-  return ros`[:len [${find}]]=1`;
 }
 
 /** What the path of every disk on that image holds. Its end only, as the whole takes room that the comments need. */

@@ -4,18 +4,15 @@ import { plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import { maxImagePathBytes } from "../../volume/rules/import.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import { fitsOneExec } from "../console/exchange.ts";
+import { copyStatement, removeImageStatement, renameStatement, subvolumeStatements } from "./mutations.ts";
 import {
   addStatements,
   changeStatements,
-  copyStatement,
-  removeImageStatement,
   removeStatements,
-  renameStatement,
-  subvolumeStatements,
   unseenExportStatement,
   unseenGrowthStatement,
   unseenRemovalStatements,
-} from "./mutations.ts";
+} from "../../../tests/support/write_statements.ts";
 import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./queries.ts";
 
 function lines(statements: readonly { readonly text: string }[]): string[] {

@@ -10,19 +10,21 @@ import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.t
 import { type Fragment, onlyIf } from "../console/command.ts";
 import { divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import {
-  addStatements,
-  changeStatements,
   copyStatement,
   folderStatement,
-  noFile,
   removeImageStatement,
-  removeStatements,
   renameStatement,
   subvolumeStatements,
+} from "./mutations.ts";
+import { noFile } from "./premises.ts";
+import {
+  addStatements,
+  changeStatements,
+  removeStatements,
   unseenExportStatement,
   unseenGrowthStatement,
   unseenRemovalStatements,
-} from "./mutations.ts";
+} from "../../../tests/support/write_statements.ts";
 import {
   allDisksInFullQuery,
   allDisksQuery,

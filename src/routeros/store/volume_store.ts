@@ -1,43 +1,46 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
-import type {
-  DiskGuard,
-  KnownDisk,
-  MutationOutcome,
-  NewFolder,
-  NewSubvolume,
-  NewVolume,
-  Unseen,
-  VolumeChange,
-  VolumeStore,
+import type { Premise } from "../../volume/ports/premise.ts";
+import {
+  premisesToAdd,
+  premisesToChange,
+  premisesToExport,
+  premisesToGrow,
+  premisesToRemove,
+} from "../../volume/rules/premises.ts";
+import {
+  type Commit,
+  type CommittedView,
+  type DiskGuard,
+  idOfWrite,
+  ifSent,
+  type KnownDisk,
+  type MutationOutcome,
+  type NewFolder,
+  type NewSubvolume,
+  type NewVolume,
+  type NotSent,
+  sent,
+  type Unseen,
+  type VolumeChange,
+  type VolumeStore,
+  type Write,
 } from "../../volume/ports/store.ts";
 import type { FileView, ImageLocation, Inventory, VolumeView } from "../../volume/model/inventory.ts";
 import { locationOf } from "../../volume/model/layout.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
-import {
-  type Answer,
-  divideIntoExecs,
-  type ExecOutcome,
-  fitsOneExec,
-  type Question,
-} from "../console/exchange.ts";
+import { type Answer, divideIntoExecs, type ExecOutcome, fitsOneExec } from "../console/exchange.ts";
 import { assertStoragePackage } from "../console/router_info.ts";
 import type { Session } from "../ssh/session.ts";
 import {
-  addStatements,
-  changeStatements,
   copyStatement,
   folderStatement,
-  noFile,
   removeImageStatement,
-  removeStatements,
   renameStatement,
   subvolumeStatements,
-  unseenDiskStatement,
-  unseenExportStatement,
-  unseenGrowthStatement,
-  unseenRemovalStatements,
+  writeStatements,
 } from "./mutations.ts";
+import { noFile } from "./premises.ts";
 import {
   allDisksInFullQuery,
   allDisksQuery,
@@ -104,39 +107,92 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     this.#session.close();
   }
 
-  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const { id } = volume;
-    assertComparable(volume.subvolume?.guard);
-    // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
+  async commit(
+    write: Write,
+    premises: readonly Premise[],
+    context: CallContext,
+  ): Promise<Commit | NotSent> {
+    const key = idOfWrite(write);
+    const refusal = incomparable(write, premises);
+    if (refusal !== undefined) return { notSent: refusal };
+    const onlyOn = this.#connectionFor(write, premises, context);
+    if (onlyOn === "unknown") return { notSent: notSent("it is not known to be up for long enough") };
+    const statements = writeStatements(write, premises);
+    const readAgain = async () =>
+      isReadingAll(write)
+        ? viewIn(await this.inventory(context), key)
+        : await this.view(key, write.filePrefix, context);
+    if (statements.length === 0) return { after: await readAgain(), refusal: undefined, ended: true };
+    const { queries, read } = this.#readBack(write, premises);
+    // Where more than the comment is compared, the disk alone does not show whether that held: all in one command, or nothing.
+    const fits = hasCommentOnly(premises) || queries.some((some) => fitsOneExec(statements, some));
+    if (!fits) return { notSent: notSent("its conditions do not fit into one command") };
     return await this.#mutate({
-      kind: "add",
-      key: id,
-      statements: addStatements(volume),
-      queries: [[allDisksQuery()], [allDisksInFullQuery]],
-      read: (answer) => {
-        const after = this.inventoryOf(answer);
-        return after?.volumes.some((volume) => volume.id === id) ? after : undefined;
-      },
-      readAgain: () => this.inventory(context),
+      kind: kindOf(write),
+      key,
+      statements,
+      queries,
+      read,
+      readAgain,
       context,
+      onlyOn,
     });
   }
 
-  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
-    const { id } = volume;
-    assertComparable(volume.subvolume?.guard);
-    return await this.#mutate({
-      kind: "add",
-      key: id,
-      statements: addStatements(volume),
+  /** The connection on which alone a write may go; undefined for any. */
+  #connectionFor(
+    write: Write,
+    premises: readonly Premise[],
+    context: CallContext,
+  ): number | "unknown" | undefined {
+    const upFor = premises.find((premise) => premise.is === "up-for");
+    if (upFor !== undefined) return this.connectionUpFor(upFor.ms) ?? "unknown";
+    return "remove" in write ? this.readFrom(context) : undefined;
+  }
+
+  /** How a write is read back in its own command. There is no room to ask who else uses an image. */
+  #readBack(
+    write: Write,
+    premises: readonly Premise[],
+  ): Pick<Mutation<CommittedView>, "queries" | "read"> {
+    const id = idOfWrite(write);
+    if (isReadingAll(write)) {
+      // Uptime has no room in this command, nor in that of a removal: it is carried over from the read before.
+      return {
+        queries: [[allDisksQuery()], [allDisksInFullQuery]],
+        read: (answer) => ifShown(this.inventoryOf(answer), id),
+      };
+    }
+    if ("remove" in write && hasCommentOnly(premises)) {
+      return {
+        queries: [[disksQuery(id), filesQuery(write.filePrefix)]],
+        read: (answer) =>
+          wholeIf(this.leftOf(id, write.filePrefix, answer), ({ files }) => files.length === 0),
+      };
+    }
+    const isWhole = "remove" in write
+      ? isGone
+      : "add" in write && premises.length === 0
+      ? isThere
+      : () => true;
+    // Each statement takes a router time: the uptime is read only where none is known on this connection.
+    if ("set" in write && hasCommentOnly(premises) && this.connectionUpFor(0) === undefined) {
+      return { queries: [viewQueries(id, undefined)], read: (answer) => this.viewOf(id, undefined, answer) };
+    }
+    return {
       queries: [[disksQuery(id)]],
-      read: (answer) => {
-        const after = this.leftOf(id, undefined, answer);
-        return after?.volume === undefined ? undefined : after;
-      },
-      readAgain: () => this.view(id, undefined, context),
-      context,
-    });
+      read: (answer) => wholeIf(this.leftOf(id, undefined, answer), isWhole),
+    };
+  }
+
+  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
+    const { after, ...end } = sent(await this.commit({ add: volume, readsAll: true }, [], context));
+    const { pools, upMs, all } = after;
+    return { after: { pools, upMs, volumes: all! }, ...end };
+  }
+
+  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
+    return sent(await this.commit({ add: volume }, [], context));
   }
 
   async addUnseen(
@@ -144,131 +200,57 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     unseen: Unseen,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { id } = volume;
-    const onlyOn = this.connectionUpFor(unseen.settleMs);
-    const statements = [unseenDiskStatement(volume, unseen)];
-    const queries = [disksQuery(id)];
-    if (onlyOn === undefined || !fitsOneExec(statements, queries)) return undefined;
-    assertComparable(volume.subvolume?.guard);
-    const question = { kind: "add", key: id, queries, context, onlyOn };
-    return await this.#mutateUnseen(statements, question, unseen);
-  }
-
-  /**
-   * Sends it once, and reads back the disk of the question's key.
-   *
-   * @param isAll whether what is read back in the same command tells everything; else a second one reads it
-   */
-  async #mutateUnseen(
-    statements: readonly Fragment[],
-    question: Question,
-    { filePrefix, folder }: Partial<Unseen> = {},
-    isAll: (after: VolumeView) => boolean = () => true,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { key: id, context } = question;
-    const outcome = await ifSent(this.exchange.exec(statements, question), context.signal);
-    if (outcome === undefined) return undefined;
-    const { answer, refusal } = outcome;
-    const shown = answer === undefined ? undefined : ifAvailable(() => this.leftOf(id, undefined, answer));
-    const after = shown !== undefined && isAll(shown) ? shown : undefined;
-    const readAgain = () => this.view(id, filePrefix, context, folder);
-    const ended = answer !== undefined;
-    return { after: after ?? await this.exchange.settle(readAgain, context), refusal, ended };
+    const premises = premisesToAdd(volume, unseen);
+    return ifSent(await this.commit({ add: volume, filePrefix: unseen.filePrefix }, premises, context));
   }
 
   async change(
     id: string,
     expectedComment: string,
-    change: VolumeChange,
+    set: VolumeChange,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    assertComparable({ id, comment: expectedComment });
-    const statements = changeStatements(id, expectedComment, change);
-    const readAgain = () => this.view(id, undefined, context);
-    if (statements.length === 0) return { after: await readAgain(), refusal: undefined, ended: true };
-    // Each statement takes a router time: the uptime is read only where none is known on this connection.
-    const isUpKnown = this.connectionUpFor(0) !== undefined;
-    return await this.#mutate({
-      kind: "change",
-      key: id,
-      statements,
-      queries: [isUpKnown ? [disksQuery(id)] : viewQueries(id, undefined)],
-      read: (answer) => isUpKnown ? this.leftOf(id, undefined, answer) : this.viewOf(id, undefined, answer),
-      readAgain,
-      context,
-    });
+    return sent(await this.commit({ id, set }, premisesToChange(expectedComment, set), context));
   }
 
   async exportUnseen(
     disk: Pick<KnownDisk, "id" | "comment" | "imagePath">,
-    change: VolumeChange,
+    set: VolumeChange,
     filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { id } = disk;
-    if (!isSendable(disk.comment)) return undefined;
-    const statements = [unseenExportStatement(disk, change, filePrefix)];
-    const queries = [disksQuery(id)];
-    if (!fitsOneExec(statements, queries)) return undefined;
-    return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context }, {
-      filePrefix,
-    });
+    const premises = premisesToExport(disk, filePrefix);
+    return ifSent(await this.commit({ id: disk.id, set, filePrefix }, premises, context));
   }
 
   async growUnseen(
     disk: KnownDisk,
-    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
+    set: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { id } = disk;
-    if (!isSendable(disk.comment)) return undefined;
-    const statements = [unseenGrowthStatement(disk, change)];
-    const queries = [disksQuery(id)];
-    if (!fitsOneExec(statements, queries)) return undefined;
-    return await this.#mutateUnseen(statements, { kind: "change", key: id, queries, context });
+    return ifSent(await this.commit({ id: disk.id, set }, premisesToGrow(disk), context));
   }
 
   async remove(
-    disk: DiskGuard,
-    location: ImageLocation,
+    { id, comment }: DiskGuard,
+    remove: ImageLocation,
     filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    const { id } = disk;
-    assertComparable(disk);
-    return await this.#mutate({
-      kind: "remove",
-      key: id,
-      statements: removeStatements(disk, location),
-      // There is no room to ask who else uses the image: that is asked when anything of it is still there.
-      queries: [[disksQuery(id), filesQuery(filePrefix)]],
-      read: (answer) => {
-        const after = this.leftOf(id, filePrefix, answer);
-        return after?.files.length === 0 ? after : undefined;
-      },
-      readAgain: () => this.view(id, filePrefix, context),
-      context,
-      onlyOn: this.readFrom(context),
-    });
+    return sent(await this.commit({ id, remove, filePrefix }, [{ is: "comment", text: comment }], context));
   }
 
   async removeUnseen(
     disk: DiskGuard,
     imagePath: string,
-    { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const { id } = disk;
-    const onlyOn = this.connectionUpFor(settleMs);
     const location = ifAvailable(() => locationOf(imagePath, this.lastPools));
-    if (onlyOn === undefined || location === undefined || !isSendable(disk.comment)) return undefined;
-    const statements = unseenRemovalStatements(disk, location, filePrefix);
-    const queries = [disksQuery(id)];
-    if (!fitsOneExec(statements, queries)) return undefined;
-    const question = { kind: "remove", key: id, queries, context, onlyOn };
-    // Where files are left nothing is read back in the same command.
-    const isGone = ({ volume, foreign }: VolumeView) => volume === undefined && foreign === undefined;
-    return await this.#mutateUnseen(statements, question, { filePrefix }, isGone);
+    if (location === undefined) return undefined;
+    const premises = premisesToRemove(disk, location, unseen);
+    const { filePrefix } = unseen;
+    return ifSent(await this.commit({ id: disk.id, remove: location, filePrefix }, premises, context));
   }
 
   async removeImage(
@@ -286,19 +268,21 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<Pick<FileView, "files">>> {
     assertComparable(subvolume.guard);
-    return await this.#mutate<Pick<FileView, "files">>({
-      kind: "add-subvolume",
-      key: part,
-      statements: subvolumeStatements(subvolume, part),
-      // A file that is shown is there; that there is none is worth something only with the pools and the uptime.
-      queries: [[filesQuery(part)]],
-      read: ({ frames }) => {
-        const files = filesHolding(part, frames[0]!);
-        return files.length === 0 ? undefined : { files };
-      },
-      readAgain: () => this.files(part, context),
-      context,
-    });
+    return sent(
+      await this.#mutate<Pick<FileView, "files">>({
+        kind: "add-subvolume",
+        key: part,
+        statements: subvolumeStatements(subvolume, part),
+        // A file that is shown is there; that there is none is worth something only with the pools and the uptime.
+        queries: [[filesQuery(part)]],
+        read: ({ frames }) => {
+          const files = filesHolding(part, frames[0]!);
+          return files.length === 0 ? undefined : { files };
+        },
+        readAgain: () => this.files(part, context),
+        context,
+      }),
+    );
   }
 
   async renameFile(
@@ -370,26 +354,32 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     context: CallContext,
     onlyOn?: number,
   ): Promise<MutationOutcome<FileView>> {
-    return await this.#mutate({
-      kind,
-      key: part,
-      statements: [statement],
-      queries: [fileViewQueries(part)],
-      read: (answer) => this.fileViewOf(part, answer),
-      readAgain: () => this.files(part, context),
-      context,
-      onlyOn,
-    });
+    return sent(
+      await this.#mutate({
+        kind,
+        key: part,
+        statements: [statement],
+        queries: [fileViewQueries(part)],
+        read: (answer) => this.fileViewOf(part, answer),
+        readAgain: () => this.files(part, context),
+        context,
+        onlyOn,
+      }),
+    );
   }
 
-  async #mutate<View>(mutation: Mutation<View>): Promise<MutationOutcome<View>> {
+  async #mutate<View>(mutation: Mutation<View>): Promise<MutationOutcome<View> | NotSent> {
     const { kind, key, context, onlyOn, readAgain } = mutation;
     const execs = divideIntoExecs(mutation.statements);
     for (const [index, statements] of execs.entries()) {
       const isLast = index === execs.length - 1;
       const queries = isLast ? mutation.queries.find((some) => fitsOneExec(statements, some)) : undefined;
       const question = { kind, key, queries: queries ?? [], context, onlyOn };
-      const { answer, refusal } = await this.exchange.exec(statements, question);
+      const outcome = await unlessUnsent(this.exchange.exec(statements, question), context.signal);
+      if ("notSent" in outcome && index === 0) return outcome;
+      // What went before may have changed something.
+      if ("notSent" in outcome) throw outcome.notSent;
+      const { answer, refusal } = outcome;
       // What follows rests on what went before.
       if (answer !== undefined && !isLast) continue;
       const after = answer !== undefined && queries !== undefined
@@ -403,19 +393,23 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
 }
 
 /**
- * How an exec ended; undefined when it was certainly not sent. A call that ends may do so as unavailable, too, as when the
- * lead runs out: what it has sent is on its way.
+ * How an exec ended, if it was sent. A call that ends may do so as unavailable, too, as when the lead runs out: what it has sent
+ * is on its way.
  */
-async function ifSent(
+async function unlessUnsent(
   exec: Promise<ExecOutcome>,
   signal: AbortSignal,
-): Promise<ExecOutcome | undefined> {
+): Promise<ExecOutcome | NotSent> {
   try {
     return await exec;
   } catch (error) {
-    if (VolumeError.is(error, "unavailable") && !signal.aborted) return undefined;
+    if (VolumeError.is(error, "unavailable") && !signal.aborted) return { notSent: error };
     throw error;
   }
+}
+
+function notSent(reason: string): VolumeError {
+  return new VolumeError("unavailable", `Cannot write to the router without a read because ${reason}`);
 }
 
 /** The result of `read`; undefined when it throws that it has none, as for a whole answer that cannot be read all the same. */
@@ -428,16 +422,67 @@ function ifAvailable<Result>(read: () => Result): Result | undefined {
   }
 }
 
+function kindOf(write: Write): string {
+  return "add" in write ? "add" : "set" in write ? "change" : "remove";
+}
+
+function isReadingAll(write: Write): boolean {
+  return "add" in write && write.readsAll === true;
+}
+
+function hasCommentOnly(premises: readonly Premise[]): boolean {
+  return premises.every(({ is }) => is === "comment");
+}
+
+function wholeIf(
+  shown: VolumeView | undefined,
+  isWhole: (shown: VolumeView) => boolean,
+): VolumeView | undefined {
+  return shown !== undefined && isWhole(shown) ? shown : undefined;
+}
+
+function isThere({ volume }: VolumeView): boolean {
+  return volume !== undefined;
+}
+
+function isGone({ volume, foreign }: VolumeView): boolean {
+  return volume === undefined && foreign === undefined;
+}
+
+/** A read of all disks as one of a volume that it shows; else undefined. */
+function ifShown(inventory: Inventory | undefined, id: string): CommittedView | undefined {
+  const shown = inventory && viewIn(inventory, id);
+  return shown?.volume === undefined ? undefined : shown;
+}
+
+function viewIn({ pools, upMs, volumes }: Inventory, id: string): CommittedView {
+  const volume = volumes.find((volume) => volume.id === id);
+  return { pools, upMs, volume, foreign: undefined, sharers: [], files: [], all: volumes };
+}
+
+/** Why a comment that the router would have to compare cannot be sent back to it; undefined where every one can. */
+function incomparable(write: Write, premises: readonly Premise[]): VolumeError | undefined {
+  const guard = "add" in write ? write.add.subvolume?.guard : undefined;
+  const own = premises.flatMap((premise) =>
+    premise.is === "comment" ? [{ id: idOfWrite(write), comment: premise.text }] : []
+  );
+  const odd = [...own, ...guard === undefined ? [] : [guard]].find(({ comment }) => !isSendable(comment));
+  return odd && incomparableComment(odd.id);
+}
+
 /**
  * Checks that the comment of a guard, where there is one, can be sent back to the router for comparison.
  *
  * @throws {VolumeError} precondition when a person put characters into it that cannot
  */
 function assertComparable(guard: DiskGuard | undefined): void {
-  if (guard === undefined || isSendable(guard.comment)) return;
-  throw new VolumeError(
+  if (guard !== undefined && !isSendable(guard.comment)) throw incomparableComment(guard.id);
+}
+
+function incomparableComment(id: string): VolumeError {
+  return new VolumeError(
     "precondition",
-    `Cannot change the volume because its comment on the router holds control or non-ASCII characters: volume=${guard.id}; ` +
+    `Cannot change the volume because its comment on the router holds control or non-ASCII characters: volume=${id}; ` +
       "remove them from the disk's comment, and do not change the part in braces",
   );
 }

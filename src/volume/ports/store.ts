@@ -12,6 +12,8 @@ import type {
   VolumeView,
   Wanted,
 } from "../model/inventory.ts";
+import type { VolumeError } from "../errors.ts";
+import type { Premise } from "./premise.ts";
 import type { CallContext } from "./system.ts";
 
 /** A subvolume to be made. */
@@ -108,6 +110,45 @@ export interface MutationOutcome<View> {
   readonly ended: boolean;
 }
 
+/** What is to be written, once. */
+export type Write =
+  /** `readsAll`: every disk is read back. */
+  | { readonly add: NewVolume; readonly filePrefix?: string; readonly readsAll?: true }
+  | { readonly id: string; readonly set: VolumeChange; readonly filePrefix?: string }
+  /** The disk, and then the image if no disk uses it any more. Reads back what is left of the file-name prefix. */
+  | { readonly id: string; readonly remove: ImageLocation; readonly filePrefix: string };
+
+/** A volume as it was read back. */
+export interface CommittedView extends VolumeView {
+  /** Every disk, where that was asked for: then nothing else is shown but the volume's own. */
+  readonly all?: readonly StoredVolume[];
+}
+
+/** What came of a write that the router may have got. */
+export type Commit = MutationOutcome<CommittedView>;
+
+/** A write that the router has certainly not got. */
+export interface NotSent {
+  /** Why, for whoever cannot do without it. */
+  readonly notSent: VolumeError;
+}
+
+/** The id of the volume that is written. */
+export function idOfWrite(write: Write): string {
+  return "add" in write ? write.add.id : write.id;
+}
+
+/** What came of a write. @throws {VolumeError} the reason why the router has certainly not got it */
+export function sent<Outcome extends object>(outcome: Outcome | NotSent): Outcome {
+  if ("notSent" in outcome) throw outcome.notSent;
+  return outcome;
+}
+
+/** The same; undefined when the router has certainly not got it. */
+export function ifSent<Outcome extends object>(outcome: Outcome | NotSent): Outcome | undefined {
+  return "notSent" in outcome ? undefined : outcome;
+}
+
 /** Conditions under which a disk is added or removed without a read before. */
 export interface Unseen {
   /** The prefix of the names of all files of the volume. */
@@ -144,6 +185,11 @@ export interface VolumeStore {
   filesAt(paths: readonly string[], context: CallContext): Promise<FileView>;
   /** Reads one subvolume; undefined when there is none. One command. */
   subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
+  /**
+   * Writes once if the premises hold, which are in the statement that writes, and reads back. One command. A write with more
+   * premises than the comment goes in one command, or is not sent.
+   */
+  commit(write: Write, premises: readonly Premise[], context: CallContext): Promise<Commit | NotSent>;
   /**
    * Adds a disk without exporting it, after making its folder, subvolume or image, and reads every disk back. One
    * command.

@@ -1,0 +1,83 @@
+import { poolOf } from "../model/ids.ts";
+import type { ImageLocation } from "../model/inventory.ts";
+import type { Premise } from "../ports/premise.ts";
+import type { DiskGuard, KnownDisk, NewVolume, Unseen, VolumeChange } from "../ports/store.ts";
+
+/** What the router looks for where nobody has looked before a blank disk is added: any disk or file of it, and its pool. */
+export function premisesToAdd(
+  { location: { path, subvolume } }: NewVolume,
+  { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+): Premise[] {
+  return [
+    { is: "slot-free" },
+    { is: "unused", text: filePrefix },
+    ...labelFree(subvolume),
+    { is: "no-files", text: filePrefix },
+    poolMounted(path, subvolume),
+    { is: "up-for", ms: settleMs },
+  ];
+}
+
+/** What a change compares that was decided by a read, or by a record of which nothing but the image may differ. */
+export function premisesToChange(comment: string, { onImage }: Pick<VolumeChange, "onImage">): Premise[] {
+  return [
+    { is: "comment", text: comment },
+    ...onImage === undefined ? [] : [{ is: "path-holds", text: onImage } as const],
+  ];
+}
+
+/**
+ * What the router looks for before a disk is exported that nobody has looked at. There is no room to look that the one path that holds the prefix is the disk's own: that is
+ * read back.
+ */
+export function premisesToExport(
+  { comment, imagePath }: Pick<KnownDisk, "comment" | "imagePath">,
+  filePrefix: string,
+): Premise[] {
+  return [
+    { is: "comment", text: comment },
+    { is: "not-mounted" },
+    { is: "not-exported" },
+    { is: "alone", text: filePrefix },
+    { is: "image-there", path: imagePath },
+    poolMounted(imagePath),
+  ];
+}
+
+/** The same before a disk is grown, which may be exported as it is. */
+export function premisesToGrow({ comment, imagePath, sizeBytes, exported }: KnownDisk): Premise[] {
+  return [
+    { is: "path", text: imagePath },
+    { is: "size", bytes: sizeBytes },
+    { is: "comment", text: comment },
+    { is: exported ? "exported" : "not-exported" },
+    { is: "image-there", path: imagePath },
+    poolMounted(imagePath),
+  ];
+}
+
+/** The same before a disk is removed. */
+export function premisesToRemove(
+  { id, comment }: DiskGuard,
+  { path, subvolume }: ImageLocation,
+  { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+): Premise[] {
+  return [
+    { is: "path-holds", text: filePrefix },
+    { is: "comment", text: comment },
+    { is: "not-exported" },
+    // Shorter than the prefix, and whatever more it finds is left alone.
+    { is: "alone", text: `${id}.` },
+    poolMounted(path, subvolume),
+    ...labelFree(subvolume),
+    { is: "up-for", ms: settleMs },
+  ];
+}
+
+function poolMounted(path: string, subvolume?: ImageLocation["subvolume"]): Premise {
+  return { is: "pool-mounted", mountPoint: poolOf(path), label: subvolume?.label };
+}
+
+function labelFree(subvolume: ImageLocation["subvolume"]): Premise[] {
+  return subvolume === undefined ? [] : [{ is: "label-free", label: subvolume.label }];
+}
