@@ -81,8 +81,8 @@ export async function changeVolume(
   if (after !== undefined && after.imagePath !== before.imagePath) throw changedMeanwhile(verb, before.id);
   if (after !== undefined && wanted(after)) {
     const kept = await confirmKept(call, verb, before, after, wanted);
-    if (change.comment !== undefined) call.inDoubt.wrote(kept.id, kept.comment);
-    call.known.remember(kept, before.comment);
+    if (change.comment === undefined) call.memory.known.remember(kept, before.comment);
+    else call.memory.wrote(kept, before.comment);
     return kept;
   }
   const written = change.comment ?? before.comment;
@@ -100,7 +100,7 @@ async function sendChange(
   before: StoredVolume,
   change: VolumeChange,
 ): Promise<MutationOutcome<VolumeView>> {
-  call.known.forget(before.id);
+  call.memory.known.forget(before.id);
   const send = () => call.store.change(before.id, before.comment, change, call.context);
   return await remembered(call, before, send);
 }
@@ -125,7 +125,7 @@ export async function writeKnown(
   const { stored } = known;
   const comment = formatComment({ ...known.comment, record }, Infinity);
   if (comment === stored.comment || comment.length > stored.comment.length) return undefined;
-  if (call.inDoubt.mayStillApply(stored.id, stored.comment)) return undefined;
+  if (call.memory.inDoubt.mayStillApply(stored.id, stored.comment)) return undefined;
   const onImage = stored.imagePath;
   const outcome = await sendChange(call, stored, { ...change, comment, onImage });
   const { after: { volume: after }, refusal, ended } = outcome;
@@ -133,8 +133,7 @@ export async function writeKnown(
     failMutation(verb, stored.id, stored.comment, after, refusal);
   }
   if (after?.comment !== comment || after.imagePath !== onImage || !wanted(after)) return undefined;
-  call.inDoubt.wrote(after.id, comment);
-  call.known.remember(after, stored.comment);
+  call.memory.wrote(after, stored.comment);
   return getOwned(after, call.settings.cluster, verb);
 }
 
@@ -159,10 +158,10 @@ export async function exportKnown(
   const { stored } = known;
   const { id } = stored;
   const { cluster } = call.settings;
-  if (!fits(known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
+  if (!fits(known, record) || call.memory.inDoubt.mayStillApply(id, stored.comment)) return undefined;
   const comment = commentWith(known, record);
   const filePrefix = filePrefixOf(id, cluster);
-  call.known.forget(id);
+  call.memory.known.forget(id);
   const send = () => call.store.exportUnseen(stored, { ...change, comment }, filePrefix, call.context);
   const after = (await remembered(call, stored, send))?.after.volume;
   if (after === undefined || !after.exported || after.exportNqn !== change.export.nqn) return undefined;
@@ -172,8 +171,7 @@ export async function exportKnown(
     await putBack(call, stored, after);
     return undefined;
   }
-  call.inDoubt.wrote(id, comment);
-  call.known.remember(after, stored.comment);
+  call.memory.wrote(after, stored.comment);
   return getOwned(after, cluster, verb);
 }
 
@@ -194,17 +192,16 @@ export async function growKnown(
   const { id } = stored;
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
   const record = rewritten(known.record);
-  if (!fits(known, record) || call.inDoubt.mayStillApply(id, stored.comment)) return undefined;
+  if (!fits(known, record) || call.memory.inDoubt.mayStillApply(id, stored.comment)) return undefined;
   const comment = commentWith(known, record);
-  call.known.forget(id);
+  call.memory.known.forget(id);
   const send = () => call.store.growUnseen(stored, { comment, sizeBytes }, call.context);
   const after = (await remembered(call, stored, send))?.after.volume;
   if (after?.sizeBytes === sizeBytes && isCut(after.comment, comment)) {
     return await restoreComment(call, stored, after);
   }
   if (after?.comment !== comment) return undefined;
-  call.inDoubt.wrote(id, comment);
-  call.known.remember(after, stored.comment);
+  call.memory.wrote(after, stored.comment);
   keepWithdrawal(call, known, record, after);
   return getOwned(after, call.settings.cluster, verb);
 }
@@ -225,7 +222,9 @@ async function confirmKept(
   wanted: (after: StoredVolume) => boolean,
 ): Promise<StoredVolume> {
   const { id, comment } = before;
-  if (!call.inDoubt.othersMayStillApply(id, comment) || parseComment(comment).state === "none") return after;
+  if (!call.memory.inDoubt.othersMayStillApply(id, comment) || parseComment(comment).state === "none") {
+    return after;
+  }
   await call.clock.sleep(findToChangeMs, call.context.signal);
   const { volume } = await call.store.view(id, filePrefixOf(id, call.settings.cluster), call.context);
   if (volume?.comment === after.comment && wanted(volume)) return volume;
@@ -273,13 +272,13 @@ export async function writeRecord(
 }
 
 function keepWithdrawal(
-  { withdrawals }: ControllerCall,
+  { memory: { off } }: ControllerCall,
   before: OwnedVolume,
   record: VolumeRecord,
   after: StoredVolume,
 ): void {
   if (isSameWithdrawal(before, record, after)) {
-    withdrawals.rewrote(after.id, before.stored.comment, after.comment);
+    off.rewrote(after.id, before.stored.comment, after.comment);
   }
 }
 
@@ -340,11 +339,11 @@ export async function remembered<Outcome extends MutationOutcome<VolumeView> | u
     const outcome = await send();
     if (outcome !== undefined && !outcome.ended) {
       const found = outcome.after.volume?.comment ?? comment;
-      if (found === comment) deps.inDoubt.remember(id, comment);
+      if (found === comment) deps.memory.inDoubt.remember(id, comment);
     }
     return outcome;
   } catch (error) {
-    deps.inDoubt.remember(id, comment);
+    deps.memory.inDoubt.remember(id, comment);
     throw error;
   }
 }
@@ -366,7 +365,7 @@ export async function removeSnapshotImage(
     isOver = outcome.ended && isMounted && !files.some((file) => file.path === location.path);
     return outcome;
   } finally {
-    if (!isOver) call.inDoubt.remember(id, location.path);
+    if (!isOver) call.memory.inDoubt.remember(id, location.path);
   }
 }
 
@@ -382,7 +381,7 @@ export async function outdateInDoubt(
   volume: OwnedVolume,
 ): Promise<void> {
   const { stored } = volume;
-  if (!call.inDoubt.mayStillApply(stored.id, stored.comment)) return;
+  if (!call.memory.inDoubt.mayStillApply(stored.id, stored.comment)) return;
   const isAsItWas = (after: StoredVolume) => after.exported === stored.exported;
   await writeRecord(call, verb, volume, rewritten(volume.record), isAsItWas);
 }

@@ -21,7 +21,7 @@ function takenOver() {
   const made = testController({ unexportGraceMs: 0 });
   const { deps, store, clock } = made;
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] })));
-  deps.inDoubt.suspectOthers();
+  deps.memory.inDoubt.suspectOthers();
   const calls = async (call: () => Promise<unknown>) => {
     const { length } = store.calls;
     await inTime(clock, call());

@@ -13,10 +13,8 @@ import type { VolumeStore } from "../volume/ports/store.ts";
 import type { VolumeProjection } from "../volume/ports/projection.ts";
 import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
 import type { MisplacedVolumes } from "./misplaced.ts";
-import type { ChangesInDoubt } from "./in_doubt.ts";
-import type { KnownVolumes } from "./known_volumes.ts";
+import type { VolumeMemory } from "./records/memory.ts";
 import type { PromisedRoom } from "./volumes/promised_room.ts";
-import type { ConfirmedWithdrawals } from "./attachments/withdrawals.ts";
 
 /** What an operator sets for the controller. */
 export interface ControllerSettings extends ParameterDefaults {
@@ -71,9 +69,7 @@ export interface ControllerDeps {
   /** Who may share a volume for a migration. */
   readonly pairs: MigrationPairs;
   readonly detachedNodes: DetachedNodes;
-  readonly withdrawals: ConfirmedWithdrawals;
-  readonly inDoubt: ChangesInDoubt;
-  readonly known: KnownVolumes;
+  readonly memory: VolumeMemory;
   readonly promised: PromisedRoom;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
   /** What owners of claims allow; undefined where there is no cluster to ask. */

@@ -23,7 +23,7 @@ export async function readInventory(deps: ControllerDeps, context: CallContext):
     const ownership = judgeOwnership(stored, deps.settings.cluster);
     return ownership.state === "owned" ? [ownership.volume] : [];
   });
-  deps.withdrawals.check(volumes.map(({ stored }) => stored));
+  deps.memory.off.check(volumes.map(({ stored }) => stored));
   return { turn, inventory, volumes };
 }
 

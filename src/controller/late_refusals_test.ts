@@ -15,7 +15,7 @@ import { volumeIdFor } from "../volume/model/ids.ts";
 import { nodeIdsOf, parseComment } from "../volume/model/record.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { unpublishVolume } from "./attachments/unpublish.ts";
-import { KnownVolumes } from "./known_volumes.ts";
+import { VolumeMemory } from "./records/memory.ts";
 import { createVolume } from "./volumes/create.ts";
 import { deleteVolume } from "./volumes/delete.ts";
 import { expandVolume } from "./volumes/expand.ts";
@@ -31,7 +31,7 @@ const id = volumeIdFor(name);
 async function controller(remembers: boolean) {
   const made = testController({ unexportGraceMs: 0 }, 1, undefined, remembers);
   const { store, clock } = made;
-  const deps = { ...made.deps, known: new KnownVolumes(remembers) };
+  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, remembers) };
   const done = <T>(work: Promise<T>) => inTime(clock, work);
   const calls = {
     create: () => done(createVolume(deps, aCreate(name), context)),

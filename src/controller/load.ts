@@ -55,7 +55,7 @@ export interface LoadedVolume {
  * Undefined when it has to be read first.
  */
 export function findKnown(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
-  const stored = call.known.get(id);
+  const stored = call.memory.known.get(id);
   if (stored === undefined) return undefined;
   const { cluster } = call.settings;
   const known = getOwned(stored, cluster, verb);
@@ -72,7 +72,7 @@ export function findUnused(call: ControllerCall, id: string, verb: string): Owne
   if (known === undefined || known.record.holders.length > 0 || known.stored.exported) return undefined;
   const { record, stored } = known;
   const { unexportGraceMs: graceMs } = call.settings;
-  const ageMs = call.withdrawals.ageMs(stored);
+  const ageMs = call.memory.off.ageMs(stored);
   return remainingGraceMs({ record, graceMs, ageMs }) === 0 ? known : undefined;
 }
 
@@ -112,7 +112,7 @@ export async function loadDisk(
     assertVolumeGone(call, id, view);
     return { view, stored: undefined };
   }
-  call.known.noteImage(view.volume, view);
+  call.memory.known.noteImage(view.volume, view);
   const stored = claim === undefined
     ? await migrateFirst(call, view, view.volume)
     : await importFirst(call, view.volume, claim) ??

@@ -13,7 +13,7 @@ import { refusal } from "../../tests/fakes/refusal.ts";
 import { maxCommentBytes, nodeIdsOf, parseComment, type VolumeRecord } from "../volume/model/record.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
-import { KnownVolumes } from "./known_volumes.ts";
+import { VolumeMemory } from "./records/memory.ts";
 import { expandVolume } from "./volumes/expand.ts";
 
 const context = testContext();
@@ -24,7 +24,7 @@ const note = `${"a person's long note ".repeat(10)} `;
 function noted(over: Partial<VolumeRecord>, remembers = false) {
   const made = testController({ unexportGraceMs: 0 });
   const { store, clock } = made;
-  const deps = { ...made.deps, known: new KnownVolumes(remembers) };
+  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, remembers) };
   const epoch = { counter: 9, nonce: "0a0b0c0d" };
   const record = aRecord({ epoch, blankEpoch: 0, ...over });
   const disk = aDisk(record);
@@ -32,7 +32,7 @@ function noted(over: Partial<VolumeRecord>, remembers = false) {
   const exported = record.holders.length > 0;
   store.put({ ...disk, comment: note + disk.comment, exported, exportNqn, exportPort: 4420 });
   assert.ok(store.disks.get(id)!.comment.length > maxCommentBytes);
-  if (remembers) deps.known.remember(store.disks.get(id)!);
+  if (remembers) deps.memory.known.remember(store.disks.get(id)!);
   const done = <T>(work: Promise<T>) => inTime(clock, work);
   const holders = () => {
     const { comment } = store.disks.get(id)!;

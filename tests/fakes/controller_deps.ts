@@ -1,10 +1,8 @@
 import type { ControllerDeps, ControllerSettings } from "../../src/controller/deps.ts";
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { ImageCopies } from "../../src/controller/volumes/copies.ts";
-import { ChangesInDoubt } from "../../src/controller/in_doubt.ts";
-import { KnownVolumes } from "../../src/controller/known_volumes.ts";
+import { VolumeMemory } from "../../src/controller/records/memory.ts";
 import { PromisedRoom } from "../../src/controller/volumes/promised_room.ts";
-import { ConfirmedWithdrawals } from "../../src/controller/attachments/withdrawals.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/model/parameters.ts";
 import type { ControllerEvent } from "../../src/volume/ports/controller_events.ts";
@@ -113,9 +111,7 @@ export function controllerDeps(
     locks: new VolumeLocks(),
     pairs: anyPair,
     detachedNodes: unknownDetachedNodes,
-    withdrawals: new ConfirmedWithdrawals(clock),
-    inDoubt: new ChangesInDoubt(clock),
-    known: new KnownVolumes(false),
+    memory: new VolumeMemory(clock, false),
     promised: new PromisedRoom(clock, all, isOnly),
     copies: new ImageCopies(clock),
     clusterView,

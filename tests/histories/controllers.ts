@@ -1,6 +1,5 @@
 import type { ControllerDeps } from "../../src/controller/deps.ts";
-import { distrust, forget } from "../../src/controller/distrust.ts";
-import { KnownVolumes } from "../../src/controller/known_volumes.ts";
+import { distrust, forget, VolumeMemory } from "../../src/controller/records/memory.ts";
 import { RouterBoots } from "../../src/controller/reconcile/boots.ts";
 import { migrateAtStart } from "../../src/controller/legacy/migrate.ts";
 import { ReconcileLoop } from "../../src/controller/reconcile/loop.ts";
@@ -247,6 +246,7 @@ export class Controllers {
     const boots = new RouterBoots(process.clock);
     const ports = shared &&
       { pairs: shared.pairsFor(process), detachedNodes: shared.detachedNodesFor(process) };
-    return { process, deps: { ...deps, ...ports, known: new KnownVolumes(remembers) }, boots };
+    const memory = new VolumeMemory(deps.clock, remembers);
+    return { process, deps: { ...deps, ...ports, memory }, boots };
   }
 }

@@ -17,7 +17,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a new epoch is no later than one that the cluster knows",
-    file: "src/controller/epochs.ts",
+    file: "src/controller/records/epochs.ts",
     from: "  const latest = await clusterView.latestEpoch(stored.id, context);\n",
     to: "  const latest = 0;\n",
   },
@@ -29,7 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "an unpublish believes a record older than the cluster",
-    file: "src/controller/epochs.ts",
+    file: "src/controller/records/epochs.ts",
     from: "  return latest > (record.epoch?.counter ?? 0);",
     to: "  return latest < (record.epoch?.counter ?? 0) * 0;",
   },
@@ -95,7 +95,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "what an earlier command may still do is forgotten",
-    file: "src/controller/in_doubt.ts",
+    file: "src/controller/records/in_doubt.ts",
     from: "return this.wasSent(id, comment) || this.othersMayStillApply(id, comment);",
     to: "return this.othersMayStillApply(id, comment);",
   },
@@ -107,7 +107,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "what an earlier leader's command may still do is forgotten",
-    file: "src/controller/in_doubt.ts",
+    file: "src/controller/records/in_doubt.ts",
     from: "return this.#suspects() && this.#own.get(id) !== comment;",
     to: "return false;",
   },

@@ -2,7 +2,7 @@
 import { createVolume } from "../../src/controller/volumes/create.ts";
 import { createDirectory } from "../../src/controller/directories/create.ts";
 import type { DirectoryDeps } from "../../src/controller/directories/deps.ts";
-import { ChangesInDoubt } from "../../src/controller/in_doubt.ts";
+import { ChangesInDoubt } from "../../src/controller/records/in_doubt.ts";
 import type { ServiceMethods } from "../../src/csi/server/call.ts";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
 import { directoryControllerMethods } from "../../src/csi/services/directory_controller.ts";

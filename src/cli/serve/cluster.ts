@@ -8,7 +8,7 @@ import { runLimited } from "../../async/deadline.ts";
 import type { RouterBoots } from "../../controller/reconcile/boots.ts";
 import { ReconcileLoop, showAtStart } from "../../controller/reconcile/loop.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
-import { distrust, forget } from "../../controller/distrust.ts";
+import { distrust, forget } from "../../controller/records/memory.ts";
 import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
 import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts";
 import type { Logger } from "../../telemetry/log.ts";

@@ -89,7 +89,7 @@ Deno.test("a controller suspects others when it begins to lead, not when a lead 
     async (api, _, side) => {
       const { deps } = testController();
       let suspected = 0;
-      deps.inDoubt.suspectOthers = () => suspected++;
+      deps.memory.inDoubt.suspectOthers = () => suspected++;
       const audits = { run: (signal: AbortSignal) => ended(signal) };
       side.start([{ ...ownPart(deps), audits, ids: VolumeIdPrefix.none }]);
       const until = async (leads: boolean) => {

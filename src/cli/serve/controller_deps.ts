@@ -12,10 +12,8 @@ import {
 } from "../../volume/ports/cluster_ports.ts";
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { MisplacedVolumes } from "../../controller/misplaced.ts";
-import { ChangesInDoubt } from "../../controller/in_doubt.ts";
-import { KnownVolumes } from "../../controller/known_volumes.ts";
+import { VolumeMemory } from "../../controller/records/memory.ts";
 import { PromisedRoom } from "../../controller/volumes/promised_room.ts";
-import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.ts";
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import type { Logger } from "../../telemetry/log.ts";
@@ -77,9 +75,7 @@ export function controllerDeps(
     store,
     clock,
     random,
-    withdrawals: new ConfirmedWithdrawals(clock),
-    inDoubt: new ChangesInDoubt(clock),
-    known: new KnownVolumes(alone),
+    memory: new VolumeMemory(clock, alone),
     promised: new PromisedRoom(clock, config.settings, alone),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),

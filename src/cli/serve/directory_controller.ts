@@ -2,7 +2,7 @@ import type { DirectoryControllerConfig } from "../config/directories.ts";
 import type { DirectoryDeps } from "../../controller/directories/deps.ts";
 import { DirectoryRemovals } from "../../controller/directories/removals.ts";
 import { shareOf } from "../../controller/directories/deps.ts";
-import { ChangesInDoubt } from "../../controller/in_doubt.ts";
+import { ChangesInDoubt } from "../../controller/records/in_doubt.ts";
 import { directoryControllerMethods } from "../../csi/services/directory_controller.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import { RouterDirectoryStore } from "../../routeros/directories/directory_store.ts";

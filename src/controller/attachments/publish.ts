@@ -43,7 +43,7 @@ import { exportKnown, fits } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { growVolume } from "../volumes/expand.ts";
 import { exportAs, recordNqn } from "./export_as.ts";
-import { isOlderThan, latestEpoch, latestEpochIfReported } from "../epochs.ts";
+import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epochs.ts";
 import { waitForGrace, withdrawExport, withdrawOlder } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -200,7 +200,7 @@ async function settle(
   const { id, comment, exportPort } = volume.stored;
   const port = portOf(volume, request.nodeId, parameters);
   // A withdrawal that the router runs late would take away what is answered here.
-  const inDoubt = call.inDoubt.mayStillApply(id, comment);
+  const inDoubt = call.memory.inDoubt.mayStillApply(id, comment);
   const others = isHeldByOthers(volume, request.nodeId);
   if (decision.action === "held" && exportPort === port && !inDoubt) return volume;
   if (decision.action === "withdraw") {

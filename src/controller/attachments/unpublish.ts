@@ -19,7 +19,7 @@ import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { assertVolumeGone, loadDisk, notFound } from "../load.ts";
 import { fits, outdateInDoubt, writeRecord } from "../change.ts";
-import { isOlderThan, latestEpoch, latestEpochIfReported } from "../epochs.ts";
+import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epochs.ts";
 import { withdrawExport, withdrawKnown, withdrawOlder } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -96,7 +96,7 @@ export async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId
 
 /** Takes a volume from its only holder, as this process remembers it; false when it has to be read first. */
 async function unpublishKnown(call: ControllerCall, id: string, nodeId: string): Promise<boolean> {
-  const stored = call.known.get(id);
+  const stored = call.memory.known.get(id);
   if (stored === undefined) return false;
   const known = getOwned(stored, call.settings.cluster, "unpublish");
   const { holders } = known.record;

@@ -11,7 +11,7 @@ import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { nodeIdsOf, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
-import { KnownVolumes } from "../known_volumes.ts";
+import { VolumeMemory } from "../records/memory.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "./publish.ts";
 import { unpublishVolume } from "./unpublish.ts";
@@ -28,7 +28,7 @@ async function published(alone = true, unexportGraceMs = 0) {
     ...made.deps.projection,
     show: (id: string, { holders }: VolumeRecord) => void shown.push(`${id} ${nodeIdsOf(holders).join()}`),
   };
-  const deps = { ...made.deps, projection, known: new KnownVolumes(alone) };
+  const deps = { ...made.deps, projection, memory: new VolumeMemory(made.deps.clock, alone) };
   store.put(aDisk(aRecord()));
   const publish = () => inTime(clock, publishVolume(deps, id, aPublish("a"), testParameters, context));
   await publish();
@@ -60,15 +60,15 @@ Deno.test("unpublishVolume() reads first where nothing certain is remembered", a
   await others.unpublish();
   assert.deepEqual(others.methods(), ["view", "change"]);
   const ledBefore = await published();
-  ledBefore.deps.known.forgetAll();
+  ledBefore.deps.memory.known.forgetAll();
   await ledBefore.unpublish();
   assert.deepEqual(ledBefore.methods(), ["view", "change"]);
   const inDoubt = await published();
-  inDoubt.deps.inDoubt.remember(id, inDoubt.store.disks.get(id)!.comment);
+  inDoubt.deps.memory.inDoubt.remember(id, inDoubt.store.disks.get(id)!.comment);
   await inDoubt.unpublish();
   assert.deepEqual(inDoubt.methods(), ["view", "change"]);
   const after = await published();
-  after.deps.inDoubt.suspectOthers();
+  after.deps.memory.inDoubt.suspectOthers();
   await after.unpublish();
   assert.deepEqual(after.methods(), ["view", "change", "view"]);
   const whoever = await published();
@@ -164,9 +164,9 @@ Deno.test("unpublishVolume() writes a withdrawal that the router made late once,
 Deno.test("a volume that is deleted is known no more", async () => {
   const { deps, unpublish } = await published();
   await unpublish();
-  assert.notEqual(deps.known.get(id), undefined);
+  assert.notEqual(deps.memory.known.get(id), undefined);
   await deleteVolume(deps, id, context);
-  assert.equal(deps.known.get(id), undefined);
+  assert.equal(deps.memory.known.get(id), undefined);
 });
 
 Deno.test("unpublishVolume() withdraws once more what is on again when it is read back", async () => {

@@ -10,7 +10,7 @@ import {
 import { testBase } from "../../../tests/fakes/records.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { KnownVolumes } from "../known_volumes.ts";
+import { VolumeMemory } from "../records/memory.ts";
 import { publishVolume } from "./publish.ts";
 import { unpublishVolume, withdrawVolume } from "./unpublish.ts";
 
@@ -20,7 +20,7 @@ const id = "pvc-1";
 async function published() {
   const made = testController({ unexportGraceMs: 0 });
   const { store, clock } = made;
-  const deps = { ...made.deps, known: new KnownVolumes(true) };
+  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, true) };
   store.put(aDisk(aRecord()));
   const done = <T>(work: Promise<T>) => inTime(clock, work);
   await done(publishVolume(deps, id, aPublish("n1"), testParameters, context));
@@ -54,7 +54,7 @@ Deno.test("an unpublish without a read is not answered while the volume is expor
 for (const how of ["unpublish", "withdraw"] as const) {
   Deno.test(`a disk that was given another slot between the read and the command is looked at again: ${how}`, async () => {
     const { store, deps, giveAnotherSlot, isExported, ...calls } = await published();
-    deps.known.forgetAll();
+    deps.memory.known.forgetAll();
     store.mishap("change", { before: giveAnotherSlot });
     await assert.rejects(calls[how](), refusal("busy"));
     await assert.rejects(calls[how](), refusal("precondition", /another slot/));

@@ -71,7 +71,7 @@ function isOff(after: StoredVolume): boolean {
 
 /** Counts the grace of a withdrawal that was just read back from now. */
 function confirmed(call: ControllerCall, volume: OwnedVolume): OwnedVolume {
-  call.withdrawals.confirm(volume.stored.id, volume.stored.comment);
+  call.memory.off.confirm(volume.stored.id, volume.stored.comment);
   return volume;
 }
 
@@ -90,7 +90,7 @@ export async function waitForGrace(
   const waitMs = remainingGraceMs({
     record,
     graceMs: call.settings.unexportGraceMs,
-    ageMs: call.withdrawals.ageMs(stored),
+    ageMs: call.memory.off.ageMs(stored),
   });
   if (waitMs === 0) return false;
   if (waitMs >= timeLeftMs(call.context, call.clock)) {

@@ -5,7 +5,7 @@ import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { DirectoryStore } from "../../volume/ports/directory_store.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { Notes } from "../deps.ts";
-import type { ChangesInDoubt } from "../in_doubt.ts";
+import type { ChangesInDoubt } from "../records/in_doubt.ts";
 
 /** What an operator sets for a controller of directories. */
 export interface DirectorySettings extends DirectoryDefaults {

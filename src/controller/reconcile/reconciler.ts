@@ -25,7 +25,7 @@ import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
 import { exportAs } from "../attachments/export_as.ts";
-import { isOlderThan, latestEpoch } from "../epochs.ts";
+import { isOlderThan, latestEpoch } from "../records/epochs.ts";
 
 /** How the router is compared with the cluster. */
 export interface ReconcileSettings {
@@ -322,7 +322,7 @@ async function restoreExport(
   }
   const port = known?.port || volume.stored.exportPort || call.settings.nvmePort;
   // A withdrawal that the router runs late would take it away again.
-  const inDoubt = call.inDoubt.mayStillApply(id, volume.stored.comment);
+  const inDoubt = call.memory.inDoubt.mayStillApply(id, volume.stored.comment);
   const record = inDoubt ? rewritten(volume.record) : volume.record;
   const restored = await exportAs(call, volume, { record, port });
   call.projection.show(id, restored.record);

@@ -150,7 +150,10 @@ async function findMade(
 }
 
 /** @throws {VolumeError} busy while a removal that was sent earlier, also by another controller, may still come */
-function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: StoredSnapshot): void {
+function assertStays(
+  { memory: { inDoubt } }: ControllerDeps,
+  { id, imagePath, ready }: StoredSnapshot,
+): void {
   const mayGo = ready ? inDoubt.mayStillApply(id, imagePath) : inDoubt.wasSent(id, imagePath);
   if (!mayGo) return;
   if (!inDoubt.wasSent(id, imagePath)) {
@@ -172,7 +175,7 @@ function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: Stor
  *
  * @throws {VolumeError} busy
  */
-function assertNoRemovalOf({ inDoubt }: ControllerDeps, id: string, imagePath: string): void {
+function assertNoRemovalOf({ memory: { inDoubt } }: ControllerDeps, id: string, imagePath: string): void {
   if (!inDoubt.wasSent(id, imagePath)) return;
   throw new VolumeError(
     "busy",
@@ -254,7 +257,7 @@ async function assertMade(
   const all = parseSnapshots(after.files).filter((one) => one.cluster === name.cluster && one.ready);
   const made = all.find((one) => one.imagePath === location.path);
   if (made !== undefined && all.length === 1) {
-    call.inDoubt.wrote(name.id, made.imagePath);
+    call.memory.inDoubt.wrote(name.id, made.imagePath);
     return made;
   }
   if (made !== undefined) await removeSnapshotImage(call, name.id, location);

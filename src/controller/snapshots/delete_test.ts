@@ -221,7 +221,7 @@ Deno.test("createSnapshot() does not answer OK for what the removal of an earlie
   store.put(aDisk(aRecord()));
   const create = (name = "s") => createSnapshot(deps, { name, source: "pvc-1" }, context);
   const first = await create();
-  deps.inDoubt.suspectOthers();
+  deps.memory.inDoubt.suspectOthers();
   await assert.rejects(create(), refusal("busy", /the previous controller may have sent its removal/));
   const own = await create("t");
   assert.deepEqual(await create("t"), own, "what this controller has made nobody else has seen");

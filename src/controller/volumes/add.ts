@@ -87,9 +87,8 @@ export async function addUnseen(
 }
 
 function rememberAdded(call: ControllerCall, stored: StoredVolume): void {
-  call.inDoubt.wrote(stored.id, stored.comment);
-  call.known.remember(stored);
-  call.known.noteLatestEpoch(stored, 0);
+  call.memory.wrote(stored);
+  call.memory.known.noteLatestEpoch(stored, 0);
 }
 
 /** What was read back after adding a disk. */

@@ -5,7 +5,7 @@ import { isEncrypted, nodeIdsOf, type OwnedVolume } from "../../volume/model/rec
 import { raisedRecord } from "../../volume/rules/publish.ts";
 import { assertNotImported, loadForChange, notFound } from "../load.ts";
 import { writeRecord } from "../change.ts";
-import { latestEpoch } from "../epochs.ts";
+import { latestEpoch } from "../records/epochs.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /**

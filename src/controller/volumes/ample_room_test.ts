@@ -206,7 +206,7 @@ Deno.test("within ample room, too, nothing is answered that a late command of an
   const { deps, store, clock } = made;
   const clone = await made.clone(fromVolume);
   await made.snapshot("t");
-  deps.inDoubt.suspectOthers();
+  deps.memory.inDoubt.suspectOthers();
   await assert.rejects(made.snapshot("t"), refusal("busy", /previous controller/));
   await inTime(clock, made.clone(fromVolume));
   assert.notEqual(store.disks.get(id)!.comment, clone.stored.comment, "its record is written anew");

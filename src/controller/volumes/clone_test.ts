@@ -267,7 +267,7 @@ Deno.test("createVolume() makes anew a clone that never had a disk, in any contr
     await assert.rejects(clone(), refusal("unavailable"));
     assert.ok(store.allFiles.has(image) && !store.disks.has(id));
     store.tree.contents.set(`/pool/csi/pvc-1.${testCluster}/disk.img`, "later data");
-    deps.inDoubt.suspectOthers();
+    deps.memory.inDoubt.suspectOthers();
     store.takeCount();
     for (const ineffective of [{ runs: false }, { refusal: "failure: busy" }]) {
       store.mishap("removeImage", ineffective);

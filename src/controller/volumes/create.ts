@@ -256,7 +256,7 @@ async function keepCreated(
   plan: VolumePlan,
 ): Promise<void> {
   assertImageShown(created, view, "create");
-  call.known.noteImage(created.stored, view);
+  call.memory.known.noteImage(created.stored, view);
   await giveUpOtherCopies(call, view, plan);
   await outdateInDoubt(call, "create", created);
 }

@@ -131,7 +131,7 @@ async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "no
   const { stored } = known;
   const { imagePath, comment } = stored;
   const unseen = { filePrefix: ownFilePrefix(call, id), settleMs };
-  call.known.forget(id);
+  call.memory.known.forget(id);
   const send = () => call.store.removeUnseen({ id, comment }, imagePath, unseen, call.context);
   const after = (await remembered(call, stored, send))?.after;
   if (after === undefined) return undefined;
@@ -145,8 +145,7 @@ async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "no
 
 /** What a disk was promised is free when it is gone, whatever becomes of its image. */
 function forgetDeleted(call: ControllerCall, { id, imagePath, sizeBytes }: StoredVolume): void {
-  call.withdrawals.forget(id);
-  call.known.forgetDeleted(id);
+  call.memory.forget(id);
   call.promised.noteDeleted(poolOf(imagePath), sizeBytes);
 }
 

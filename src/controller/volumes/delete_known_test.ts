@@ -22,7 +22,7 @@ import { importedSource } from "../../volume/model/sources.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";
-import { KnownVolumes } from "../known_volumes.ts";
+import { VolumeMemory } from "../records/memory.ts";
 import { deleteUnowned, deleteVolume } from "./delete.ts";
 
 const context = testContext();
@@ -39,9 +39,9 @@ interface Options {
 function remembering({ alone = true, settings = {}, disk = aDisk(aRecord()) }: Options = {}) {
   const made = testController({ unexportGraceMs: 0, ...settings });
   const { store, clock } = made;
-  const deps = { ...made.deps, known: new KnownVolumes(alone) };
+  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, alone) };
   store.put(disk);
-  deps.known.remember(disk);
+  deps.memory.known.remember(disk);
   const remove = () => inTime(clock, deleteVolume(deps, id, context));
   const methods = () => store.calls.splice(0).map(({ method }) => method);
   const isGone = () =>
@@ -57,7 +57,7 @@ for (const imagePath of [plainImage(id), subvolumeImage(id)]) {
     deps.promised.noteDeleted = (...noted) => void freed.push(noted);
     await remove();
     assert.deepEqual([methods(), isGone()], [["removeUnseen"], true]);
-    assert.deepEqual([deps.known.get(id), freed], [undefined, [["pool", 1n << 30n]]]);
+    assert.deepEqual([deps.memory.known.get(id), freed], [undefined, [["pool", 1n << 30n]]]);
     await remove();
     assert.deepEqual(methods(), ["view"], "nothing is there any more");
   });
@@ -103,7 +103,7 @@ for (const [name, options] of Object.entries(readFirst)) {
 
 Deno.test("deleteVolume() reads first after a failover, and where somebody has judged the disk before", async () => {
   const ledBefore = remembering();
-  ledBefore.deps.known.forgetAll();
+  ledBefore.deps.memory.known.forgetAll();
   await ledBefore.remove();
   assert.deepEqual(ledBefore.methods(), ["view", "remove"]);
   const judged = remembering();
@@ -227,7 +227,7 @@ for (const [name, [mishap, expected]] of Object.entries(mishaps)) {
     store.put(aDisk(aRecord({ epoch: { counter: 0, nonce: "00ff00ff" } })));
     store.runLate();
     assert.ok(store.disks.has(id));
-    assert.equal(deps.known.get(id), undefined);
+    assert.equal(deps.memory.known.get(id), undefined);
   });
 }
 

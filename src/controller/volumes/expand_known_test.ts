@@ -6,7 +6,7 @@ import { aDisk, aHolder, aRecord, testBase } from "../../../tests/fakes/records.
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { ControllerSettings } from "../deps.ts";
-import { KnownVolumes } from "../known_volumes.ts";
+import { VolumeMemory } from "../records/memory.ts";
 import { expandVolume } from "./expand.ts";
 import { maxAgeMs } from "./promised_room.ts";
 
@@ -25,9 +25,9 @@ interface Options {
 async function remembering({ alone = true, settings = {}, disk = held }: Options = {}) {
   const made = testController(settings, 1, undefined, true);
   const { store, clock } = made;
-  const deps = { ...made.deps, known: new KnownVolumes(alone) };
+  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, alone) };
   store.put(disk);
-  deps.known.remember(disk);
+  deps.memory.known.remember(disk);
   const learn = () => deps.promised.learnFrom(() => store.createView(undefined, context));
   await learn();
   store.takeCount();
@@ -88,11 +88,11 @@ Deno.test("expandVolume() takes one command for what is not exported, where a ro
 
 Deno.test("expandVolume() reads first after a failover, and what a change may still come to", async () => {
   const ledBefore = await remembering();
-  ledBefore.deps.known.forgetAll();
+  ledBefore.deps.memory.known.forgetAll();
   await ledBefore.expand();
   assert.deepEqual(ledBefore.methods(), ["view", "change"]);
   const inDoubt = await remembering();
-  inDoubt.deps.inDoubt.remember(id, held.comment);
+  inDoubt.deps.memory.inDoubt.remember(id, held.comment);
   await inDoubt.expand();
   assert.deepEqual(inDoubt.methods(), ["view", "change"]);
 });
@@ -194,11 +194,11 @@ Deno.test("expandVolume() puts back a record that the router cuts", async () => 
 Deno.test("expandVolume() leaves the grace of the last withdrawal as old as it is", async () => {
   const disk = aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 }));
   const { deps, store, clock, expand, methods } = await remembering({ disk });
-  deps.withdrawals.confirm(id, disk.comment);
+  deps.memory.off.confirm(id, disk.comment);
   await clock.advance(7_000);
   await expand();
   assert.deepEqual(methods(), ["growUnseen"]);
-  assert.equal(deps.withdrawals.ageMs(store.disks.get(id)!), 7_000);
+  assert.equal(deps.memory.off.ageMs(store.disks.get(id)!), 7_000);
 });
 
 const mishaps: Readonly<Record<string, readonly [mishap: Mishap, methods: readonly string[]]>> = {

@@ -1,7 +1,7 @@
 import type { Clock } from "../../volume/ports/system.ts";
 import type { CreateView, Pool } from "../../volume/model/inventory.ts";
 import { findUnknownSize, isAmple, promisedBytes } from "../../volume/rules/capacity.ts";
-import { latestMs } from "../in_doubt.ts";
+import { latestMs } from "../records/in_doubt.ts";
 
 /** How long the sums of a read may be believed, in milliseconds. */
 export const maxAgeMs = 60_000;

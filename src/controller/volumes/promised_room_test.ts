@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
-import { latestMs } from "../in_doubt.ts";
+import { latestMs } from "../records/in_doubt.ts";
 import { maxAgeMs, PromisedRoom } from "./promised_room.ts";
 
 const settleMs = 120_000;

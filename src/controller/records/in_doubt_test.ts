@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../tests/fakes/clock.ts";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { ChangesInDoubt } from "./in_doubt.ts";
 
 Deno.test("a change is in doubt for its volume and comment alone, and for ten minutes", async () => {

@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports/system.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 
 /**
  * The changes that this process has sent and does not know the end of: their call was cancelled, or the answer was

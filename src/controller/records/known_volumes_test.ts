@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { aDisk, aRecord } from "../../tests/fakes/records.ts";
+import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { KnownVolumes } from "./known_volumes.ts";
 
 Deno.test("a volume is known as it was remembered last, until it is forgotten", () => {

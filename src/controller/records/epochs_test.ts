@@ -1,6 +1,6 @@
 // Epochs only grow: also where the router has gone back in time, and only the cluster knows what nodes were given since.
 import assert from "node:assert/strict";
-import { anAttachment, FakeClusterView } from "../../tests/fakes/cluster_view.ts";
+import { anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import {
   aCreate,
   aPublish,
@@ -9,17 +9,17 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
-import { refusal } from "../../tests/fakes/refusal.ts";
-import { volumeIdFor } from "../volume/model/ids.ts";
-import { nodeIdsOf, parseComment, type VolumeRecord } from "../volume/model/record.ts";
-import { publishVolume } from "./attachments/publish.ts";
-import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
-import { KnownVolumes } from "./known_volumes.ts";
-import { allowFormat } from "./volumes/allow_format.ts";
-import { createVolume } from "./volumes/create.ts";
-import { expandVolume } from "./volumes/expand.ts";
+} from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeIdFor } from "../../volume/model/ids.ts";
+import { nodeIdsOf, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { unpublishVolume, withdrawVolume } from "../attachments/unpublish.ts";
+import { VolumeMemory } from "./memory.ts";
+import { allowFormat } from "../volumes/allow_format.ts";
+import { createVolume } from "../volumes/create.ts";
+import { expandVolume } from "../volumes/expand.ts";
 
 const context = testContext();
 const id = "pvc-1";
@@ -32,7 +32,7 @@ function goneBack(over: Partial<VolumeRecord> = {}, latest = 4) {
   const view = new FakeClusterView();
   const made = testController({ unexportGraceMs: 0 }, 1, view);
   const { store, clock } = made;
-  const deps = { ...made.deps, known: new KnownVolumes(true) };
+  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, true) };
   const record = aRecord({ epoch, blankEpoch: 0, ...over });
   store.put(
     aDisk(record, { exported: record.holders.length > 0, exportNqn: nqn("3-0a0b0c0d"), exportPort: 4420 }),
@@ -115,7 +115,7 @@ Deno.test("the cluster is asked once for a record that this process has not writ
   }
   assert.equal(view.askedEpochs, 1);
   const { deps, clock } = testController({ unexportGraceMs: 0 }, 1, view, true);
-  const alone = { ...deps, known: new KnownVolumes(true) };
+  const alone = { ...deps, memory: new VolumeMemory(deps.clock, true) };
   await inTime(clock, createVolume(alone, aCreate("new"), context));
   await inTime(clock, publishVolume(alone, volumeIdFor("new"), aPublish("n1"), testParameters, context));
   assert.equal(view.askedEpochs, 1);
@@ -190,7 +190,7 @@ Deno.test("a cluster that answers late shortens no grace, though the router's up
   store.reboot();
   await clock.advance(1_000);
   await inTime(clock, unpublishVolume(deps, id, "n1", context));
-  const fresh = { ...deps, known: new KnownVolumes(false) };
+  const fresh = { ...deps, memory: new VolumeMemory(deps.clock, false) };
   view.latestEpoch = () => new Promise(() => {});
   await inTime(clock, publishVolume(fresh, id, aPublish("n2"), testParameters, context));
   assert.deepEqual(store.violations, []);

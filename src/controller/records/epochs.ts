@@ -1,7 +1,7 @@
-import { withDeadline } from "../async/deadline.ts";
-import { VolumeError } from "../volume/errors.ts";
-import type { OwnedVolume } from "../volume/model/record.ts";
-import type { ControllerCall } from "./deps.ts";
+import { withDeadline } from "../../async/deadline.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { ControllerCall } from "../deps.ts";
 
 /** How long a step waits for the cluster, in milliseconds: while the API server is away, nodes get and lose volumes as usual. */
 const answerTimeoutMs = 5_000;
@@ -14,7 +14,7 @@ const answerTimeoutMs = 5_000;
  * @throws {VolumeError} unavailable when the cluster does not answer
  */
 export async function latestEpoch(call: ControllerCall, { stored }: OwnedVolume): Promise<number> {
-  const { clusterView, known, context } = call;
+  const { clusterView, memory: { known }, context } = call;
   const remembered = clusterView === undefined ? 0 : known.latestEpoch(stored);
   if (clusterView === undefined || remembered !== undefined) return remembered ?? 0;
   const latest = await clusterView.latestEpoch(stored.id, context);

@@ -6,7 +6,7 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
  * the clock of whoever wrote it, which may be any: a withdrawal that another process has made is as young as the first look at
  * it.
  */
-export class ConfirmedWithdrawals {
+export class ExportsOff {
   readonly #clock: Clock;
   readonly #seen = new Map<string, { readonly comment: string; readonly sinceMs: number }>();
 

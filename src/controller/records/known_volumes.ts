@@ -1,5 +1,5 @@
-import type { FileView, StoredVolume } from "../volume/model/inventory.ts";
-import { parseComment } from "../volume/model/record.ts";
+import type { FileView, StoredVolume } from "../../volume/model/inventory.ts";
+import { parseComment } from "../../volume/model/record.ts";
 
 /** How many volumes are remembered, those changed last: a few megabytes. */
 const maxVolumes = 4096;

@@ -9,15 +9,15 @@ import {
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import { createVolume } from "../volumes/create.ts";
-import { publishVolume } from "./publish.ts";
-import { unpublishVolume } from "./unpublish.ts";
-import { ConfirmedWithdrawals } from "./withdrawals.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+import { ExportsOff } from "./off_since.ts";
 
 const off = (id: string, comment: string) => ({ id, comment, exported: false });
 
 Deno.test("a withdrawal of somebody else's is as old as the first read it", async () => {
   const clock = new FakeClock();
-  const withdrawals = new ConfirmedWithdrawals(clock);
+  const withdrawals = new ExportsOff(clock);
   assert.equal(withdrawals.ageMs(off("a", "w1")), 0);
   await clock.advance(4_000);
   assert.equal(withdrawals.ageMs(off("a", "w1")), 4_000);
@@ -29,7 +29,7 @@ Deno.test("a withdrawal of somebody else's is as old as the first read it", asyn
 
 Deno.test("one that this process has made is as old as its reading back", async () => {
   const clock = new FakeClock();
-  const withdrawals = new ConfirmedWithdrawals(clock);
+  const withdrawals = new ExportsOff(clock);
   withdrawals.confirm("a", "w1");
   await clock.advance(3_000);
   assert.equal(withdrawals.ageMs(off("a", "w1")), 3_000);
@@ -37,7 +37,7 @@ Deno.test("one that this process has made is as old as its reading back", async 
 
 Deno.test("an export that is on again is not off for as long as before", async () => {
   const clock = new FakeClock();
-  const withdrawals = new ConfirmedWithdrawals(clock);
+  const withdrawals = new ExportsOff(clock);
   withdrawals.confirm("a", "w1");
   await clock.advance(60_000);
   assert.equal(withdrawals.ageMs({ ...off("a", "w1"), exported: true }), 0);
@@ -46,7 +46,7 @@ Deno.test("an export that is on again is not off for as long as before", async (
 
 Deno.test("a read of all volumes lets all of them age, and forgets what is gone", async () => {
   const clock = new FakeClock();
-  const withdrawals = new ConfirmedWithdrawals(clock);
+  const withdrawals = new ExportsOff(clock);
   withdrawals.check([off("a", "w1"), off("b", "w1")]);
   await clock.advance(5_000);
   withdrawals.check([off("a", "w1")]);
@@ -58,7 +58,7 @@ Deno.test("a read of all volumes lets all of them age, and forgets what is gone"
 
 Deno.test("a record that this process has rewritten has the age of the withdrawal in it", async () => {
   const clock = new FakeClock();
-  const withdrawals = new ConfirmedWithdrawals(clock);
+  const withdrawals = new ExportsOff(clock);
   withdrawals.confirm("a", "w1");
   await clock.advance(3_000);
   withdrawals.rewrote("a", "w1", "w1 g1");
@@ -71,7 +71,7 @@ Deno.test("a record that this process has rewritten has the age of the withdrawa
 
 Deno.test("a rewritten record whose export was seen to be on in between has no age", async () => {
   const clock = new FakeClock();
-  const withdrawals = new ConfirmedWithdrawals(clock);
+  const withdrawals = new ExportsOff(clock);
   withdrawals.confirm("a", "w1");
   await clock.advance(3_000);
   withdrawals.ageMs({ ...off("a", "w1"), exported: true });
